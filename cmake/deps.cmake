@@ -1,0 +1,34 @@
+# Third-party libraries as imported targets. Nothing here is compiled with our warnings.
+
+set(KF_TORCH_DIR "${CMAKE_SOURCE_DIR}/.deps/torch" CACHE PATH "The torch folder of the 2.11.0 wheel (include/ and lib/)")
+if(NOT EXISTS "${KF_TORCH_DIR}/lib/libtorch_cpu.so")
+  message(FATAL_ERROR "no torch in ${KF_TORCH_DIR}: run `make deps`, or set KF_TORCH_DIR to the torch folder of a 2.11.0 wheel")
+endif()
+get_filename_component(KF_NVIDIA_DIR "${KF_TORCH_DIR}/../nvidia" ABSOLUTE)
+
+# find_package(Torch) wants a CUDA toolkit and Python and sets global flags, so the targets are made by hand. libtorch_cpu itself needs
+# libcudart and libcupti, which it finds through its own RPATH.
+add_library(kf_torch_cpu INTERFACE)
+target_include_directories(kf_torch_cpu SYSTEM INTERFACE "${KF_TORCH_DIR}/include" "${KF_TORCH_DIR}/include/torch/csrc/api/include")
+target_compile_definitions(kf_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
+target_link_libraries(kf_torch_cpu INTERFACE
+  "-Wl,--no-as-needed,${KF_TORCH_DIR}/lib/libtorch_cpu.so,${KF_TORCH_DIR}/lib/libc10.so,--as-needed"
+  "-Wl,-rpath-link,${KF_TORCH_DIR}/lib:${KF_NVIDIA_DIR}/cu13/lib" -Wl,--allow-shlib-undefined)
+target_link_options(kf_torch_cpu INTERFACE "-Wl,-rpath,${KF_TORCH_DIR}/lib")
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+pkg_check_modules(LUAJIT REQUIRED luajit)
+add_library(kf_luajit INTERFACE)
+target_include_directories(kf_luajit SYSTEM INTERFACE ${LUAJIT_INCLUDE_DIRS})
+target_link_libraries(kf_luajit INTERFACE ${LUAJIT_LINK_LIBRARIES} ${CMAKE_DL_LIBS})
+
+find_path(KF_SPDLOG_INCLUDE spdlog/spdlog.h REQUIRED)
+add_library(kf_spdlog INTERFACE)  # header-only in the one file that uses it
+target_include_directories(kf_spdlog SYSTEM INTERFACE ${KF_SPDLOG_INCLUDE})
+target_compile_definitions(kf_spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
+
+foreach(header toml++/toml.h nlohmann/json.hpp CLI/CLI.hpp catch2/catch.hpp)
+  string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)
+  find_path(${variable} ${header} REQUIRED)  # Debian's header-only packages live in /usr/include
+endforeach()

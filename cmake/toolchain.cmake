@@ -1,0 +1,25 @@
+# How things are compiled: the cache, the linker, warnings, sanitizers.
+
+find_program(KF_CCACHE ccache)
+if(KF_CCACHE)
+  # A precompiled header is safe to cache when its macros and times are left out of the key.
+  set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime "${KF_CCACHE}")
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+endif()
+
+find_program(KF_MOLD mold)
+if(KF_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+set(KF_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize= (the asan preset sets address,undefined)")
+if(KF_SANITIZE)
+  add_compile_options(-fsanitize=${KF_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)
+  add_link_options(-fsanitize=${KF_SANITIZE})
+endif()
+
+# Our own targets only: headers of others are SYSTEM.
+add_library(kf_warnings INTERFACE)
+target_compile_options(kf_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
+  -Woverloaded-virtual -Werror)

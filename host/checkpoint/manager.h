@@ -1,0 +1,62 @@
+#pragma once
+// Checkpoints of a run: step_N folders that appear whole or not at all, `latest`, retention, resume.
+//
+// <dir>/step_N/model.safetensors      fp32 masters under their state-dict names
+// <dir>/step_N/optimizer.safetensors  optimizer tensors
+// <dir>/step_N/state.json             step, tokens, RNG, hook states, integers of the optimizer, fingerprints, checksums of the files
+// <dir>/step_N/job.toml               the resolved job
+// <dir>/latest                        relative symbolic link, switched after the folder is durable
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "core/fs.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+#include "train/run_state.h"
+
+namespace kf {
+
+/// Everything that a checkpoint holds besides the tensors of model and optimizer.
+struct CheckpointState {
+  RunState run;
+  bool finished = false;                    // the run had reached its end
+  std::string data_fingerprint;
+  std::map<std::string, config::Node> hooks;  // by hook name
+  std::string job_toml;                     // resolved job, loads back bit for bit
+};
+
+struct CheckpointOptions {
+  fs::path dir;
+  std::int64_t keep_last = 3;  // <= 0 keeps all
+  std::function<bool(std::int64_t)> keep_forever;  // milestones; may be empty
+};
+
+class CheckpointManager {
+ public:
+  explicit CheckpointManager(CheckpointOptions options);
+
+  /// Saves step_N (or `name`, kept for ever and never `latest`). Atomic: temporary folder, fsync, rename, then `latest`, then retention.
+  /// An existing complete folder of the same step is left as it is and returned. Throws Code::checkpoint; older checkpoints are untouched.
+  fs::path save(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name = {});
+
+  /// The newest complete checkpoint (what `latest` names, else the highest complete step), or nothing. Says in the log what it skipped and why.
+  std::optional<fs::path> newest() const;
+
+  /// The state without tensors: cheap, for the decision how to go on.
+  static CheckpointState peek(const fs::path& checkpoint);
+  /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
+  static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
+  /// Weights alone, from a checkpoint folder or a .safetensors file (`checkpoint.init_from`). Missing, extra and misshapen names are one error.
+  static void load_weights(const fs::path& source, Model& model);
+
+ private:
+  CheckpointOptions options_;
+};
+
+}  // namespace kf

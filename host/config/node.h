@@ -1,0 +1,74 @@
+#pragma once
+// A neutral value tree: what TOML, a recipe and the command line become before the schema gives them types.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace kf::config {
+
+/// Where a value came from. `text` is the source line, for messages; a file's line and column count from 1.
+struct Origin {
+  enum class Kind { fallback, preset, toml, recipe, cli };  // in the order in which layers win
+  Kind kind = Kind::fallback;
+  std::string file;  // "job.toml", "recipe.lua"; for the command line the option as typed, "--optimizer.lr"
+  int line = 0;
+  int column = 0;
+  std::string text;
+};
+
+/// "job.toml:21", "recipe.lua:12", "--optimizer.lr", "default".
+std::string to_text(const Origin& origin);
+
+class Node;
+using Array = std::vector<Node>;
+
+/// Key-value pairs in the order in which they were written; keys are unique.
+class Table {
+ public:
+  using Entry = std::pair<std::string, Node>;
+
+  const Node* find(std::string_view key) const;
+  Node* find(std::string_view key);
+  /// The value of `key`, made (null) if absent.
+  Node& operator[](std::string_view key);
+  bool erase(std::string_view key);
+  bool empty() const { return entries_.empty(); }
+  std::size_t size() const { return entries_.size(); }
+  auto begin() const { return entries_.begin(); }
+  auto end() const { return entries_.end(); }
+  auto begin() { return entries_.begin(); }
+  auto end() { return entries_.end(); }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// null, bool, integer, float, string, list or table, and where it stands.
+class Node {
+ public:
+  using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table>;
+
+  Node() = default;
+  Node(Value value, Origin origin = {}) : value(std::move(value)), origin(std::move(origin)) {}
+
+  bool is_null() const { return std::holds_alternative<std::monostate>(value); }
+  const Table* table() const { return std::get_if<Table>(&value); }
+  Table* table() { return std::get_if<Table>(&value); }
+  const Array* array() const { return std::get_if<Array>(&value); }
+  Array* array() { return std::get_if<Array>(&value); }
+
+  Value value;
+  Origin origin;       // of the value
+  Origin key_origin;   // of its key, where that stands elsewhere
+  /// Set on the command line and in recipes: text that the declared type may read more freely ("1e3", "yes", "None").
+  bool loose = false;
+};
+
+/// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the caller.
+void merge(Table& base, const Table& over);
+
+}  // namespace kf::config

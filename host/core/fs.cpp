@@ -1,0 +1,296 @@
+#include "core/fs.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+/// Owns a file descriptor.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+std::string reason() { return std::strerror(errno); }
+
+void write_all(int fd, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      fail(Code::other, "cannot write {}: {}", path, reason());
+    }
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+/// One part of a shell pattern (`*`, `?`, `[a-z]`, `[!x]`) against one path part.
+bool match_part(std::string_view pattern, std::string_view text) {
+  if (pattern.empty()) {
+    return text.empty();
+  }
+  switch (pattern[0]) {
+    case '*':
+      for (std::size_t skip = 0; skip <= text.size(); ++skip) {
+        if (match_part(pattern.substr(1), text.substr(skip))) {
+          return true;
+        }
+      }
+      return false;
+    case '?':
+      return !text.empty() && match_part(pattern.substr(1), text.substr(1));
+    case '[': {
+      const std::size_t close = pattern.find(']', 2);
+      if (close != std::string_view::npos) {
+        if (text.empty()) {
+          return false;
+        }
+        std::string_view set = pattern.substr(1, close - 1);
+        const bool negated = set[0] == '!';
+        set.remove_prefix(negated ? 1 : 0);
+        bool found = false;
+        for (std::size_t i = 0; i < set.size(); ++i) {
+          if (i + 2 < set.size() && set[i + 1] == '-') {
+            found = found || (set[i] <= text[0] && text[0] <= set[i + 2]);
+            i += 2;
+          } else {
+            found = found || set[i] == text[0];
+          }
+        }
+        return found != negated && match_part(pattern.substr(close + 1), text.substr(1));
+      }
+      break;  // no closing bracket: an ordinary character
+    }
+    default: break;
+  }
+  return !text.empty() && text[0] == pattern[0] && match_part(pattern.substr(1), text.substr(1));
+}
+
+/// `{a,b}` spelled out, nested ones too: "x{1,2}" gives "x1" and "x2".
+std::vector<std::string> expand_braces(const std::string& pattern) {
+  const std::size_t open = pattern.find('{');
+  if (open == std::string::npos) {
+    return {pattern};
+  }
+  int depth = 0;
+  std::vector<std::size_t> commas;
+  for (std::size_t i = open; i < pattern.size(); ++i) {
+    if (pattern[i] == '{') {
+      ++depth;
+    } else if (pattern[i] == ',' && depth == 1) {
+      commas.push_back(i);
+    } else if (pattern[i] == '}' && --depth == 0) {
+      std::vector<std::string> out;
+      commas.push_back(i);
+      std::size_t start = open + 1;
+      for (const std::size_t comma : commas) {
+        const std::string one = pattern.substr(0, open) + pattern.substr(start, comma - start) + pattern.substr(i + 1);
+        for (std::string& expanded : expand_braces(one)) {
+          out.push_back(std::move(expanded));
+        }
+        start = comma + 1;
+      }
+      return out;
+    }
+  }
+  return {pattern};  // unbalanced: an ordinary character
+}
+
+std::vector<std::string> parts_of(std::string_view pattern) {
+  std::vector<std::string> parts;
+  for (std::string& part : split(pattern, '/')) {
+    if (!part.empty() && part != ".") {
+      parts.push_back(std::move(part));
+    }
+  }
+  return parts;
+}
+
+bool hidden_mismatch(std::string_view pattern, std::string_view name) { return name[0] == '.' && pattern[0] != '.'; }
+
+/// Entries of a folder, sorted; an unreadable one is an error, not an empty one.
+std::vector<fs::path> entries(const fs::path& folder) {
+  std::error_code error;
+  std::vector<fs::path> out;
+  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    out.push_back(it->path());
+  }
+  if (error) {
+    fail(Code::data, "cannot read the folder {}: {}", folder, error.message());
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+class Walker {
+ public:
+  explicit Walker(std::vector<fs::path>& found) : found_(found) {}
+
+  void walk(const fs::path& folder, const std::vector<std::string>& parts, std::size_t at) {
+    if (parts[at] == "**") {
+      if (at + 1 < parts.size()) {
+        walk(folder, parts, at + 1);  // no folder in between
+      }
+      descend(folder, parts, at);
+      return;
+    }
+    for (const fs::path& entry : entries(folder)) {
+      const std::string name = entry.filename().string();
+      if (hidden_mismatch(parts[at], name) || !match_part(parts[at], name)) {
+        continue;
+      }
+      if (at + 1 == parts.size()) {
+        add(entry);
+      } else if (fs::is_directory(entry)) {
+        walk(entry, parts, at + 1);
+      }
+    }
+  }
+
+ private:
+  void descend(const fs::path& folder, const std::vector<std::string>& parts, std::size_t at) {
+    for (const fs::path& entry : entries(folder)) {
+      if (entry.filename().string()[0] == '.') {
+        continue;
+      }
+      std::error_code ignored;  // a broken link is no folder
+      if (fs::is_directory(entry, ignored)) {
+        // A link to a folder above would go round for ever; each real folder is entered once.
+        const std::string real = fs::canonical(entry).string();
+        if (seen_.insert(real).second) {
+          walk(entry, parts, at);
+        }
+      } else if (at + 1 == parts.size()) {
+        add(entry);
+      }
+    }
+  }
+
+  void add(const fs::path& path) {
+    std::error_code ignored;
+    if (fs::is_regular_file(path, ignored)) {
+      found_.push_back(path);
+    }
+  }
+
+  std::vector<fs::path>& found_;
+  std::set<std::string> seen_;
+};
+
+}  // namespace
+
+std::string read_file(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  KF_CHECK(file.get() >= 0, Code::other, "cannot read {}: {}", path, reason());
+  std::string content;
+  std::array<char, 65536> buffer{};
+  for (;;) {
+    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+    if (got < 0 && errno == EINTR) {
+      continue;
+    }
+    KF_CHECK(got >= 0, Code::other, "cannot read {}: {}", path, reason());
+    if (got == 0) {
+      return content;
+    }
+    content.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+}
+
+void sync_path(const fs::path& path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  KF_CHECK(file.get() >= 0 && ::fsync(file.get()) == 0, Code::other, "cannot make {} durable: {}", path, reason());
+}
+
+void write_file_atomic(const fs::path& path, std::string_view content) {
+  const fs::path temporary = path.string() + ".tmp" + std::to_string(::getpid());
+  try {
+    const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+    KF_CHECK(file.get() >= 0, Code::other, "cannot write {}: {}", temporary, reason());
+    write_all(file.get(), content, temporary);
+    KF_CHECK(::fsync(file.get()) == 0, Code::other, "cannot write {}: {}", temporary, reason());
+  } catch (const Error&) {
+    ::unlink(temporary.c_str());
+    throw;
+  }
+  KF_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, Code::other, "cannot rename {} to {}: {}", temporary, path, reason());
+  sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
+}
+
+MappedFile::MappedFile(const fs::path& path) : path_(path) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  KF_CHECK(file.get() >= 0, Code::data, "cannot open {}: {}", path, reason());
+  struct stat status {};
+  KF_CHECK(::fstat(file.get(), &status) == 0, Code::data, "cannot open {}: {}", path, reason());
+  KF_CHECK(S_ISREG(status.st_mode), Code::data, "{} is not a regular file", path);
+  size_ = static_cast<std::size_t>(status.st_size);
+  if (size_ == 0) {
+    return;
+  }
+  void* const map = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
+  KF_CHECK(map != MAP_FAILED, Code::data, "cannot map {} ({} bytes): {}", path, size_, reason());
+  data_ = static_cast<const std::byte*>(map);
+}
+
+MappedFile::~MappedFile() { release(); }
+
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : path_(std::move(other.path_)), data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
+
+MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
+  if (this != &other) {
+    release();
+    path_ = std::move(other.path_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_ = std::exchange(other.size_, 0);
+  }
+  return *this;
+}
+
+void MappedFile::release() noexcept {
+  if (data_ != nullptr) {
+    ::munmap(const_cast<std::byte*>(data_), size_);
+  }
+}
+
+std::vector<fs::path> glob(const fs::path& folder, std::string_view pattern) {
+  std::vector<fs::path> found;
+  for (const std::string& one : expand_braces(std::string(pattern))) {
+    const std::vector<std::string> parts = parts_of(one);
+    if (!parts.empty()) {
+      Walker(found).walk(folder, parts, 0);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  std::set<std::string> real;
+  std::erase_if(found, [&](const fs::path& path) { return !real.insert(fs::canonical(path).string()).second; });
+  return found;
+}
+
+}  // namespace kf

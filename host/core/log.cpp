@@ -1,0 +1,93 @@
+#include "core/log.h"
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <mutex>
+
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "core/error.h"
+
+namespace kf::log {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  spdlog::logger terminal{"kf", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
+  std::unique_ptr<spdlog::logger> file;
+  void (*before)() = nullptr;
+  void (*after)() = nullptr;
+  std::array<std::atomic<std::size_t>, 4> counts{};
+
+  // Plain text for information; a warning or an error says so.
+  State() { terminal.set_pattern("%v"); }
+};
+
+State& state() {
+  static State instance;
+  return instance;
+}
+
+spdlog::level::level_enum to_spdlog(Level level) {
+  switch (level) {
+    case Level::debug: return spdlog::level::debug;
+    case Level::info: return spdlog::level::info;
+    case Level::warn: return spdlog::level::warn;
+    case Level::error: return spdlog::level::err;
+  }
+  return spdlog::level::info;
+}
+
+}  // namespace
+
+void write(Level level, std::string_view line) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  log.counts[static_cast<std::size_t>(level)]++;
+  if (level != Level::debug) {
+    if (log.before != nullptr) {
+      log.before();
+    }
+    const char* prefix = level == Level::warn ? "warning: " : level == Level::error ? "error: " : "";
+    log.terminal.log(to_spdlog(level), "{}{}", prefix, line);
+    log.terminal.flush();
+    if (log.after != nullptr) {
+      log.after();
+    }
+  }
+  if (log.file) {
+    log.file->log(to_spdlog(level), "{}", line);
+    log.file->flush();
+  }
+}
+
+void open_file(const std::filesystem::path& path) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  try {
+    log.file = std::make_unique<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string()));
+  } catch (const spdlog::spdlog_ex& e) {
+    fail(Code::other, "cannot open the log file {}: {}", path, e.what());
+  }
+  log.file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+}
+
+void close_file() {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  log.file.reset();
+}
+
+std::size_t count(Level level) { return state().counts[static_cast<std::size_t>(level)]; }
+
+void set_terminal_guard(void (*before)(), void (*after)()) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  log.before = before;
+  log.after = after;
+}
+
+}  // namespace kf::log

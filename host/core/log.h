@@ -1,0 +1,38 @@
+#pragma once
+// Log lines on stderr, and in the run's log file once there is one. spdlog stays inside log.cpp (torch ships another fmt).
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "core/text.h"
+
+namespace kf::log {
+
+enum class Level { debug, info, warn, error };
+
+/// Writes one line. Thread-safe.
+void write(Level level, std::string_view line);
+
+template <class... Args>
+void info(std::string_view pattern, const Args&... args) {
+  write(Level::info, format(pattern, args...));
+}
+template <class... Args>
+void warn(std::string_view pattern, const Args&... args) {
+  write(Level::warn, format(pattern, args...));
+}
+template <class... Args>
+void error(std::string_view pattern, const Args&... args) {
+  write(Level::error, format(pattern, args...));
+}
+
+/// Copies every later line, with time and level, to `path` (appended). Closes the earlier file, if any.
+void open_file(const std::filesystem::path& path);
+void close_file();
+/// Lines written since the program started, by level: lets a test ask whether something was said.
+std::size_t count(Level level);
+/// Called before a line reaches the terminal and after, so that a progress bar can step aside. May be empty.
+void set_terminal_guard(void (*before)(), void (*after)());
+
+}  // namespace kf::log

@@ -1,0 +1,47 @@
+#include "core/stop.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+
+namespace kf {
+namespace {
+
+constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGUSR1};
+std::atomic<int> arrived{0};
+std::array<struct sigaction, kSignals.size()> earlier{};
+
+extern "C" void on_signal(int) {
+  // Only async-signal-safe calls here.
+  if (arrived.fetch_add(1) > 0) {
+    _exit(130);
+  }
+  constexpr char text[] = "\nstopping after this step (again to leave at once)\n";
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+}
+
+}  // namespace
+
+StopSignals::StopSignals() {
+  arrived = 0;
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &action, &earlier[i]);
+  }
+}
+
+StopSignals::~StopSignals() {
+  for (std::size_t i = 0; i < kSignals.size(); ++i) {
+    sigaction(kSignals[i], &earlier[i], nullptr);
+  }
+}
+
+bool StopSignals::requested() { return arrived > 0; }
+
+}  // namespace kf

@@ -1,0 +1,19 @@
+#pragma once
+// Ctrl-C and SIGTERM as a flag that the training loop reads between steps.
+
+namespace kf {
+
+/// While one exists, the first SIGINT or SIGTERM sets a flag (and says so on stderr); the second leaves at once with status 130.
+/// SIGUSR1 (Slurm's usual warning) counts as the first. Restores the earlier handlers when destroyed. At most one at a time.
+class StopSignals {
+ public:
+  StopSignals();
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  /// Whether a signal has arrived.
+  static bool requested();
+};
+
+}  // namespace kf

@@ -1,0 +1,44 @@
+#pragma once
+// Batches as a pure function of their number: any step can be reached at once, and a checkpoint needs no data state but the step.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/batch.h"
+#include "data/dataset.h"
+
+namespace kf {
+
+namespace config {
+struct Config;
+}
+
+/// The training or evaluation data of one rank.
+class Loader {
+ public:
+  virtual ~Loader() = default;
+  /// Micro-batch number `index` since the start of the run (step * grad_accum_steps + micro).
+  virtual Batch batch(std::int64_t index) = 0;
+  /// Micro-batches before an epoch ends; of an evaluation loader, all there are (the last may be shorter).
+  virtual std::int64_t batches_per_epoch() const = 0;
+  /// Phase factor of the learning rate for the update after `step` completed ones (1 without phases).
+  virtual double lr_scale(std::int64_t step) const = 0;
+  virtual std::string describe() const = 0;
+  virtual std::string fingerprint() const = 0;
+};
+
+/// What both loaders need besides the config.
+struct LoaderOptions {
+  std::int64_t rank = 0;   // data-parallel rank
+  std::int64_t world = 1;  // data-parallel size
+};
+
+/// By `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.
+std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options);
+/// By `[eval]`, in order, each window once; null when evaluation is off.
+std::unique_ptr<Loader> make_eval_loader(const config::Config& config, const LoaderOptions& options);
+
+}  // namespace kf

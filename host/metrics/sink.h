@@ -1,0 +1,40 @@
+#pragma once
+// Where the numbers of a run go: the console, metrics.jsonl, later others.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "train/hook.h"
+
+namespace kf {
+
+/// One logged step. `loss` is the optimised total; NaN stays NaN.
+struct StepRow {
+  std::int64_t step = 0;
+  double loss = 0;
+  double ce = 0;
+  double z_loss = 0;
+  double aux_loss = 0;
+  double grad_norm = 0;
+  double lr = 0;
+  std::int64_t tokens = 0;
+  double tokens_per_sec = 0;
+  double mfu = 0;  // share of the peak, 0 where unknown
+  std::int64_t memory_bytes = 0;
+  double seconds = 0;  // since this process started training
+  std::vector<std::pair<std::string, double>> extra;  // from hooks
+};
+
+class Sink {
+ public:
+  virtual ~Sink() = default;
+  virtual void step(const StepRow& row) = 0;
+  virtual void eval(const EvalResult& result) = 0;
+  virtual void saved(std::int64_t /*step*/, const std::string& /*path*/) {}
+  virtual void close() {}
+};
+
+}  // namespace kf

@@ -1,0 +1,56 @@
+#pragma once
+// What the training loop, the checkpoints and generation know of a model.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "model/module.h"
+
+namespace kf {
+
+/// Keys and values of the tokens seen so far, one entry a layer; for generation.
+struct KvCache {
+  struct Layer {
+    at::Tensor k, v;  // (B, Hkv, capacity, D)
+  };
+  std::vector<Layer> layers;
+  std::int64_t filled = 0;  // positions that hold something
+  std::int64_t capacity = 0;
+};
+
+/// What travels beside the hidden state through the blocks.
+struct ForwardContext {
+  at::Tensor doc_ids;        // (B, T) int64, undefined for one document a row: attention stays inside a document
+  at::Tensor mask;           // (B, 1, T, T) bool, true = may attend; made from doc_ids once a forward
+  KvCache* cache = nullptr;  // generation only
+  /// Called with a name and the activation where set: "embed", "layer.0", ..., "norm". For parity tests and activation capture.
+  std::function<void(const std::string&, const at::Tensor&)> observe;
+};
+
+/// The auxiliary terms of the last forward (mixture of experts); undefined tensors where there are none.
+struct AuxLosses {
+  at::Tensor balance;   // weighted by model.moe_aux_loss_weight
+  at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
+};
+
+class Model : public Module {
+ public:
+  /// tokens (B, T) int64 -> logits (B, T, V) in the compute type. `context` may be changed (mask, cache).
+  virtual at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) = 0;
+  virtual AuxLosses aux_losses() const { return {}; }
+  /// An empty cache for `batch` rows of up to `capacity` positions; generation refuses models without one.
+  virtual KvCache make_cache(std::int64_t batch, std::int64_t capacity) = 0;
+};
+
+/// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.
+/// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision.
+void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed);
+
+/// Sum of elements over `parameters`.
+std::int64_t count_parameters(const ParameterList& parameters);
+
+}  // namespace kf

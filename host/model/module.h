@@ -1,0 +1,52 @@
+#pragma once
+// A tree of layers that own parameters. Names are joined by dots on the way down and equal the peer's state-dict names.
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/parameter.h"
+
+namespace kf {
+
+class Module {
+ public:
+  Module() = default;
+  virtual ~Module() = default;
+  Module(const Module&) = delete;
+  Module& operator=(const Module&) = delete;
+
+  /// Every parameter below, depth first in order of registration, each once, its `name` filled in.
+  ParameterList parameters();
+  /// Names that stand for a parameter listed under another name: "output_head.proj.weight" of tied embeddings.
+  std::vector<std::pair<std::string, std::string>> aliases();  // alias, listed name
+
+  /// Training or evaluation, for the whole tree.
+  void train(bool on = true);
+  bool training() const { return training_; }
+
+  /// Direct children by name, in order of registration.
+  const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const { return children_; }
+
+ protected:
+  /// Declares a weight of this module; it has no storage until `Model::materialize`.
+  ParameterPtr add_parameter(std::string name, std::vector<std::int64_t> shape, Init init, Role role = Role::hidden);
+  /// A weight that another module owns (tied embeddings).
+  void share_parameter(std::string name, ParameterPtr parameter);
+  template <class T>
+  std::shared_ptr<T> add_child(std::string name, std::shared_ptr<T> child) {
+    children_.emplace_back(std::move(name), child);
+    return child;
+  }
+
+ private:
+  template <class Visit>
+  void walk(const std::string& prefix, Visit&& visit);
+
+  std::vector<std::pair<std::string, ParameterPtr>> parameters_;
+  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  bool training_ = true;
+};
+
+}  // namespace kf

@@ -1,0 +1,55 @@
+#pragma once
+// One named weight: its shape and init rule, the tensor that forward reads, and the fp32 copy that the optimizer moves.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kf {
+
+/// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
+/// order of construction or on the parallel layout.
+struct Init {
+  enum class Kind { normal, ones, zeros };
+  Kind kind = Kind::normal;
+  double std = 0.02;  // normal only
+
+  static Init normal(double std) { return {Kind::normal, std}; }
+  static Init ones() { return {Kind::ones, 0}; }
+  static Init zeros() { return {Kind::zeros, 0}; }
+};
+
+/// What a weight is for: decides who updates it (Muon takes hidden matrices) and how it is reported.
+enum class Role { embedding, hidden, head, router, vector };
+
+/// A weight. `value` and `master` are undefined until `Model::materialize`.
+struct Parameter {
+  std::string name;                 // the state-dict name: "layers.0.attention.q_proj.weight"
+  std::vector<std::int64_t> shape;  // global shape
+  Init init;
+  Role role = Role::hidden;
+  bool trainable = true;
+
+  at::Tensor value;   // read by forward; a leaf that requires grad; compute type
+  at::Tensor master;  // fp32; the same tensor as `value` where the compute type is fp32
+  at::Tensor sum;     // fp32 gradient over the micro-batches; undefined where `value` is its own master
+
+  std::int64_t numel() const;
+  /// The gradient of this step in fp32, undefined when nothing flowed here.
+  at::Tensor gradient() const { return value.is_same(master) ? value.grad() : sum; }
+  /// Replaces the gradient (parity tests, clipping of spoilt ones).
+  void set_gradient(at::Tensor gradient);
+  /// Moves what the last backward left on a low-precision `value` into the fp32 sum.
+  void accumulate();
+  void clear_gradient();
+  /// After the optimizer moved `master`: makes `value` follow.
+  void publish();
+};
+
+using ParameterPtr = std::shared_ptr<Parameter>;
+using ParameterList = std::vector<ParameterPtr>;
+
+}  // namespace kf

@@ -1,0 +1,45 @@
+#pragma once
+// Optimizers move the fp32 masters of parameter groups by the gradients of this step.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "model/parameter.h"
+
+namespace kf {
+
+/// Parameters that share a weight decay. Norms and biases are in a group without decay.
+struct ParamGroup {
+  ParameterList parameters;
+  double weight_decay = 0;
+};
+
+/// What an optimizer must find again after a restart.
+struct OptimizerState {
+  std::map<std::string, at::Tensor> tensors;        // "exp_avg.layers.0.attention.q_proj.weight"
+  std::map<std::string, std::int64_t> integers;     // "step"
+  std::map<std::string, double> reals;              // e.g. the sum of averaging weights
+};
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads `Parameter::gradient()`,
+  /// changes `Parameter::master`; the caller publishes and clears.
+  virtual void step(double lr) = 0;
+  /// State tensors are the live ones, not copies.
+  virtual OptimizerState state() const = 0;
+  /// Throws Code::checkpoint naming what is missing or has another shape.
+  virtual void load(const OptimizerState& state) = 0;
+  /// Schedule-free methods swap the averaged weights in (true) for evaluation and checkpoints, and out again. Others do nothing.
+  virtual void use_averages(bool /*on*/) {}
+};
+
+/// Two groups by the peer's rule: decay for more than one dimension and no "bias" in the name; norms and biases without.
+std::vector<ParamGroup> decay_groups(const ParameterList& parameters, double weight_decay);
+
+}  // namespace kf
