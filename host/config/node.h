@@ -53,7 +53,7 @@ class Node {
   using Value = std::variant<std::monostate, bool, std::int64_t, double, std::string, Array, Table>;
 
   Node() = default;
-  Node(Value value, Origin origin = {}) : value(std::move(value)), origin(std::move(origin)) {}
+  Node(Value v, Origin from = {}) : value(std::move(v)), origin(std::move(from)) {}
 
   bool is_null() const { return std::holds_alternative<std::monostate>(value); }
   const Table* table() const { return std::get_if<Table>(&value); }

@@ -1,0 +1,47 @@
+#pragma once
+// The job as plain structs, expanded from fields.def: config.optimizer.lr is a double.
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/part.h"
+
+namespace kf::config {
+
+// What a row of fields.def may hold.
+using Int = std::int64_t;
+using Real = double;
+using Bool = bool;
+using Text = std::string;
+using Betas = std::array<double, 2>;
+using Strings = std::vector<std::string>;
+using Numbers = std::map<std::string, double>;
+template <class T>
+using Maybe = std::optional<T>;
+template <class T>
+using List = std::vector<T>;
+
+#define RECORD(Type, doc) struct Type {
+#define SECTION(Type, member, doc) struct Type {
+#define FIELD(type, name, fallback, check, doc) type name = fallback;
+#define END(Type)                              \
+  bool operator==(const Type&) const = default; \
+  }                                            \
+  ;
+#include "config/fields.def"
+
+/// What the user wrote: optionals stay optional, -1 stays -1. `Plan` (plan.h) is what it resolved to.
+struct Config {
+#define SECTION(Type, member, doc) Type member;
+#define TOP(type, name, fallback, check, doc) type name = fallback;
+#include "config/fields.def"
+
+  /// The checked own table of each part, defaults filled in, by "kind.name": parts["scheduler.inverse_sqrt"].
+  std::map<std::string, PartOptions> parts;
+};
+
+}  // namespace kf::config

@@ -1,0 +1,33 @@
+#pragma once
+// Values that follow from a section: widths, counts, seeds.
+
+#include "config/config.h"
+
+namespace kf::config {
+
+/// n_kv_heads, or n_heads where unset.
+std::int64_t kv_heads(const ModelConfig& model);
+std::int64_t head_dim(const ModelConfig& model);
+/// ffn_hidden_dim, or trunc(4 * dim * (2/3) * multiplier) rounded up to a multiple of 256.
+std::int64_t ffn_hidden_dim(const ModelConfig& model);
+/// trunc(ffn_hidden_dim * moe_expert_ffn_multiplier) rounded (half to even) to a multiple of 16, at least 16.
+std::int64_t expert_ffn_hidden_dim(const ModelConfig& model);
+bool is_moe(const ModelConfig& model);
+/// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1.
+bool is_moe_layer(const ModelConfig& model, std::int64_t index);
+/// Matrices of the feed-forward layer: 3 for a gated one (silu, swiglu), else 2.
+std::int64_t mlp_matrices(const ModelConfig& model);
+
+/// The mlp part that an activation stands for: silu is swiglu, gelu standard_gelu, relu standard_relu; other names stand for themselves.
+std::string mlp_name(const std::string& activation);
+
+/// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
+std::int64_t parameter_count(const ModelConfig& model);
+/// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
+/// 12 * layers * dim * seq_len for attention.
+double flops_per_token(const ModelConfig& model, std::int64_t seq_len);
+
+/// data_seed, or seed where unset.
+std::int64_t data_seed(const TrainConfig& train);
+
+}  // namespace kf::config
