@@ -1,0 +1,34 @@
+#pragma once
+// Files of token ids as windows: side by side, never across files, the tail of each file left out.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/token_file.h"
+
+namespace kf {
+
+class TokenDataset final : public Dataset {
+ public:
+  /// `window` is train.seq_len + 1. `root`: names in the fingerprint are relative to it. Throws Code::data when no file holds a window.
+  TokenDataset(const std::vector<fs::path>& files, const fs::path& root, std::int64_t window, const TokenFileOptions& options);
+
+  std::int64_t size() const override { return cumulative_.back(); }
+  void get(std::int64_t index, std::span<std::int64_t> window) const override;
+  std::string describe() const override;
+  std::string fingerprint() const override { return fingerprint_; }
+
+  const std::vector<TokenFile>& files() const { return files_; }
+  /// Windows before each file, and after the last: 0, n0, n0 + n1, ...
+  const std::vector<std::int64_t>& cumulative() const { return cumulative_; }
+
+ private:
+  std::vector<TokenFile> files_;
+  std::vector<std::int64_t> cumulative_;
+  std::int64_t window_;
+  std::string fingerprint_;
+};
+
+}  // namespace kf
