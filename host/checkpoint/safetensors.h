@@ -9,11 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/durable_file.h"
 #include "core/fs.h"
 
 namespace kf {
 
-/// A file open for reading. Every length and offset is checked against the file before use; tensors are views of the mapping.
+/// A file open for reading. Every length and offset is checked against the file before use.
 class SafetensorsFile {
  public:
   /// Throws Code::checkpoint naming the file and what is wrong with it.
@@ -41,8 +42,9 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Writes tensors (any device, any strides) in the order given; fsyncs. Throws Code::checkpoint (disk full, ...), leaving no file behind.
-void write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+/// Writes tensors (any device, any strides) in the order given; fsyncs. Throws Code::checkpoint (disk full, ...), leaving no file behind and
+/// an older one of that name as it was.
+FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                             const std::map<std::string, std::string>& metadata = {});
 
 }  // namespace kf
