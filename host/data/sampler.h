@@ -2,6 +2,7 @@
 // Who reads which sample when: the order of one rank for one epoch.
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace kf {
@@ -37,7 +38,7 @@ class Permutations {
 
  private:
   struct State;  // keeps ATen out of this header
-  State* state_;
+  std::unique_ptr<State> state_;
 };
 
 /// Ranks take every world-th entry of one permutation of 0..samples-1, trimmed (or padded) to a multiple of world.

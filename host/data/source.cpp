@@ -1,0 +1,106 @@
+#include "data/source.h"
+
+#include <algorithm>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/text_dataset.h"
+#include "data/token_dataset.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace kf {
+namespace {
+
+struct Found {
+  std::vector<fs::path> files;
+  fs::path root;  // names are relative to it
+  bool named = false;  // the path is the file
+};
+
+bool is_token_name(const fs::path& path) {
+  const std::string suffix = lower(path.extension().string());
+  return suffix == ".npy" || suffix == ".bin";
+}
+
+/// What else lies in a folder where nothing matched.
+std::string other_files(const fs::path& folder, const SourceSpec& spec) {
+  const std::vector<fs::path> all = glob(folder, "**");
+  if (all.empty()) {
+    return "the folder holds no files";
+  }
+  const fs::path name = all.front().lexically_relative(folder);
+  const std::string suffix = all.front().extension().string();
+  return format("it holds {} other {}, such as {}; set {} = \"**/*{}\" to read these", grouped(static_cast<std::int64_t>(all.size())),
+                all.size() == 1 ? "file" : "files", name, spec.pattern_key, suffix);
+}
+
+Found find_files(const SourceSpec& spec) {
+  const fs::path path(spec.path);
+  std::error_code ignored;
+  KF_CHECK(fs::exists(path, ignored), Code::data, "{} = \"{}\": no such file or folder", spec.path_key, spec.path);
+  if (!fs::is_directory(path)) {
+    return {{path}, path.has_parent_path() ? path.parent_path() : fs::path("."), true};
+  }
+  Found found{glob(path, spec.pattern), path, false};
+  KF_CHECK(!found.files.empty(), Code::data, "no files match {} = \"{}\" in {} ({}); {}", spec.pattern_key, spec.pattern, path, spec.path_key,
+           other_files(path, spec));
+  return found;
+}
+
+/// Whether the files are tokens; throws when some are and some are not.
+bool are_tokens(const Found& found, const SourceSpec& spec) {
+  const auto token = std::find_if(found.files.begin(), found.files.end(), is_token_name);
+  const auto text = std::find_if_not(found.files.begin(), found.files.end(), is_token_name);
+  KF_CHECK(token == found.files.end() || text == found.files.end(), Code::data,
+           "{} = \"{}\" in {} matches token files ({}) and others ({}); narrow it to one kind, as with \"**/*{}\"", spec.pattern_key,
+           spec.pattern, spec.path, token->lexically_relative(found.root), text->lexically_relative(found.root), token->extension());
+  return token != found.files.end();
+}
+
+OpenSource open_tokens(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+  KF_CHECK(part.holdout == 0, Code::data,
+           "data.holdout = {} keeps documents of text for evaluation, but {} = \"{}\" holds token files, which have none; set data.holdout = 0 "
+           "and give eval.dataset_path",
+           part.holdout, spec.path_key, spec.path);
+  const TokenFileOptions file_options{options.token_type, options.vocab_size};
+  return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false};
+}
+
+OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+  KF_CHECK(options.tokenizer_path.empty(), Code::data,
+           "{} = \"{}\" is text and data.tokenizer_path = \"{}\": tokenizer files are not built yet; leave data.tokenizer_path out to read "
+           "text as bytes",
+           spec.path_key, spec.path, options.tokenizer_path);
+  const ByteTokenizer checked(options.vocab_size);
+  const std::string hint = found.named ? "; text and token files (.npy, .bin) can be read"
+                                       : "; narrow " + spec.pattern_key + " = " + quoted(spec.pattern) + " to leave it out";
+  TextCorpus corpus = read_text(found.files, found.root, options.text_field, hint);
+  KF_CHECK(!corpus.documents.empty(), Code::data, "{} = \"{}\": {} holds no document", spec.path_key, spec.path,
+           found.files.size() == 1 ? "the file" : "none of the files");
+  if (part.holdout > 0) {
+    corpus = take_side(std::move(corpus), part.holdout, part.side, options.window);
+  }
+  return {std::make_unique<TextDataset>(std::move(corpus), options.window, spec.path_key + " = " + quoted(spec.path)), true};
+}
+
+}  // namespace
+
+SourceOptions source_options(const config::Config& config) {
+  SourceOptions options;
+  options.window = config.train.seq_len + 1;
+  options.vocab_size = config.model.vocab_size;
+  options.text_field = config.data.hf_dataset_text_field;
+  options.tokenizer_path = config.data.tokenizer_path;
+  if (config.data.token_dtype) {
+    options.token_type = token_type_named(*config.data.token_dtype);
+  }
+  return options;
+}
+
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+  const Found found = find_files(spec);
+  return are_tokens(found, spec) ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);
+}
+
+}  // namespace kf

@@ -1,0 +1,54 @@
+#pragma once
+// From a path and a pattern to an open data set: what the files are decides how they are read.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "core/fs.h"
+#include "data/dataset.h"
+#include "data/text_source.h"
+#include "data/token_file.h"
+
+namespace kf {
+
+namespace config {
+struct Config;
+}
+
+/// Where data comes from, and the keys that said so (for messages).
+struct SourceSpec {
+  std::string path;         // a file, or a folder
+  std::string pattern;      // of files below the folder
+  std::string path_key;     // "data.dataset_path", "data.datasets[0].path"
+  std::string pattern_key;  // "data.file_pattern"
+};
+
+/// How to read it.
+struct SourceOptions {
+  std::int64_t window = 0;  // train.seq_len + 1
+  std::int64_t vocab_size = 0;
+  std::optional<TokenType> token_type;
+  std::string text_field;
+  std::string tokenizer_path;
+};
+
+/// From [data], [train] and [model].
+SourceOptions source_options(const config::Config& config);
+
+/// Which part of it: everything, or one side of a hold-out.
+struct SourcePart {
+  double holdout = 0;  // 0: everything
+  Side side = Side::training;
+};
+
+struct OpenSource {
+  std::unique_ptr<Dataset> data;
+  bool text = false;  // bytes, documents end with kByteEos
+};
+
+/// Token files or text files, not both. Throws Code::data.
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part);
+
+}  // namespace kf

@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace kf {
+
+ByteTokenizer::ByteTokenizer(std::int64_t model_vocab) : model_vocab_(model_vocab) {
+  KF_CHECK(model_vocab >= kByteVocab, Code::data,
+           "model.vocab_size = {} is too small for text read as bytes: ids 0 to 255 are the bytes and 256 ends a document; set model.vocab_size "
+           "to {} or more",
+           model_vocab, kByteVocab);
+}
+
+std::vector<std::int64_t> ByteTokenizer::encode(std::string_view text) const {
+  const auto* first = reinterpret_cast<const unsigned char*>(text.data());
+  return {first, first + text.size()};
+}
+
+std::string ByteTokenizer::decode(std::span<const std::int64_t> ids) const {
+  std::string out;
+  out.reserve(ids.size());
+  for (const std::int64_t id : ids) {
+    KF_CHECK(id >= 0 && id < model_vocab_, Code::data, "id {} cannot be decoded: ids go from 0 to {}", id, model_vocab_ - 1);
+    if (id < kByteEos) {
+      out += static_cast<char>(id);
+    }
+  }
+  return out;
+}
+
+std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config) {
+  KF_CHECK(config.data.tokenizer_path.empty(), Code::data,
+           "data.tokenizer_path = \"{}\": tokenizer files are not built yet; leave the key out to work on bytes (ids 0 to 255, 256 ends a "
+           "document)",
+           config.data.tokenizer_path);
+  return std::make_unique<ByteTokenizer>(config.model.vocab_size);
+}
+
+}  // namespace kf
