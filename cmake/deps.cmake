@@ -4,17 +4,30 @@ set(KF_TORCH_DIR "${CMAKE_SOURCE_DIR}/.deps/torch" CACHE PATH "The torch folder 
 if(NOT EXISTS "${KF_TORCH_DIR}/lib/libtorch_cpu.so")
   message(FATAL_ERROR "no torch in ${KF_TORCH_DIR}: run `make deps`, or set KF_TORCH_DIR to the torch folder of a 2.11.0 wheel")
 endif()
+file(STRINGS "${KF_TORCH_DIR}/version.py" version REGEX "^__version__ = ")
+string(REGEX REPLACE ".*'([0-9.]+)[^']*'.*" "\\1" KF_TORCH_VERSION "${version}")
+if(NOT KF_TORCH_VERSION VERSION_EQUAL 2.11.0)
+  message(FATAL_ERROR "torch in ${KF_TORCH_DIR} is '${KF_TORCH_VERSION}', wanted 2.11.0: run `make deps`")
+endif()
 get_filename_component(KF_NVIDIA_DIR "${KF_TORCH_DIR}/../nvidia" ABSOLUTE)
+
+# One of torch's libraries by its file; the linker gets the full path, the binary its soname.
+function(kf_torch_library name file)
+  add_library(${name} SHARED IMPORTED GLOBAL)
+  set_target_properties(${name} PROPERTIES IMPORTED_LOCATION "${KF_TORCH_DIR}/lib/${file}")
+endfunction()
 
 # find_package(Torch) wants a CUDA toolkit and Python and sets global flags, so the targets are made by hand. libtorch_cpu itself needs
 # libcudart and libcupti, which it finds through its own RPATH.
+kf_torch_library(torch_c10 libc10.so)
+kf_torch_library(torch_cpu libtorch_cpu.so)
 add_library(kf_torch_cpu INTERFACE)
 target_include_directories(kf_torch_cpu SYSTEM INTERFACE "${KF_TORCH_DIR}/include" "${KF_TORCH_DIR}/include/torch/csrc/api/include")
 target_compile_definitions(kf_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
-target_link_libraries(kf_torch_cpu INTERFACE
-  "-Wl,--no-as-needed,${KF_TORCH_DIR}/lib/libtorch_cpu.so,${KF_TORCH_DIR}/lib/libc10.so,--as-needed"
-  "-Wl,-rpath-link,${KF_TORCH_DIR}/lib:${KF_NVIDIA_DIR}/cu13/lib" -Wl,--allow-shlib-undefined)
-target_link_options(kf_torch_cpu INTERFACE "-Wl,-rpath,${KF_TORCH_DIR}/lib")
+target_link_libraries(kf_torch_cpu INTERFACE torch_cpu torch_c10)
+target_link_options(kf_torch_cpu INTERFACE "-Wl,-rpath-link,${KF_NVIDIA_DIR}/cu13/lib" -Wl,--allow-shlib-undefined)
+# A build folder that moves together with its tree still finds torch. (The absolute path is added by CMake.)
+set(CMAKE_BUILD_RPATH "$ORIGIN/../../.deps/torch/lib")
 
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)

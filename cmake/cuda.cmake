@@ -1,0 +1,28 @@
+# Whether the GPU module is built: one binary serves machines with and without a GPU, and opens libkf-cuda.so when a job says cuda.
+
+set(KF_CUDA AUTO CACHE STRING "Build the GPU module: AUTO (where nvcc is found), ON (an error without), OFF")
+set_property(CACHE KF_CUDA PROPERTY STRINGS AUTO ON OFF)
+find_program(KF_NVCC nvcc HINTS "$ENV{CUDA_HOME}/bin" "/usr/local/cuda/bin")
+
+set(KF_WITH_CUDA OFF)
+set(KF_CUDA_TEXT "none (built without nvcc)")
+if(KF_CUDA STREQUAL "OFF")
+  set(KF_CUDA_TEXT "none (KF_CUDA=OFF)")
+elseif(NOT KF_NVCC OR NOT EXISTS "${KF_TORCH_DIR}/lib/libtorch_cuda.so")
+  if(KF_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "KF_CUDA=ON needs nvcc (found: ${KF_NVCC}) and ${KF_TORCH_DIR}/lib/libtorch_cuda.so")
+  endif()
+else()
+  execute_process(COMMAND "${KF_NVCC}" --version OUTPUT_VARIABLE nvcc_says ERROR_QUIET)
+  string(REGEX MATCH "release ([0-9.]+)" found "${nvcc_says}")
+  set(KF_CUDA_TEXT "${CMAKE_MATCH_1}")
+  # torch 2.11.0 is built with CUDA 13; another major version would mix two run-time libraries.
+  if(KF_CUDA_TEXT VERSION_GREATER_EQUAL 13 AND KF_CUDA_TEXT VERSION_LESS 14)
+    set(KF_WITH_CUDA ON)
+  elseif(KF_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "KF_CUDA=ON needs CUDA 13 (torch 2.11.0 is built with it), but ${KF_NVCC} is ${KF_CUDA_TEXT}")
+  else()
+    set(KF_CUDA_TEXT "none (nvcc ${KF_CUDA_TEXT} is not CUDA 13)")
+  endif()
+endif()
+message(STATUS "GPU module: ${KF_CUDA_TEXT}")

@@ -1,0 +1,73 @@
+// Starts kf-host: finds torch, then loads the program proper (libkf-host.so beside this file) and calls its kf_main.
+// A program linked to torch would die in the dynamic linker, before it could say what is missing.
+
+#include <dlfcn.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// Loads torch from `folder` by absolute path; the libraries that libkf-host.so names are then already there. "" or the reason.
+std::string load_torch(const fs::path& folder) {
+  for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
+    const fs::path file = fs::absolute(folder / "lib" / library);
+    if (::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+      return ::dlerror();
+    }
+  }
+  return "";
+}
+
+int torch_missing(const std::string& reason) {
+  std::fprintf(stderr,
+               "kf-host: cannot load torch: %s\n"
+               "  It is looked for in three places; any one will do:\n"
+               "    1. the folder in the environment variable KF_TORCH_DIR (with lib/libtorch_cpu.so in it)\n"
+               "    2. a folder or link `torch` beside the kf-host file\n"
+               "    3. .deps/torch of the source tree that it was built in (`make deps` puts it there)\n",
+               reason.c_str());
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::error_code error;
+  const fs::path home = fs::read_symlink("/proc/self/exe", error).parent_path();
+  if (error) {
+    std::fprintf(stderr, "kf-host: cannot find its own folder: %s\n", error.message().c_str());
+    return 1;
+  }
+  const char* chosen = std::getenv("KF_TORCH_DIR");
+  if (chosen != nullptr && *chosen != '\0') {
+    if (const std::string reason = load_torch(chosen); !reason.empty()) {
+      return torch_missing("KF_TORCH_DIR is " + std::string(chosen) + ", but " + reason);
+    }
+  } else if (fs::exists(home / "torch" / "lib", error)) {
+    if (const std::string reason = load_torch(home / "torch"); !reason.empty()) {
+      return torch_missing(reason);
+    }
+  }
+  void* const program = ::dlopen((home / "libkf-host.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (program == nullptr) {
+    const std::string reason = ::dlerror();
+    if (reason.find("libtorch") != std::string::npos || reason.find("libc10") != std::string::npos) {
+      return torch_missing(reason);
+    }
+    std::fprintf(stderr, "kf-host: %s\n", reason.c_str());
+    return 1;
+  }
+  const auto start = reinterpret_cast<int (*)(int, char**)>(::dlsym(program, "kf_main"));
+  if (start == nullptr) {
+    std::fprintf(stderr, "kf-host: libkf-host.so in %s belongs to another version: %s\n", home.c_str(), ::dlerror());
+    return 1;
+  }
+  return start(argc, argv);
+}

@@ -1,0 +1,27 @@
+// Loading this module registers torch's CUDA kernels (static initialisers of libtorch_cuda). It must happen before anything asks for CUDA.
+
+#include "cuda/cuda.h"
+
+#include <ATen/Context.h>
+#include <c10/cuda/CUDAException.h>
+#include <c10/cuda/CUDAFunctions.h>
+#include <cuda_runtime_api.h>
+
+#include <cstdio>
+#include <exception>
+
+extern "C" __attribute__((visibility("default"))) int kf_cuda_open(KfCudaDevice report, void* user, char* error, unsigned long size) {
+  try {
+    const int count = c10::cuda::device_count_ensure_non_zero();
+    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    for (int i = 0; i < count; ++i) {
+      cudaDeviceProp device{};
+      C10_CUDA_CHECK(cudaGetDeviceProperties(&device, i));
+      report(user, i, device.name, device.totalGlobalMem, device.major, device.minor);
+    }
+    return count;
+  } catch (const std::exception& e) {
+    std::snprintf(error, size, "%s", e.what());
+    return -1;
+  }
+}
