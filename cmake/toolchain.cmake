@@ -21,10 +21,10 @@ if(KF_SANITIZE)
   add_link_options(-fsanitize=${KF_SANITIZE})
 endif()
 
-# Our own targets only: headers of others are SYSTEM. -Wrestrict has false alarms on std::string in g++ 12.
+# Our own targets only: headers of others are SYSTEM.
 add_library(kf_warnings INTERFACE)
 target_compile_options(kf_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wnon-virtual-dtor
-  -Woverloaded-virtual -Wno-restrict -Werror)
+  -Woverloaded-virtual -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
   target_compile_options(kf_warnings INTERFACE -Wno-restrict)  # g++ 12 sees overlaps in std::string that are not there (GCC bug 105651)
 endif()

@@ -13,6 +13,7 @@ namespace kf {
 class Model;
 class Norm;
 class Mlp;
+class Router;
 class Optimizer;
 class Loss;
 class Hook;
@@ -30,6 +31,7 @@ struct PartArgs {
 using ModelFactory = std::function<std::shared_ptr<Model>(const PartArgs&)>;
 using NormFactory = std::function<std::shared_ptr<Norm>(const PartArgs&, std::int64_t dim, double eps)>;
 using MlpFactory = std::function<std::shared_ptr<Mlp>(const PartArgs&, std::int64_t dim, std::int64_t hidden)>;
+using RouterFactory = std::function<std::shared_ptr<Router>(const PartArgs&, std::int64_t dim, std::int64_t layer)>;
 using LossFactory = std::function<std::unique_ptr<Loss>(const PartArgs&)>;
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(const PartArgs&, std::vector<ParamGroup>)>;
 using ScheduleFactory = std::function<std::unique_ptr<Schedule>(const PartArgs&, std::int64_t max_steps)>;
@@ -41,6 +43,7 @@ struct Registries {
   Registry<ModelFactory> model{"model"};
   Registry<NormFactory> norm{"norm"};
   Registry<MlpFactory> mlp{"mlp"};
+  Registry<RouterFactory> router{"router"};
   Registry<LossFactory> loss{"loss"};
   Registry<OptimizerFactory> optimizer{"optimizer"};
   Registry<ScheduleFactory> scheduler{"scheduler"};

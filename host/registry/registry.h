@@ -58,6 +58,11 @@ class Registry {
     std::erase_if(entries_, [](const Entry& entry) { return entry.info.origin != "native"; });
   }
 
+  /// Forgets one part, whoever registered it; nothing happens when there is none.
+  void remove(std::string_view name) {
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.info.name == name; });
+  }
+
   const std::string& kind() const { return kind_; }
   const std::vector<Entry>& entries() const { return entries_; }
   std::vector<config::PartInfo> infos() const {

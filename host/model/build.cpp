@@ -1,0 +1,13 @@
+#include "model/build.h"
+
+namespace kf {
+
+std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
+  const std::string& type = config.model.model_type;
+  const PartArgs args{config, Registries::options_of(config, "model", type), registries};
+  std::shared_ptr<Model> model = registries.model.get(type).factory(args);
+  model->parameters();  // names them
+  return model;
+}
+
+}  // namespace kf

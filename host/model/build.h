@@ -1,0 +1,15 @@
+#pragma once
+// From settings to a model without storage.
+
+#include <memory>
+
+#include "config/config.h"
+#include "model/model.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+/// The registered model of `model.model_type`. Its weights have no storage until `materialize`.
+std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries);
+
+}  // namespace kf

@@ -1,0 +1,16 @@
+#pragma once
+// Gradient clipping by the global L2 norm (Pascanu et al. 2013).
+
+#include <ATen/core/Tensor.h>
+
+#include "model/parameter.h"
+
+namespace kf {
+
+/// The L2 norm over all gradients, 0-dim fp32 on their device (0 without any).
+at::Tensor gradient_norm(const ParameterList& parameters);
+
+/// Scales every gradient by min(1, max_norm / (norm + 1e-6)).
+void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm);
+
+}  // namespace kf

@@ -1,0 +1,46 @@
+#pragma once
+// Muon (Jordan et al. 2024): Nesterov momentum, orthogonalised by a Newton-Schulz iteration, for the hidden matrices; AdamW for the rest.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "optim/adamw.h"
+#include "optim/optimizer.h"
+#include "optim/slots.h"
+
+namespace kf {
+
+struct MuonOptions {
+  double momentum = 0.95;
+  std::int64_t ns_steps = 5;
+  bool by_shape = false;  // the peer's rule instead of roles, see muon_takes
+  double lr = 0;          // optimizer.lr: the AdamW part follows the schedule through the ratio to it
+  double adam_lr = 0;     // peak rate of the AdamW part
+  AdamWOptions adam;
+};
+
+/// X / (|X|_F + 1e-7), then n times X <- a X + (b G + c G^2) X with G = X X^T, in fp32; pushes the singular values to about 1.
+/// x is (m, n), or a stack (E, m, n) of matrices, each on its own. Tall ones are transposed meanwhile.
+at::Tensor newton_schulz(const at::Tensor& x, std::int64_t steps);
+
+/// By role (default): hidden matrices, 3-D stacks per matrix. By shape: at least two dims and sides, trailing dims flattened, within 1:10.
+bool muon_takes(const Parameter& parameter, bool by_shape);
+
+class Muon final : public Optimizer {
+ public:
+  Muon(std::vector<ParamGroup> groups, const MuonOptions& options);
+  void step(double lr) override;
+  OptimizerState state() const override;
+  void load(const OptimizerState& state) override;
+
+ private:
+  void update(const Parameter& parameter, double lr, double weight_decay);
+
+  std::vector<ParamGroup> groups_;  // of the orthogonalised part
+  MuonOptions options_;
+  Slots slots_;  // momentum
+  AdamW adam_;
+};
+
+}  // namespace kf

@@ -1,0 +1,128 @@
+// Every native part, listed by hand: registration order is the order of `kf-host registry`.
+
+#include <utility>
+
+#include "config/config.h"
+#include "config/derived.h"
+#include "model/mlp.h"
+#include "model/norm.h"
+#include "model/transformer.h"
+#include "optim/adamw.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
+#include "optim/schedule_free.h"
+#include "optim/schedules.h"
+#include "registry/registries.h"
+#include "train/losses.h"
+
+namespace kf {
+namespace {
+
+config::PartInfo native(std::string name, std::string doc) { return {std::move(name), std::move(doc), "native", {}}; }
+
+void add_models(Registries& r) {
+  r.model.add(native("transformer", "Decoder-only transformer with pre-norm blocks (Llama)."),
+              [](const PartArgs& a) { return std::make_shared<Transformer>(a); });
+}
+
+void add_norms(Registries& r) {
+  r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
+             [](const PartArgs&, std::int64_t dim, double eps) { return std::make_shared<RmsNorm>(dim, eps); });
+  r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
+             [](const PartArgs&, std::int64_t dim, double eps) { return std::make_shared<LayerNorm>(dim, eps); });
+}
+
+MlpOptions mlp_options(const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
+  return {dim, hidden, a.config.model.n_layers, a.config.model.init_std};
+}
+
+void add_mlps(Registries& r) {
+  r.mlp.add(native("swiglu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\"."),
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<GatedMlp>(mlp_options(a, dim, hidden), silu); });
+  r.mlp.add(native("standard_gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\"."),
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), gelu); });
+  r.mlp.add(native("standard_relu", "down(relu(up x)); activation = \"relu\"."),
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), relu); });
+}
+
+void add_routers(Registries& r) {
+  const RouterFactory unbuilt = [](const PartArgs&, std::int64_t, std::int64_t) -> std::shared_ptr<Router> {
+    fail(Code::config, "mixtures of experts are not built yet; use model.num_experts = 0");
+  };
+  r.router.add(native("softmax_topk", "Top-k of a softmax over the experts, renormalised."), unbuilt);
+  r.router.add(native("sigmoid_topk", "Top-k of sigmoid scores with a balancing bias (DeepSeek-V3)."), unbuilt);
+}
+
+void add_losses(Registries& r) {
+  r.loss.add(native("cross_entropy", "Cross entropy in fp32."), [](const PartArgs&) { return std::make_unique<CrossEntropy>(); });
+  r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [](const PartArgs& a) {
+    const std::int64_t chunk = a.config.train.ce_chunk_size;
+    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk);
+  });
+}
+
+AdamWOptions adamw_options(const config::OptimizerConfig& o) { return {o.betas[0], o.betas[1], o.eps, o.fused}; }
+
+std::unique_ptr<Optimizer> make_muon(const PartArgs& a, std::vector<ParamGroup> groups) {
+  const config::OptimizerConfig& o = a.config.optimizer;
+  MuonOptions options;
+  options.momentum = o.muon_momentum;
+  options.ns_steps = o.muon_ns_steps;
+  options.by_shape = o.muon_params == "shape";
+  options.lr = o.lr;
+  options.adam_lr = o.muon_adam_lr.value_or(o.lr);
+  options.adam = adamw_options(o);
+  return std::make_unique<Muon>(std::move(groups), options);
+}
+
+void add_optimizers(Registries& r) {
+  r.optimizer.add(native("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2019)."), [](const PartArgs& a, std::vector<ParamGroup> groups) {
+    return std::make_unique<AdamW>(std::move(groups), adamw_options(a.config.optimizer));
+  });
+  r.optimizer.add(native("lion", "Sign of an interpolated momentum (Chen et al. 2023)."), [](const PartArgs& a, std::vector<ParamGroup> groups) {
+    return std::make_unique<Lion>(std::move(groups), a.config.optimizer.betas[0], a.config.optimizer.betas[1]);
+  });
+  r.optimizer.add(native("schedule_free_adamw", "AdamW with averaged iterates instead of a schedule (Defazio et al. 2024)."),
+                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
+                    const config::OptimizerConfig& o = a.config.optimizer;
+                    return std::make_unique<ScheduleFreeAdamW>(
+                        std::move(groups), ScheduleFreeOptions{o.betas[0], o.betas[1], o.eps, o.schedule_free_warmup_steps});
+                  });
+  r.optimizer.add(native("muon", "Orthogonalised momentum for hidden matrices, AdamW for the rest (Jordan et al. 2024)."), make_muon);
+}
+
+void add_schedules(Registries& r) {
+  const auto add = [&](const std::string& name, std::string doc) {
+    r.scheduler.add(native(name, std::move(doc)),
+                    [name](const PartArgs& a, std::int64_t max_steps) { return make_native_schedule(name, a.config.scheduler, max_steps); });
+  };
+  add("cosine", "Warm-up, then half a cosine down to the floor.");
+  add("linear", "Warm-up, then a line down to the floor.");
+  add("wsd", "Warm-up, stable_steps at the peak, then a decay of wsd_decay_type.");
+  add("constant", "Warm-up, then the peak.");
+  add("rex", "Warm-up, then (1 - p)^rex_alpha down to the floor.");
+  add("none", "The peak from the first step on.");
+}
+
+/// power2: the window's start and the powers of two behind it.
+bool power_of_two(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const std::int64_t past = step - start;
+  return past >= 0 && step <= stop && (past & (past - 1)) == 0;
+}
+
+}  // namespace
+
+Registries native_registries() {
+  Registries r;
+  add_models(r);
+  add_norms(r);
+  add_mlps(r);
+  add_routers(r);
+  add_losses(r);
+  add_optimizers(r);
+  add_schedules(r);
+  r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... inside the window."), power_of_two);
+  return r;
+}
+
+}  // namespace kf

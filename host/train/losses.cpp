@@ -1,0 +1,24 @@
+#include "train/losses.h"
+
+#include <ATen/ATen.h>
+
+#include "data/batch.h"
+
+namespace kf {
+
+at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  return at::cross_entropy_loss(logits.to(at::kFloat), labels, {}, at::Reduction::Sum, kIgnore);
+}
+
+at::Tensor ChunkedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  at::Tensor total = at::zeros({}, logits.options().dtype(at::kFloat));
+  for (std::int64_t first = 0; first < logits.size(0); first += chunk_) {
+    const std::int64_t count = std::min(chunk_, logits.size(0) - first);
+    total = total + CrossEntropy().sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
+  }
+  return total;
+}
+
+at::Tensor z_loss_sum(const at::Tensor& logits) { return logits.to(at::kFloat).logsumexp(-1).square().sum(); }
+
+}  // namespace kf
