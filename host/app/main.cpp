@@ -1,19 +1,35 @@
-// The program's entry, called by the launcher once torch is loaded.
+// The program's entry, called by the launcher once torch is loaded. The one catch-all: every failure becomes a message and an exit status.
 
-#include <ATen/Context.h>
+#include <c10/util/Exception.h>
 
 #include <cstdio>
-#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
 
-#include "build_info.h"
+#include "app/app.h"
+#include "core/error.h"
+
+namespace {
+
+/// "kf-host: message", or the message alone where it already starts so (reports of several problems do).
+void print_failure(const std::string& message) {
+  const bool named = message.rfind("kf-host:", 0) == 0;
+  std::fprintf(stderr, "%s%s\n", named ? "" : "kf-host: ", message.c_str());
+}
+
+}  // namespace
 
 extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** argv) {
-  if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
-    std::printf("kf-host %s  git %s\ntorch %s, cuda %s, LuaJIT %s, %s, %s, AVX2 or better: %s\n", kf::build::kVersion, kf::build::kGit,
-                kf::build::kTorch, kf::build::kCuda, kf::build::kLuajit, kf::build::kCompiler, kf::build::kBuildType,
-                at::globalContext().hasMKLDNN() ? "mkldnn" : "none");
-    return 0;
+  try {
+    return kf::run_program(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const kf::Error& e) {
+    print_failure(e.what());
+    return static_cast<int>(e.code());
+  } catch (const c10::Error& e) {
+    print_failure(std::string("LibTorch: ") + e.what_without_backtrace());
+  } catch (const std::exception& e) {
+    print_failure(e.what());
   }
-  std::fputs("usage: kf-host job.toml | kf-host experiment.lua\n", stderr);
-  return 2;
+  return static_cast<int>(kf::Code::other);
 }

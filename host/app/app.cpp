@@ -1,0 +1,75 @@
+#include "app/app.h"
+
+#include <algorithm>
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/config_command.h"
+#include "core/error.h"
+#include "registry/registries.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kHelp = R"(kf-host trains language models, configured by TOML, scripted by Lua.
+
+usage: kf-host FILE [--section.key=value ...] [-- ARGS]
+
+  FILE             a job (.toml) or a script (.lua); the same call continues an unfinished run
+  --section.key=v  overrides a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7, --model.tie_embeddings
+  -- ARGS          strings for the script (kf.args)
+
+  kf-host train FILE ...      the same, spelled out
+  kf-host generate CKPT       text from a checkpoint: --prompt TEXT
+  kf-host config check FILE   all problems of a job, without starting it
+  kf-host config show FILE    the resolved job; explain KEY, diff A B, keys [PATTERN], schema, new [PRESET]
+  kf-host registry [KIND]     models, optimizers, schedules, ...: names, origins, own fields
+  kf-host COMMAND --help      more about one command; `kf-host train --help` lists the settings' sections
+  kf-host --version           versions of kf-host, torch, CUDA, LuaJIT and the compiler
+
+exit status: 0 done or stopped on request, 2 settings, 3 script, 4 communication, 5 data, 6 checkpoint, 1 other
+)";
+
+using Command = int (*)(const Arguments&);
+
+int config_subcommand(const Arguments& args) { return config_command(args, native_registries().catalog(), std::cout); }
+
+struct Entry {
+  const char* name;
+  Command run;
+};
+constexpr Entry kCommands[] = {
+    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand}, {"registry", registry_command}, {"--version", version_command},
+};
+
+bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }
+
+[[noreturn]] void unknown(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Entry& entry : kCommands) {
+    names.emplace_back(entry.name);
+  }
+  const std::string near = nearest(word, names);
+  fail(Code::config, "'{}' is neither a command nor a .toml or .lua file{}; `kf-host --help` lists the commands", word,
+       near.empty() ? "" : "; did you mean '" + near + "'?");
+}
+
+}  // namespace
+
+int run_program(const std::vector<std::string>& args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    (args.empty() ? std::cerr : std::cout) << kHelp;
+    return args.empty() ? static_cast<int>(Code::config) : 0;
+  }
+  const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });
+  if (command != std::end(kCommands)) {
+    return command->run(Arguments(args.begin() + 1, args.end()));
+  }
+  // A file may come after overrides: kf-host --train.seed=1 job.toml
+  if (std::any_of(args.begin(), args.end(), is_file)) {
+    return train_command(args);
+  }
+  unknown(args[0]);
+}
+
+}  // namespace kf

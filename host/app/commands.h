@@ -1,0 +1,20 @@
+#pragma once
+// One function a subcommand, one file each. Arguments come without the subcommand's name; the exit status is returned.
+
+#include <string>
+#include <vector>
+
+namespace kf {
+
+using Arguments = std::vector<std::string>;
+
+/// `kf-host [train] FILE [--section.key=value ...] [-- ARGS]`: a .toml job or a .lua script.
+int train_command(const Arguments& args);
+/// `kf-host generate CHECKPOINT --prompt TEXT [...]`
+int generate_command(const Arguments& args);
+/// `kf-host registry [KIND]`
+int registry_command(const Arguments& args);
+/// `kf-host --version`
+int version_command(const Arguments& args);
+
+}  // namespace kf

@@ -1,0 +1,113 @@
+#include "app/resume.h"
+
+#include <algorithm>
+#include <set>
+
+#include "config/json.h"
+#include "config/schema.h"
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+/// Keys that say what is learned from: with another value the steps done so far were steps of another run.
+bool is_data_source(const std::string& key) {
+  static const std::set<std::string> keys{
+      "data.dataset_path", "data.file_pattern", "data.tokenizer_path", "data.eos_id", "data.token_dtype", "data.holdout", "data.hf_dataset_name",
+      "data.hf_dataset_config", "data.hf_dataset_split", "data.hf_dataset_text_field", "data.datasets", "data.pack_sequences", "train.seq_len"};
+  return keys.count(key) > 0;
+}
+
+bool is_run_length(const std::string& key) { return key == "train.max_steps" || key == "train.max_tokens"; }
+
+std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
+
+std::string describe(const std::vector<Difference>& list) {
+  std::vector<std::string> lines;
+  for (const Difference& difference : list) {
+    lines.push_back("\n  " + describe(difference));
+  }
+  return join(lines, "");
+}
+
+std::vector<Difference> select(const std::vector<Difference>& all, bool (*wanted)(const std::string&)) {
+  std::vector<Difference> out;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(out), [&](const Difference& d) { return wanted(d.key); });
+  return out;
+}
+
+}  // namespace
+
+config::Table job_values(const config::Config& config) {
+  config::Table values;
+  for (const config::Row& row : config::rows()) {
+    if (row.section != "run") {
+      values[row.key()] = row.get(config);
+    }
+  }
+  for (const auto& [name, options] : config.parts) {
+    values[name] = config::Node(options);
+  }
+  return values;
+}
+
+std::vector<Difference> differences(const config::Table& before, const config::Table& after) {
+  const config::Table defaults = job_values(config::Config());
+  const auto text_of = [&](const config::Table& table, const std::string& key) {
+    const config::Node* value = table.find(key);
+    value = value != nullptr ? value : defaults.find(key);
+    return value == nullptr ? std::string("absent") : config::to_json(*value, config::JsonStyle::exact);
+  };
+  std::vector<Difference> out;
+  const auto compare = [&](const std::string& key) {
+    if (text_of(before, key) != text_of(after, key)) {
+      out.push_back({key, text_of(before, key), text_of(after, key)});
+    }
+  };
+  for (const auto& [key, value] : after) {
+    compare(key);
+  }
+  for (const auto& [key, value] : before) {
+    if (after.find(key) == nullptr) {
+      compare(key);
+    }
+  }
+  return out;
+}
+
+Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps, const std::string& data_fingerprint) {
+  Resume resume;
+  if (!newest) {
+    return resume;
+  }
+  resume.checkpoint = *newest;
+  const CheckpointState state = CheckpointManager::peek(*newest);
+  const config::Table* const before = state.job.table();
+  KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *newest);
+  resume.changed = differences(*before, job_values(config));
+  constexpr const char* remedy = "give the run another run.name, or start over with run.fresh = true";
+
+  const auto is_model = [](const std::string& key) { return key.rfind("model.", 0) == 0; };
+  if (const auto changed = select(resume.changed, is_model); !changed.empty()) {
+    fail(Code::config, "the run in {} trains another model:{}\n{}", *newest, describe(changed), remedy);
+  }
+  if (const auto changed = select(resume.changed, is_data_source); !changed.empty()) {
+    fail(Code::config, "the run in {} learns from other data:{}\n{}", *newest, describe(changed), remedy);
+  }
+  KF_CHECK(state.data_fingerprint == data_fingerprint, Code::config, "the data files have changed since {} was saved; {}", *newest, remedy);
+
+  const bool longer = state.run.step < max_steps;
+  const bool only_length = std::all_of(resume.changed.begin(), resume.changed.end(), [](const Difference& d) { return is_run_length(d.key); });
+  if (state.finished) {
+    KF_CHECK(only_length, Code::config, "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed), remedy);
+    KF_CHECK(longer || resume.changed.empty(), Code::config, "the run in {} is complete at step {}, beyond the {} steps that are asked for now; {}", *newest,
+             state.run.step, max_steps, remedy);
+    resume.kind = resume.changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
+    return resume;
+  }
+  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step, max_steps, remedy);
+  resume.kind = Resume::Kind::resume;
+  return resume;
+}
+
+}  // namespace kf

@@ -1,0 +1,58 @@
+#include "train/evaluate.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+#include "train/losses.h"
+#include "train/stepper.h"
+
+namespace kf {
+namespace {
+
+/// Evaluation mode and averaged weights, for as long as one exists.
+class EvaluationMode {
+ public:
+  EvaluationMode(Model& model, Optimizer& optimizer) : model_(model), optimizer_(optimizer), training_(model.training()) {
+    model_.train(false);
+    optimizer_.use_averages(true);
+  }
+  ~EvaluationMode() {
+    optimizer_.use_averages(false);
+    model_.train(training_);
+  }
+  EvaluationMode(const EvaluationMode&) = delete;
+  EvaluationMode& operator=(const EvaluationMode&) = delete;
+
+ private:
+  Model& model_;
+  Optimizer& optimizer_;
+  bool training_;
+};
+
+}  // namespace
+
+EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int64_t steps, at::Device device, std::int64_t at_step) {
+  const at::NoGradGuard no_grad;
+  const EvaluationMode mode(model, optimizer);
+  const CrossEntropy loss;
+  at::Tensor total = at::zeros({}, at::TensorOptions(device).dtype(at::kDouble));
+  EvalResult result;
+  result.step = at_step;
+  const std::int64_t count = std::min(steps, loader.batches_per_epoch());
+  for (std::int64_t index = 0; index < count; ++index) {
+    const Batch batch = to_device(loader.batch(index), device);
+    ForwardContext context;
+    context.doc_ids = batch.doc_ids;
+    total += loss.sum(model.forward(batch.tokens, context).flatten(0, 1), batch.labels.flatten());
+    result.tokens += batch.counted;
+  }
+  KF_CHECK(result.tokens > 0, Code::data, "the evaluation data ({}) has no token that counts", loader.describe());
+  result.loss = total.item<double>() / static_cast<double>(result.tokens);
+  result.perplexity = std::exp(result.loss);
+  return result;
+}
+
+}  // namespace kf

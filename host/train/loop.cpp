@@ -1,0 +1,183 @@
+#include "train/loop.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/stop.h"
+#include "metrics/memory.h"
+#include "train/evaluate.h"
+#include "train/generate.h"
+
+namespace kf {
+
+TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
+    : parts_(std::move(parts)), options_(std::move(options)), state_(std::move(state)) {
+  fill_context();
+}
+
+void TrainLoop::fill_context() {
+  context_.n_params = count_parameters(parts_.model.parameters());
+  context_.max_steps = options_.max_steps;
+  context_.model = &parts_.model;
+  context_.state = state_.run;
+  context_.loss = [this] { return last_.loss(); };
+  context_.grad_norm = [this] { return last_.grad_norm; };
+  context_.log = [this](const std::vector<std::pair<std::string, double>>& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
+  context_.stop = [this](const std::string& reason) {
+    stopped_by_hook_ = true;
+    stop_reason_ = reason;
+  };
+  context_.request_save = [this](const std::string& name) { requested_saves_.push_back(name); };
+  context_.generate = [this](const std::string& prompt, const GenerateOptions& options) {
+    KF_CHECK(parts_.tokenizer != nullptr, Code::config, "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
+    return generate_text(parts_.model, *parts_.tokenizer, prompt, options, options_.device);
+  };
+}
+
+RunResult TrainLoop::run() {
+  const StopSignals signals;
+  const double begin = parts_.throughput.seconds();
+  parts_.hooks.call(Event::train_begin, context_);
+  while (!finished() && !StopSignals::requested()) {
+    one_step();
+  }
+  if (saved_step_ != state_.run.step) {
+    save();
+  }
+  context_.message = stop_reason_;
+  parts_.hooks.call(Event::train_end, context_);
+  for (Sink* sink : parts_.sinks) {
+    sink->close();
+  }
+  return result(parts_.throughput.seconds() - begin);
+}
+
+void TrainLoop::one_step() {
+  const std::int64_t step = state_.run.step;
+  const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step);
+  context_.lr = lr;
+  parts_.hooks.call(Event::step_begin, context_);
+  Stepper::BackwardEnd backward_end;
+  if (parts_.hooks.wants(Event::backward_end, step)) {
+    backward_end = [this](const StepResult& result) {
+      last_ = result;
+      parts_.hooks.call(Event::backward_end, context_);
+    };
+  }
+  const StepResult result = parts_.stepper.run(parts_.train_data, step, lr, backward_end);
+  ++state_.run.step;
+  state_.run.tokens += result.tokens;
+  context_.state = state_.run;
+  last_ = result;
+  parts_.throughput.add(result.tokens);
+  after_step(result);
+}
+
+void TrainLoop::after_step(const StepResult& result) {
+  const std::int64_t step = state_.run.step;
+  if (!result.skipped.empty()) {
+    log::warn("step {}: no update, {}", step, result.skipped);
+  }
+  parts_.hooks.call(Event::step_end, context_);
+  if (step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || !extra_.empty()) {
+    log_row(result);
+  }
+  if (parts_.eval_data != nullptr && (step % options_.eval_interval == 0 || step == options_.max_steps)) {
+    run_eval();
+  }
+  check_finite(result);
+  if (options_.save_due(step) || finished()) {
+    save();
+  }
+  for (const std::string& name : std::exchange(requested_saves_, {})) {
+    save(name);
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->step_over(step);
+  }
+}
+
+void TrainLoop::log_row(const StepResult& result) {
+  parts_.hooks.call(Event::log, context_);
+  const Rate rate = parts_.throughput.take();
+  StepRow row;
+  row.step = state_.run.step;
+  row.loss = result.loss();
+  row.ce = result.ce;
+  row.z_loss = result.z_loss;
+  row.aux_loss = result.aux_loss;
+  row.grad_norm = result.grad_norm;
+  row.lr = context_.lr;
+  row.tokens = state_.run.tokens;
+  row.tokens_per_sec = rate.tokens_per_sec;
+  row.mfu = rate.mfu;
+  row.memory_bytes = resident_bytes();
+  row.seconds = parts_.throughput.seconds();
+  row.extra = std::exchange(extra_, {});
+  for (Sink* sink : parts_.sinks) {
+    sink->step(row);
+  }
+  outcome_.loss = row.loss;
+  outcome_.history.emplace_back(std::move(row));
+}
+
+void TrainLoop::run_eval() {
+  parts_.throughput.pause();
+  const EvalResult eval = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step);
+  for (Sink* sink : parts_.sinks) {
+    sink->eval(eval);
+  }
+  outcome_.history.emplace_back(eval);
+  outcome_.eval = eval;
+  context_.eval = eval;
+  parts_.hooks.call(Event::eval_end, context_);
+  parts_.throughput.resume();
+}
+
+void TrainLoop::save(const std::string& name) {
+  parts_.throughput.pause();
+  state_.finished = finished();
+  state_.hooks = parts_.hooks.state();
+  parts_.optimizer.use_averages(true);  // checkpoints show what evaluation shows
+  fs::path path;
+  try {
+    path = parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name);
+  } catch (const Error&) {
+    parts_.optimizer.use_averages(false);
+    throw;
+  }
+  parts_.optimizer.use_averages(false);
+  if (name.empty()) {
+    saved_step_ = state_.run.step;
+  }
+  outcome_.checkpoint = path.string();
+  context_.path = path.string();
+  for (Sink* sink : parts_.sinks) {
+    sink->saved(state_.run.step, path.string());
+  }
+  parts_.hooks.call(Event::checkpoint_save, context_);
+  parts_.throughput.resume();
+}
+
+void TrainLoop::check_finite(const StepResult& result) {
+  // An empty batch is no sign of trouble; a loss or norm that is not finite is.
+  const bool bad = !std::isfinite(result.loss()) || !std::isfinite(result.grad_norm);
+  bad_steps_ = bad ? bad_steps_ + 1 : 0;
+  KF_CHECK(bad_steps_ < kMaxBadSteps, Code::other,
+           "the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with a lower optimizer.lr",
+           kMaxBadSteps, state_.run.step);
+}
+
+RunResult TrainLoop::result(double seconds) const {
+  RunResult r = outcome_;
+  r.status = state_.run.step >= options_.max_steps ? "complete" : "stopped";
+  r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
+  r.step = state_.run.step;
+  r.tokens = state_.run.tokens;
+  r.seconds = seconds;
+  return r;
+}
+
+}  // namespace kf

@@ -1,0 +1,86 @@
+#pragma once
+// The training loop: step after step until the end, a stop, or an error. Knows interfaces only.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/manager.h"
+#include "data/loader.h"
+#include "data/tokenizer/tokenizer.h"
+#include "metrics/sink.h"
+#include "metrics/throughput.h"
+#include "optim/schedule.h"
+#include "train/hooks.h"
+#include "train/run_result.h"
+#include "train/stepper.h"
+
+namespace kf {
+
+/// What a run is made of. Everything outlives the loop.
+struct LoopParts {
+  Model& model;
+  Optimizer& optimizer;
+  Stepper& stepper;
+  Loader& train_data;
+  Loader* eval_data = nullptr;  // null: no evaluation
+  const Schedule& schedule;
+  const Tokenizer* tokenizer = nullptr;  // null: hooks cannot generate text
+  Hooks& hooks;
+  std::vector<Sink*> sinks;
+  CheckpointManager& checkpoints;
+  Throughput& throughput;
+};
+
+struct LoopOptions {
+  std::int64_t max_steps = 0;
+  double lr = 0;  // optimizer.lr
+  std::int64_t log_interval = 10;
+  std::int64_t eval_interval = 1000;
+  std::int64_t eval_steps = 50;
+  std::function<bool(std::int64_t step)> save_due;
+  at::Device device = at::kCPU;
+};
+
+class TrainLoop {
+ public:
+  TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state);
+
+  /// Runs to the end, or until SIGINT, SIGTERM or a hook stops it; saves in each of these cases. Throws Code::other when the loss was not
+  /// finite for kMaxBadSteps steps in a row, and whatever a hook throws.
+  RunResult run();
+
+  static constexpr int kMaxBadSteps = 10;
+
+ private:
+  void one_step();
+  void after_step(const StepResult& result);
+  void log_row(const StepResult& result);
+  void run_eval();
+  void save(const std::string& name = {});
+  void check_finite(const StepResult& result);
+  void fill_context();
+  bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_; }
+  RunResult result(double seconds) const;
+
+  LoopParts parts_;
+  LoopOptions options_;
+  CheckpointState state_;
+  HookContext context_;
+  StepResult last_;  // what ctx:loss() reads
+  RunResult outcome_;
+  std::vector<std::pair<std::string, double>> extra_;  // what hooks logged in this step
+  std::vector<std::string> requested_saves_;
+  std::string stop_reason_;
+  bool stopped_by_hook_ = false;
+  std::int64_t saved_step_ = -1;
+  int bad_steps_ = 0;
+};
+
+}  // namespace kf

@@ -1,0 +1,130 @@
+#include "train/stepper.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <cmath>
+#include <vector>
+
+#include "core/text.h"
+#include "optim/clip.h"
+
+namespace kf {
+namespace {
+
+/// Backward on this thread alone: gradient hooks may be Lua, and one device needs no more.
+class SingleThreadedBackward {
+ public:
+  SingleThreadedBackward() : before_(state().get_multithreading_enabled()) { state().set_multithreading_enabled(false); }
+  ~SingleThreadedBackward() { state().set_multithreading_enabled(before_); }
+  SingleThreadedBackward(const SingleThreadedBackward&) = delete;
+  SingleThreadedBackward& operator=(const SingleThreadedBackward&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  bool before_;
+};
+
+}  // namespace
+
+/// Sums over the micro-batches of a step; tensors stay on the device.
+struct Stepper::Totals {
+  std::int64_t counted = 0;
+  std::int64_t positions = 0;
+  at::Tensor ce, z, aux;  // 0-dim fp32, already divided by the global counts
+};
+
+Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
+    : model_(model), optimizer_(optimizer), loss_(loss), options_(options), parameters_(model.parameters()) {}
+
+void Stepper::micro_step(const Batch& host_batch, Totals& totals) {
+  const Batch batch = to_device(host_batch, options_.device);
+  ForwardContext context;
+  context.doc_ids = batch.doc_ids;
+  const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
+  const at::Tensor ce = loss_.sum(logits, batch.labels.flatten()) / static_cast<double>(totals.counted);
+  at::Tensor total = ce;
+  if (options_.z_loss_weight > 0) {
+    const at::Tensor z = z_loss_sum(logits) * (options_.z_loss_weight / static_cast<double>(totals.positions));
+    total = total + z;
+    totals.z += z.detach();
+  }
+  const AuxLosses aux = model_.aux_losses();
+  for (const at::Tensor& term : {aux.balance, aux.router_z}) {
+    if (term.defined()) {
+      const at::Tensor share = term / static_cast<double>(options_.grad_accum_steps);
+      total = total + share;
+      totals.aux += share.detach();
+    }
+  }
+  torch::autograd::backward({total}, {});
+  for (const ParameterPtr& parameter : parameters_) {
+    parameter->accumulate();
+  }
+  totals.ce += ce.detach();
+}
+
+StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const BackwardEnd& backward_end) {
+  std::vector<Batch> batches;
+  Totals totals;
+  for (std::int64_t micro = 0; micro < options_.grad_accum_steps; ++micro) {
+    batches.push_back(loader.batch(step * options_.grad_accum_steps + micro));
+    totals.counted += batches.back().counted;
+    totals.positions += batches.back().tokens.numel();
+  }
+  StepResult result;
+  result.tokens = totals.positions;
+  result.counted = totals.counted;
+  if (totals.counted == 0) {
+    result.skipped = "the batch has no label that counts";
+    return result;
+  }
+
+  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
+  totals.ce = zero.clone();
+  totals.z = zero.clone();
+  totals.aux = zero.clone();
+  {
+    const SingleThreadedBackward single;
+    for (const Batch& batch : batches) {
+      micro_step(batch, totals);
+    }
+  }
+  const at::Tensor norm = gradient_norm(parameters_);
+  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
+  const float* const numbers = read.const_data_ptr<float>();
+  result.ce = numbers[0];
+  result.z_loss = numbers[1];
+  result.aux_loss = numbers[2];
+  result.grad_norm = numbers[3];
+  if (backward_end) {
+    backward_end(result);
+  }
+  if (!std::isfinite(result.loss()) || !std::isfinite(result.grad_norm)) {
+    result.skipped = format("loss {} and gradient norm {} are not both finite", result.loss(), result.grad_norm);
+  } else {
+    clip_gradients(parameters_, norm, options_.grad_clip_norm);
+    optimizer_.step(lr);
+  }
+  for (const ParameterPtr& parameter : parameters_) {
+    if (result.skipped.empty()) {
+      parameter->publish();
+    }
+    parameter->clear_gradient();
+  }
+  return result;
+}
+
+Batch to_device(const Batch& batch, at::Device device) {
+  if (device.is_cpu()) {
+    return batch;
+  }
+  Batch moved = batch;
+  moved.tokens = batch.tokens.to(device);
+  moved.labels = batch.labels.to(device);
+  moved.doc_ids = batch.doc_ids.defined() ? batch.doc_ids.to(device) : at::Tensor();
+  return moved;
+}
+
+}  // namespace kf
