@@ -28,12 +28,15 @@ struct StepRow {
   std::vector<std::pair<std::string, double>> extra;  // from hooks
 };
 
+/// Within a step the loop calls `step` (where it is logged), `eval` and `saved` (where they happen), then `step_over`.
 class Sink {
  public:
   virtual ~Sink() = default;
   virtual void step(const StepRow& row) = 0;
   virtual void eval(const EvalResult& result) = 0;
   virtual void saved(std::int64_t /*step*/, const std::string& /*path*/) {}
+  /// After every step, logged or not: nothing more will come for it.
+  virtual void step_over(std::int64_t /*step*/) {}
   virtual void close() {}
 };
 

@@ -1,0 +1,236 @@
+#include "metrics/console.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <ostream>
+#include <string_view>
+#include <utility>
+
+#include "core/fs.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kf {
+namespace {
+
+constexpr int kHeaderWidth = 85;
+constexpr std::size_t kNotesColumn = 59;  // where a row of the table ends
+constexpr double kRedraw = 0.1;           // seconds
+
+/// The console whose bar log lines must not tear; the log's guard takes plain functions.
+ConsoleSink* active = nullptr;
+
+std::string right(std::string text, std::size_t width) { return text.size() < width ? std::string(width - text.size(), ' ') + text : text; }
+std::string left(std::string text, std::size_t width) { return text.size() < width ? text + std::string(width - text.size(), ' ') : text; }
+
+/// Fixed decimals while the number fits its column, else powers of ten; "nan" and "inf" without a sign of their own.
+std::string number(double value, int digits, double most, int power_digits = 0) {
+  if (std::isnan(value)) {
+    return "nan";
+  }
+  if (std::isinf(value)) {
+    return value > 0 ? "inf" : "-inf";
+  }
+  if (std::abs(value) < most) {
+    return fixed(value, digits);
+  }
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.*e", power_digits, value);
+  return text.data();
+}
+
+std::string rate_text(double lr) { return lr == 0 ? "0" : number(lr, 0, 0, 1); }
+
+bool set(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+int terminal_columns() {
+  winsize size{};
+  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
+}  // namespace
+
+ConsoleOptions stdout_options() {
+  const char* const term = std::getenv("TERM");
+  ConsoleOptions options;
+  options.bar = ::isatty(STDOUT_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
+  options.color = options.bar && !set("NO_COLOR");
+  options.columns = terminal_columns;
+  return options;
+}
+
+std::string header_line(const std::string& label, const std::string& text, const std::string& right_text) {
+  const std::string line = left(label, 8) + text;
+  return right_text.empty() ? line : line + "  " + right(right_text, line.size() + 2 < kHeaderWidth ? kHeaderWidth - 2 - line.size() : 0);
+}
+
+std::string short_count(double value) {
+  constexpr std::array<const char*, 5> units{"", "k", "M", "G", "T"};
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < units.size()) {
+    value /= 1000;
+    ++unit;
+  }
+  return number(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, 1e4) + units[unit];
+}
+
+ConsoleSink::ConsoleSink(std::ostream& out, ConsoleOptions options)
+    : out_(out), options_(std::move(options)), begin_(options_.clock()), done_(options_.start_step) {
+  if (options_.bar) {
+    active = this;
+    log::set_terminal_guard(before_log, after_log);
+  }
+}
+
+ConsoleSink::~ConsoleSink() {
+  if (options_.bar) {
+    log::set_terminal_guard(nullptr, nullptr);
+    active = nullptr;
+    const std::lock_guard lock(drawing_);
+    erase();
+    out_.flush();
+  }
+}
+
+void ConsoleSink::step(const StepRow& row) {
+  flush_row();
+  row_ = row;
+  last_ = row;
+  rate_.add(row.tokens_per_sec);
+}
+
+void ConsoleSink::eval(const EvalResult& result) {
+  std::string note = "val " + number(result.loss, 3, 1e4);
+  if (options_.bits_per_byte) {
+    note += " (" + number(result.loss / std::log(2.0), 2, 1e4) + " bits/byte)";
+  }
+  noted_step_ = result.step;
+  notes_.push_back(std::move(note));
+}
+
+void ConsoleSink::saved(std::int64_t step, const std::string& path) {
+  noted_step_ = step;
+  notes_.push_back("saved " + fs::path(path).filename().string());
+}
+
+void ConsoleSink::step_over(std::int64_t step) {
+  done_ = step;
+  flush_row();
+  if (options_.bar && options_.clock() - drawn_at_ >= kRedraw) {
+    const std::lock_guard lock(drawing_);
+    draw();
+    out_.flush();
+    drawn_at_ = options_.clock();
+  }
+}
+
+void ConsoleSink::close() {
+  flush_row();
+  const std::lock_guard lock(drawing_);
+  erase();
+  out_.flush();
+}
+
+void ConsoleSink::flush_row() {
+  if (!row_ && notes_.empty()) {
+    return;
+  }
+  if (!header_printed_) {
+    header_printed_ = true;
+    const std::string header = " step     loss    ppl      lr     grad   tok/s    mfu   eta";
+    print(options_.color ? "\x1b[1m" + header + "\x1b[0m" : header);
+  }
+  // Notes of a step that has no row (evaluated or saved between two logged ones) stand on a line with its number alone.
+  std::string line = row_ ? table_row(*row_) : left(right(std::to_string(noted_step_), 5), kNotesColumn);
+  for (std::size_t i = 0; i < notes_.size(); ++i) {
+    line += (i == 0 ? "   " : "  ") + notes_[i];
+  }
+  print(line);
+  row_.reset();
+  notes_.clear();
+}
+
+void ConsoleSink::print(const std::string& line) {
+  const std::lock_guard lock(drawing_);
+  const bool redraw = drawn_;
+  erase();
+  out_ << line << '\n';
+  if (redraw) {
+    draw();
+  }
+  out_.flush();
+}
+
+std::string ConsoleSink::table_row(const StepRow& row) const {
+  return right(std::to_string(row.step), 5) + right(number(row.loss, 4, 1e4), 9) + right(number(perplexity(row.ce), 1, 1e5), 7) + "  " +
+         left(rate_text(row.lr), 7) + right(number(row.grad_norm, 3, 1e3), 7) + right(short_count(row.tokens_per_sec), 8) +
+         right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", 7) + right(eta(row.step), 7);
+}
+
+/// From the time that the steps of this process took so far, evaluations and saves included.
+std::string ConsoleSink::eta(std::int64_t step) const {
+  const std::int64_t here = step - options_.start_step;
+  if (here <= 0 || options_.max_steps < step) {
+    return "-";
+  }
+  const double a_step = (options_.clock() - begin_) / static_cast<double>(here);
+  return human_seconds(a_step * static_cast<double>(options_.max_steps - step));
+}
+
+std::string ConsoleSink::bar_line() const {
+  std::string text = format(" {}/{}", done_, options_.max_steps);
+  if (last_) {
+    text += format("  loss {}  {} tok/s", number(last_->loss, 3, 1e4), short_count(rate_.value()));
+  }
+  text += "  eta " + eta(done_);
+  const int columns = options_.columns ? options_.columns() : 80;
+  const int width = std::min(35, columns - 3 - static_cast<int>(text.size()));  // the last column stays free: some terminals wrap there
+  if (width < 5) {
+    return std::string(trim(text).substr(0, static_cast<std::size_t>(std::max(0, columns - 1))));
+  }
+  const double share = options_.max_steps > 0 ? static_cast<double>(done_) / static_cast<double>(options_.max_steps) : 0;
+  const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * width));
+  std::string inside(filled, '=');
+  if (filled < static_cast<std::size_t>(width)) {
+    inside += '>';
+  }
+  return "[" + left(inside, static_cast<std::size_t>(width)) + "]" + text;
+}
+
+void ConsoleSink::draw() {
+  out_ << '\r' << bar_line() << "\x1b[K";
+  drawn_ = true;
+}
+
+void ConsoleSink::erase() {
+  if (std::exchange(drawn_, false)) {
+    out_ << "\r\x1b[K";
+  }
+}
+
+// The lock is held across the log line, which goes to another stream.
+void ConsoleSink::before_log() {
+  active->drawing_.lock();
+  if (active->drawn_) {
+    active->out_ << "\r\x1b[K" << std::flush;
+  }
+}
+
+void ConsoleSink::after_log() {
+  if (active->drawn_) {
+    active->draw();
+    active->out_.flush();
+  }
+  active->drawing_.unlock();
+}
+
+}  // namespace kf

@@ -1,0 +1,132 @@
+#include "metrics/jsonl.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "config/json.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+using config::Node;
+using config::Table;
+
+/// The step of a row, -1 where the line is none.
+std::int64_t step_of(const std::string& line, const fs::path& path) {
+  try {
+    const Node row = config::parse_json(line, path.string());
+    const Node* const step = row.table() != nullptr ? row.table()->find("step") : nullptr;
+    const std::int64_t* const number = step != nullptr ? std::get_if<std::int64_t>(&step->value) : nullptr;
+    return number != nullptr && *number >= 0 ? *number : -1;
+  } catch (const Error&) {
+    return -1;
+  }
+}
+
+/// What is to stay of an earlier part of the run.
+std::string kept_rows(const std::string& content, const fs::path& path, std::int64_t completed) {
+  std::string kept;
+  std::int64_t removed = 0;
+  const std::vector<std::string> lines = split(content, '\n');  // the last one is what follows the last newline
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool last = i + 1 == lines.size();
+    if (last && lines[i].empty()) {
+      continue;
+    }
+    const std::int64_t step = last ? -1 : step_of(lines[i], path);
+    if (step < 0) {
+      log::warn("{}:{}: dropped {}", path, i + 1, last ? "a row that was not written to its end" : "a line that is no row");
+    } else if (step > completed || completed == 0) {
+      ++removed;
+    } else {
+      kept += lines[i] + '\n';
+    }
+  }
+  if (removed > 0) {
+    log::info("{}: removed {} rows of steps after {}, which are run again", path, removed, completed);
+  }
+  return kept;
+}
+
+/// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
+Table to_table(const StepRow& row) {
+  Table table;
+  table["step"] = Node(row.step);
+  table["loss"] = Node(row.loss);
+  table["grad_norm"] = Node(row.grad_norm);
+  table["lr"] = Node(row.lr);
+  table["tokens"] = Node(row.tokens);
+  table["tokens_per_sec"] = Node(row.tokens_per_sec);
+  table["mfu"] = Node(row.mfu);
+  table["memory_bytes"] = Node(row.memory_bytes);
+  table["seconds"] = Node(row.seconds);
+  table["ce"] = Node(row.ce);
+  table["z_loss"] = Node(row.z_loss);
+  table["aux_loss"] = Node(row.aux_loss);
+  const Table own = table;
+  for (const auto& [name, value] : row.extra) {
+    // "eval" marks the other kind of row.
+    KF_CHECK(own.find(name) == nullptr && name != "eval", Code::script, "a hook logs '{}', which is a key of every row in metrics.jsonl; choose another name",
+             name);
+    table[name] = Node(value);
+  }
+  return table;
+}
+
+}  // namespace
+
+JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) {
+  if (fs::exists(path_)) {
+    const std::string content = read_file(path_);
+    const std::string kept = kept_rows(content, path_, completed_steps);
+    if (kept != content) {
+      write_file_atomic(path_, kept);
+    }
+  }
+  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  KF_CHECK(fd_ >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+}
+
+JsonlSink::~JsonlSink() {
+  if (fd_ >= 0) {
+    ::close(fd_);
+  }
+}
+
+void JsonlSink::step(const StepRow& row) { append(config::to_json(Node(to_table(row)))); }
+
+void JsonlSink::eval(const EvalResult& result) {
+  Table numbers;
+  numbers["loss"] = Node(result.loss);
+  numbers["perplexity"] = Node(result.perplexity);
+  numbers["tokens"] = Node(result.tokens);
+  Table row;
+  row["step"] = Node(result.step);
+  row["eval"] = Node(std::move(numbers));
+  append(config::to_json(Node(std::move(row))));
+}
+
+void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) {
+  KF_CHECK(::fsync(fd_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+}
+
+void JsonlSink::append(const std::string& row) {
+  const std::string line = row + '\n';
+  std::string_view rest = line;
+  while (!rest.empty()) {
+    const ssize_t written = ::write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    KF_CHECK(written >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
+}  // namespace kf

@@ -1,0 +1,38 @@
+#pragma once
+// runs/<name>/metrics.jsonl: one JSON object a logged step, one an evaluation.
+//
+// {"step": 10, "loss": 5.41, "grad_norm": 1.377, "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, "mfu": 0.63,
+//  "memory_bytes": 812000000, "seconds": 7.3, "ce": 5.41, "z_loss": 0.0, "aux_loss": 0.0, ...what hooks add}
+// {"step": 20, "eval": {"loss": 2.391, "perplexity": 10.92, "tokens": 65536}}
+//
+// Reals are the shortest text that reads back to the same double; those that JSON lacks are the strings "nan", "inf", "-inf".
+
+#include <cstdint>
+
+#include "core/fs.h"
+#include "metrics/sink.h"
+
+namespace kf {
+
+class JsonlSink final : public Sink {
+ public:
+  /// Goes on after `completed_steps`: rows of later steps (of everything, at 0) are removed first, so that each step has one row; so is a
+  /// last line that a killed run left half-written. Throws Code::other when the file cannot be read or written.
+  JsonlSink(fs::path path, std::int64_t completed_steps);
+  ~JsonlSink() override;
+  JsonlSink(const JsonlSink&) = delete;
+  JsonlSink& operator=(const JsonlSink&) = delete;
+
+  void step(const StepRow& row) override;
+  void eval(const EvalResult& result) override;
+  /// The rows up to a checkpoint are as durable as the checkpoint.
+  void saved(std::int64_t step, const std::string& path) override;
+
+ private:
+  void append(const std::string& row);
+
+  fs::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace kf

@@ -1,0 +1,74 @@
+#include "metrics/peak.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/mm.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+struct Row {
+  std::string_view part_of_name;
+  double tflops;
+};
+// The first match counts, so a longer name stands before one that it contains.
+constexpr Row kCudaPeaks[] = {
+    {"GB200", 2500}, {"B200", 2250}, {"GH200", 989}, {"H200", 989}, {"H100 PCIe", 756}, {"H100", 989},     {"H800", 989},
+    {"A100", 312},   {"A10G", 125},  {"L40S", 362},  {"RTX 4090", 330}, {"RTX 3090", 142},
+};
+
+/// The best rate of n x n x n products within `budget` seconds, at least one.
+double product_rate(std::int64_t n, at::ScalarType type, double budget) {
+  using clock = std::chrono::steady_clock;
+  const at::Tensor a = at::full({n, n}, 0.5, at::TensorOptions().dtype(type));
+  const double work = 2.0 * static_cast<double>(n) * static_cast<double>(n) * static_cast<double>(n);
+  double best = 0;
+  const auto start = clock::now();
+  do {
+    const auto begin = clock::now();
+    at::mm(a, a);
+    best = std::max(best, work / std::chrono::duration<double>(clock::now() - begin).count());
+  } while (std::chrono::duration<double>(clock::now() - start).count() < budget);
+  return best;
+}
+
+/// A small product first: where a type has no instructions, the large one would take seconds.
+double best_rate(at::ScalarType type) {
+  const double small = product_rate(256, type, 0.02);
+  constexpr double kLargeWork = 2.0 * 1024 * 1024 * 1024;
+  return small * 0.1 > kLargeWork ? std::max(small, product_rate(1024, type, 0.15)) : small;
+}
+
+}  // namespace
+
+Peak cuda_peak(std::string_view device_name, int compute_capability_major) {
+  for (const Row& row : kCudaPeaks) {
+    if (device_name.find(row.part_of_name) != std::string_view::npos) {
+      return {row.tflops * 1e12, "table"};
+    }
+  }
+  const int major = compute_capability_major;
+  const double tflops = major >= 10 ? 2250 : major >= 9 ? 989 : major >= 8 ? 312 : 100;
+  log::warn("no peak is known for '{}': MFU is relative to a guess of {} TFLOP/s from its compute capability {}.x", device_name, tflops, major);
+  return {tflops * 1e12, "guessed from compute capability"};
+}
+
+Peak measure_cpu_peak(at::ScalarType compute) {
+  const at::NoGradGuard no_grad;
+  Peak peak{best_rate(at::kFloat), "measured, fp32"};
+  if (compute != at::kFloat) {
+    const double low = best_rate(compute);
+    if (low > peak.flops) {
+      peak = {low, std::string("measured, ") + c10::toString(compute)};
+    }
+  }
+  return peak;
+}
+
+}  // namespace kf

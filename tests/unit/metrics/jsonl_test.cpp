@@ -1,0 +1,123 @@
+#include "metrics/jsonl.h"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+
+#include "config/json.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "support/temp_dir.h"
+
+using namespace kf;
+using Catch::Matchers::Contains;
+
+namespace {
+
+StepRow row_of(std::int64_t step, double loss = 1) {
+  StepRow row;
+  row.step = step;
+  row.loss = loss;
+  return row;
+}
+
+std::vector<std::string> lines_of(const fs::path& path) {
+  std::vector<std::string> lines = split(read_file(path), '\n');
+  REQUIRE(lines.back().empty());
+  lines.pop_back();
+  return lines;
+}
+
+std::string steps_of(const fs::path& path) {
+  std::vector<std::string> steps;
+  for (const std::string& line : lines_of(path)) {
+    const config::Node row = config::parse_json(line, "row");
+    steps.push_back((row.table()->find("eval") != nullptr ? "e" : "") +
+                    std::to_string(std::get<std::int64_t>(row.table()->find("step")->value)));
+  }
+  return join(steps, " ");
+}
+
+}  // namespace
+
+TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]") {
+  const test::TempDir dir;
+  JsonlSink sink(dir / "metrics.jsonl", 0);
+  StepRow row;
+  row.step = 10;
+  row.loss = 1.0 / 3;
+  row.ce = 0.25;
+  row.z_loss = 1e-9;
+  row.grad_norm = std::nan("");
+  row.lr = 9e-5;
+  row.tokens = 163840;
+  row.tokens_per_sec = 22400.5;
+  row.mfu = 0.63;
+  row.memory_bytes = 812000000;
+  row.seconds = 7;
+  row.extra = {{"my.value", 4}, {"my.value", HUGE_VAL}};
+  sink.step(row);
+  sink.eval({.step = 20, .loss = 2.5, .perplexity = std::exp(2.5), .tokens = 99});
+  const auto lines = lines_of(dir / "metrics.jsonl");  // flushed: the sink still exists
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0] ==
+        R"({"step": 10, "loss": 0.3333333333333333, "grad_norm": "nan", "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, )"
+        R"("mfu": 0.63, "memory_bytes": 812000000, "seconds": 7.0, "ce": 0.25, "z_loss": 1e-09, "aux_loss": 0.0, "my.value": "inf"})");
+  CHECK(lines[1] == R"({"step": 20, "eval": {"loss": 2.5, "perplexity": 12.182493960703473, "tokens": 99}})");
+}
+
+TEST_CASE("jsonl: a hook cannot replace a key of the row", "[metrics]") {
+  const test::TempDir dir;
+  JsonlSink sink(dir / "metrics.jsonl", 0);
+  for (const char* name : {"loss", "step", "eval"}) {
+    StepRow row = row_of(1);
+    row.extra = {{name, 1}};
+    CHECK_THROWS_WITH(sink.step(row), Contains(std::string("a hook logs '") + name + "'"));
+  }
+  CHECK(read_file(dir / "metrics.jsonl").empty());
+}
+
+TEST_CASE("jsonl: after a resume each step has one row, from the resumed run", "[metrics]") {
+  const test::TempDir dir;
+  const fs::path path = dir / "metrics.jsonl";
+  {
+    JsonlSink sink(path, 0);
+    for (std::int64_t step = 1; step <= 12; ++step) {
+      sink.step(row_of(step, 1));
+      if (step % 4 == 0) {
+        sink.eval({.step = step, .loss = 1, .perplexity = 1, .tokens = 1});
+      }
+    }
+  }
+  {
+    JsonlSink sink(path, 8);
+    CHECK(steps_of(path) == "1 2 3 4 e4 5 6 7 8 e8");
+    for (std::int64_t step = 9; step <= 16; ++step) {
+      sink.step(row_of(step, 2));
+    }
+  }
+  CHECK(steps_of(path) == "1 2 3 4 e4 5 6 7 8 e8 9 10 11 12 13 14 15 16");
+  CHECK_THAT(lines_of(path)[10], Contains("\"loss\": 2.0"));
+  const JsonlSink finished(path, 16);
+  CHECK(lines_of(path).size() == 18);
+  const JsonlSink from_the_start(path, 0);
+  CHECK(lines_of(path).empty());
+}
+
+TEST_CASE("jsonl: a half-written last row and damaged lines are dropped with a log line", "[metrics]") {
+  const test::TempDir dir;
+  const std::string good = "{\"step\": 1, \"loss\": 2.0}\n{\"step\": 2, \"loss\": 2.0}\n";
+  for (const std::string bad : {"{\"step\": 3, \"lo", "{\"step\": 2, \"loss\": 2.0}", "\n", "garbage\n", "[1]\n", "{\"loss\": 1}\n"}) {
+    CAPTURE(bad);
+    const fs::path path = dir.write("metrics.jsonl", good + bad);
+    const std::size_t warnings = log::count(log::Level::warn);
+    const JsonlSink sink(path, 5);
+    CHECK(read_file(path) == good);
+    CHECK(log::count(log::Level::warn) == warnings + 1);
+  }
+}
+
+TEST_CASE("jsonl: a file that cannot be written is an error", "[metrics]") {
+  const test::TempDir dir;
+  CHECK_THROWS_WITH(JsonlSink(dir / "no" / "metrics.jsonl", 0), Contains("cannot write"));
+}
