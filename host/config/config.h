@@ -36,6 +36,7 @@ using List = std::vector<T>;
 
 /// What the user wrote: optionals stay optional, -1 stays -1. `Plan` (plan.h) is what it resolved to.
 struct Config {
+#define KF_NO_RECORDS
 #define SECTION(Type, member, doc) Type member;
 #define TOP(type, name, fallback, check, doc) type name = fallback;
 #include "config/fields.def"

@@ -15,16 +15,6 @@ std::int64_t attention_weights(const ModelConfig& m) {
 
 std::int64_t norm_weights(const ModelConfig& m) { return m.norm_type == "layernorm" ? 2 * m.dim : m.dim; }
 
-std::int64_t layer_parameters(const ModelConfig& m, std::int64_t layer) {
-  const std::int64_t shared = attention_weights(m) + 2 * norm_weights(m) + (m.qk_norm ? 2 * head_dim(m) : 0);
-  if (!is_moe_layer(m, layer)) {
-    return shared + mlp_matrices(m) * m.dim * ffn_hidden_dim(m);
-  }
-  const std::int64_t expert = mlp_matrices(m) * m.dim * expert_ffn_hidden_dim(m);
-  const std::int64_t bias = m.moe_router == "sigmoid_topk" ? m.num_experts : 0;
-  return shared + (m.num_experts + m.moe_shared_experts) * expert + m.dim * m.num_experts + bias;
-}
-
 /// Weights of matrices that one token visits in a layer, the router left out.
 std::int64_t active_weights(const ModelConfig& m, std::int64_t layer) {
   if (!is_moe_layer(m, layer)) {
@@ -67,12 +57,34 @@ std::string mlp_name(const std::string& activation) {
 std::int64_t mlp_matrices(const ModelConfig& model) { return mlp_name(model.activation).starts_with("standard_") ? 2 : 3; }
 
 std::int64_t parameter_count(const ModelConfig& model) {
-  const std::int64_t table = model.vocab_size * model.dim;
-  std::int64_t total = table + (model.tie_embeddings ? 0 : table) + norm_weights(model);
-  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
-    total += layer_parameters(model, layer);
+  std::int64_t total = 0;
+  for (const auto& [part, count] : parameter_parts(model)) {
+    total += count;
   }
   return total;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelConfig& m) {
+  std::int64_t with_experts = 0;
+  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+    with_experts += is_moe_layer(m, layer) ? 1 : 0;
+  }
+  const std::int64_t matrices = mlp_matrices(m) * m.dim;
+  const std::int64_t expert = matrices * expert_ffn_hidden_dim(m);
+  const std::int64_t bias = m.moe_router == "sigmoid_topk" ? m.num_experts : 0;
+  const std::int64_t table = m.vocab_size * m.dim;
+  std::vector<std::pair<std::string, std::int64_t>> parts = {
+      {"embedding", table},
+      {"norms", (2 * m.n_layers + 1) * norm_weights(m)},
+      {"attention", m.n_layers * (attention_weights(m) + (m.qk_norm ? 2 * head_dim(m) : 0))},
+      {"mlp", (m.n_layers - with_experts) * matrices * ffn_hidden_dim(m)},
+      {"router", with_experts * (m.dim * m.num_experts + bias)},
+      {"shared_expert", with_experts * m.moe_shared_experts * expert},
+      {"experts", with_experts * m.num_experts * expert},
+      {"head", m.tie_embeddings ? 0 : table},
+  };
+  std::erase_if(parts, [](const auto& part) { return part.second == 0; });
+  return parts;
 }
 
 double flops_per_token(const ModelConfig& model, std::int64_t seq_len) {

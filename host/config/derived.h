@@ -1,6 +1,10 @@
 #pragma once
 // Values that follow from a section: widths, counts, seeds.
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "config/config.h"
 
 namespace kf::config {
@@ -23,6 +27,8 @@ std::string mlp_name(const std::string& activation);
 
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
 std::int64_t parameter_count(const ModelConfig& model);
+/// The same by what it is spent on: embedding, norms, attention, mlp, router, shared_expert, experts, head; only what there is.
+std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelConfig& model);
 /// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
 /// 12 * layers * dim * seq_len for attention.
 double flops_per_token(const ModelConfig& model, std::int64_t seq_len);

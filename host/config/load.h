@@ -1,7 +1,8 @@
 #pragma once
 // From files and arguments to a checked Config: defaults, `extends`, TOML, recipe, command line; every problem at once.
 
-#include <functional>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,23 +17,23 @@ namespace kf::config {
 struct Problem {
   Origin origin;         // first key concerned
   std::string message;   // "train.seq_len (4096) exceeds model.max_seq_len (2048); raise ... or lower ..."
-  std::vector<Origin> others;  // further keys of the same rule
+  std::vector<Origin> others = {};  // further keys of the same rule
 };
 
-/// Every problem and warning of one loading, in order of discovery; `sorted()` orders problems by file and line, command line last.
+/// Every problem and warning of one loading, problems by file and line, the command line last.
 struct Report {
   std::vector<Problem> problems;
   std::vector<std::string> warnings;
 };
 
-/// The whole report as `kf-host: 3 problems in the job ...` (see docs/running.md).
+/// All problems, "3 problems in the job" first (main puts "kf-host: " before it), each with its place and source line (see docs/running.md).
 std::string to_text(const Report& report);
 
 /// What was asked for, before checking.
 struct Request {
   fs::path job;                          // .toml, or empty for defaults alone
   std::vector<std::string> overrides;    // "--section.key=value", "--flag"; anything else becomes a problem
-  std::optional<Node> recipe;            // what a Lua script returned, a table
+  std::optional<Node> recipe;            // what a Lua script returned, a table; its `extends` is relative to the folder of origin.file
   std::optional<std::int64_t> world;     // number of ranks, where known: also runs the rules that need it
   bool files_must_exist = true;          // `check` and runs; not `show`
 };

@@ -42,6 +42,7 @@ class Table {
   auto end() const { return entries_.end(); }
   auto begin() { return entries_.begin(); }
   auto end() { return entries_.end(); }
+  friend bool operator==(const Table& a, const Table& b);  // in any order
 
  private:
   std::vector<Entry> entries_;
@@ -66,7 +67,12 @@ class Node {
   Origin key_origin;   // of its key, where that stands elsewhere
   /// Set on the command line and in recipes: text that the declared type may read more freely ("1e3", "yes", "None").
   bool loose = false;
+
+  friend bool operator==(const Node& a, const Node& b) { return a.value == b.value; }  // where it stands does not matter
 };
+
+/// For messages: 3e-04 as 0.0003, 'text', [1, 2], { a = 1 }.
+std::string to_text(const Node& node);
 
 /// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the caller.
 void merge(Table& base, const Table& over);

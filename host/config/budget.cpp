@@ -1,0 +1,50 @@
+#include "config/budget.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace kf::config {
+namespace {
+
+/// a * b, or the largest number when that would overflow.
+std::int64_t times(std::int64_t a, std::int64_t b) {
+  std::int64_t out = 0;
+  return __builtin_mul_overflow(a, b, &out) ? std::numeric_limits<std::int64_t>::max() : out;
+}
+
+}  // namespace
+
+std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world) {
+  if (distributed.dp_shard != -1) {
+    return times(distributed.dp_replicate, distributed.dp_shard);
+  }
+  const std::int64_t others = times(times(distributed.tp, distributed.pp), times(distributed.cp, distributed.ep));
+  return std::max<std::int64_t>(1, world / others);
+}
+
+std::int64_t tokens_per_step(const Config& config, std::int64_t ranks) {
+  const TrainConfig& t = config.train;
+  return times(times(t.batch_size, t.seq_len), times(t.grad_accum_steps, ranks));
+}
+
+std::int64_t steps_for_tokens(std::int64_t tokens, std::int64_t per_step) {
+  return std::max<std::int64_t>(1, tokens / per_step + (tokens % per_step != 0 ? 1 : 0));
+}
+
+std::int64_t effective_max_steps(const Config& config, std::int64_t world) {
+  const TrainConfig& t = config.train;
+  return t.max_tokens ? steps_for_tokens(*t.max_tokens, tokens_per_step(config, data_ranks(config.distributed, world))) : t.max_steps;
+}
+
+std::int64_t ranks_for_budget(const Config& config) {
+  const TrainConfig& t = config.train;
+  const std::int64_t near = *t.max_tokens / times(t.max_steps, tokens_per_step(config, 1));
+  for (std::int64_t ranks = std::max<std::int64_t>(1, near); ranks <= near + 1; ++ranks) {
+    if (steps_for_tokens(*t.max_tokens, tokens_per_step(config, ranks)) == t.max_steps) {
+      return ranks;
+    }
+  }
+  return 0;
+}
+
+}  // namespace kf::config

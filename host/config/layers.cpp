@@ -1,0 +1,136 @@
+#include "config/layers.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "config/toml.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+/// Follows `extends` from the top of a chain down, so that the layers can be laid on each other from below.
+class ChainReader {
+ public:
+  explicit ChainReader(Report& report) : report_(report) {}
+
+  /// The layers of one file, those that it extends first.
+  std::vector<Table> file(const fs::path& path, Origin::Kind kind, const Origin& asked_by) {
+    const fs::path identity = fs::weakly_canonical(path);
+    if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
+      report_.problems.push_back({asked_by, format("`extends` goes round in a circle: {}", circle(identity, path))});
+      return {};
+    }
+    std::optional<std::string> text = read(path, asked_by);
+    if (!text) {
+      return {};
+    }
+    std::optional<Table> table = parse_toml(*text, path.string(), kind, report_);
+    if (!table) {
+      return {};
+    }
+    open_.push_back(identity);
+    names_.push_back(path.string());
+    std::vector<Table> layers = with_bases(std::move(*table), path.parent_path());
+    open_.pop_back();
+    names_.pop_back();
+    return layers;
+  }
+
+  /// `table` without its `extends`, on top of what that names.
+  std::vector<Table> with_bases(Table table, const fs::path& folder) {
+    std::vector<Table> layers;
+    if (const Node* extends = table.find("extends"); extends && !extends->is_null()) {
+      if (const std::string* base = std::get_if<std::string>(&extends->value)) {
+        layers = file((folder / *base).lexically_normal(), Origin::Kind::preset, extends->origin);
+      } else {
+        report_.problems.push_back({extends->origin, format("extends ({}) is not a string; it names one TOML file", to_text(*extends))});
+      }
+    }
+    table.erase("extends");
+    layers.push_back(std::move(table));
+    return layers;
+  }
+
+ private:
+  std::optional<std::string> read(const fs::path& path, const Origin& asked_by) {
+    std::error_code ignored;
+    if (!fs::exists(path, ignored)) {
+      const bool top = asked_by.kind == Origin::Kind::fallback;
+      report_.problems.push_back({top ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
+                                  top ? "file not found" : format("extends: file not found: {} (paths are relative to the file that extends)", path)});
+      return std::nullopt;
+    }
+    try {
+      return read_file(path);
+    } catch (const Error& error) {
+      report_.problems.push_back({Origin{Origin::Kind::toml, path.string(), 0, 0, ""}, error.what()});
+      return std::nullopt;
+    }
+  }
+
+  std::string circle(const fs::path& identity, const fs::path& path) const {
+    std::string out;
+    for (std::size_t i = 0; i < open_.size(); ++i) {
+      if (!out.empty() || open_[i] == identity) {
+        out += names_[i] + " \u2192 ";
+      }
+    }
+    return out + path.string();
+  }
+
+  Report& report_;
+  std::vector<fs::path> open_;
+  std::vector<std::string> names_;
+};
+
+}  // namespace
+
+std::vector<Table> read_layers(const Request& request, Report& report) {
+  ChainReader reader(report);
+  std::vector<Table> layers;
+  if (!request.job.empty()) {
+    layers = reader.file(request.job, Origin::Kind::toml, {});
+  }
+  if (request.recipe && request.recipe->table()) {
+    for (Table& layer : reader.with_bases(*request.recipe->table(), fs::path(request.recipe->origin.file).parent_path())) {
+      layers.push_back(std::move(layer));
+    }
+  } else if (request.recipe) {
+    report.problems.push_back({request.recipe->origin, "a recipe must return a table of settings"});
+  }
+  return layers;
+}
+
+const Node* find_node(const Table& tree, std::string_view key) {
+  const Table* table = &tree;
+  const Node* node = nullptr;
+  while (!key.empty()) {
+    if (key.front() == '[') {
+      std::size_t index = 0;
+      const std::size_t close = key.find(']');
+      std::from_chars(key.data() + 1, key.data() + std::min(close, key.size()), index);
+      const Array* list = node ? node->array() : nullptr;
+      if (close == std::string_view::npos || !list || index >= list->size()) {
+        return nullptr;
+      }
+      node = &(*list)[index];
+      key.remove_prefix(close + 1);
+    } else {
+      const std::size_t end = std::min(key.find_first_of(".["), key.size());
+      node = table ? table->find(key.substr(0, end)) : nullptr;
+      if (!node) {
+        return nullptr;
+      }
+      key.remove_prefix(end);
+    }
+    table = node->table();
+    if (key.starts_with('.')) {
+      key.remove_prefix(1);
+    }
+  }
+  return node;
+}
+
+}  // namespace kf::config

@@ -1,0 +1,85 @@
+#include <algorithm>
+
+#include "config/load.h"
+#include "config/schema.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+constexpr std::size_t kColumn = 21;  // where messages start, unless a place needs more room
+constexpr std::size_t kLongestPlace = 48;
+
+std::string place(const Origin& origin) {
+  switch (origin.kind) {
+    case Origin::Kind::fallback: return "default";
+    case Origin::Kind::cli: return origin.file;
+    default: return origin.line == 0 ? origin.file : origin.column == 0 ? to_text(origin) : format("{}:{}", to_text(origin), origin.column);
+  }
+}
+
+/// A source line fit for a terminal: no control characters, not endless.
+std::string shown(std::string_view line) {
+  std::string out(trim(line));
+  if (out.size() > 120) {
+    out = out.substr(0, 120) + "...";
+  }
+  for (char& c : out) {
+    if (static_cast<unsigned char>(c) < 0x20) {
+      c = ' ';
+    }
+  }
+  return out;
+}
+
+bool has_line(const Origin& origin) { return origin.kind != Origin::Kind::cli && origin.line > 0 && !origin.text.empty(); }
+
+std::string other_text(const Origin& origin) {
+  return has_line(origin) ? format("and {}: {}", place(origin), shown(origin.text)) : "and " + place(origin);
+}
+
+std::string problem_text(const Problem& problem, std::size_t column) {
+  const std::string where = place(problem.origin);
+  const std::string margin(column, ' ');
+  std::string out = "  " + where;
+  out += out.size() + 1 < column ? std::string(column - out.size(), ' ') : "\n" + margin;
+  out += problem.message + "\n";
+  if (has_line(problem.origin)) {
+    out += format("{}{} | {}\n", margin, problem.origin.line, shown(problem.origin.text));
+  }
+  for (const Origin& other : problem.others) {
+    out += margin + other_text(other) + "\n";
+  }
+  return out;
+}
+
+/// The section to look at next: that of the first unknown key.
+std::string section_hint(const Report& report) {
+  for (const Problem& problem : report.problems) {
+    const std::size_t end = problem.message.find(']');
+    if (problem.message.starts_with('[') && end != std::string::npos && is_section(problem.message.substr(1, end - 1))) {
+      return problem.message.substr(1, end - 1);
+    }
+  }
+  return "train";
+}
+
+}  // namespace
+
+std::string to_text(const Report& report) {
+  std::size_t column = kColumn;
+  for (const Problem& problem : report.problems) {
+    const std::size_t length = place(problem.origin).size();
+    if (length <= kLongestPlace) {
+      column = std::max(column, length + 4);
+    }
+  }
+  const std::size_t count = report.problems.size();
+  std::string out = format("{} {} in the job\n", count, count == 1 ? "problem" : "problems");
+  for (const Problem& problem : report.problems) {
+    out += problem_text(problem, column);
+  }
+  return out + format("nothing was started; `kf-host config keys {}` lists the keys of a section", section_hint(report));
+}
+
+}  // namespace kf::config

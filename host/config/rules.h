@@ -1,0 +1,39 @@
+#pragma once
+// What a rule gets and says. Rules are in rules_*.cpp, one small function each; validate.cpp runs them.
+
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "config/layers.h"
+#include "config/validate.h"
+
+namespace kf::config {
+
+/// Collects what the rules find, and puts each finding where its keys stand.
+class Findings {
+ public:
+  Findings(const Job& job, Report& report) : job_(job), report_(report) {}
+
+  /// A problem over `keys`, in the order in which the message names them. Left out when one of them has no usable value.
+  void problem(const std::vector<std::string>& keys, const std::string& message);
+  /// A warning, if all `keys` have usable values.
+  void warn(const std::vector<std::string>& keys, const std::string& message);
+  /// Whether the user set the key in any layer.
+  bool given(const std::string& key) const;
+
+ private:
+  bool usable(const std::vector<std::string>& keys) const;
+
+  const Job& job_;
+  Report& report_;
+};
+
+using Rule = void (*)(const Job&, Findings&);
+
+std::vector<Rule> model_rules();
+std::vector<Rule> train_rules();
+std::vector<Rule> data_rules();
+std::vector<Rule> parallel_rules();
+
+}  // namespace kf::config

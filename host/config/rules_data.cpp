@@ -1,0 +1,154 @@
+#include <algorithm>
+
+#include "config/rules.h"
+#include "core/fs.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+std::string source_name(const DatasetSource& source) { return !source.name.empty() ? source.name : !source.path.empty() ? source.path : source.hf_name; }
+
+void sources_say_where(const Job& job, Findings& findings) {
+  for (std::size_t i = 0; i < job.config.data.datasets.size(); ++i) {
+    const DatasetSource& source = job.config.data.datasets[i];
+    if (source.path.empty() && source.hf_name.empty()) {
+      const std::string key = format("data.datasets[{}]", i);
+      findings.problem({key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + to_text(Node(source.name)) + ")"));
+    }
+  }
+}
+
+void datasets_win(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (!d.datasets.empty() && !d.dataset_path.empty()) {
+    findings.warn({"data.datasets", "data.dataset_path"}, "data.datasets wins over data.dataset_path, which is not read");
+  } else if (d.hf_dataset_name && (!d.datasets.empty() || !d.dataset_path.empty())) {
+    findings.warn({"data.hf_dataset_name"}, format("{} wins over data.hf_dataset_name, which is not read",
+                                                   d.datasets.empty() ? "data.dataset_path" : "data.datasets"));
+  }
+}
+
+void phases_rise(const Job& job, Findings& findings) {
+  const std::vector<TrainingPhase>& phases = job.config.data.phases;
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    if (phases[i].start_step <= phases[i - 1].start_step) {
+      const std::string here = format("data.phases[{}].start_step", i);
+      const std::string before = format("data.phases[{}].start_step", i - 1);
+      findings.problem({here, before}, format("{} ({}) must be above {} ({}): phases must be strictly monotonically increasing", here,
+                                              phases[i].start_step, before, phases[i - 1].start_step));
+    }
+  }
+}
+
+void phases_or_annealing(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (!d.phases.empty() && d.anneal_start_step > 0) {
+    findings.problem({"data.phases", "data.anneal_start_step"},
+                     "Cannot use both data.phases and data.anneal_start_step; annealing is a phase of its own: write it as the last one");
+  }
+}
+
+/// Weights by name: each names a source, and one is above 0.
+void check_weights(const Job& job, Findings& findings, const std::string& key, const Numbers& weights, const std::string& owner) {
+  const std::vector<DatasetSource>& sources = job.config.data.datasets;
+  std::vector<std::string> names;
+  for (const DatasetSource& source : sources) {
+    names.push_back(source_name(source));
+  }
+  double total = 0;
+  for (const auto& [name, weight] : weights) {
+    total += weight;
+    if (!sources.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
+      findings.problem({key + "." + name}, format("{} names no source {}; have: {}", owner, to_text(Node(name)), join(names, ", ")));
+    }
+  }
+  for (const DatasetSource& source : sources) {
+    total += weights.contains(source_name(source)) ? 0 : source.weight;  // left out: keeps its own
+  }
+  if (!weights.empty() && total <= 0) {
+    findings.problem({key}, format("{} gives every source the weight 0; one must be above 0", owner));
+  }
+}
+
+void phase_weights_make_sense(const Job& job, Findings& findings) {
+  const std::vector<TrainingPhase>& phases = job.config.data.phases;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    check_weights(job, findings, format("data.phases[{}].dataset_weights", i), phases[i].dataset_weights,
+                  format("data.phases[{}] (start_step {})", i, phases[i].start_step));
+  }
+  check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");
+}
+
+void mixture_names_differ(const Job& job, Findings& findings) {
+  const std::vector<DatasetSource>& sources = job.config.data.datasets;
+  for (std::size_t i = 1; i < sources.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (!source_name(sources[i]).empty() && source_name(sources[i]) == source_name(sources[j])) {
+        findings.problem({format("data.datasets[{}]", i), format("data.datasets[{}]", j)},
+                         format("data.datasets[{}] and data.datasets[{}] are both called {}; give them different names", i, j,
+                                to_text(Node(source_name(sources[i])))));
+      }
+    }
+  }
+}
+
+bool eval_has_source(const EvalConfig& eval) { return !eval.dataset_path.empty() || eval.hf_dataset_name; }
+
+void eval_has_data(const Job& job, Findings& findings) {
+  if (job.config.eval.enabled && !eval_has_source(job.config.eval) && job.config.data.holdout == 0) {
+    findings.problem({"eval.enabled", "eval.dataset_path", "eval.hf_dataset_name", "data.holdout"},
+                     "eval.enabled is true but there is no eval data source; give eval.dataset_path or eval.hf_dataset_name, "
+                     "or keep documents of a text source back with data.holdout");
+  }
+}
+
+void holdout_is_used(const Job& job, Findings& findings) {
+  if (job.config.data.holdout > 0 && eval_has_source(job.config.eval)) {
+    findings.warn({"data.holdout", "eval.enabled"}, "data.holdout keeps nothing back: eval has a source of its own");
+  } else if (job.config.data.holdout > 0 && !job.config.eval.enabled) {
+    findings.warn({"data.holdout", "eval.enabled"}, "data.holdout keeps nothing back: eval.enabled is false");
+  }
+}
+
+void eos_is_a_token(const Job& job, Findings& findings) {
+  const std::optional<std::int64_t>& eos = job.config.data.eos_id;
+  if (eos && *eos >= job.config.model.vocab_size) {
+    findings.problem({"data.eos_id", "model.vocab_size"},
+                     format("data.eos_id ({}) must be below model.vocab_size ({})", *eos, job.config.model.vocab_size));
+  }
+}
+
+void paths_exist(const Job& job, Findings& findings) {
+  if (!job.files_must_exist) {
+    return;
+  }
+  const DataConfig& d = job.config.data;
+  std::vector<std::pair<std::string, std::string>> paths{{"eval.dataset_path", job.config.eval.enabled ? job.config.eval.dataset_path : ""},
+                                                         {"checkpoint.load_path", job.config.checkpoint.load_path.value_or("")},
+                                                         {"checkpoint.init_from", job.config.checkpoint.init_from.value_or("")}};
+  if (d.datasets.empty()) {
+    paths.emplace_back("data.dataset_path", d.dataset_path);
+  }
+  for (std::size_t i = 0; i < d.datasets.size(); ++i) {
+    paths.emplace_back(format("data.datasets[{}].path", i), d.datasets[i].path);
+  }
+  if (!d.tokenizer_path.starts_with("lua:")) {
+    paths.emplace_back("data.tokenizer_path", d.tokenizer_path);
+  }
+  for (const auto& [key, path] : paths) {
+    std::error_code ignored;
+    if (!path.empty() && !fs::exists(path, ignored)) {
+      findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder", key, to_text(Node(path))));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Rule> data_rules() {
+  return {sources_say_where, datasets_win,    phases_rise,     phases_or_annealing, phase_weights_make_sense,
+          mixture_names_differ, eval_has_data, holdout_is_used, eos_is_a_token,      paths_exist};
+}
+
+}  // namespace kf::config

@@ -1,0 +1,258 @@
+#include "config/schema.h"
+
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+namespace kf::config {
+namespace {
+
+// C++ values to nodes and back. A node given to `from_node` already has exactly the row's type.
+
+Node to_node(bool value) { return Node(value); }
+Node to_node(Int value) { return Node(value); }
+Node to_node(Real value) { return Node(value); }
+Node to_node(const Text& value) { return Node(value); }
+Node to_node(const Betas& value) { return Node(Array{Node(value[0]), Node(value[1])}); }
+Node to_node(const Numbers& value) {
+  Table out;
+  for (const auto& [name, number] : value) {
+    out[name] = Node(number);
+  }
+  return Node(std::move(out));
+}
+template <class T>
+Node to_node(const Maybe<T>& value);
+template <class T>
+Node to_node(const List<T>& value);
+
+void from_node(const Node& node, bool& out) { out = std::get<bool>(node.value); }
+void from_node(const Node& node, Int& out) { out = std::get<Int>(node.value); }
+void from_node(const Node& node, Real& out) { out = std::get<Real>(node.value); }
+void from_node(const Node& node, Text& out) { out = std::get<Text>(node.value); }
+void from_node(const Node& node, Betas& out) {
+  const Array& pair = std::get<Array>(node.value);
+  out = {std::get<Real>(pair.at(0).value), std::get<Real>(pair.at(1).value)};
+}
+void from_node(const Node& node, Numbers& out) {
+  out.clear();
+  for (const auto& [name, number] : std::get<Table>(node.value)) {
+    out[name] = std::get<Real>(number.value);
+  }
+}
+template <class T>
+void from_node(const Node& node, Maybe<T>& out);
+template <class T>
+void from_node(const Node& node, List<T>& out);
+
+#define KF_NO_SECTIONS
+#define RECORD(Type, doc)            \
+  Node to_node(const Type& record) { \
+    Table out;
+#define FIELD(type, name, fallback, check, doc) out[#name] = to_node(record.name);
+#define END(Type)              \
+  return Node(std::move(out)); \
+  }
+#include "config/fields.def"
+
+#define KF_NO_SECTIONS
+#define RECORD(Type, doc)                          \
+  void from_node(const Node& node, Type& record) { \
+    const Table& in = std::get<Table>(node.value);
+#define FIELD(type, name, fallback, check, doc) from_node(*in.find(#name), record.name);
+#define END(Type) }
+#include "config/fields.def"
+
+template <class T>
+Node to_node(const Maybe<T>& value) {
+  return value ? to_node(*value) : Node();
+}
+template <class T>
+Node to_node(const List<T>& value) {
+  Array out;
+  for (const T& item : value) {
+    out.push_back(to_node(item));
+  }
+  return Node(std::move(out));
+}
+template <class T>
+void from_node(const Node& node, Maybe<T>& out) {
+  if (node.is_null()) {
+    out.reset();
+  } else {
+    from_node(node, out.emplace());
+  }
+}
+template <class T>
+void from_node(const Node& node, List<T>& out) {
+  out.clear();
+  for (const Node& item : std::get<Array>(node.value)) {
+    from_node(item, out.emplace_back());
+  }
+}
+
+// The type of a row, and the rows of its records, from the C++ type.
+
+template <class T>
+struct Of {};
+
+template <class T>
+std::vector<Row> record_rows(Of<T>) {
+  return {};
+}
+
+template <class T>
+Row make_row(std::string name, const T& fallback, Check check, std::string doc);
+
+#define KF_NO_SECTIONS
+#define RECORD(Type, doc)                      \
+  std::vector<Row> record_rows(Of<Type>) {     \
+    std::vector<Row> out;
+#define FIELD(type, name, fallback, check, doc) out.push_back(make_row<type>(#name, fallback, check, doc));
+#define END(Type) \
+  return out;     \
+  }
+#include "config/fields.def"
+
+constexpr Type type_of(Of<Bool>) { return Type::boolean; }
+constexpr Type type_of(Of<Int>) { return Type::integer; }
+constexpr Type type_of(Of<Real>) { return Type::real; }
+constexpr Type type_of(Of<Text>) { return Type::text; }
+constexpr Type type_of(Of<Betas>) { return Type::pair; }
+constexpr Type type_of(Of<Strings>) { return Type::texts; }
+constexpr Type type_of(Of<Numbers>) { return Type::numbers; }
+template <class T>
+constexpr Type type_of(Of<T>) {
+  return Type::record;
+}
+template <class T>
+constexpr Type type_of(Of<List<T>>) {
+  return Type::records;
+}
+
+template <class T>
+struct Inner {  // T of Maybe<T>
+  using type = T;
+};
+template <class T>
+struct Inner<Maybe<T>> {
+  using type = T;
+};
+template <class T>
+struct Item {  // T of List<T>
+  using type = T;
+};
+template <class T>
+struct Item<List<T>> {
+  using type = T;
+};
+
+template <class T>
+Row make_row(std::string name, const T& fallback, Check check, std::string doc) {
+  using Value = typename Inner<T>::type;
+  Row row;
+  row.name = std::move(name);
+  row.type = type_of(Of<Value>());
+  row.optional = !std::is_same_v<T, Value>;
+  row.fallback = to_node(fallback);
+  row.check = std::move(check);
+  row.doc = std::move(doc);
+  row.fields = record_rows(Of<typename Item<Value>::type>());
+  return row;
+}
+
+template <class T, class Access>
+void add(std::vector<Row>& out, std::string section, Row row, Access access) {
+  row.section = std::move(section);
+  row.get = [access](const Config& config) { return to_node(access(config)); };
+  row.set = [access](Config& config, const Node& node) { from_node(node, access(config)); };
+  out.push_back(std::move(row));
+}
+
+std::vector<Row> make_rows() {
+  std::vector<Row> out;
+#define KF_NO_RECORDS
+#define SECTION(Type, member, doc)                                         \
+  {                                                                        \
+    const auto section = [](auto& config) -> auto& { return config.member; }; \
+    const char* const section_name = #member;
+#define FIELD(type, name, fallback, check, doc)                                    \
+  add<type>(out, section_name, make_row<type>(#name, fallback, check, doc),        \
+            [section](auto& config) -> auto& { return section(config).name; });
+#define END(Type) }
+#define TOP(type, name, fallback, check, doc) \
+  add<type>(out, "", make_row<type>(#name, fallback, check, doc), [](auto& config) -> auto& { return config.name; });
+#include "config/fields.def"
+  return out;
+}
+
+Type type_of(PartField::Type type) {
+  switch (type) {
+    case PartField::Type::integer: return Type::integer;
+    case PartField::Type::real: return Type::real;
+    case PartField::Type::boolean: return Type::boolean;
+    case PartField::Type::string: return Type::text;
+    case PartField::Type::list: return Type::list;
+  }
+  return Type::text;
+}
+
+}  // namespace
+
+std::string type_name(Type type) {
+  switch (type) {
+    case Type::boolean: return "boolean";
+    case Type::integer: return "integer";
+    case Type::real: return "number";
+    case Type::text: return "string";
+    case Type::pair: return "pair of numbers";
+    case Type::texts: return "list of strings";
+    case Type::list: return "list";
+    case Type::numbers: return "table of numbers";
+    case Type::record: return "table";
+    case Type::records: return "list of tables";
+  }
+  return "";
+}
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all{
+#define KF_NO_RECORDS
+#define SECTION(Type, member, doc) {#member, doc},
+#include "config/fields.def"
+  };
+  return all;
+}
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> all = make_rows();
+  return all;
+}
+
+const Row* find_row(std::string_view key) {
+  const auto found = std::find_if(rows().begin(), rows().end(), [key](const Row& row) { return row.key() == key; });
+  return found == rows().end() ? nullptr : &*found;
+}
+
+bool is_section(std::string_view name) {
+  return std::any_of(sections().begin(), sections().end(), [name](const Section& section) { return section.name == name; });
+}
+
+std::vector<Row> part_rows(const PartInfo& part) {
+  std::vector<Row> out;
+  for (const PartField& field : part.fields) {
+    Row row;
+    row.name = field.name;
+    row.type = type_of(field.type);
+    row.required = !field.fallback;
+    row.fallback = field.fallback.value_or(Node());
+    row.check.min = field.min;
+    row.check.max = field.max;
+    row.check.choices = field.choices;
+    row.doc = field.doc;
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+}  // namespace kf::config
