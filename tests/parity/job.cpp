@@ -1,0 +1,43 @@
+#include "parity/job.h"
+
+#include "config/load.h"
+#include "core/error.h"
+
+namespace kf::parity {
+
+config::Config job_of(const Table& sections, const Registries& registries) {
+  config::Request request;
+  request.recipe = Node(sections);
+  request.files_must_exist = false;
+  config::Loaded loaded = config::load(request, registries.catalog());
+  KF_CHECK(loaded.report.problems.empty(), Code::config, "{}", config::to_text(loaded.report));
+  return std::move(loaded.config);
+}
+
+void put(Table& sections, const std::string& section, const std::string& key, Node value) {
+  Node& node = sections[section];
+  if (!node.table()) {
+    node = Node(Table{});
+  }
+  (*node.table())[key] = std::move(value);
+}
+
+void put(Table& sections, const std::string& section, const Table& values) {
+  for (const auto& [key, value] : values) {
+    if (!value.is_null()) {
+      put(sections, section, key, value);
+    }
+  }
+}
+
+std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries, const std::string& name) {
+  return registries.loss.get(name).factory({config, Registries::options_of(config, "loss", name), registries});
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, const ParameterList& parameters) {
+  const std::string& name = config.optimizer.name;
+  return registries.optimizer.get(name).factory({config, Registries::options_of(config, "optimizer", name), registries},
+                                                decay_groups(parameters, config.optimizer.weight_decay));
+}
+
+}  // namespace kf::parity
