@@ -14,13 +14,12 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world) {
-  if (distributed.dp_shard != -1) {
-    return times(distributed.dp_replicate, distributed.dp_shard);
-  }
-  const std::int64_t others = times(times(distributed.tp, distributed.pp), times(distributed.cp, distributed.ep));
-  return std::max<std::int64_t>(1, world / others);
+std::int64_t shard_ranks(const DistributedConfig& d, std::int64_t world) {
+  const std::int64_t others = times(times(times(d.dp_replicate, d.tp), times(d.pp, d.cp)), d.ep);
+  return d.dp_shard != -1 ? d.dp_shard : std::max<std::int64_t>(1, world / others);
 }
+
+std::int64_t data_ranks(const DistributedConfig& d, std::int64_t world) { return times(d.dp_replicate, shard_ranks(d, world)); }
 
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks) {
   const TrainConfig& t = config.train;

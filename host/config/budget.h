@@ -5,7 +5,10 @@
 
 namespace kf::config {
 
-/// Ranks that see different data, of `world`: dp_replicate * dp_shard, with dp_shard = -1 resolved. At least 1, also for degrees that do not fit.
+/// dp_shard, with -1 resolved on `world` ranks; at least 1, also for degrees that do not fit.
+std::int64_t shard_ranks(const DistributedConfig& distributed, std::int64_t world);
+
+/// Ranks that see different data, of `world`: dp_replicate * dp_shard.
 std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world);
 
 /// Tokens of one update on `ranks` data ranks: batch_size * seq_len * grad_accum_steps * ranks.

@@ -225,6 +225,16 @@ void settle_budget(Loaded& loaded) {
   }
 }
 
+/// The defaults of these folders lie below run.dir. Whoever writes the same name down means the working folder: "./checkpoints".
+void settle_folders(Loaded& loaded) {
+  for (const char* key : {"checkpoint.dir", "metrics.tensorboard_dir", "profiling.trace_dir"}) {
+    const Row& row = *find_row(key);
+    if (find_node(loaded.merged, key) && row.get(loaded.config) == row.fallback) {
+      row.set(loaded.config, Node("./" + std::get<std::string>(row.fallback.value)));
+    }
+  }
+}
+
 void name_run(const Request& request, Config& config) {
   if (!config.run.name.empty()) {
     return;
@@ -265,6 +275,7 @@ Loaded load(const Request& request, const Catalog& catalog) {
   ConfigReader reader(catalog, out);
   reader.read();
   settle_budget(out);
+  settle_folders(out);
   name_run(request, out.config);
   validate({out.config, out.merged, reader.broken(), request.world, request.files_must_exist}, out.report);
   sort_problems(out.report);

@@ -1,0 +1,24 @@
+#pragma once
+// `kf-host config ...`: check, show, explain, diff, schema, keys, new, docs. Results go to `out`, problems are thrown.
+
+#include <functional>
+#include <iosfwd>
+#include <string>
+#include <vector>
+
+#include "config/load.h"
+
+namespace kf {
+
+/// What running a Lua script gives: the table it returned, and the catalog with the parts that it registered.
+struct Recipe {
+  config::Node table;
+  config::Catalog catalog;
+};
+using RecipeReader = std::function<Recipe(const fs::path&)>;
+
+/// `args` without the word "config". Without a reader, .lua files are refused. Returns the exit status; throws Error{Code::config} for a faulty job
+/// or a wrong call.
+int config_command(const std::vector<std::string>& args, const config::Catalog& catalog, std::ostream& out, const RecipeReader& recipes = {});
+
+}  // namespace kf
