@@ -50,46 +50,63 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
   }
 }
 
-/// One part of a shell pattern (`*`, `?`, `[a-z]`, `[!x]`) against one path part.
-bool match_part(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) {
-    return text.empty();
+/// The set at `pattern[0] == '['`: its length (0 when no bracket closes it: then an ordinary character) and whether it holds `c`.
+std::pair<std::size_t, bool> match_set(std::string_view pattern, char c) {
+  const std::size_t close = pattern.find(']', pattern.substr(1, 1) == "!" ? 3 : 2);
+  if (close == std::string_view::npos) {
+    return {0, false};
   }
-  switch (pattern[0]) {
-    case '*':
-      for (std::size_t skip = 0; skip <= text.size(); ++skip) {
-        if (match_part(pattern.substr(1), text.substr(skip))) {
-          return true;
-        }
-      }
-      return false;
-    case '?':
-      return !text.empty() && match_part(pattern.substr(1), text.substr(1));
-    case '[': {
-      const std::size_t close = pattern.find(']', 2);
-      if (close != std::string_view::npos) {
-        if (text.empty()) {
-          return false;
-        }
-        std::string_view set = pattern.substr(1, close - 1);
-        const bool negated = set[0] == '!';
-        set.remove_prefix(negated ? 1 : 0);
-        bool found = false;
-        for (std::size_t i = 0; i < set.size(); ++i) {
-          if (i + 2 < set.size() && set[i + 1] == '-') {
-            found = found || (set[i] <= text[0] && text[0] <= set[i + 2]);
-            i += 2;
-          } else {
-            found = found || set[i] == text[0];
-          }
-        }
-        return found != negated && match_part(pattern.substr(close + 1), text.substr(1));
-      }
-      break;  // no closing bracket: an ordinary character
+  std::string_view set = pattern.substr(1, close - 1);
+  const bool negated = set[0] == '!';
+  set.remove_prefix(negated ? 1 : 0);
+  bool found = false;
+  for (std::size_t i = 0; i < set.size(); ++i) {
+    if (i + 2 < set.size() && set[i + 1] == '-') {
+      found = found || (set[i] <= c && c <= set[i + 2]);
+      i += 2;
+    } else {
+      found = found || set[i] == c;
     }
-    default: break;
   }
-  return !text.empty() && text[0] == pattern[0] && match_part(pattern.substr(1), text.substr(1));
+  return {close + 1, found != negated};
+}
+
+/// How much of `pattern` its first element takes when it matches `c`; 0 when it does not.
+std::size_t match_one(std::string_view pattern, char c) {
+  if (pattern.empty()) {
+    return 0;
+  }
+  if (pattern[0] == '[') {
+    const auto [length, found] = match_set(pattern, c);
+    if (length > 0) {
+      return found ? length : 0;
+    }
+  }
+  return pattern[0] == '?' || pattern[0] == c ? 1 : 0;
+}
+
+/// One part of a shell pattern (`*`, `?`, `[a-z]`, `[!x]`) against one path part. Going back to the last star only is enough, and keeps the
+/// time below pattern times text.
+bool match_part(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0;
+  std::size_t t = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t mark = 0;  // where the text stood at the last star
+  while (t < text.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (const std::size_t taken = match_one(pattern.substr(std::min(p, pattern.size())), text[t]); taken > 0) {
+      p += taken;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
 /// `{a,b}` spelled out, nested ones too: "x{1,2}" gives "x1" and "x2".
@@ -235,16 +252,17 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
     KF_CHECK(file.get() >= 0, Code::other, "cannot write {}: {}", temporary, reason());
     write_all(file.get(), content, temporary);
     KF_CHECK(::fsync(file.get()) == 0, Code::other, "cannot write {}: {}", temporary, reason());
+    KF_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, Code::other, "cannot rename {} to {}: {}", temporary, path, reason());
   } catch (const Error&) {
     ::unlink(temporary.c_str());
     throw;
   }
-  KF_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, Code::other, "cannot rename {} to {}: {}", temporary, path, reason());
   sync_path(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
 MappedFile::MappedFile(const fs::path& path) : path_(path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Opening a pipe would wait for its writer.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   KF_CHECK(file.get() >= 0, Code::data, "cannot open {}: {}", path, reason());
   struct stat status {};
   KF_CHECK(::fstat(file.get(), &status) == 0, Code::data, "cannot open {}: {}", path, reason());

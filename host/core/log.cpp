@@ -72,6 +72,7 @@ void open_file(const std::filesystem::path& path) {
   } catch (const spdlog::spdlog_ex& e) {
     fail(Code::other, "cannot open the log file {}: {}", path, e.what());
   }
+  log.file->set_level(spdlog::level::debug);
   log.file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
 }
 

@@ -17,8 +17,12 @@ std::string to_text(double value) {
   if (std::isinf(value)) {
     return value > 0 ? "inf" : "-inf";
   }
+  // Fixed where people write it so: 0.0003 and 100000, not 3e-04 and 1e+05.
+  const double size = std::fabs(value);
+  const bool plain = size == 0 || (size >= 1e-4 && size < 1e16);
   std::array<char, 32> buffer{};
-  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  const auto style = plain ? std::chars_format::fixed : std::chars_format::scientific;
+  const auto [end, error] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value, style);
   return std::string(buffer.data(), end);
 }
 

@@ -13,11 +13,11 @@
 namespace kf::test {
 
 struct Options {
-  std::filesystem::path cwd;                     ///< empty: the test's own
-  std::map<std::string, std::string> env;        ///< set on top of the test's own environment
-  std::vector<std::string> unset;                ///< variables that the program must not see
-  std::string in;                                ///< its standard input
-  std::chrono::seconds timeout{120};             ///< then it is killed, with its children, and `timed_out` is set
+  std::filesystem::path cwd = {};               ///< empty: the test's own
+  std::map<std::string, std::string> env = {};  ///< set on top of the test's own environment
+  std::vector<std::string> unset = {};          ///< variables that the program must not see
+  std::string in = {};                          ///< its standard input
+  std::chrono::seconds timeout{120};            ///< then it is killed, with its children, and `timed_out` is set
 };
 
 struct Finished {

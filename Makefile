@@ -1,0 +1,31 @@
+# `make` or `make help` lists what there is. Everything real is in scripts/, which also work on their own.
+PRESET ?= release
+.DEFAULT_GOAL := help
+.PHONY: help deps build demo test bench lint clean
+
+help:  ## this list
+	@echo "usage: make TARGET [PRESET=release|debug|asan|cuda]"
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
+
+deps:  ## install what is missing: Debian packages, torch in .deps/
+	@scripts/setup.sh
+
+build: deps  ## build everything into build/PRESET
+	@scripts/build.sh $(PRESET)
+
+demo: build  ## train a small model on Python's library, print text before and after
+	@scripts/demo.sh $(PRESET)
+
+test: build  ## build and run every test
+	@scripts/test.sh $(PRESET)
+
+bench: build  ## print speed ratios against references measured in the same run
+	@scripts/setup.sh bench
+	@scripts/bench.sh $(PRESET)
+
+lint: deps  ## formatting, clang-tidy, luacheck (FULL=1: every file, not only changed ones)
+	@scripts/setup.sh lint
+	@scripts/lint.sh
+
+clean:  ## remove what was built (build/); .deps/ and runs/ stay
+	rm -rf build

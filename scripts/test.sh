@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Runs all tests of a build and ends with ctest's closing line. usage: scripts/test.sh [PRESET] [ctest option...]
+set -uo pipefail
+cd "$(dirname "$0")/.."
+preset=${1:-release}
+shift || true
+log=build/$preset/tests.log
+ctest --preset "$preset" --parallel "$(nproc)" "$@" 2>&1 | tee "$log"
+status=${PIPESTATUS[0]}
+# Last, so that whoever looks at the end of a log sees it: "100% tests passed, 0 tests failed out of 40".
+grep -E '^[0-9]+% tests passed' "$log" || true
+exit "$status"
