@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/config_command.h"
+#include "bindings/script.h"
 #include "core/error.h"
 #include "registry/registries.h"
 
@@ -32,7 +33,16 @@ exit status: 0 done or stopped on request, 2 settings, 3 script, 4 communication
 
 using Command = int (*)(const Arguments&);
 
-int config_subcommand(const Arguments& args) { return config_command(args, native_registries().catalog(), std::cout); }
+/// What a script returns, for `kf-host config check recipe.lua`; it must not train meanwhile.
+Recipe read_recipe(const fs::path& path) {
+  Registries registries = native_registries();
+  Script script(registries, {}, {});
+  std::optional<config::Node> table = script.run_file(path);
+  KF_CHECK(table.has_value(), Code::config, "{} returns no job", path);
+  return {std::move(*table), registries.catalog()};
+}
+
+int config_subcommand(const Arguments& args) { return config_command(args, native_registries().catalog(), std::cout, read_recipe); }
 
 struct Entry {
   const char* name;

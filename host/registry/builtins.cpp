@@ -45,14 +45,6 @@ void add_mlps(Registries& r) {
             [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), relu); });
 }
 
-void add_routers(Registries& r) {
-  const RouterFactory unbuilt = [](const PartArgs&, std::int64_t, std::int64_t) -> std::shared_ptr<Router> {
-    fail(Code::config, "mixtures of experts are not built yet; use model.num_experts = 0");
-  };
-  r.router.add(native("softmax_topk", "Top-k of a softmax over the experts, renormalised."), unbuilt);
-  r.router.add(native("sigmoid_topk", "Top-k of sigmoid scores with a balancing bias (DeepSeek-V3)."), unbuilt);
-}
-
 void add_losses(Registries& r) {
   r.loss.add(native("cross_entropy", "Cross entropy in fp32."), [](const PartArgs&) { return std::make_unique<CrossEntropy>(); });
   r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [](const PartArgs& a) {
@@ -117,7 +109,6 @@ Registries native_registries() {
   add_models(r);
   add_norms(r);
   add_mlps(r);
-  add_routers(r);
   add_losses(r);
   add_optimizers(r);
   add_schedules(r);

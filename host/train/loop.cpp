@@ -39,7 +39,24 @@ void TrainLoop::fill_context() {
 RunResult TrainLoop::run() {
   const StopSignals signals;
   const double begin = parts_.throughput.seconds();
+  try {
+    steps();
+  } catch (const std::exception& e) {
+    context_.message = e.what();
+    parts_.hooks.call(Event::error, context_);
+    throw;
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->close();
+  }
+  return result(parts_.throughput.seconds() - begin);
+}
+
+void TrainLoop::steps() {
   parts_.hooks.call(Event::train_begin, context_);
+  if (options_.save_at_start && state_.run.step == 0) {
+    save();
+  }
   while (!finished() && !StopSignals::requested()) {
     one_step();
   }
@@ -48,10 +65,6 @@ RunResult TrainLoop::run() {
   }
   context_.message = stop_reason_;
   parts_.hooks.call(Event::train_end, context_);
-  for (Sink* sink : parts_.sinks) {
-    sink->close();
-  }
-  return result(parts_.throughput.seconds() - begin);
 }
 
 void TrainLoop::one_step() {

@@ -45,6 +45,7 @@ struct LoopOptions {
   std::int64_t eval_interval = 1000;
   std::int64_t eval_steps = 50;
   std::function<bool(std::int64_t step)> save_due;
+  bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
   at::Device device = at::kCPU;
 };
 
@@ -59,6 +60,7 @@ class TrainLoop {
   static constexpr int kMaxBadSteps = 10;
 
  private:
+  void steps();
   void one_step();
   void after_step(const StepResult& result);
   void log_row(const StepResult& result);

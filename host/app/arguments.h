@@ -1,0 +1,19 @@
+#pragma once
+// What follows a command: files, overrides, and what is meant for a script.
+
+#include <string>
+#include <vector>
+
+namespace kf {
+
+struct TrainArguments {
+  std::string file;                    // .toml or .lua
+  std::vector<std::string> overrides;  // everything else before "--"; the settings layer refuses what is no override
+  std::vector<std::string> script;     // after "--"
+  bool help = false;
+};
+
+/// Throws Code::config for no file, two files, or script arguments without a script.
+TrainArguments parse_train_arguments(const std::vector<std::string>& args);
+
+}  // namespace kf

@@ -1,0 +1,100 @@
+#include <ATen/Context.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/inference.h"
+#include "core/error.h"
+#include "train/generate.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: kf-host generate CHECKPOINT --prompt TEXT [options]\n\n"
+    "Continues TEXT with the model of a checkpoint: a step_N folder, or a run folder (its latest checkpoint).\n\n"
+    "  --prompt TEXT         what to continue; \"\" starts a document\n"
+    "  --max-new-tokens N    length of the answer (default 128)\n"
+    "  --temperature T       0 always takes the likeliest token (default 1)\n"
+    "  --top-k K             draw from the K likeliest only (default 0, off)\n"
+    "  --top-p P             draw from the likeliest with mass P only (default 1, off)\n"
+    "  --seed N              of the draws (default 0)\n";
+
+template <class T>
+T number(const std::string& option, const std::string& text, double low, double high) {
+  T value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::config, "{}: '{}' is not a number", option, text);
+  KF_CHECK(static_cast<double>(value) >= low && static_cast<double>(value) <= high, Code::config, "{}: {} is not between {} and {}", option, value, low, high);
+  return value;
+}
+
+struct GenerateArguments {
+  std::string checkpoint;
+  std::string prompt;
+  bool has_prompt = false;
+  GenerateOptions options;
+};
+
+void set_option(GenerateArguments& out, const std::string& name, const std::string& value) {
+  if (name == "--prompt") {
+    out.prompt = value;
+    out.has_prompt = true;
+  } else if (name == "--max-new-tokens") {
+    out.options.max_new_tokens = number<std::int64_t>(name, value, 0, 1e9);
+  } else if (name == "--temperature") {
+    out.options.temperature = number<double>(name, value, 0, 1e6);
+  } else if (name == "--top-k") {
+    out.options.top_k = number<std::int64_t>(name, value, 0, 1e9);
+  } else if (name == "--top-p") {
+    out.options.top_p = number<double>(name, value, 0, 1);
+  } else if (name == "--seed") {
+    out.options.seed = number<std::uint64_t>(name, value, 0, 1.8e19);
+  } else {
+    const std::vector<std::string> names{"--prompt", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed"};
+    const std::string near = nearest(name, names);
+    fail(Code::config, "kf-host generate has no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?", join(names, ", "));
+  }
+}
+
+GenerateArguments parse(const Arguments& args) {
+  GenerateArguments out;
+  out.options.max_new_tokens = 128;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i].rfind("--", 0) != 0) {
+      KF_CHECK(out.checkpoint.empty(), Code::config, "one checkpoint at a time, got '{}' and '{}'", out.checkpoint, args[i]);
+      out.checkpoint = args[i];
+      continue;
+    }
+    if (const std::size_t equals = args[i].find('='); equals != std::string::npos) {
+      set_option(out, args[i].substr(0, equals), args[i].substr(equals + 1));
+    } else {
+      KF_CHECK(i + 1 < args.size(), Code::config, "{} needs a value", args[i]);
+      set_option(out, args[i], args[i + 1]);
+      ++i;
+    }
+  }
+  KF_CHECK(!out.checkpoint.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
+  KF_CHECK(out.has_prompt, Code::config, "no --prompt was given; --prompt \"\" starts a document");
+  return out;
+}
+
+}  // namespace
+
+int generate_command(const Arguments& args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+    std::cout << kUsage;
+    return 0;
+  }
+  const GenerateArguments arguments = parse(args);
+  const LoadedModel loaded = load_for_inference(arguments.checkpoint);
+  KF_CHECK(loaded.tokenizer != nullptr, Code::config, "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)",
+           arguments.checkpoint);
+  std::cout << arguments.prompt;
+  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, at::kCPU, [](const std::string& text) { std::cout << text << std::flush; });
+  std::cout << '\n';
+  return 0;
+}
+
+}  // namespace kf

@@ -1,0 +1,54 @@
+#include "app/header.h"
+
+#include <ATen/Parallel.h>
+
+#include <array>
+#include <cstdio>
+#include <iostream>
+
+#include "build_info.h"
+#include "config/derived.h"
+#include "metrics/console.h"
+
+namespace kf {
+namespace {
+
+std::string short_real(double value) {
+  std::array<char, 32> buffer{};
+  std::snprintf(buffer.data(), buffer.size(), "%g", value);
+  return buffer.data();
+}
+
+std::string machine_line(const HeaderFacts& f) {
+  const int threads = at::get_num_threads();
+  return format("kf-host {}  torch {}  {}, {} {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, f.device.str(), threads, threads == 1 ? "thread" : "threads",
+                fixed(f.peak.flops / 1e12, 2), f.peak.source);
+}
+
+std::string model_line(const HeaderFacts& f) {
+  const config::ModelConfig& m = f.config.model;
+  return format("{}, {} parameters: {} layers, dim {}, heads {}/{}, {} {}, vocab {}", m.model_type, grouped(count_parameters(f.model.parameters())), m.n_layers,
+                m.dim, m.n_heads, config::kv_heads(m), config::mlp_name(m.activation), config::ffn_hidden_dim(m), m.vocab_size);
+}
+
+std::string plan_line(const HeaderFacts& f) {
+  const config::TrainConfig& t = f.config.train;
+  const std::string precision = t.mixed_precision == "fp32" ? "fp32" : t.mixed_precision + " with fp32 masters";
+  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), grouped(t.batch_size * t.seq_len * t.grad_accum_steps),
+                f.config.optimizer.name, short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
+}
+
+}  // namespace
+
+void print_header(const HeaderFacts& f) {
+  const std::string file = f.request.file.string();
+  const std::string overrides = f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
+  std::cout << machine_line(f) << '\n'
+            << header_line("job", file + overrides, f.plan.dir.string()) << '\n'
+            << header_line("model", model_line(f)) << '\n'
+            << header_line("data", f.train_data.describe()) << '\n'
+            << header_line("plan", plan_line(f)) << '\n'
+            << std::flush;
+}
+
+}  // namespace kf

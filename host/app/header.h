@@ -1,0 +1,30 @@
+#pragma once
+// The lines at the start of a run: what runs where, on what, for how long.
+
+#include <ATen/core/Tensor.h>
+
+#include "app/run.h"
+#include "config/plan.h"
+#include "data/loader.h"
+#include "metrics/peak.h"
+#include "model/model.h"
+#include "optim/schedule.h"
+
+namespace kf {
+
+struct HeaderFacts {
+  const RunRequest& request;
+  const config::Config& config;
+  const config::Plan& plan;
+  Model& model;
+  const Loader& train_data;
+  const Loader* eval_data;
+  const Schedule& schedule;
+  at::Device device;
+  const Peak& peak;
+};
+
+/// kf-host, job, model, data, plan: on standard output.
+void print_header(const HeaderFacts& facts);
+
+}  // namespace kf

@@ -1,0 +1,27 @@
+#pragma once
+// A model and its tokenizer from a checkpoint, for reading only.
+
+#include <memory>
+
+#include "config/config.h"
+#include "core/fs.h"
+#include "data/tokenizer/tokenizer.h"
+#include "model/model.h"
+
+namespace kf {
+
+struct LoadedModel {
+  config::Config config;
+  std::shared_ptr<Model> model;
+  std::unique_ptr<Tokenizer> tokenizer;
+};
+
+/// What turns the job's token ids into text; null where nothing does: pre-tokenized files (.npy, .bin) without data.tokenizer_path, or a
+/// vocabulary too small for bytes.
+std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config);
+
+/// `source` is a checkpoint folder, or a run or checkpoints folder whose latest one is meant. Weights in fp32, evaluation mode.
+/// Throws Code::checkpoint.
+LoadedModel load_for_inference(const fs::path& source);
+
+}  // namespace kf

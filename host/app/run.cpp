@@ -1,0 +1,224 @@
+#include "app/run.h"
+
+#include <iostream>
+
+#include "app/header.h"
+#include "app/inference.h"
+#include "app/resume.h"
+#include "app/run_lock.h"
+#include "checkpoint/manager.h"
+#include "config/derived.h"
+#include "config/emit.h"
+#include "config/plan.h"
+#include "config/unbuilt.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/loader.h"
+#include "metrics/console.h"
+#include "metrics/jsonl.h"
+#include "metrics/peak.h"
+#include "model/build.h"
+#include "optim/schedule.h"
+#include "train/loop.h"
+
+namespace kf {
+namespace {
+
+/// What this build cannot do although the settings allow it is said before anything starts.
+void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, const config::Plan& plan) {
+  const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
+  KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
+  const std::string& precision = loaded.config.train.mixed_precision;
+  KF_CHECK(precision == "fp32" || precision == "bf16", Code::config, "train.mixed_precision = \"{}\" is not built yet; use \"bf16\" or \"fp32\"", precision);
+  KF_CHECK(plan.device == "cpu", Code::config, "run.device = \"{}\": training on a GPU is not built yet; use \"cpu\"", plan.device);
+  KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
+           "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
+}
+
+void say_without_effect(const config::Loaded& loaded) {
+  for (const std::string& line : config::keys_without_effect(loaded)) {
+    log::warn("{}", line);
+  }
+}
+
+void say_notes(const config::Plan& plan) {
+  for (const std::string& note : plan.notes) {
+    log::info("{}", note);
+  }
+}
+
+at::ScalarType compute_type(const config::TrainConfig& train) { return train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat; }
+
+std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, Model& model) {
+  const std::string& name = config.optimizer.name;
+  const PartArgs args{config, Registries::options_of(config, "optimizer", name), registries};
+  return registries.optimizer.get(name).factory(args, decay_groups(model.parameters(), config.optimizer.weight_decay));
+}
+
+std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries) {
+  const std::string& name = config.train.loss_fn;
+  return registries.loss.get(name).factory({config, Registries::options_of(config, "loss", name), registries});
+}
+
+std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps) {
+  const std::string& name = config.scheduler.name;
+  return registries.scheduler.get(name).factory({config, Registries::options_of(config, "scheduler", name), registries}, max_steps);
+}
+
+Hooks make_hooks(const config::Config& config, const Registries& registries) {
+  std::vector<std::unique_ptr<Hook>> hooks;
+  for (const std::string& name : config.hooks) {
+    hooks.push_back(registries.hook.get(name).factory({config, Registries::options_of(config, "hook", name), registries}));
+  }
+  return Hooks(std::move(hooks));
+}
+
+/// Whether `step` is one of the window's, which are kept for ever.
+std::function<bool(std::int64_t)> milestone_rule(const config::CheckpointConfig& c, const Registries& registries) {
+  if (!c.dyn_ckpt_window) {
+    return [](std::int64_t) { return false; };
+  }
+  return [window = *c.dyn_ckpt_window, due = registries.ckpt_strategy.get(c.dyn_ckpt_window->strategy).factory](std::int64_t step) {
+    return window.start <= step && step <= window.stop && due(window.start, window.stop, step);
+  };
+}
+
+/// Inside the window its strategy decides, outside the interval does.
+std::function<bool(std::int64_t)> save_rule(const config::CheckpointConfig& c, const Registries& registries) {
+  return [c, milestone = milestone_rule(c, registries)](std::int64_t step) {
+    const bool inside = c.dyn_ckpt_window && c.dyn_ckpt_window->start <= step && step <= c.dyn_ckpt_window->stop;
+    return inside ? milestone(step) : step % c.interval == 0;
+  };
+}
+
+/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted.
+void move_aside(const fs::path& folder) {
+  if (!fs::exists(folder) || fs::is_empty(folder)) {
+    return;
+  }
+  for (int number = 1;; ++number) {
+    const fs::path aside = folder.string() + "." + std::to_string(number);
+    if (!fs::exists(aside)) {
+      fs::rename(folder, aside);
+      log::info("run.fresh: the earlier run was moved to {}", aside);
+      return;
+    }
+  }
+}
+
+void say_changes(const Resume& resume) {
+  for (const Difference& d : resume.changed) {
+    log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
+  }
+}
+
+RunResult already_complete(const Resume& resume) {
+  const CheckpointState state = CheckpointManager::peek(resume.checkpoint);
+  std::cout << "already complete: " << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in " << resume.checkpoint.string() << '\n';
+  RunResult result;
+  result.status = "already complete";
+  result.step = state.run.step;
+  result.tokens = state.run.tokens;
+  result.checkpoint = resume.checkpoint.string();
+  return result;
+}
+
+void say_end(const RunResult& result, const fs::path& file) {
+  if (result.status == "complete") {
+    std::cout << "training complete: " << result.step << " steps, " << grouped(result.tokens) << " tokens in " << human_seconds(result.seconds) << "; "
+              << result.checkpoint << '\n';
+  } else {
+    std::cout << "stopped at step " << result.step << (result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason) << "; saved "
+              << result.checkpoint << (result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : "") << '\n';
+  }
+  std::cout << std::flush;
+}
+
+/// The state that a new run starts from, or the one of the checkpoint, loaded into the live objects.
+CheckpointState starting_state(const Resume& resume, const config::Config& config, Model& model, Optimizer& optimizer, Hooks& hooks) {
+  if (resume.kind == Resume::Kind::resume) {
+    CheckpointState state = CheckpointManager::load(resume.checkpoint, model, optimizer);
+    hooks.load(state.hooks);
+    log::info("resumed from {}: step {}, {} tokens", resume.checkpoint, state.run.step, grouped(state.run.tokens));
+    return state;
+  }
+  if (config.checkpoint.init_from) {
+    CheckpointManager::load_weights(*config.checkpoint.init_from, model);
+    log::info("weights from {}", *config.checkpoint.init_from);
+  }
+  return {};
+}
+
+}  // namespace
+
+RunResult run_job(const RunRequest& request, const Registries& registries) {
+  const config::Config& config = request.loaded.config;
+  const config::Plan plan = config::make_plan(request.loaded, request.file);
+  refuse_unbuilt(request.loaded, registries, plan);
+  const at::Device device(at::kCPU);
+
+  // Data first: it is read, never written, and most jobs that cannot start have it to blame.
+  const std::unique_ptr<Loader> train_data = make_train_loader(config, {});
+  const std::unique_ptr<Loader> eval_data = make_eval_loader(config, {});
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
+
+  CheckpointOptions checkpoint_options;
+  checkpoint_options.dir = plan.checkpoint_dir;
+  checkpoint_options.keep_last = config.checkpoint.keep_last_n;
+  checkpoint_options.keep_forever = milestone_rule(config.checkpoint, registries);
+  CheckpointManager checkpoints(checkpoint_options);
+  if (config.run.fresh) {
+    move_aside(plan.dir);
+    move_aside(plan.checkpoint_dir);
+  }
+  std::optional<fs::path> newest = checkpoints.newest();
+  const bool own = newest.has_value();
+  if (!newest && config.checkpoint.load_path) {
+    newest = *config.checkpoint.load_path;
+  }
+  const Resume resume = decide_resume(newest, config, plan.max_steps, train_data->fingerprint());
+  if (resume.kind == Resume::Kind::complete && own) {
+    return already_complete(resume);
+  }
+
+  const std::shared_ptr<Model> model = build_model(config, registries);
+  materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed));
+  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, registries, *model);
+  const std::unique_ptr<Loss> loss = make_loss(config, registries);
+  const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
+  Hooks hooks = make_hooks(config, registries);
+
+  fs::create_directories(plan.dir);
+  const RunLock lock(plan.dir);
+  log::open_file(plan.dir / "log.txt");
+  write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
+  say_without_effect(request.loaded);
+  say_notes(plan);
+  say_changes(resume);
+
+  CheckpointState state = starting_state(resume, config, *model, *optimizer, hooks);
+  state.data_fingerprint = train_data->fingerprint();
+  state.job = config::Node(job_values(config));
+  state.job_toml = config::to_toml(config);
+
+  const Peak peak = measure_cpu_peak(compute_type(config.train));
+  print_header({request, config, plan, *model, *train_data, eval_data.get(), *schedule, device, peak});
+  Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
+  JsonlSink jsonl(plan.dir / "metrics.jsonl", state.run.step);
+  ConsoleOptions console_options = stdout_options();
+  console_options.max_steps = plan.max_steps;
+  console_options.start_step = state.run.step;
+  console_options.bits_per_byte = tokenizer != nullptr && config.data.tokenizer_path.empty();
+  ConsoleSink console(std::cout, console_options);
+
+  Stepper stepper(*model, *optimizer, *loss, {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device});
+  LoopParts parts{*model, *optimizer, stepper, *train_data, eval_data.get(), *schedule, tokenizer.get(), hooks, {&jsonl, &console}, checkpoints, throughput};
+  LoopOptions options{plan.max_steps,    config.optimizer.lr, config.metrics.log_interval, config.eval.interval,
+                      config.eval.steps, save_rule(config.checkpoint, registries), milestone_rule(config.checkpoint, registries)(0), device};
+  const RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
+  say_end(result, request.file);
+  log::close_file();
+  return result;
+}
+
+}  // namespace kf

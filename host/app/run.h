@@ -1,0 +1,23 @@
+#pragma once
+// One run as a straight line: settings to parts, resume, training, the closing words.
+
+#include <string>
+
+#include "config/load.h"
+#include "core/fs.h"
+#include "registry/registries.h"
+#include "train/run_result.h"
+
+namespace kf {
+
+/// What the settings cannot tell.
+struct RunRequest {
+  const config::Loaded& loaded;
+  fs::path file;               // the job or script, for the first line and the run's default name
+  std::size_t overrides = 0;   // how many, for the first line
+};
+
+/// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.
+RunResult run_job(const RunRequest& request, const Registries& registries);
+
+}  // namespace kf
