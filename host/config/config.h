@@ -41,7 +41,7 @@ struct Config {
 #define TOP(type, name, fallback, check, doc) type name = fallback;
 #include "config/fields.def"
 
-  /// The checked own table of each part, defaults filled in, by "kind.name": parts["scheduler.inverse_sqrt"].
+  /// The checked own table of each part that is chosen or has one, defaults filled in, by "kind.name": parts["scheduler.inverse_sqrt"].
   std::map<std::string, PartOptions> parts;
 };
 

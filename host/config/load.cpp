@@ -123,8 +123,7 @@ class ConfigReader {
       converter_.fault(key, *node, "is not a table");
       return;
     }
-    const bool incomplete = std::any_of(fields.begin(), fields.end(), [](const Row& row) { return row.required; });
-    if (!node && (fields.empty() || (incomplete && !chosen(kind, part.name)))) {
+    if (!node && (fields.empty() || !chosen(kind, part.name))) {
       return;
     }
     const Table given = node && node->table() ? *node->table() : Table();
