@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
   void* const program = ::dlopen((home / "libkf-host.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (program == nullptr) {
     const std::string reason = ::dlerror();
-    if (reason.find("libtorch") != std::string::npos || reason.find("libc10") != std::string::npos) {
+    if (reason.find("libtorch") != std::string::npos || reason.find("libc10") != std::string::npos ||
+        reason.find("libcu") != std::string::npos) {
       return torch_missing(reason);
     }
     std::fprintf(stderr, "kf-host: %s\n", reason.c_str());
