@@ -1,0 +1,57 @@
+#pragma once
+// `ctx`: one userdata, lent to whichever hook runs.
+
+#include <lua.hpp>
+
+#include "bindings/runtime.h"
+#include "train/hook.h"
+
+namespace kf::lua {
+
+/// What the userdata holds. Field names are kept as Lua's own interned pointers, so that reading a field compares addresses.
+struct ContextSlot {
+  static constexpr int kFields = 6;
+
+  HookContext* context = nullptr;  // null outside of callbacks
+  Event event = Event::train_begin;
+  const char* names[kFields] = {};
+  std::int64_t eval_step = -1;  // of the table that `ctx.eval` gave last: made anew when the evaluation is another
+  double eval_loss = 0;
+};
+
+/// The `ctx` of a runtime: its userdata and the slot inside.
+struct HookContextHandle {
+  Ref userdata;
+  ContextSlot* slot = nullptr;
+};
+
+/// Makes the userdata.
+HookContextHandle make_hook_context(lua_State* L);
+
+/// Pushes the table for an evaluation: step, loss, perplexity, tokens.
+void push_eval(lua_State* L, const EvalResult& eval);
+/// The same table as long as the evaluation is the same, without making one each time.
+void push_cached_eval(lua_State* L, int context, ContextSlot& slot, const EvalResult& eval);
+
+/// Lends a context to Lua for one callback; the earlier one, if any, returns afterwards.
+class LentContext {
+ public:
+  LentContext(ContextSlot& slot, HookContext& context, Event event)
+      : slot_(slot), before_(slot.context), before_event_(slot.event) {
+    slot.context = &context;
+    slot.event = event;
+  }
+  ~LentContext() {
+    slot_.context = before_;
+    slot_.event = before_event_;
+  }
+  LentContext(const LentContext&) = delete;
+  LentContext& operator=(const LentContext&) = delete;
+
+ private:
+  ContextSlot& slot_;
+  HookContext* before_;
+  Event before_event_;
+};
+
+}  // namespace kf::lua

@@ -1,0 +1,239 @@
+#include "bindings/adapters/lua_hook.h"
+
+#include <algorithm>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/stack.h"
+#include "bindings/values.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+constexpr std::size_t index_of(Event event) { return static_cast<std::size_t>(event); }
+
+std::vector<std::string> known_keys() {
+  std::vector<std::string> names;
+  for (const std::string_view event : kEventNames) {
+    names.push_back("on_" + std::string(event));
+  }
+  for (const char* name : {"name", "every", "ranks", "on_error", "state", "load"}) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+[[noreturn]] void fail_unknown_key(const std::string& key, const std::string& where) {
+  const std::vector<std::string> names = known_keys();
+  const bool event = key.starts_with("on_");
+  const bool prefix_forgotten = std::find(names.begin(), names.end(), "on_" + key) != names.end();
+  const std::string hint = prefix_forgotten ? "; did you mean 'on_" + key + "'?" : suggestion(key, names);
+  fail(Code::script, "{}: no {} '{}'{}", where, event ? "event" : "key", key, hint);
+}
+
+Ref read_function(lua_State* L, int index, const std::string& key, const std::string& where) {
+  KF_CHECK(is_callable(L, index), Code::script, "{}: {} must be a function, got {}", where, key, describe(L, index));
+  lua_pushvalue(L, index);
+  return Ref(L);
+}
+
+std::int64_t read_every(lua_State* L, int index, const std::string& where) {
+  const auto every = exact_integer(L, index);
+  KF_CHECK(every && *every >= 1, Code::script, "{}: every must be a whole number from 1 on, got {}", where, describe(L, index));
+  return *every;
+}
+
+/// "all", a rank, or a list of ranks.
+std::optional<std::vector<std::int64_t>> read_ranks(lua_State* L, int index, const std::string& where) {
+  if (lua_type(L, index) == LUA_TSTRING && lua_tostring(L, index) == std::string_view("all")) {
+    return std::nullopt;
+  }
+  config::Node node = read_value(L, index, {where + ": ranks", {}});
+  config::Array items = node.array() ? *node.array() : config::Array{node};
+  std::vector<std::int64_t> ranks;
+  for (const config::Node& item : items) {
+    const auto* rank = std::get_if<std::int64_t>(&item.value);
+    KF_CHECK(rank && *rank >= 0, Code::script, "{}: ranks must be \"all\", a rank or a list of ranks (from 0), got {}", where, describe(L, index));
+    ranks.push_back(*rank);
+  }
+  return ranks;
+}
+
+bool read_on_error(lua_State* L, int index, const std::string& where) {
+  const std::string word = check_text(L, index, where + ": on_error", "\"stop\" or \"warn\"");
+  KF_CHECK(word == "stop" || word == "warn", Code::script, "{}: on_error must be \"stop\" or \"warn\", got '{}'", where, word);
+  return word == "warn";
+}
+
+/// One key of the table; its value is on top.
+void read_key(lua_State* L, const std::string& key, const std::string& where, HookTable& out) {
+  const int value = lua_gettop(L);
+  for (std::size_t i = 0; i < kEventCount; ++i) {
+    if (key.starts_with("on_") && key.substr(3) == kEventNames[i]) {
+      out.events[i] = read_function(L, value, key, where);
+      return;
+    }
+  }
+  if (key == "name") {
+    out.name = check_text(L, value, where, "name");
+    KF_CHECK(!out.name.empty(), Code::script, "{}: name must not be empty", where);
+  } else if (key == "every") {
+    out.every = read_every(L, value, where);
+  } else if (key == "ranks") {
+    out.ranks = read_ranks(L, value, where);
+  } else if (key == "on_error") {
+    out.warn_on_error = read_on_error(L, value, where);
+  } else if (key == "state") {
+    out.state = read_function(L, value, key, where);
+  } else if (key == "load") {
+    out.load = read_function(L, value, key, where);
+  } else {
+    fail_unknown_key(key, where);
+  }
+}
+
+bool is_hook_table(lua_State* L, int index) { return lua_istable(L, index); }
+
+std::unique_ptr<Hook> make_hook(const Ref& table, const std::string& name, const std::string& where, Session& session) {
+  std::unique_ptr<Hook> hook;
+  table.runtime().protect([&](lua_State* L) {
+    table.push(L);
+    HookTable read = read_hook_table(L, 1, where);
+    const std::string own = read.name.empty() ? name : read.name;
+    hook = std::make_unique<LuaHook>(own, where, std::move(read), session);
+  });
+  return hook;
+}
+
+}  // namespace
+
+HookTable read_hook_table(lua_State* L, int index, const std::string& where) {
+  HookTable out;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: a hook is a table of events (on_step_end = function(ctx) ... end), it has the key {}",
+             where, describe(L, -2));
+    read_key(L, lua_tostring(L, -2), where, out);
+  }
+  const bool any = std::any_of(out.events.begin(), out.events.end(), [](const Ref& ref) { return static_cast<bool>(ref); });
+  KF_CHECK(any, Code::script, "{}: the hook has no event; write on_step_end = function(ctx) ... end", where);
+  KF_CHECK(static_cast<bool>(out.state) == static_cast<bool>(out.load), Code::script,
+           "{}: state and load belong together: what state() returns is given to load() when a run goes on", where);
+  return out;
+}
+
+LuaHook::LuaHook(std::string name, std::string where, HookTable table, Session& session)
+    : name_(std::move(name)), where_(std::move(where)), table_(std::move(table)), slot_(*session.context.slot) {
+  const std::int64_t rank = session.host.rank;
+  here_ = !table_.ranks || std::find(table_.ranks->begin(), table_.ranks->end(), rank) != table_.ranks->end();
+  lua_State* L = session.context.userdata.runtime().state();
+  session.context.userdata.push(L);
+  context_ = Ref(L);
+}
+
+bool LuaHook::wants(Event event, std::int64_t step) const {
+  if (!here_ || !table_.events[index_of(event)]) {
+    return false;
+  }
+  switch (event) {
+    case Event::step_begin:
+    case Event::micro_end:
+    case Event::backward_end: return (step + 1) % table_.every == 0;
+    case Event::step_end: return step % table_.every == 0;
+    default: return true;
+  }
+}
+
+void LuaHook::call(Event event, HookContext& context) {
+  try {
+    run(event, context);
+  } catch (Error& error) {
+    error.context(format("in {}, on_{} at step {}", where_, kEventNames[index_of(event)], context.state.step));
+    if (!table_.warn_on_error) {
+      throw;
+    }
+    log::warn("{}\n  the hook goes on: its on_error is \"warn\"", error.what());
+  }
+}
+
+void LuaHook::run(Event event, HookContext& context) {
+  const Ref& function = table_.events[index_of(event)];
+  Runtime& runtime = function.runtime();
+  lua_State* L = runtime.state();
+  KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
+  const LentContext lent(slot_, context, event);
+  function.push(L);
+  context_.push(L);
+  int arguments = 1;
+  if (event == Event::eval_end && context.eval) {
+    push_cached_eval(L, lua_gettop(L), slot_, *context.eval);
+    ++arguments;
+  } else if (event == Event::checkpoint_save || event == Event::checkpoint_load) {
+    push(L, context.path);
+    ++arguments;
+  } else if (event == Event::error || event == Event::train_end) {
+    push(L, context.message);
+    ++arguments;
+  }
+  runtime.call(arguments, 0);
+}
+
+config::Node LuaHook::state() {
+  if (!table_.state) {
+    return {};
+  }
+  Runtime& runtime = table_.state.runtime();
+  config::Node out;
+  try {
+    runtime.protect([&](lua_State* L) {
+      table_.state.push(L);
+      lua_call(L, 0, 1);
+      out = read_value(L, -1, {where_ + ": its state", {}});
+    });
+  } catch (Error& error) {
+    error.context(format("in {}, state()", where_));
+    throw;
+  }
+  return out;
+}
+
+void LuaHook::load(const config::Node& state) {
+  if (!table_.load || state.is_null()) {
+    return;
+  }
+  try {
+    table_.load.runtime().protect([&](lua_State* L) {
+      table_.load.push(L);
+      push_value(L, state, where_ + ": its state");
+      lua_call(L, 1, 0);
+    });
+  } catch (Error& error) {
+    error.context(format("in {}, load()", where_));
+    throw;
+  }
+}
+
+void add_hook(lua_State* L, Session& session, config::PartInfo info) {
+  if (lua_istable(L, 2)) {
+    add_hook_table(L, 2, session, std::move(info));
+    return;
+  }
+  KF_CHECK(lua_isfunction(L, 2), Code::script, "kf.register.hook: expected a table or function, got {}", describe(L, 2));
+  const auto factory = take_factory(L, 2, "hook");
+  const std::string where = part_text("hook", info);
+  const std::string name = info.name;
+  session.registries.hook.add(std::move(info), [factory, where, name, &session](const PartArgs& args) {
+    return make_hook(build(*factory, where, args, {}, "a hook table", is_hook_table), name, where, session);
+  });
+}
+
+void add_hook_table(lua_State* L, int index, Session& session, config::PartInfo info) {
+  const std::string where = part_text("hook", info);
+  read_hook_table(L, index, where);  // wrong tables are refused here, where the script's line is known
+  lua_pushvalue(L, index);
+  const auto table = std::make_shared<Ref>(L);
+  const std::string name = info.name;
+  session.registries.hook.add(std::move(info), [table, where, name, &session](const PartArgs&) { return make_hook(*table, name, where, session); });
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,66 @@
+#pragma once
+// A hook written in Lua: a table of `on_<event>` functions.
+
+#include <lua.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/adapters/hook_context.h"
+#include "bindings/runtime.h"
+#include "bindings/session.h"
+#include "config/part.h"
+#include "train/hook.h"
+
+namespace kf::lua {
+
+inline constexpr std::size_t kEventCount = std::size(kEventNames);
+
+/// What a hook table says.
+struct HookTable {
+  std::string name;                      // "" without one
+  std::int64_t every = 1;                // step events only
+  std::optional<std::vector<std::int64_t>> ranks;  // nothing: all
+  bool warn_on_error = false;            // on_error = "warn"
+  std::array<Ref, kEventCount> events;   // empty where the table has none
+  Ref state;
+  Ref load;
+};
+
+/// Reads the table at `index`. Throws Code::script for unknown keys and events (with the nearest), wrong types, or no event at all;
+/// `where` starts the messages. Call it protected.
+HookTable read_hook_table(lua_State* L, int index, const std::string& where);
+
+class LuaHook final : public Hook {
+ public:
+  /// `where` is in messages: "recipe.lua:3: hook 'judge'".
+  LuaHook(std::string name, std::string where, HookTable table, Session& session);
+
+  std::string name() const override { return name_; }
+  /// `every` = n: step events of the updates n, 2n, ... (`step` counts completed updates, so the events before the update see one less).
+  bool wants(Event event, std::int64_t step) const override;
+  void call(Event event, HookContext& context) override;
+  config::Node state() override;
+  void load(const config::Node& state) override;
+
+ private:
+  void run(Event event, HookContext& context);
+
+  std::string name_;
+  std::string where_;
+  HookTable table_;
+  bool here_;  // this rank is among `ranks`
+  Ref context_;
+  ContextSlot& slot_;
+};
+
+/// Registers the hook at stack index 2: a hook table, or a factory{ config, options } -> hook table.
+void add_hook(lua_State* L, Session& session, config::PartInfo info);
+
+/// Registers the hook table at `index`.
+void add_hook_table(lua_State* L, int index, Session& session, config::PartInfo info);
+
+}  // namespace kf::lua

@@ -1,0 +1,42 @@
+#include "bindings/adapters/lua_schedule.h"
+
+#include <cmath>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/stack.h"
+#include "core/text.h"
+
+namespace kf::lua {
+
+double LuaSchedule::factor(std::int64_t step) const {
+  Runtime& runtime = function_.runtime();
+  lua_State* L = runtime.state();
+  KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
+  const StackTop top(L);
+  function_.push(L);
+  lua_pushnumber(L, static_cast<double>(step));
+  try {
+    runtime.call(1, 1);
+  } catch (Error& error) {
+    error.context(format("in {} at step {}", where_, step));
+    throw;
+  }
+  const double value = lua_tonumber(L, -1);
+  KF_CHECK(lua_type(L, -1) == LUA_TNUMBER && std::isfinite(value) && value >= 0, Code::script,
+           "{} must return a finite number from 0 on, the factor of optimizer.lr; got {} at step {}", where_, describe(L, -1), step);
+  return value;
+}
+
+void add_schedule(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("scheduler", info);
+  const auto factory = take_factory(L, 2, "scheduler");
+  session.registries.scheduler.add(std::move(info), [factory, where](const PartArgs& args, std::int64_t max_steps) -> std::unique_ptr<Schedule> {
+    Ref function = build(*factory, where, args, [&](lua_State* state) {
+      push_integer(state, max_steps, "max_steps");
+      lua_setfield(state, -2, "max_steps");
+    }, "a function(step) that gives the factor", is_callable);
+    return std::make_unique<LuaSchedule>(where, std::move(function));
+  });
+}
+
+}  // namespace kf::lua

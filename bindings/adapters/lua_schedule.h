@@ -1,0 +1,30 @@
+#pragma once
+// A learning-rate schedule written in Lua.
+
+#include <lua.hpp>
+
+#include <string>
+
+#include "bindings/runtime.h"
+#include "bindings/session.h"
+#include "config/part.h"
+#include "optim/schedule.h"
+
+namespace kf::lua {
+
+class LuaSchedule final : public Schedule {
+ public:
+  /// `where` starts messages: "scheduler 'half' (recipe.lua:1)".
+  LuaSchedule(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+  /// Throws Code::script when the function fails, or gives something else than a finite number from 0 on.
+  double factor(std::int64_t step) const override;
+
+ private:
+  std::string where_;
+  Ref function_;
+};
+
+/// Registers the scheduler whose factory is at stack index 2: factory{ config, options, max_steps } -> function(step) -> factor.
+void add_schedule(lua_State* L, Session& session, config::PartInfo info);
+
+}  // namespace kf::lua

@@ -1,0 +1,101 @@
+// What `require` finds: shipped modules first, then the script's folder, then KF_LUA_PATH.
+
+#include <cstdlib>
+
+#include "bindings/guard.h"
+#include "bindings/runtime.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+const ShippedModule* find_shipped(std::string_view name) {
+  for (std::size_t i = 0; i < kShippedModuleCount; ++i) {
+    if (kShippedModules[i].name == name) {
+      return &kShippedModules[i];
+    }
+  }
+  return nullptr;
+}
+
+/// A searcher of package.loaders: module name -> its loader, or a line for the message of a failed require.
+int search_shipped(lua_State* L) {
+  const std::string name = luaL_checkstring(L, 1);
+  const ShippedModule* module = find_shipped(name);
+  if (!module) {
+    lua_pushfstring(L, "\n\tno shipped module '%s'", name.c_str());
+    return 1;
+  }
+  const std::string chunk = "=" + name;  // shows as kf.hooks.x:12 in messages
+  if (luaL_loadbuffer(L, module->source.data(), module->source.size(), chunk.c_str()) != 0) {
+    fail(Code::other, "{}", lua_tostring(L, -1));
+  }
+  return 1;
+}
+
+/// Puts `function` at `position` of package.loaders.
+void insert_searcher(lua_State* L, lua_CFunction function, int position) {
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "loaders");
+  for (int i = static_cast<int>(lua_objlen(L, -1)); i >= position; --i) {
+    lua_rawgeti(L, -1, i);
+    lua_rawseti(L, -2, i + 1);
+  }
+  lua_pushcfunction(L, function);
+  lua_rawseti(L, -2, position);
+  lua_pop(L, 2);
+}
+
+std::string templates_of(const std::string& folder) {
+  const std::string base = folder.empty() ? "." : folder;
+  return base + "/?.lua;" + base + "/?/init.lua";
+}
+
+}  // namespace
+
+void Runtime::open_libraries(lua_State* L) {
+  luaL_openlibs(L);
+  insert_searcher(L, &guarded<search_shipped>, 2);  // behind package.preload
+}
+
+void Runtime::set_search_path(const fs::path& script_folder) {
+  std::string path = templates_of(script_folder.string());
+  const char* extra = std::getenv("KF_LUA_PATH");
+  for (const std::string& part : split(extra ? extra : "", ';')) {
+    if (!part.empty()) {
+      path += ";" + (part.find('?') == std::string::npos ? templates_of(part) : part);
+    }
+  }
+  protect([&](lua_State* L) {
+    lua_getglobal(L, "package");
+    lua_pushstring(L, path.c_str());
+    lua_setfield(L, -2, "path");
+  });
+}
+
+void Runtime::load_file(const fs::path& path, const std::string& shown) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error& error) {
+    throw Error(Code::script, error.what());
+  }
+  if (text.starts_with("#")) {  // "#!/usr/bin/env kf-host": the line stays, so that the others keep their numbers
+    text.insert(0, "--");
+  }
+  KF_CHECK(!text.starts_with(LUA_SIGNATURE), Code::script, "{}: is compiled Lua; give the source", shown);
+  const std::string chunk = "@" + shown;
+  lua_State* L = current_;
+  if (luaL_loadbuffer(L, text.data(), text.size(), chunk.c_str()) != 0) {
+    std::string message = lua_tostring(L, -1);
+    lua_pop(L, 1);
+    // Lua shortens long paths; put the whole one back.
+    const std::size_t line = message.find(':');
+    if (message.starts_with("...") && line != std::string::npos) {
+      message.replace(0, line, shown);
+    }
+    throw Error(Code::script, message);
+  }
+}
+
+}  // namespace kf::lua

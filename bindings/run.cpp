@@ -1,0 +1,111 @@
+#include "bindings/run.h"
+
+#include "bindings/guard.h"
+#include "bindings/recipe.h"
+#include "bindings/session.h"
+#include "bindings/stack.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+/// While one exists nothing may be registered.
+class RunGuard {
+ public:
+  explicit RunGuard(Session& session) : session_(session) {
+    session.running = true;
+    session.may_register = false;
+  }
+  ~RunGuard() {
+    session_.running = false;
+    session_.may_register = true;
+  }
+  RunGuard(const RunGuard&) = delete;
+  RunGuard& operator=(const RunGuard&) = delete;
+
+ private:
+  Session& session_;
+};
+
+/// The file and line of the call of kf.run.
+std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
+  lua_Debug ar;
+  if (!lua_getstack(L, 1, &ar)) {
+    return {session.script, 0};
+  }
+  lua_getinfo(L, "Sl", &ar);
+  const bool in_file = ar.currentline > 0 && ar.source[0] == '@';
+  return in_file ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
+}
+
+void push_row(lua_State* L, const StepRow& row) {
+  lua_createtable(L, 0, 12);
+  set(L, "step", static_cast<double>(row.step));
+  set(L, "loss", row.loss);
+  set(L, "ce", row.ce);
+  set(L, "z_loss", row.z_loss);
+  set(L, "aux_loss", row.aux_loss);
+  set(L, "grad_norm", row.grad_norm);
+  set(L, "lr", row.lr);
+  set(L, "tokens", static_cast<double>(row.tokens));
+  set(L, "tokens_per_sec", row.tokens_per_sec);
+  set(L, "mfu", row.mfu);
+  set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
+  set(L, "seconds", row.seconds);
+  for (const auto& [name, value] : row.extra) {
+    set(L, name.c_str(), value);
+  }
+}
+
+/// As in metrics.jsonl: { step = 20, eval = { loss = ..., perplexity = ... } }.
+void push_row(lua_State* L, const EvalResult& eval) {
+  lua_createtable(L, 0, 2);
+  set(L, "step", static_cast<double>(eval.step));
+  push_eval(L, eval);
+  lua_setfield(L, -2, "eval");
+}
+
+void push_result(lua_State* L, const RunResult& result) {
+  lua_createtable(L, 0, 10);
+  set(L, "status", std::string_view(result.status));
+  if (!result.reason.empty()) {
+    set(L, "reason", std::string_view(result.reason));
+  }
+  set(L, "steps", static_cast<double>(result.step));
+  set(L, "tokens", static_cast<double>(result.tokens));
+  set(L, "loss", result.loss);
+  set(L, "seconds", result.seconds);
+  if (!result.checkpoint.empty()) {
+    set(L, "checkpoint", std::string_view(result.checkpoint));
+  }
+  if (result.eval) {
+    push_eval(L, *result.eval);
+    lua_setfield(L, -2, "eval");
+  }
+  lua_createtable(L, static_cast<int>(result.history.size()), 0);
+  int number = 0;
+  for (const auto& row : result.history) {
+    std::visit([L](const auto& value) { push_row(L, value); }, row);
+    lua_rawseti(L, -2, ++number);
+  }
+  lua_setfield(L, -2, "history");
+}
+
+}  // namespace
+
+int run_job(lua_State* L) {
+  Session& session = Session::of(L);
+  KF_CHECK(lua_istable(L, 1), Code::script, "kf.run: expected a table (a job), got {}", describe(L, 1));
+  KF_CHECK(!session.running, Code::script, "kf.run: a run is on already; start the next one when kf.run has returned, not in a callback");
+  KF_CHECK(session.may_register, Code::script, "kf.run: the script has ended; call it while the script runs, not in a callback");
+  KF_CHECK(session.host.run, Code::script, "kf.run: this program checks jobs and does not train");
+  const auto [file, line] = call_place(L, session);
+  TableHooks hooks(session);
+  config::Node job = read_recipe(L, 1, session, file, line, hooks);
+  const Crossing crossing(L);
+  const RunGuard guard(session);
+  push_result(L, session.host.run(std::move(job)));
+  return 1;
+}
+
+}  // namespace kf::lua

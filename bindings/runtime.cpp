@@ -1,0 +1,194 @@
+#include "bindings/runtime.h"
+
+#include <cctype>
+#include <cstdlib>
+
+#include "bindings/guard.h"
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+const char kRuntimeKey = 0;  // its address is the registry's key
+constexpr int kMaxTraceLines = 16;
+
+/// Whether `message` starts as errors with a position do: `anything:12: `.
+bool has_position(std::string_view message) {
+  const std::size_t end = message.substr(0, message.find('\n')).find(": ");
+  if (end == std::string_view::npos) {
+    return false;
+  }
+  std::size_t start = end;
+  while (start > 0 && std::isdigit(static_cast<unsigned char>(message[start - 1]))) {
+    --start;
+  }
+  return start > 0 && start < end && message[start - 1] == ':';
+}
+
+std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
+
+/// The name under which messages show a chunk: the whole path where Lua's own would be cut.
+std::string shown_source(const lua_Debug& ar) { return ar.source[0] == '@' ? ar.source + 1 : ar.short_src; }
+
+/// "recipe.lua:12 in on_step_end", or "" for frames that say nothing.
+std::string frame_text(const lua_Debug& ar) {
+  const std::string name = ar.name ? ar.name : "";
+  if (ar.currentline > 0) {
+    const std::string where = format("{}:{}", shown_source(ar), ar.currentline);
+    if (ar.what == std::string_view("main")) {
+      return where;
+    }
+    return name.empty() ? format("{} in the function of line {}", where, ar.linedefined) : format("{} in {}", where, name);
+  }
+  return name.empty() || name == "error" || name == "__index" ? "" : "the host's " + name;
+}
+
+/// Messages hold Lua's short form of a long path ("...tail/recipe.lua:12:"); this puts the whole path back.
+std::string with_full_path(std::string message, const lua_Debug& ar) {
+  const std::string_view shortened = ar.short_src;
+  if (shortened.starts_with("...") && ar.source[0] == '@' && message.starts_with(std::string(shortened) + ":")) {
+    message.replace(0, shortened.size(), ar.source + 1);
+  }
+  return message;
+}
+
+std::string message_text(lua_State* L, int index) {
+  if (lua_isstring(L, index)) {
+    std::size_t size = 0;
+    const char* text = lua_tolstring(L, index, &size);
+    return {text, size};
+  }
+  if (luaL_callmeta(L, index, "__tostring")) {
+    const char* text = lua_tostring(L, -1);
+    return text ? text : "(error object)";
+  }
+  return format("(error object is a {} value)", luaL_typename(L, index));
+}
+
+struct ProtectedBody {
+  void* self;
+  void (*body)(void*, lua_State*);
+};
+
+int run_protected(lua_State* L) {
+  const auto* work = static_cast<const ProtectedBody*>(lua_touserdata(L, 1));
+  lua_settop(L, 0);
+  work->body(work->self, L);
+  return 0;
+}
+
+int on_panic(lua_State* L) {
+  const char* text = lua_tostring(L, -1);
+  log::error("Lua failed outside of a protected call: {}", text ? text : "(no message)");
+  std::abort();
+}
+
+}  // namespace
+
+/// Runs where the error was raised: completes the message and notes the frames.
+int on_error(lua_State* L) {
+  Runtime& runtime = Runtime::of(L);
+  std::string message = message_text(L, 1);
+  const bool passing = !runtime.passing_.empty() && message == runtime.passing_;  // traced when it left Lua the first time
+  runtime.trace_.clear();
+  lua_Debug ar;
+  std::string position;
+  for (int level = 1; !passing && lua_getstack(L, level, &ar); ++level) {
+    lua_getinfo(L, "nSl", &ar);
+    message = with_full_path(std::move(message), ar);
+    if (position.empty() && ar.currentline > 0) {
+      position = format("{}:{}: ", shown_source(ar), ar.currentline);
+    }
+    const std::string frame = frame_text(ar);
+    if (!frame.empty() && static_cast<int>(runtime.trace_.size()) < kMaxTraceLines) {
+      runtime.trace_.push_back("from " + frame);
+    }
+  }
+  if (!passing && !has_position(message)) {
+    message.insert(0, position);
+  }
+  lua_pushlstring(L, message.data(), message.size());
+  return 1;
+}
+
+void push_error(lua_State* L, const std::exception& error) {
+  Runtime& runtime = Runtime::of(L);
+  const auto* own = dynamic_cast<const Error*>(&error);
+  std::string_view text = error.what();
+  text = text.substr(0, text.find("\nException raised from "));  // torch appends its own C++ stack
+  if (own && own->code() == Code::script) {
+    if (!runtime.thrown_.empty() && text.starts_with(runtime.thrown_)) {
+      runtime.passing_ = text;  // it comes from an inner call, with its position and its traceback
+    } else if (!has_position(text)) {
+      luaL_where(L, 1);
+      lua_pushlstring(L, text.data(), text.size());
+      lua_concat(L, 2);
+      return;
+    }
+    lua_pushlstring(L, text.data(), text.size());
+    return;
+  }
+  runtime.passed_ = {std::string(text), own ? own->code() : Code::other};
+  luaL_where(L, 1);
+  lua_pushlstring(L, text.data(), text.size());
+  lua_concat(L, 2);
+}
+
+Runtime::Runtime() : main_(luaL_newstate()), current_(main_) {
+  KF_CHECK(main_ != nullptr, Code::other, "Lua: not enough memory for a new state");
+  lua_atpanic(main_, on_panic);
+  lua_pushlightuserdata(main_, const_cast<char*>(&kRuntimeKey));
+  lua_pushlightuserdata(main_, this);
+  lua_rawset(main_, LUA_REGISTRYINDEX);
+  lua_pushcfunction(main_, on_error);
+  handler_ = luaL_ref(main_, LUA_REGISTRYINDEX);
+}
+
+Runtime::~Runtime() { lua_close(main_); }
+
+std::shared_ptr<Runtime> Runtime::create() {
+  std::shared_ptr<Runtime> runtime(new Runtime());  // the constructor is private: make_shared cannot reach it
+  runtime->protect([](lua_State* L) { open_libraries(L); });
+  return runtime;
+}
+
+Runtime& Runtime::of(lua_State* L) {
+  lua_pushlightuserdata(L, const_cast<char*>(&kRuntimeKey));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  auto* runtime = static_cast<Runtime*>(lua_touserdata(L, -1));
+  lua_pop(L, 1);
+  return *runtime;
+}
+
+void Runtime::rethrow(lua_State* L, int handler) {
+  std::size_t size = 0;
+  const char* raw = lua_tolstring(L, -1, &size);
+  std::string message = raw ? std::string(raw, size) : "Lua failed while handling an error";
+  lua_settop(L, handler - 1);
+  const Passed passed = std::exchange(passed_, {});
+  std::vector<std::string> trace = std::exchange(trace_, {});
+  // Unchanged by the script but for the position in front: the C++ error goes on as what it was.
+  const bool unchanged = passed.code != Code::script && !passed.text.empty() && message.ends_with(passed.text) &&
+                         (message.size() == passed.text.size() || has_position(message));
+  Error error(unchanged ? passed.code : Code::script, unchanged ? passed.text : message);
+  thrown_ = first_line(error.what());
+  for (std::size_t i = 0; i < trace.size(); ++i) {
+    const bool repeats_position = i == 0 && trace.size() == 1 && message.starts_with(trace[0].substr(5) + ":");
+    if (!repeats_position) {
+      error.context(trace[i]);
+    }
+  }
+  throw error;
+}
+
+void Runtime::protect_erased(void* self, void (*body)(void*, lua_State*)) {
+  lua_State* L = current_;
+  KF_CHECK(lua_checkstack(L, 4) != 0, Code::script, "Lua: stack overflow");
+  ProtectedBody work{self, body};
+  lua_pushcfunction(L, &guarded<run_protected>);
+  lua_pushlightuserdata(L, &work);
+  call(1, 0);
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,122 @@
+#include "bindings/script.h"
+
+#include "bindings/config_view.h"
+#include "bindings/module.h"
+#include "bindings/recipe.h"
+#include "bindings/session.h"
+#include "bindings/stack.h"
+#include "core/text.h"
+
+namespace kf {
+namespace lua {
+namespace {
+
+const char kSessionKey = 0;  // its address is the registry's key
+
+template <class... Members>
+void forget_scripted(Members&... registries) {
+  (registries.remove_scripted(), ...);
+}
+
+/// Parts may be registered while it exists.
+class ScriptPhase {
+ public:
+  explicit ScriptPhase(Session& session) : session_(session) { session.may_register = true; }
+  ~ScriptPhase() { session_.may_register = false; }
+  ScriptPhase(const ScriptPhase&) = delete;
+  ScriptPhase& operator=(const ScriptPhase&) = delete;
+
+ private:
+  Session& session_;
+};
+
+/// What the script returned, the value on top.
+std::optional<config::Node> read_returned(lua_State* L, Session& session) {
+  if (lua_isnil(L, -1)) {
+    return std::nullopt;
+  }
+  const SourceMap* map = session.source_of(session.script);
+  const int line = map ? map->return_line() : 0;
+  KF_CHECK(lua_istable(L, -1), Code::script, "{}:{}: a script returns a table (a job) or nothing, got {}", session.script, line, describe(L, -1));
+  TableHooks hooks(session);
+  config::Node node = read_recipe(L, lua_gettop(L), session, session.script, line, hooks);
+  hooks.keep();
+  return node;
+}
+
+}  // namespace
+
+Session& Session::of(lua_State* L) {
+  lua_pushlightuserdata(L, const_cast<char*>(&kSessionKey));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  auto* session = static_cast<Session*>(lua_touserdata(L, -1));
+  lua_pop(L, 1);
+  KF_CHECK(session, Code::script, "the script that this function belongs to has ended");
+  return *session;
+}
+
+void Session::attach(lua_State* L, Session* session) {
+  lua_pushlightuserdata(L, const_cast<char*>(&kSessionKey));
+  lua_pushlightuserdata(L, session);
+  if (!session) {
+    lua_pop(L, 1);
+    lua_pushnil(L);
+  }
+  lua_rawset(L, LUA_REGISTRYINDEX);
+}
+
+const SourceMap* Session::source_of(const std::string& file) {
+  const auto known = sources.find(file);
+  if (known != sources.end()) {
+    return &known->second;
+  }
+  try {
+    return &sources.emplace(file, SourceMap(read_file(file))).first->second;
+  } catch (const Error&) {
+    return nullptr;  // gone since it was loaded: origins do without its lines
+  }
+}
+
+}  // namespace lua
+
+Script::Script(Registries& registries, ScriptHost host, std::vector<std::string> arguments)
+    : runtime_(lua::Runtime::create()), session_(std::make_unique<lua::Session>(registries, std::move(host), std::move(arguments))) {
+  runtime_->protect([&](lua_State* L) {
+    lua::Session::attach(L, session_.get());
+    lua::preload_native(L);
+    session_->context = lua::make_hook_context(L);
+  });
+}
+
+Script::~Script() {
+  Registries& r = session_->registries;
+  lua::forget_scripted(r.model, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.hook, r.ckpt_strategy);
+  lua::Session::attach(runtime_->state(), nullptr);
+}
+
+std::optional<config::Node> Script::run_file(const fs::path& path) {
+  session_->script = path.string();
+  runtime_->set_search_path(path.parent_path());
+  const lua::ScriptPhase phase(*session_);
+  const lua::StackTop top(runtime_->state());
+  runtime_->load_file(path, session_->script);
+  runtime_->call(0, 1);
+  std::optional<config::Node> recipe;
+  lua::Ref returned(runtime_->state());
+  runtime_->protect([&](lua_State* L) {
+    returned.push(L);
+    recipe = lua::read_returned(L, *session_);
+  });
+  return recipe;
+}
+
+Script::RunScope::RunScope(Script& script, const config::Config& config) : script_(script) {
+  script.runtime_->protect([&](lua_State* L) {
+    lua::push_view(L, lua::job_tree(config), "kf.config", 1);
+    script.session_->config = lua::Ref(L);
+  });
+}
+
+Script::RunScope::~RunScope() { script_.session_->config = {}; }
+
+}  // namespace kf

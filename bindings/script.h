@@ -1,0 +1,62 @@
+#pragma once
+// A Lua script with its state: what the application knows of Lua.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.h"
+#include "config/node.h"
+#include "core/fs.h"
+#include "registry/registries.h"
+#include "train/run_result.h"
+
+namespace kf {
+
+namespace lua {
+class Runtime;
+struct Session;
+}  // namespace lua
+
+/// What a script may ask of the program.
+struct ScriptHost {
+  /// Trains the job that a table given to kf.run describes (Request::recipe). Empty: kf.run is an error.
+  std::function<RunResult(config::Node)> run;
+  std::int64_t rank = 0;
+  std::int64_t world = 1;
+};
+
+/// One script: its lua_State and what it registered. The parts it registers leave `registries` when it is destroyed; objects that their
+/// factories made (schedules, hooks) may live longer.
+class Script {
+ public:
+  /// `arguments` become kf.args.
+  Script(Registries& registries, ScriptHost host, std::vector<std::string> arguments);
+  ~Script();
+  Script(const Script&) = delete;
+  Script& operator=(const Script&) = delete;
+
+  /// Runs a file. A table that it returns is the recipe: a layer for config::Request::recipe, with origins in the script and with the hooks
+  /// it lists registered, so that `hooks` is a list of names. Nothing when it returned nothing. Throws Error{Code::script}.
+  std::optional<config::Node> run_file(const fs::path& path);
+
+  /// While one exists, kf.config shows the job of the run that is on.
+  class RunScope {
+   public:
+    RunScope(Script& script, const config::Config& config);
+    ~RunScope();
+    RunScope(const RunScope&) = delete;
+    RunScope& operator=(const RunScope&) = delete;
+
+   private:
+    Script& script_;
+  };
+
+ private:
+  std::shared_ptr<lua::Runtime> runtime_;
+  std::unique_ptr<lua::Session> session_;
+};
+
+}  // namespace kf

@@ -1,0 +1,43 @@
+#pragma once
+// What the bound functions of one script share.
+
+#include <lua.hpp>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/adapters/hook_context.h"
+#include "bindings/runtime.h"
+#include "bindings/script.h"
+#include "bindings/source_map.h"
+
+namespace kf::lua {
+
+/// Owned by Script; bound functions reach it through their lua_State.
+struct Session {
+  Session(Registries& all, ScriptHost program, std::vector<std::string> strings)
+      : registries(all), host(std::move(program)), arguments(std::move(strings)) {}
+
+  Registries& registries;
+  ScriptHost host;
+  std::vector<std::string> arguments;
+  std::string script;          // as messages show it
+  bool may_register = false;   // while the script's own code runs, and no run does
+  bool running = false;        // inside kf.run
+  HookContextHandle context;   // the one `ctx`
+  Ref config;                  // the view behind kf.config, while a run is on
+
+  std::map<std::string, SourceMap> sources;  // by file, filled when first asked for
+
+  /// The scan of a script file; null when it cannot be read.
+  const SourceMap* source_of(const std::string& file);
+
+  /// Throws Code::script when the script has ended.
+  static Session& of(lua_State* L);
+  static void attach(lua_State* L, Session* session);
+};
+
+}  // namespace kf::lua
