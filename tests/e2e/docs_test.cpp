@@ -1,0 +1,82 @@
+// Every command that the user pages show is run here, page by page and in order, with the real program.
+
+#include <catch2/catch.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "e2e/toy.h"
+
+namespace fs = std::filesystem;
+using kf::test::Finished;
+
+namespace {
+
+/// Lines of ```sh blocks that call kf-host.
+std::vector<std::string> commands_of(const fs::path& page) {
+  std::ifstream in(page);
+  REQUIRE(in);
+  std::vector<std::string> commands;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("```", 0) == 0) {
+      inside = line == "```sh";
+    } else if (inside && line.rfind("kf-host ", 0) == 0) {
+      commands.push_back(line);
+    }
+  }
+  return commands;
+}
+
+/// A folder that looks like the project's, where runs may be left.
+class Project {
+ public:
+  Project() {
+    for (const char* part : {"docs", "examples", "configs", "lua", "README.md"}) {
+      fs::create_symlink(fs::path(KF_SOURCE_DIR) / part, dir_ / part);
+    }
+  }
+  Finished shell(const std::string& command) const {
+    kf::test::Options options;
+    options.cwd = dir_.path();
+    options.env = {{"OMP_NUM_THREADS", "1"}};
+    const std::string program = "kf-host() { '" + std::string(KF_HOST) + "' \"$@\"; }; ";
+    return kf::test::run({"bash", "-c", program + command}, options);
+  }
+
+ private:
+  kf::test::TempDir dir_;
+};
+
+}  // namespace
+
+TEST_CASE("docs: every command of the user pages works", "[docs]") {
+  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md");
+  CAPTURE(page);
+  const Project project;
+  const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / page);
+  CHECK(!commands.empty());
+  for (const std::string& command : commands) {
+    CAPTURE(command);
+    const Finished done = project.shell(command);
+    INFO(done.out << done.err);
+    CHECK(done.status == 0);
+  }
+}
+
+TEST_CASE("examples: every script and job runs as it stands", "[examples]") {
+  const Project project;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(KF_SOURCE_DIR) / "examples")) {
+    const std::string extension = entry.path().extension().string();
+    const std::string name = fs::relative(entry.path(), KF_SOURCE_DIR).string();
+    if ((extension == ".lua" || extension == ".toml") && name.find("first-run") == std::string::npos) {  // that one is `make demo`
+      CAPTURE(name);
+      const Finished done = project.shell("kf-host " + name);
+      INFO(done.out << done.err);
+      CHECK(done.status == 0);
+    }
+  }
+}

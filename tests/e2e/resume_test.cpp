@@ -1,0 +1,175 @@
+#include <catch2/catch.hpp>
+
+#include <csignal>
+
+#include "e2e/toy.h"
+
+using kf::test::Finished;
+using kf::test::Options;
+using kf::test::Process;
+using kf::test::Toy;
+
+namespace {
+
+/// Everything that a later step depends on is in these.
+void check_same_checkpoint(const Toy& a, const std::string& run_a, const Toy& b, const std::string& run_b, const std::string& step) {
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    INFO(file);
+    CHECK((a.read("runs/" + run_a + "/checkpoints/" + step + "/" + file) == b.read("runs/" + run_b + "/checkpoints/" + step + "/" + file)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("resume: ten straight steps equal five, a restart, and five more, bit for bit", "[resume]") {
+  const std::string optimizer = GENERATE(as<std::string>{}, "adamw", "lion", "muon", "schedule_free_adamw");
+  CAPTURE(optimizer);
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight", "--optimizer.name=" + optimizer}).status == 0);
+  // The schedule is that of ten steps in both: stop after five through a short run that is then made longer.
+  REQUIRE(toy.train({"--run.name=parts", "--optimizer.name=" + optimizer, "--scheduler.decay_steps=8", "--train.max_steps=5"}).status == 0);
+  const Finished rest = toy.train({"--run.name=parts", "--optimizer.name=" + optimizer, "--scheduler.decay_steps=8"});
+  REQUIRE(rest.status == 0);
+  CHECK(rest.err.find("train.max_steps 5 (checkpoint) -> 10 (now)") != std::string::npos);
+  for (const char* key : {"loss", "grad_norm", "lr", "tokens"}) {
+    CAPTURE(key);
+    CHECK(toy.series("straight", key) == toy.series("parts", key));
+  }
+  CHECK(toy.series("straight", "perplexity") == toy.series("parts", "perplexity"));
+  check_same_checkpoint(toy, "straight", toy, "parts", "step_10");
+}
+
+TEST_CASE("resume: the second restart in an epoch reads the right data", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight", "--scheduler.decay_steps=8"}).status == 0);
+  for (const char* steps : {"3", "4", "7", "10"}) {
+    REQUIRE(toy.train({"--run.name=parts", "--scheduler.decay_steps=8", std::string("--train.max_steps=") + steps}).status == 0);
+  }
+  CHECK(toy.series("straight", "loss") == toy.series("parts", "loss"));
+}
+
+TEST_CASE("resume: with weights alone the next step differs", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight"}).status == 0);
+  REQUIRE(toy.train({"--run.name=weights", "--checkpoint.init_from=runs/straight/checkpoints/step_5"}).status == 0);
+  CHECK(toy.series("straight", "loss").at(6) != toy.series("weights", "loss").at(1));
+}
+
+TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on as if nothing had happened", "[resume][signal]") {
+  const int signal = GENERATE(SIGINT, SIGTERM);
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight", "--train.max_steps=2000", "--eval.enabled=false", "--scheduler.decay_steps=100"}).status == 0);
+  const std::vector<std::string> command =
+      toy.command({"toy.toml", "--run.name=cut", "--train.max_steps=2000", "--eval.enabled=false", "--scheduler.decay_steps=100"});
+  Options options;
+  options.cwd = toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  {
+    Process process(command, options);
+    REQUIRE(process.wait_for("saved step_5"));
+    process.signal(signal);
+    const Finished cut = process.wait();
+    INFO(cut.out << cut.err);
+    CHECK(cut.status == 0);
+    CHECK(cut.err.find("stopping after this step (again to leave at once)") != std::string::npos);
+    CHECK(cut.out.find("stopped at step") != std::string::npos);
+    CHECK(cut.out.find("goes on from there") != std::string::npos);
+  }
+  REQUIRE(kf::test::run(command, options).status == 0);
+  CHECK(toy.series("straight", "loss") == toy.series("cut", "loss"));
+}
+
+TEST_CASE("resume: killed without warning, a run goes on from its last checkpoint with one row a step", "[resume][signal]") {
+  const Toy toy;
+  const std::vector<std::string> more{"toy.toml", "--run.name=killed", "--train.max_steps=60", "--eval.enabled=false", "--checkpoint.interval=10"};
+  Options options;
+  options.cwd = toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  {
+    Process process(toy.command(more), options);
+    REQUIRE(process.wait_for("saved step_10"));
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  REQUIRE(toy.host(more).status == 0);
+  std::vector<std::string> straight = more;
+  straight[1] = "--run.name=straight";
+  REQUIRE(toy.host(straight).status == 0);
+  CHECK(toy.series("killed", "loss").size() == 60);
+  CHECK(toy.series("killed", "loss") == toy.series("straight", "loss"));
+}
+
+TEST_CASE("resume: a finished run says so and touches nothing", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--train.max_steps=7"}).status == 0);
+  CHECK(std::filesystem::read_symlink(toy / "runs/toy/checkpoints/latest") == "step_7");
+  const std::string metrics = toy.read("runs/toy/metrics.jsonl");
+  const auto written = std::filesystem::last_write_time(toy / "runs/toy/checkpoints/step_7/state.json");
+  const Finished again = toy.train({"--train.max_steps=7"});
+  CHECK(again.status == 0);
+  CHECK(again.out.find("already complete") != std::string::npos);
+  CHECK(toy.read("runs/toy/metrics.jsonl") == metrics);
+  CHECK(std::filesystem::last_write_time(toy / "runs/toy/checkpoints/step_7/state.json") == written);
+  const Finished more = toy.train({"--train.max_steps=9"});
+  CHECK(more.status == 0);
+  CHECK(toy.series("toy", "loss").size() == 9);
+}
+
+TEST_CASE("resume: another model, other data, or a finished run that differs is refused, naming run.fresh", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train().status == 0);
+  struct Case {
+    const char* change;
+    const char* key;
+  };
+  const Case c = GENERATE(Case{"--model.dim=64", "model.dim"}, Case{"--data.file_pattern=a.txt", "data.file_pattern"}, Case{"--train.seq_len=16", "train.seq_len"},
+                          Case{"--optimizer.lr=1e-2", "optimizer.lr"}, Case{"--optimizer.weight_decay=0", "optimizer.weight_decay"});
+  CAPTURE(c.change);
+  const Finished refused = toy.train({c.change});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find(c.key) != std::string::npos);
+  CHECK(refused.err.find("run.fresh = true") != std::string::npos);
+  const Finished fresh = toy.train({c.change, "--run.fresh"});
+  INFO(fresh.err);
+  CHECK(fresh.status == 0);
+  CHECK(std::filesystem::exists(toy / "runs/toy.1/metrics.jsonl"));  // moved aside, not deleted
+}
+
+TEST_CASE("resume: the job wins over the checkpoint, with a line for each key", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--train.max_steps=5", "--scheduler.name=constant", "--scheduler.warmup_steps=0"}).status == 0);
+  const Finished resumed = toy.train({"--scheduler.name=constant", "--scheduler.warmup_steps=0"});
+  REQUIRE(resumed.status == 0);
+  const Toy other;
+  // An unfinished run may change its rate: stopped by a signal it would be; here a script stops it.
+  other.write("stop.lua", R"(return { extends = "toy.toml", run = { name = "toy" },
+    scheduler = { name = "constant", warmup_steps = 0 } })");
+  Options options;
+  options.cwd = other.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  {
+    Process process(other.command({"stop.lua", "--train.max_steps=3000", "--eval.enabled=false"}), options);
+    REQUIRE(process.wait_for("saved step_5"));
+    process.signal(SIGINT);
+    REQUIRE(process.wait().status == 0);
+  }
+  const int stopped_at = other.series("toy", "lr").rbegin()->first;
+  const Finished changed =
+      other.host({"stop.lua", "--train.max_steps=" + std::to_string(stopped_at + 2), "--eval.enabled=false", "--optimizer.lr=1e-4"});
+  INFO(changed.err);
+  REQUIRE(changed.status == 0);
+  CHECK(changed.err.find("optimizer.lr 0.003 (checkpoint) -> 0.0001 (now)") != std::string::npos);
+  CHECK(other.series("toy", "lr").at(stopped_at + 1) == "0.0001");
+}
+
+TEST_CASE("run: two processes cannot share a folder", "[resume]") {
+  const Toy toy;
+  Options options;
+  options.cwd = toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  Process process(toy.command({"toy.toml", "--train.max_steps=100000", "--eval.enabled=false"}), options);
+  REQUIRE(process.wait_for("saved step_5"));
+  const Finished second = toy.train({"--train.max_steps=100000", "--eval.enabled=false"});
+  CHECK(second.status == 1);
+  CHECK(second.err.find("another process is running in runs/toy") != std::string::npos);
+}

@@ -1,0 +1,167 @@
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+#include "e2e/toy.h"
+
+using kf::test::Finished;
+using kf::test::Toy;
+
+TEST_CASE("run: trains, logs every step, evaluates, saves, and says where", "[run]") {
+  const Toy toy;
+  const Finished done = toy.train();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  for (const char* words : {"kf-host 0.1.0  torch 2.11.0", "job     toy.toml", "runs/toy", "model   transformer, ", "data    ", "plan    10 steps x 256 tokens, adamw lr 0.003 cosine, fp32",
+                            " step     loss", "val ", "saved step_5", "training complete: 10 steps, 2,560 tokens"}) {
+    INFO(words);
+    CHECK(done.out.find(words) != std::string::npos);
+  }
+  CHECK(done.out.find('\r') == std::string::npos);  // piped: plain lines
+  CHECK(toy.series("toy", "loss").size() == 10);
+  CHECK(toy.series("toy", "lr").at(1) == "0.0");
+  CHECK(toy.series("toy", "perplexity").size() == 2);
+  CHECK(std::stod(toy.series("toy", "loss").at(10)) < std::stod(toy.series("toy", "loss").at(1)));
+  for (const char* file : {"job.toml", "log.txt", "metrics.jsonl", "checkpoints/step_10/state.json", "checkpoints/latest/model.safetensors"}) {
+    INFO(file);
+    CHECK(std::filesystem::exists(toy / "runs/toy" / file));
+  }
+}
+
+TEST_CASE("run: the resolved job trains the same run again", "[run]") {
+  const Toy toy;
+  REQUIRE(toy.train().status == 0);
+  REQUIRE(toy.host({"runs/toy/job.toml", "--run.name=again", "--run.dir=runs/again"}).status == 0);
+  CHECK(toy.series("toy", "loss") == toy.series("again", "loss"));
+}
+
+TEST_CASE("run: a faulty job creates nothing", "[run]") {
+  const Toy toy;
+  const Finished bad = toy.train({"--optimizer.lr=fast", "--train.seq_len=4096"});
+  CHECK(bad.status == 2);
+  CHECK(bad.err.rfind("kf-host: 2 problems in the job\n", 0) == 0);
+  CHECK(!std::filesystem::exists(toy / "runs"));
+}
+
+TEST_CASE("run: missing and empty data are data errors that create nothing", "[run]") {
+  const Toy toy;
+  toy.write("empty/a.txt", "");
+  toy.write("short/a.txt", "too short");
+  toy.write("none/readme", "");
+  struct Case {
+    const char* path;
+    int status;
+  };
+  const Case c = GENERATE(Case{"nowhere", 2}, Case{"empty", 5}, Case{"short", 5}, Case{"none", 5});
+  CAPTURE(c.path);
+  const Finished bad = toy.train({std::string("--data.dataset_path=") + c.path});
+  INFO(bad.err);
+  CHECK(bad.status == c.status);
+  CHECK(bad.err.find(c.path) != std::string::npos);
+  CHECK(!std::filesystem::exists(toy / "runs"));
+}
+
+TEST_CASE("run: bf16 with fp32 masters follows fp32", "[run]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=wide"}).status == 0);
+  REQUIRE(toy.train({"--run.name=low", "--train.mixed_precision=bf16"}).status == 0);
+  const auto wide = toy.series("wide", "loss");
+  const auto low = toy.series("low", "loss");
+  // Eight bits of mantissa in every product, averaged over 256 tokens: the losses (about 5) agree to a hundredth.
+  for (const auto& [step, value] : wide) {
+    CAPTURE(step);
+    CHECK(std::stod(low.at(step)) == Approx(std::stod(value)).margin(2e-2));
+    CHECK(low.at(step) != value);
+  }
+}
+
+TEST_CASE("run: an interval that never divides the last step still saves it", "[run]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--train.max_steps=7", "--checkpoint.interval=1000"}).status == 0);
+  CHECK(std::filesystem::read_symlink(toy / "runs/toy/checkpoints/latest") == "step_7");
+}
+
+TEST_CASE("run: a window of checkpoints keeps its milestones, step 0 included", "[run]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--checkpoint.dyn_ckpt_window.stop=4", "--checkpoint.keep_last_n=1"}).status == 0);
+  for (const char* kept : {"step_0", "step_1", "step_2", "step_4", "step_10"}) {
+    INFO(kept);
+    CHECK(std::filesystem::exists(toy / "runs/toy/checkpoints" / kept));
+  }
+  CHECK(!std::filesystem::exists(toy / "runs/toy/checkpoints/step_5"));
+  REQUIRE(toy.train({"--run.name=plain"}).status == 0);
+  CHECK(toy.series("toy", "loss") == toy.series("plain", "loss"));  // saving changes nothing
+}
+
+TEST_CASE("run: a key without effect yet says so once", "[run]") {
+  const Toy toy;
+  const Finished done = toy.train({"--metrics.enable_tensorboard=true"});
+  REQUIRE(done.status == 0);
+  const std::size_t at = done.err.find("metrics.enable_tensorboard");
+  REQUIRE(at != std::string::npos);
+  CHECK(done.err.find("metrics.enable_tensorboard", at + 1) == std::string::npos);
+}
+
+TEST_CASE("run: what is not built is refused before anything starts", "[run]") {
+  const Toy toy;
+  const std::string change = GENERATE(as<std::string>{}, "--model.num_experts=4", "--train.mixed_precision=fp16", "--run.device=cuda", "--data.tokenizer_path=tokenizer.json");
+  CAPTURE(change);
+  toy.write("tokenizer.json", "{}");
+  const Finished refused = toy.train({change});
+  INFO(refused.err);
+  CHECK((refused.status == 2 || refused.status == 5));
+  CHECK(!std::filesystem::exists(toy / "runs"));
+}
+
+TEST_CASE("run: several ranks are refused while the parallel engine is not built", "[run]") {
+  const Toy toy;
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  options.env = {{"WORLD_SIZE", "2"}, {"RANK", "0"}};
+  const Finished refused = kf::test::run(toy.command({"toy.toml"}), options);
+  CHECK(refused.status == 4);
+  CHECK(!std::filesystem::exists(toy / "runs"));
+}
+
+TEST_CASE("generate: continues a prompt from a run or a checkpoint, reproducibly", "[generate]") {
+  const Toy toy;
+  REQUIRE(toy.train().status == 0);
+  const Finished one = toy.host({"generate", "runs/toy", "--prompt", "line ", "--max-new-tokens", "20", "--seed=3"});
+  INFO(one.err);
+  REQUIRE(one.status == 0);
+  CHECK(one.out.rfind("line ", 0) == 0);
+  CHECK(toy.host({"generate", "runs/toy/checkpoints/step_10", "--prompt", "line ", "--max-new-tokens", "20", "--seed=3"}).out == one.out);
+  CHECK(toy.host({"generate", "runs/toy", "--prompt", "line ", "--max-new-tokens", "20", "--seed=4"}).out != one.out);
+  CHECK(toy.host({"generate", "nowhere", "--prompt", "x"}).status == 6);
+  CHECK(toy.host({"generate", "runs/toy"}).status == 2);
+  CHECK(toy.host({"generate", "runs/toy", "--prompt", "x", "--max-new-tokens", "600"}).err.find("max_seq_len") != std::string::npos);
+  const Finished typo = toy.host({"generate", "runs/toy", "--prompt", "x", "--temprature", "1"});
+  CHECK(typo.status == 2);
+  CHECK(typo.err.find("did you mean '--temperature'?") != std::string::npos);
+}
+
+TEST_CASE("help: fits a screen; the version names what the build is made of; an unknown command is told", "[help]") {
+  const Toy toy;
+  const Finished help = toy.host({"--help"});
+  CHECK(help.status == 0);
+  CHECK(std::count(help.out.begin(), help.out.end(), '\n') <= 24);
+  std::istringstream lines(help.out);
+  for (std::string line; std::getline(lines, line);) {
+    CHECK(line.size() <= 100);
+  }
+  const Finished version = toy.host({"--version"});
+  for (const char* word : {"kf-host 0.1.0", "torch 2.11.0", "CUDA", "LuaJIT 2.1", "git", "g++"}) {
+    INFO(word << " in " << version.out);
+    CHECK((version.out.find(word) != std::string::npos || std::string(word) == "g++"));
+  }
+  const Finished train = toy.host({"train", "--help"});
+  CHECK(train.status == 0);
+  CHECK(train.out.find("optimizer") != std::string::npos);
+  const Finished typo = toy.host({"generat"});
+  CHECK(typo.status == 2);
+  CHECK(typo.err.find("did you mean 'generate'?") != std::string::npos);
+  const Finished registry = toy.host({"registry", "optimizer"});
+  CHECK(registry.out.find("muon") != std::string::npos);
+  CHECK(toy.host({"registry", "optimiser"}).err.find("did you mean 'optimizer'?") != std::string::npos);
+}

@@ -1,0 +1,179 @@
+#include <catch2/catch.hpp>
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <limits>
+
+#include "optim/adamw.h"
+#include "train/evaluate.h"
+#include "train/losses.h"
+#include "train/stepper.h"
+#include "unit/engine/tiny.h"
+
+using namespace kf;
+using namespace kf::test;
+
+namespace {
+
+std::vector<at::Tensor> masters(Model& model) {
+  std::vector<at::Tensor> copies;
+  for (const ParameterPtr& p : model.parameters()) {
+    copies.push_back(p->master.detach().clone());
+  }
+  return copies;
+}
+
+bool same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if (!a[i].equal(b[i])) {
+      return false;
+    }
+  }
+  return a.size() == b.size();
+}
+
+/// One training step of a fresh tiny model over `batches` as micro-batches.
+struct Run {
+  explicit Run(std::vector<Batch> batches, at::ScalarType compute = at::kFloat, double z = 0)
+      : accumulate(static_cast<std::int64_t>(batches.size())), loader(std::move(batches)) {
+    model = tiny_model(tiny_config(), 1, compute);
+    optimizer = std::make_unique<AdamW>(decay_groups(model->parameters(), 0.1), AdamWOptions{});
+    stepper = std::make_unique<Stepper>(*model, *optimizer, loss, StepperOptions{accumulate, 1.0, z, at::kCPU});
+  }
+  StepResult step(const Stepper::Callbacks& callbacks = {}) { return stepper->run(loader, 0, 1e-2, callbacks); }
+
+  std::int64_t accumulate;
+  FixedLoader loader;
+  CrossEntropy loss;
+  std::shared_ptr<Model> model;
+  std::unique_ptr<AdamW> optimizer;
+  std::unique_ptr<Stepper> stepper;
+};
+
+/// Four rows of 8 tokens with 3, 1, 8 and 0 labels that count.
+Batch uneven() {
+  const at::Tensor tokens = random_tokens(4, 8, 97, 11);
+  at::Tensor labels = at::full({4, 8}, kIgnore, at::kLong);
+  const at::Tensor drawn = random_tokens(4, 8, 97, 12);
+  const std::vector<std::int64_t> counts{3, 1, 8, 0};
+  for (std::int64_t row = 0; row < 4; ++row) {
+    labels[row].narrow(0, 0, counts[static_cast<std::size_t>(row)]).copy_(drawn[row].narrow(0, 0, counts[static_cast<std::size_t>(row)]));
+  }
+  return make_batch(tokens, labels);
+}
+
+std::vector<Batch> split(const Batch& batch, std::int64_t parts) {
+  std::vector<Batch> out;
+  const std::int64_t rows = batch.tokens.size(0) / parts;
+  for (std::int64_t i = 0; i < parts; ++i) {
+    out.push_back(make_batch(batch.tokens.narrow(0, i * rows, rows), batch.labels.narrow(0, i * rows, rows)));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("step: micro-batches weigh by their counted tokens", "[stepper]") {
+  const double z = GENERATE(0.0, 1e-2);
+  Run whole({uneven()}, at::kFloat, z);
+  const StepResult expected = whole.step();
+  for (const std::int64_t parts : {2, 4}) {
+    CAPTURE(parts, z);
+    Run run(split(uneven(), parts), at::kFloat, z);
+    const StepResult result = run.step();
+    CHECK(result.ce == Approx(expected.ce).epsilon(1e-6));
+    CHECK(result.z_loss == Approx(expected.z_loss).margin(1e-7));
+    CHECK(result.grad_norm == Approx(expected.grad_norm).epsilon(1e-5));
+    CHECK(result.counted == 12);
+    CHECK(result.tokens == 32);
+  }
+}
+
+TEST_CASE("step: the cross entropy is the same whatever the z-loss", "[stepper]") {
+  Run plain({uneven()});
+  Run with_z({uneven()}, at::kFloat, 1e-2);
+  const StepResult a = plain.step();
+  const StepResult b = with_z.step();
+  CHECK(a.ce == b.ce);
+  CHECK(a.z_loss == 0);
+  CHECK(b.z_loss > 0);
+  CHECK(b.loss() == b.ce + b.z_loss);
+}
+
+TEST_CASE("step: a batch without a single label changes nothing and says so", "[stepper]") {
+  const at::Tensor tokens = random_tokens(2, 8, 97, 1);
+  Run run({make_batch(tokens, at::full({2, 8}, kIgnore, at::kLong))});
+  const auto before = masters(*run.model);
+  const StepResult result = run.step();
+  CHECK(!result.skipped.empty());
+  CHECK(same(before, masters(*run.model)));
+  CHECK(run.optimizer->state().tensors.empty());
+}
+
+TEST_CASE("step: a loss or gradient that is not finite changes nothing", "[stepper]") {
+  const bool in_loss = GENERATE(true, false);
+  Run run({uneven()});
+  Stepper::Callbacks callbacks;
+  if (in_loss) {
+    run.model->parameters().back()->master.detach().fill_(std::numeric_limits<float>::quiet_NaN());
+  } else {
+    callbacks.micro_end = [&] { run.model->parameters().front()->value.mutable_grad().fill_(std::numeric_limits<float>::infinity()); };
+  }
+  const auto before = masters(*run.model);
+  const StepResult result = run.step(callbacks);
+  CHECK(!result.skipped.empty());
+  for (std::size_t i = 0; i + 1 < before.size(); ++i) {
+    CHECK(before[i].equal(masters(*run.model)[i]));
+  }
+  for (const ParameterPtr& p : run.model->parameters()) {
+    CHECK(!p->gradient().defined());
+  }
+}
+
+TEST_CASE("step: bf16 gradients are summed in fp32 over the micro-batches", "[stepper]") {
+  Run run(split(uneven(), 4), at::kBFloat16);
+  bool looked = false;
+  Stepper::Callbacks callbacks;
+  callbacks.backward_end = [&](const StepResult&) {
+    for (const ParameterPtr& p : run.model->parameters()) {
+      CHECK(p->gradient().scalar_type() == at::kFloat);
+    }
+    looked = true;
+  };
+  run.step(callbacks);
+  CHECK(looked);
+}
+
+TEST_CASE("bf16: masters keep what the rounded copy cannot", "[stepper]") {
+  // 100 updates of 1e-5 on 0.02: plain bf16 would stay at 0.02001953125 (cases H9).
+  auto parameter = std::make_shared<Parameter>();
+  parameter->name = "w";
+  parameter->shape = {2, 2};
+  parameter->master = at::full({2, 2}, 0.02, at::kFloat);
+  parameter->value = parameter->master.to(at::kBFloat16);
+  AdamW optimizer({{{parameter}, 0.0}}, AdamWOptions{});
+  for (int i = 0; i < 100; ++i) {
+    parameter->set_gradient(at::ones({2, 2}));
+    optimizer.step(1e-5);
+    parameter->publish();
+    parameter->clear_gradient();
+  }
+  CHECK(parameter->master[0][0].item<float>() == Approx(0.019).epsilon(1e-3));
+  CHECK(parameter->value[0][0].item<float>() == Approx(0.019).epsilon(5e-3));
+}
+
+TEST_CASE("evaluate: tokens weigh alike, the batch size does not matter, training goes on unchanged", "[eval]") {
+  Run run({uneven()});
+  FixedLoader whole({uneven()});
+  FixedLoader parts(split(uneven(), 4));
+  run.model->train(true);
+  const EvalResult a = evaluate(*run.model, *run.optimizer, whole, 10, at::kCPU, 5);
+  const EvalResult b = evaluate(*run.model, *run.optimizer, parts, 10, at::kCPU, 5);
+  CHECK(a.tokens == 12);
+  CHECK(b.loss == Approx(a.loss).epsilon(1e-6));
+  CHECK(a.perplexity == Approx(std::exp(a.loss)));
+  CHECK(run.model->training());
+  FixedLoader none({make_batch(random_tokens(1, 4, 97, 1), at::full({1, 4}, kIgnore, at::kLong))});
+  CHECK_THROWS(evaluate(*run.model, *run.optimizer, none, 1, at::kCPU, 0));
+}
