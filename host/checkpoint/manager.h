@@ -43,17 +43,20 @@ class CheckpointManager {
   explicit CheckpointManager(CheckpointOptions options);
 
   /// Saves step_N (or `name`, kept for ever and never `latest`). Atomic: temporary folder, fsync, rename, then `latest`, then retention.
-  /// An existing complete folder of the same step is left as it is and returned. Throws Code::checkpoint; older checkpoints are untouched.
+  /// An undamaged folder of the same name and content is left as it is; any other checkpoint there is replaced in one move.
+  /// Throws Code::checkpoint; older checkpoints, model and optimizer are untouched then.
   fs::path save(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name = {});
 
-  /// The newest complete checkpoint (what `latest` names, else the highest complete step), or nothing. Says in the log what it skipped and why.
+  /// The newest complete checkpoint (what `latest` names, else the highest complete step), or nothing where none was
+  /// ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but none can be used.
   std::optional<fs::path> newest() const;
 
   /// The state without tensors: cheap, for the decision how to go on.
   static CheckpointState peek(const fs::path& checkpoint);
   /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
-  /// Weights alone, from a checkpoint folder or a .safetensors file (`checkpoint.init_from`). Missing, extra and misshapen names are one error.
+  /// Weights alone, from a checkpoint folder (or the one that holds `latest`) or a .safetensors file (`checkpoint.init_from`). Missing, extra
+  /// and misshapen names are one error.
   static void load_weights(const fs::path& source, Model& model);
 
  private:

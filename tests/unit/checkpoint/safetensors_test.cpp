@@ -1,7 +1,6 @@
 #include "checkpoint/safetensors.h"
 
 #include <ATen/Functions.h>
-#include <catch2/catch.hpp>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +11,8 @@
 
 #include "core/error.h"
 #include "support/temp_dir.h"
+
+#include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 using namespace kf;
 using Catch::Matchers::Contains;

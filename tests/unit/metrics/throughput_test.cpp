@@ -1,7 +1,5 @@
 #include "metrics/throughput.h"
 
-#include <catch2/catch.hpp>
-
 #include <cmath>
 #include <vector>
 
@@ -9,6 +7,8 @@
 #include "metrics/memory.h"
 #include "metrics/numbers.h"
 #include "metrics/peak.h"
+
+#include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 using namespace kf;
 

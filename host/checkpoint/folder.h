@@ -1,0 +1,39 @@
+#pragma once
+// Folders that appear and disappear whole, whatever kills the process in between.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "core/fs.h"
+
+namespace kf {
+
+/// N of a folder named step_N; nothing for any other name.
+std::optional<std::int64_t> step_of(const std::string& name);
+
+/// A folder under a temporary name beside its final one, `.NAME.tmp-PID`; removed unless it was put in place.
+class PendingFolder {
+ public:
+  explicit PendingFolder(fs::path target);
+  ~PendingFolder();
+  PendingFolder(const PendingFolder&) = delete;
+  PendingFolder& operator=(const PendingFolder&) = delete;
+
+  const fs::path& path() const { return path_; }
+  /// Makes it durable and gives it its name, in one move even where a folder of that name exists; that one is removed then.
+  void commit();
+
+ private:
+  fs::path target_;
+  fs::path path_;
+};
+
+/// Renames, so that no half of it is ever found under its name, and removes.
+void remove_folder(const fs::path& folder);
+/// Removes what killed processes left below `dir`.
+void remove_leftovers(const fs::path& dir);
+/// Lets the symbolic link `link` name `target` (relative), durably and in one move.
+void point_link(const fs::path& link, const std::string& target);
+
+}  // namespace kf

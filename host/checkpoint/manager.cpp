@@ -1,0 +1,267 @@
+#include "checkpoint/manager.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "checkpoint/folder.h"
+#include "checkpoint/safetensors.h"
+#include "checkpoint/state_file.h"
+#include "checkpoint/weights.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kLatest = "latest";
+
+/// Whatever goes wrong with files here is a checkpoint error; a script's own errors (a Lua optimizer's state) stay what they are.
+template <class Body>
+auto as_checkpoint_error(Body&& body) {
+  try {
+    return body();
+  } catch (const fs::filesystem_error& e) {
+    throw Error(Code::checkpoint, e.what());
+  } catch (const Error& e) {
+    throw Error(e.code() == Code::script ? Code::script : Code::checkpoint, e.what());
+  }
+}
+
+/// What is left undone here costs disk space, not the checkpoint that has just been saved.
+template <class Body>
+void tidy_up(Body&& body) {
+  try {
+    body();
+  } catch (const fs::filesystem_error& e) {
+    log::warn("old checkpoints were not removed: {}", e.what());
+  }
+}
+
+std::string cpu_rng_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();  // a handle to the one generator
+  const std::lock_guard lock(generator.mutex());
+  const at::Tensor state = generator.get_state();
+  return {static_cast<const char*>(state.const_data_ptr()), state.nbytes()};
+}
+
+void set_cpu_rng_state(const std::string& bytes, const fs::path& checkpoint) {
+  const std::size_t size = cpu_rng_state().size();
+  KF_CHECK(bytes.size() == size, Code::checkpoint, "{}: the random generator's state has {} bytes instead of {}", checkpoint, bytes.size(), size);
+  const at::Tensor state = at::empty({static_cast<std::int64_t>(size)}, at::kByte);
+  std::memcpy(state.mutable_data_ptr(), bytes.data(), size);
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+FileDigest write_text(const fs::path& path, const std::string& text) {
+  DurableFile file(path);
+  file.write(text);
+  return file.commit();
+}
+
+/// Writes the files of a checkpoint into `folder`; returns the text of state.json, which comes last.
+std::string write_files(const fs::path& folder, const CheckpointState& state, Model& model, Optimizer& optimizer) {
+  const OptimizerState moments = optimizer.state();
+  StateFile content{state, cpu_rng_state(), moments.integers, moments.reals, {}};
+  content.files[kModelFile] = write_safetensors(folder / kModelFile, weights_of(model), {{"format", "pt"}});
+  content.files[kOptimizerFile] = write_safetensors(folder / kOptimizerFile, {moments.tensors.begin(), moments.tensors.end()});
+  content.files[kJobFile] = write_text(folder / kJobFile, state.job_toml);
+  const std::string text = to_text(content);
+  write_text(folder / kStateFile, text);
+  return text;
+}
+
+/// Why the checkpoint cannot be used; "" when it can.
+std::string fault_of(const fs::path& checkpoint) {
+  try {
+    KF_CHECK(fs::is_directory(checkpoint), Code::checkpoint, "{} does not exist", checkpoint);
+    verify_files(checkpoint, read_state_file(checkpoint));
+    return {};
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+bool holds_state(const fs::path& checkpoint, const std::string& state_text) {
+  return fs::exists(checkpoint / kStateFile) && read_file(checkpoint / kStateFile) == state_text && fault_of(checkpoint).empty();
+}
+
+template <class Map>
+void compare_names(const Map& stored, const Map& taken, std::vector<std::string>& unknown, std::vector<std::string>& missing) {
+  for (const auto& [name, value] : stored) {
+    if (taken.count(name) == 0) {
+      unknown.push_back(name);
+    }
+  }
+  for (const auto& [name, value] : taken) {
+    if (stored.count(name) == 0) {
+      missing.push_back(name);
+    }
+  }
+}
+
+/// An optimizer that leaves part of the state behind, or has more than the checkpoint, would go on with fresh moments without a word.
+void check_taken(const OptimizerState& stored, const OptimizerState& taken, const fs::path& path) {
+  std::vector<std::string> unknown, missing;
+  compare_names(stored.tensors, taken.tensors, unknown, missing);
+  compare_names(stored.integers, taken.integers, unknown, missing);
+  compare_names(stored.reals, taken.reals, unknown, missing);
+  const std::string text = list_names("unknown to the optimizer", unknown) + list_names("missing in the file", missing);
+  KF_CHECK(text.empty(), Code::checkpoint,
+           "{} does not hold the state of this optimizer{}\n  checkpoint.init_from starts a new run from the weights alone", path, text);
+}
+
+/// Steps below `dir`, highest first.
+std::vector<std::int64_t> steps_in(const fs::path& dir) {
+  std::vector<std::int64_t> steps;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
+    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) {
+      steps.push_back(*step);
+    }
+  }
+  std::sort(steps.rbegin(), steps.rend());
+  return steps;
+}
+
+std::string folder_name(std::int64_t step) { return "step_" + std::to_string(step); }
+
+void check_name(const std::string& name) {
+  const bool plain = !name.starts_with('.') && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
+  KF_CHECK(plain && name != kLatest && !step_of(name), Code::checkpoint,
+           "'{}' cannot name a checkpoint: use a plain folder name other than 'latest' and 'step_N'", name);
+}
+
+/// A checkpoint given by its folder, or by the folder that holds `latest`.
+fs::path checkpoint_folder(const fs::path& source) {
+  return !fs::exists(source / kStateFile) && fs::exists(source / kLatest / kStateFile) ? source / kLatest : source;
+}
+
+/// The newest `keep_last` steps up to `step` stay, and so do milestones and what `latest` names. Higher steps, left by a run that was set
+/// back, are not counted and not touched.
+void remove_old(const CheckpointOptions& options, std::int64_t step) {
+  if (options.keep_last <= 0) {
+    return;
+  }
+  std::int64_t kept = 0;
+  for (const std::int64_t old : steps_in(options.dir)) {
+    const bool counted = old <= step && kept++ < options.keep_last;
+    if (old < step && !counted && !(options.keep_forever && options.keep_forever(old))) {
+      remove_folder(options.dir / folder_name(old));
+    }
+  }
+}
+
+}  // namespace
+
+CheckpointManager::CheckpointManager(CheckpointOptions options) : options_(std::move(options)) {
+  // A limit on file sizes (ulimit -f) then makes write() fail, which is reported, instead of ending the process without a word.
+  std::signal(SIGXFSZ, SIG_IGN);
+}
+
+fs::path CheckpointManager::save(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name) {
+  if (!name.empty()) {
+    check_name(name);
+  }
+  return as_checkpoint_error([&] {
+    const fs::path target = options_.dir / (name.empty() ? folder_name(state.run.step) : name);
+    KF_CHECK(name.empty() || !fs::exists(target) || fs::exists(target / kStateFile), Code::checkpoint,
+             "{} exists and is no checkpoint; choose another name", target);
+    fs::create_directories(options_.dir);
+    tidy_up([&] { remove_leftovers(options_.dir); });
+    PendingFolder folder(target);
+    const std::string text = write_files(folder.path(), state, model, optimizer);
+    if (!holds_state(target, text)) {
+      folder.commit();
+    }
+    if (name.empty()) {
+      point_link(options_.dir / kLatest, folder_name(state.run.step));
+      tidy_up([&] { remove_old(options_, state.run.step); });
+    }
+    return target;
+  });
+}
+
+std::optional<fs::path> CheckpointManager::newest() const {
+  return as_checkpoint_error([&]() -> std::optional<fs::path> {
+    if (!fs::is_directory(options_.dir)) {
+      return std::nullopt;
+    }
+    const std::vector<std::int64_t> steps = steps_in(options_.dir);
+    std::vector<fs::path> candidates;
+    const fs::path link = options_.dir / kLatest;
+    if (fs::is_symlink(link)) {
+      candidates.push_back(options_.dir / fs::read_symlink(link));
+    }
+    for (const std::int64_t step : steps) {
+      const fs::path path = options_.dir / folder_name(step);
+      if (candidates.empty() || path != candidates.front()) {
+        candidates.push_back(path);
+      }
+    }
+    for (const fs::path& candidate : candidates) {
+      const std::string fault = fault_of(candidate);
+      if (fault.empty()) {
+        const auto step = step_of(candidate.filename().string());
+        if (step && steps.front() > *step) {
+          log::info("going on from {}; {} is above it and will be run again", candidate.filename(), folder_name(steps.front()));
+        }
+        return candidate;
+      }
+      log::warn("skipped the checkpoint {}: {}", candidate, fault);
+    }
+    KF_CHECK(candidates.empty(), Code::checkpoint, "none of the checkpoints in {} can be used; move them away, or start over with run.fresh = true", options_.dir);
+    return std::nullopt;
+  });
+}
+
+CheckpointState CheckpointManager::peek(const fs::path& checkpoint) {
+  return as_checkpoint_error([&] {
+    StateFile content = read_state_file(checkpoint);
+    content.state.job_toml = read_file(checkpoint / kJobFile);
+    const FileDigest digest{content.state.job_toml.size(), extend_crc32(0, content.state.job_toml.data(), content.state.job_toml.size())};
+    KF_CHECK(digest == content.files.at(kJobFile), Code::checkpoint, "{} is damaged: its checksum does not match", checkpoint / kJobFile);
+    return std::move(content.state);
+  });
+}
+
+CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {
+  return as_checkpoint_error([&] {
+    const StateFile content = read_state_file(checkpoint);
+    verify_files(checkpoint, content);
+    const SafetensorsFile weights(checkpoint / kModelFile);
+    const SafetensorsFile tensors(checkpoint / kOptimizerFile);
+    OptimizerState moments{{}, content.optimizer_integers, content.optimizer_reals};
+    for (const std::string& name : tensors.names()) {
+      moments.tensors[name] = tensors.tensor(name);
+    }
+    load_weights_from(weights, checkpoint / kModelFile, model);
+    optimizer.load(moments);
+    check_taken(moments, optimizer.state(), checkpoint / kOptimizerFile);
+    set_cpu_rng_state(content.cpu_rng, checkpoint);
+    return peek(checkpoint);
+  });
+}
+
+void CheckpointManager::load_weights(const fs::path& source, Model& model) {
+  as_checkpoint_error([&] {
+    KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
+    fs::path file = source;
+    if (fs::is_directory(source)) {
+      const fs::path folder = checkpoint_folder(source);
+      verify_files(folder, read_state_file(folder));
+      file = folder / kModelFile;
+    }
+    load_weights_from(SafetensorsFile(file), file, model);
+  });
+}
+
+}  // namespace kf

@@ -1,0 +1,155 @@
+#include "checkpoint/state_file.h"
+
+#include <utility>
+
+#include "config/json.h"
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+using config::JsonStyle;
+using config::Node;
+using config::Table;
+
+constexpr std::int64_t kVersion = 1;
+
+template <class Map>
+Node to_node(const Map& map) {
+  Table table;
+  for (const auto& [key, value] : map) {
+    table[key] = Node(value);
+  }
+  return Node(std::move(table));
+}
+
+Node to_node(const FileDigest& digest) {
+  Table table;
+  table["bytes"] = Node(static_cast<std::int64_t>(digest.bytes));
+  table["crc32"] = Node(hex32(digest.crc32));
+  return Node(std::move(table));
+}
+
+/// Reads typed values out of a table; a missing or mistyped one names the file.
+class Fields {
+ public:
+  Fields(const Node& node, const fs::path& path, std::string where = {}) : path_(path), where_(std::move(where)) {
+    KF_CHECK(node.table() != nullptr, Code::checkpoint, "{}: {} is no table", path_, where_.empty() ? "the content" : where_);
+    table_ = node.table();
+  }
+
+  const Node& node(const std::string& key) const {
+    const Node* const found = table_->find(key);
+    KF_CHECK(found != nullptr, Code::checkpoint, "{}: '{}{}' is missing", path_, where_, key);
+    return *found;
+  }
+  template <class T>
+  T get(const std::string& key) const {
+    const T* const value = std::get_if<T>(&node(key).value);
+    KF_CHECK(value != nullptr, Code::checkpoint, "{}: '{}{}' has the wrong type", path_, where_, key);
+    return *value;
+  }
+  Fields fields(const std::string& key) const { return Fields(node(key), path_, where_ + key + "."); }
+  const Table& table() const { return *table_; }
+
+ private:
+  const fs::path& path_;
+  std::string where_;
+  const Table* table_ = nullptr;
+};
+
+template <class T>
+std::map<std::string, T> read_map(const Fields& fields) {
+  std::map<std::string, T> map;
+  for (const auto& [key, value] : fields.table()) {
+    map[key] = fields.get<T>(key);
+  }
+  return map;
+}
+
+std::map<std::string, FileDigest> read_digests(const Fields& fields) {
+  std::map<std::string, FileDigest> digests;
+  for (const auto& [name, value] : fields.table()) {
+    const Fields digest = fields.fields(name);
+    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")),
+                     static_cast<std::uint32_t>(std::stoul(digest.get<std::string>("crc32"), nullptr, 16))};
+  }
+  return digests;
+}
+
+/// Always as long, so that it can be cut off before it is known.
+std::string first_line(std::string_view rest) { return "{\"crc32\": \"" + hex32(extend_crc32(0, rest.data(), rest.size())) + "\",\n"; }
+
+/// The text as it was written, or an error: the checksum is looked at before anything else is believed.
+std::string read_checked(const fs::path& path) {
+  std::string text;
+  try {
+    text = read_file(path);
+  } catch (const Error& e) {
+    throw Error(Code::checkpoint, e.what());
+  }
+  const std::size_t length = first_line({}).size();
+  KF_CHECK(text.size() > length && text.starts_with(first_line(std::string_view(text).substr(length))), Code::checkpoint, "{} is damaged: its checksum does not match", path);
+  return text;
+}
+
+}  // namespace
+
+std::string to_text(const StateFile& content) {
+  Table optimizer;
+  optimizer["integers"] = to_node(content.optimizer_integers);
+  optimizer["reals"] = to_node(content.optimizer_reals);
+  Table files;
+  for (const auto& [name, digest] : content.files) {
+    files[name] = to_node(digest);
+  }
+  Table table;
+  table["version"] = Node(kVersion);
+  table["step"] = Node(content.state.run.step);
+  table["tokens"] = Node(content.state.run.tokens);
+  table["finished"] = Node(content.state.finished);
+  table["data_fingerprint"] = Node(content.state.data_fingerprint);
+  table["files"] = Node(std::move(files));
+  table["optimizer"] = Node(std::move(optimizer));
+  table["hooks"] = to_node(content.state.hooks);
+  table["job"] = content.state.job;
+  table["cpu_rng"] = Node(content.cpu_rng);
+  const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
+  return first_line(rest) + rest;
+}
+
+StateFile read_state_file(const fs::path& checkpoint) {
+  const fs::path path = checkpoint / kStateFile;
+  const Node root = config::parse_json(read_checked(path), path.string(), JsonStyle::exact);
+  const Fields fields(root, path);
+  const auto version = fields.get<std::int64_t>("version");
+  KF_CHECK(version == kVersion, Code::checkpoint, "{} has version {}; this program reads version {}", path, version, kVersion);
+  StateFile content;
+  content.state.run.step = fields.get<std::int64_t>("step");
+  content.state.run.tokens = fields.get<std::int64_t>("tokens");
+  content.state.finished = fields.get<bool>("finished");
+  content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
+  content.state.job = fields.node("job");
+  for (const auto& [name, state] : fields.fields("hooks").table()) {
+    content.state.hooks[name] = state;
+  }
+  content.cpu_rng = fields.get<std::string>("cpu_rng");
+  content.optimizer_integers = read_map<std::int64_t>(fields.fields("optimizer").fields("integers"));
+  content.optimizer_reals = read_map<double>(fields.fields("optimizer").fields("reals"));
+  content.files = read_digests(fields.fields("files"));
+  for (const char* needed : {kModelFile, kOptimizerFile, kJobFile}) {
+    KF_CHECK(content.files.count(needed) > 0, Code::checkpoint, "{} does not list {}", path, needed);
+  }
+  return content;
+}
+
+void verify_files(const fs::path& checkpoint, const StateFile& content) {
+  for (const auto& [name, expected] : content.files) {
+    const fs::path path = checkpoint / name;
+    const FileDigest found = digest_of(path);
+    KF_CHECK(found.bytes == expected.bytes, Code::checkpoint, "{} has {} bytes instead of {}", path, found.bytes, expected.bytes);
+    KF_CHECK(found == expected, Code::checkpoint, "{} is damaged: its checksum does not match", path);
+  }
+}
+
+}  // namespace kf

@@ -1,0 +1,24 @@
+#pragma once
+// Weights of a model by name: out for a checkpoint, in from any safetensors file that has them.
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/safetensors.h"
+#include "model/model.h"
+
+namespace kf {
+
+/// A line for a message, "\n  missing in the file (12): a, b, ...", of at most ten names; "" for none.
+std::string list_names(const char* what, const std::vector<std::string>& names);
+
+/// The fp32 masters under their state-dict names; shared ones once, under the name that is listed.
+std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model);
+
+/// Copies the tensors of `file` into masters and values. A file with names that begin with "weights." gives those alone, without the
+/// prefix (and the log says so). A shared weight may stand under any of its names; under several, they must agree.
+/// One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.
+void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model);
+
+}  // namespace kf

@@ -1,0 +1,436 @@
+#include "checkpoint/manager.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <limits>
+#include <random>
+
+#include "checkpoint/folder.h"
+#include "checkpoint/safetensors.h"
+#include "config/json.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "support/temp_dir.h"
+#include "unit/checkpoint/fakes.h"
+
+#include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
+
+using namespace kf;
+using Catch::Matchers::Contains;
+using test::FakeModel;
+using test::FakeOptimizer;
+
+namespace {
+
+CheckpointState state_of(std::int64_t step) {
+  CheckpointState state;
+  state.run = {.step = step, .tokens = step * 100};
+  state.data_fingerprint = "files:1";
+  state.job = config::Node(config::Table{});
+  state.job_toml = "[train]\nmax_steps = 10\n";
+  return state;
+}
+
+/// A run without training: the weights of step N are all N.
+struct Run {
+  explicit Run(fs::path dir, std::int64_t keep_last = 3, std::function<bool(std::int64_t)> keep_forever = {})
+      : checkpoints({.dir = std::move(dir), .keep_last = keep_last, .keep_forever = std::move(keep_forever)}) {}
+
+  fs::path save(std::int64_t step, const std::string& name = {}) {
+    model.fill(static_cast<double>(step));
+    optimizer.step(0.5);
+    return checkpoints.save(state_of(step), model, optimizer, name);
+  }
+  /// Step of what `newest` gives, loaded and compared; -1 for nothing.
+  std::int64_t newest() {
+    const auto path = checkpoints.newest();
+    if (!path) {
+      return -1;
+    }
+    const CheckpointState state = CheckpointManager::load(*path, model, optimizer);
+    CHECK(model.filled() == static_cast<double>(state.run.step));
+    return state.run.step;
+  }
+
+  FakeModel model;
+  FakeOptimizer optimizer;
+  CheckpointManager checkpoints;
+};
+
+std::string listing(const fs::path& dir) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::sort(names.begin(), names.end());
+  return join(names, " ");
+}
+
+void flip_byte(const fs::path& path, std::size_t from_end = 1) {
+  std::string bytes = read_file(path);
+  bytes[bytes.size() - from_end] ^= 1;
+  write_file_atomic(path, bytes);
+}
+
+/// Runs `body` in a child process; its exit status, 128 + N when signal N ended it.
+template <class Body>
+int in_child(Body&& body) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    int status = 99;
+    try {
+      status = body();
+    } catch (const std::exception& e) {
+      std::fprintf(stderr, "child: %s\n", e.what());
+    }
+    ::_exit(status);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+}  // namespace
+
+TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
+  const test::TempDir dir;
+  FakeModel model;
+  FakeOptimizer optimizer;
+  model.fill(1.0 / 3);
+  optimizer.step(0.1);
+  optimizer.sum_ = -std::numeric_limits<double>::infinity();
+  config::Table hook;
+  hook["mean"] = config::Node(0.1);
+  hook["count"] = config::Node(std::int64_t{7});
+  hook["bytes"] = config::Node(std::string("\xff\x00\"", 3));
+  CheckpointState state = state_of(10);
+  state.finished = true;
+  state.hooks["spike"] = config::Node(hook);
+  config::Table job;
+  job["optimizer.lr"] = config::Node(3e-4);
+  state.job = config::Node(job);
+  at::rand({3});
+  at::randn({1});  // leaves the second of a pair of normal numbers in the generator
+  CheckpointManager checkpoints({.dir = dir / "a" / "checkpoints", .keep_last = 3, .keep_forever = {}});
+  const fs::path path = checkpoints.save(state, model, optimizer);
+  const at::Tensor uniform = at::rand({100});
+  const at::Tensor normal = at::randn({100});
+
+  CHECK(path == dir / "a" / "checkpoints" / "step_10");
+  CHECK(listing(path) == "job.toml model.safetensors optimizer.safetensors state.json");
+  CHECK(fs::read_symlink(dir / "a" / "checkpoints" / "latest") == "step_10");
+
+  FakeModel other;
+  FakeOptimizer fresh;
+  const CheckpointState back = CheckpointManager::load(*checkpoints.newest(), other, fresh);
+  CHECK(other.filled() == static_cast<double>(static_cast<float>(1.0 / 3)));
+  CHECK(fresh.steps_ == 1);
+  CHECK(fresh.sum_ == optimizer.sum_);
+  CHECK(at::equal(fresh.moment_, optimizer.moment_));
+  CHECK(at::equal(at::rand({100}), uniform));
+  CHECK(at::equal(at::randn({100}), normal));
+  for (const CheckpointState& read : {back, CheckpointManager::peek(path)}) {
+    CHECK(read.run.step == 10);
+    CHECK(read.run.tokens == 1000);
+    CHECK(read.finished);
+    CHECK(read.data_fingerprint == "files:1");
+    CHECK(read.job_toml == state.job_toml);
+    const auto text = [](const config::Node& node) { return config::to_json(node, config::JsonStyle::exact); };
+    CHECK(text(read.hooks.at("spike")) == text(state.hooks.at("spike")));
+    CHECK(text(read.job) == text(state.job));
+  }
+}
+
+TEST_CASE("checkpoint: tied weights are stored once, fp32 masters under bf16 values", "[checkpoint]") {
+  const test::TempDir dir;
+  FakeModel model(3, true, at::kBFloat16);
+  FakeOptimizer optimizer;
+  CheckpointManager checkpoints({.dir = dir.path(), .keep_last = 3, .keep_forever = {}});
+  model.fill(1.0009765625);  // not a bf16 number
+  const fs::path path = checkpoints.save(state_of(1), model, optimizer);
+  const SafetensorsFile file(path / "model.safetensors");
+  CHECK(join(file.names(), " ") == "embedding.weight norm.weight");
+  FakeModel other(3, true, at::kBFloat16);
+  CheckpointManager::load(path, other, optimizer);
+  CHECK(other.parameters()[0]->master[0][0].item<double>() == 1.0009765625);
+  CHECK(other.parameters()[0]->value[0][0].item<double>() == 1.0);
+}
+
+TEST_CASE("checkpoint: retention keeps the newest, milestones, named ones and latest", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path(), 2, [](std::int64_t step) { return step == 20; });
+  run.save(10, "best");
+  for (const std::int64_t step : {10, 20, 30, 40, 50}) {
+    run.save(step);
+  }
+  CHECK(listing(dir.path()) == "best latest step_20 step_40 step_50");
+  CHECK(run.newest() == 50);
+  Run all(dir / "all", 0);
+  for (const std::int64_t step : {1, 2, 3, 4, 5}) {
+    all.save(step);
+  }
+  CHECK(listing(dir / "all") == "latest step_1 step_2 step_3 step_4 step_5");
+  Run one(dir / "one", 1);
+  one.save(9);
+  one.save(10);
+  CHECK(listing(dir / "one") == "latest step_10");
+}
+
+TEST_CASE("checkpoint: a run that was set back keeps what it saves", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path(), 1);
+  run.save(10);
+  run.save(20);
+  run.save(5);  // as after a resume from an older copy
+  CHECK(listing(dir.path()) == "latest step_20 step_5");
+  CHECK(run.newest() == 5);
+}
+
+TEST_CASE("checkpoint: names that would hide other things are refused", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  for (const char* name : {"latest", "step_3", "../x", ".hidden", "a/b"}) {
+    CHECK_THROWS_WITH(run.save(1, name), Contains("cannot name a checkpoint"));
+  }
+  dir.write("mine/thesis.tex", "years of work");
+  CHECK_THROWS_WITH(run.save(1, "mine"), Contains("exists and is no checkpoint"));
+  CHECK(listing(dir.path()) == "mine");
+  run.save(1, "best");
+  run.save(2, "best");  // a hook's running best
+  CHECK(CheckpointManager::peek(dir / "best").run.step == 2);
+  CHECK(run.newest() == -1);  // a named one is not where the run goes on
+  CHECK(step_of("step_12") == 12);
+  for (const char* name : {"step_", "step_x", "step_1x", "step_-1", "step_99999999999999999999", "steps_1"}) {
+    CHECK_FALSE(step_of(name).has_value());
+  }
+}
+
+TEST_CASE("checkpoint: the same step saved again leaves the folder alone, another content replaces it", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  run.save(3);
+  const auto before = fs::last_write_time(dir / "step_3" / "state.json");
+  run.checkpoints.save(state_of(3), run.model, run.optimizer);
+  CHECK(fs::last_write_time(dir / "step_3" / "state.json") == before);
+  CheckpointState finished = state_of(3);
+  finished.finished = true;
+  run.checkpoints.save(finished, run.model, run.optimizer);
+  CHECK(CheckpointManager::peek(dir / "step_3").finished);
+  flip_byte(dir / "step_3" / "model.safetensors");
+  run.checkpoints.save(finished, run.model, run.optimizer);
+  CHECK(run.newest() == 3);
+  CHECK(listing(dir.path()) == "latest step_3");
+}
+
+TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with the reason", "[checkpoint]") {
+  struct Damage {
+    const char* what;
+    std::function<void(const fs::path&)> apply;
+  };
+  const std::vector<Damage> damages{
+      {"truncated weights", [](const fs::path& p) { fs::resize_file(p / "model.safetensors", fs::file_size(p / "model.safetensors") - 1); }},
+      {"empty weights", [](const fs::path& p) { fs::resize_file(p / "model.safetensors", 0); }},
+      {"missing weights", [](const fs::path& p) { fs::remove(p / "model.safetensors"); }},
+      {"missing optimizer", [](const fs::path& p) { fs::remove(p / "optimizer.safetensors"); }},
+      {"missing job", [](const fs::path& p) { fs::remove(p / "job.toml"); }},
+      {"no state", [](const fs::path& p) { fs::remove(p / "state.json"); }},
+      {"truncated state", [](const fs::path& p) { fs::resize_file(p / "state.json", 100); }},
+      {"empty state", [](const fs::path& p) { fs::resize_file(p / "state.json", 0); }},
+      {"a flipped byte in the weights", [](const fs::path& p) { flip_byte(p / "model.safetensors"); }},
+      {"a flipped byte in the moments", [](const fs::path& p) { flip_byte(p / "optimizer.safetensors"); }},
+      {"a flipped byte in the job", [](const fs::path& p) { flip_byte(p / "job.toml", 3); }},
+      {"a flipped byte in the state", [](const fs::path& p) { flip_byte(p / "state.json", 200); }},
+      {"a flipped byte in the checksum", [](const fs::path& p) { flip_byte(p / "state.json", read_file(p / "state.json").size() - 14); }},
+      {"an empty folder", [](const fs::path& p) { fs::remove_all(p), fs::create_directory(p); }},
+      {"no folder", [](const fs::path& p) { fs::remove_all(p); }},
+      {"a file instead", [](const fs::path& p) { fs::remove_all(p), write_file_atomic(p, "x"); }},
+  };
+  for (const Damage& damage : damages) {
+    CAPTURE(damage.what);
+    const test::TempDir dir;
+    Run run(dir.path());
+    for (const std::int64_t step : {1, 2, 3}) {
+      run.save(step);
+    }
+    damage.apply(dir / "step_3");
+    const std::size_t warnings = log::count(log::Level::warn);
+    CHECK(run.newest() == 2);
+    CHECK(log::count(log::Level::warn) == warnings + 1);
+    CHECK_THROWS_AS(CheckpointManager::load(dir / "step_3", run.model, run.optimizer), Error);
+    run.save(3);
+    CHECK(run.newest() == 3);
+  }
+}
+
+TEST_CASE("checkpoint: without `latest` the highest step counts, in numbers and not in letters", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path(), 0);
+  CHECK(run.newest() == -1);
+  run.save(9);
+  run.save(100);
+  fs::create_directory(dir / "step_x");
+  fs::remove(dir / "latest");
+  CHECK(run.newest() == 100);
+}
+
+TEST_CASE("checkpoint: when none is usable the run does not silently start over", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  run.save(1);
+  flip_byte(dir / "step_1" / "model.safetensors");
+  CHECK_THROWS_WITH(run.checkpoints.newest(), Contains("none of the checkpoints") && Contains("run.fresh = true"));
+}
+
+TEST_CASE("checkpoint: what a killed save left behind is removed by the next", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  dir.write(".step_7.tmp-123/model.safetensors", "half");
+  dir.write(".step_6.tmp-123-old/model.safetensors", "half");
+  fs::create_symlink("step_7", dir / ".latest.tmp-123");
+  dir.write("notes.txt", "mine");
+  CHECK(run.newest() == -1);
+  run.save(8);
+  CHECK(listing(dir.path()) == "latest notes.txt step_8");
+}
+
+TEST_CASE("checkpoint: the state of another optimizer is refused, not taken for fresh", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  const fs::path path = run.save(1);
+  FakeOptimizer other("momentum");
+  CHECK_THROWS_WITH(CheckpointManager::load(path, run.model, other),
+                    Contains("unknown to the optimizer (1): exp_avg.embedding.weight") && Contains("checkpoint.init_from"));
+}
+
+TEST_CASE("checkpoint: weights that do not fit are one error with every kind of fault", "[checkpoint]") {
+  const test::TempDir dir;
+  std::vector<std::pair<std::string, at::Tensor>> tensors{{"norm.weight", at::zeros({5})}};
+  for (int i = 0; i < 12; ++i) {
+    tensors.emplace_back("extra." + std::to_string(i), at::zeros({1}));
+  }
+  write_safetensors(dir / "w.safetensors", tensors);
+  FakeModel model;
+  model.fill(7);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model),
+                    Contains("w.safetensors does not hold the weights of this model") && Contains("missing in the file (1): embedding.weight") &&
+                        Contains("unknown to the model (12): extra.0, ") && Contains(", ...") && !Contains("extra.9") &&
+                        Contains("do not fit (1): norm.weight is (5) in the file, (3) in the model"));
+  CHECK(model.filled() == 7);
+  write_safetensors(dir / "i.safetensors", {{"embedding.weight", at::zeros({4, 3})}, {"norm.weight", at::zeros({3}, at::kInt)}});
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "i.safetensors", model), Contains("norm.weight is Int, not a real type"));
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "none", model), Contains("none does not exist"));
+  CHECK(model.filled() == 7);
+}
+
+TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a run", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir / "checkpoints");
+  run.save(4);
+  for (const fs::path& source : {dir / "checkpoints", dir / "checkpoints" / "latest", dir / "checkpoints" / "step_4" / "model.safetensors"}) {
+    FakeModel model;
+    CheckpointManager::load_weights(source, model);
+    CHECK(model.filled() == 4);
+  }
+  const at::Tensor twos = at::full({4, 3}, 2.0, at::kBFloat16);
+  write_safetensors(dir / "golden.safetensors", {{"weights.embedding.weight", twos},
+                                                 {"final.embedding.weight", at::zeros({9})},
+                                                 {"weights.norm.weight", at::full({3}, 2.0, at::kDouble)}});
+  FakeModel model;
+  CheckpointManager::load_weights(dir / "golden.safetensors", model);
+  CHECK(model.filled() == 2);
+}
+
+TEST_CASE("checkpoint: a tied weight may stand under either name, but not under two that differ", "[checkpoint]") {
+  const test::TempDir dir;
+  const at::Tensor ones = at::ones({4, 3});
+  const at::Tensor norm = at::ones({3});
+  FakeModel model;
+  for (const auto& tensors : std::vector<std::vector<std::pair<std::string, at::Tensor>>>{
+           {{"head.weight", ones}, {"norm.weight", norm}},
+           {{"embedding.weight", ones}, {"norm.weight", norm}},
+           {{"embedding.weight", ones}, {"head.weight", ones}, {"norm.weight", norm}}}) {
+    model.fill(0);
+    write_safetensors(dir / "w.safetensors", tensors);
+    CheckpointManager::load_weights(dir / "w.safetensors", model);
+    CHECK(model.filled() == 1);
+  }
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"head.weight", ones.mul(2)}, {"norm.weight", norm}});
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model), Contains("are one weight in the model, but differ in the file"));
+  FakeModel untied(3, false);
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"norm.weight", norm}});
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", untied), Contains("missing in the file (1): head.weight"));
+}
+
+TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the step can be saved later", "[checkpoint]") {
+  const test::TempDir dir;
+  const int status = in_child([&] {
+    Run run(dir.path());
+    run.save(1);
+    FakeModel large(100'000);
+    rlimit limit{64 * 1024, RLIM_INFINITY};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      run.checkpoints.save(state_of(2), large, run.optimizer);
+      return 1;
+    } catch (const Error& e) {
+      if (e.code() != Code::checkpoint || std::string(e.what()).find("File too large") == std::string::npos) {
+        return 2;
+      }
+    }
+    if (listing(dir.path()) != "latest step_1" || run.newest() != 1) {
+      return 3;
+    }
+    limit.rlim_cur = RLIM_INFINITY;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    large.fill(2);
+    run.checkpoints.save(state_of(2), large, run.optimizer);
+    return CheckpointManager::peek(*run.checkpoints.newest()).run.step == 2 ? 0 : 4;
+  });
+  CHECK(status == 0);
+}
+
+TEST_CASE("checkpoint: killed at any moment, latest always loads", "[checkpoint]") {
+  const test::TempDir dir;
+  std::mt19937 random(3);
+  std::int64_t step = 0;
+  for (int round = 0; round < 30; ++round) {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Run run(dir.path(), 2);
+      for (std::int64_t next = step + 1;; ++next) {
+        run.save(next);
+        if (::write(ends[1], &next, sizeof next) != sizeof next) {
+          ::_exit(1);
+        }
+      }
+    }
+    ::close(ends[1]);
+    std::int64_t reported = 0;  // the last step of which the child was told that it is saved
+    REQUIRE(::read(ends[0], &reported, sizeof reported) == sizeof reported);
+    const auto begin = std::chrono::steady_clock::now();
+    REQUIRE(::read(ends[0], &reported, sizeof reported) == sizeof reported);
+    const std::chrono::duration<double, std::micro> one_save = std::chrono::steady_clock::now() - begin;
+    // Anywhere in the next save or two, however fast the disk is.
+    ::usleep(static_cast<useconds_t>(one_save.count() * 2 * std::uniform_real_distribution<>()(random)));
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    while (::read(ends[0], &reported, sizeof reported) == sizeof reported) {
+    }
+    ::close(ends[0]);
+    REQUIRE(fs::exists(dir / "latest" / "state.json"));
+    Run run(dir.path(), 2);
+    const std::size_t warnings = log::count(log::Level::warn);
+    const std::int64_t found = run.newest();
+    CHECK(log::count(log::Level::warn) == warnings);  // `latest` itself is good
+    CHECK(found >= reported);
+    CHECK(found <= reported + 1);
+    step = found;
+  }
+  CHECK(step >= 60);
+}
