@@ -105,16 +105,16 @@ have_cuda_set() {
 }
 
 pip_into() {  # pip_into FOLDER REQUIREMENT... : wheels only, whatever the version of the machine's own Python
-  local folder=$1 platforms=() machine
+  local folder=$1 platforms=() minor
   shift
-  machine=$(uname -m)
-  for tag in manylinux_2_28 manylinux_2_27 manylinux_2_17 manylinux2014; do
-    platforms+=(--platform "${tag}_$machine")
+  platforms=(--platform "manylinux2014_$(uname -m)")
+  for minor in $(seq 5 28); do  # wheels name the glibc they want: Debian 12 has 2.36, torch asks for 2.28
+    platforms+=(--platform "manylinux_2_${minor}_$(uname -m)")
   done
   mkdir -p "$partial/tmp"
   TMPDIR="$PWD/$partial/tmp" PIP_ROOT_USER_ACTION=ignore PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_WARN_SCRIPT_LOCATION=1 \
     "$(system_python)" -m pip install --quiet --no-cache-dir --no-compile --only-binary=:all: --python-version 3.11 --implementation cp \
-    "${platforms[@]}" --target "$folder" "$@"
+    "${platforms[@]}" --target "$folder" "$@" || die "pip could not install $*; when the network is back, run it again"
 }
 
 # What torch's own metadata asks of NVIDIA's packages on Linux, without the two that only Python uses.

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# Formatting of all C++ files, clang-tidy, luacheck. clang-tidy looks at every file that does not include torch (fast) and at the changed
+# ones of the others; FULL=1 takes all (half an hour on two cores). FIX=1 formats the files instead of complaining.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+failed=0
+step() { printf '%s\n' "lint: $*"; }
+
+tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do [ -f "$f" ] && printf '%s\n' "$f"; done; }
+
+mapfile -t cpp < <(tracked '*.h' '*.cpp' '*.cu')
+step "clang-format, ${#cpp[@]} files"
+if [ -n "${FIX:-}" ]; then
+  clang-format-14 -i "${cpp[@]}"
+else
+  clang-format-14 --dry-run -Werror "${cpp[@]}" || { failed=1; step "FIX=1 make lint formats them"; }
+fi
+
+# A compile database of its own: clang does not read the precompiled headers of g++.
+if [ ! -e build/lint/build.ninja ]; then
+  cmake --preset release -B build/lint -D CMAKE_DISABLE_PRECOMPILE_HEADERS=ON >build/lint-configure.log 2>&1 ||
+    { cat build/lint-configure.log >&2; exit 1; }
+else
+  cmake build/lint >build/lint-configure.log 2>&1 || { cat build/lint-configure.log >&2; exit 1; }
+fi
+mapfile -t sources < <(LIGHT_ONLY=${FULL:+no} python3 - <<'PY'
+import json, os, subprocess
+# A file that gets torch's include path takes a minute; it is looked at when it differs from the last commit.
+changed = set(subprocess.run(["git", "diff", "--name-only", "HEAD"], capture_output=True, text=True).stdout.split("\n"))
+changed |= set(subprocess.run(["git", "ls-files", "--others", "--exclude-standard"], capture_output=True, text=True).stdout.split("\n"))
+seen = set()
+for entry in json.load(open("build/lint/compile_commands.json")):
+    name = os.path.relpath(os.path.join(entry["directory"], entry["file"]))
+    if name in seen or name.startswith("build") or name.endswith("catch_main.cpp"):
+        continue
+    seen.add(name)
+    if os.environ["LIGHT_ONLY"] == "no" or name in changed or "torch/include" not in entry["command"]:
+        print(name)
+PY
+)
+step "clang-tidy, ${#sources[@]} files"
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/lint --quiet 2>build/lint/tidy.log || failed=1
+grep -E '^(error|.*: error)' build/lint/tidy.log && failed=1
+
+mapfile -t lua < <(tracked '*.lua')
+if [ "${#lua[@]}" -gt 0 ]; then
+  step "luacheck, ${#lua[@]} files"
+  luacheck --quiet "${lua[@]}" || failed=1
+fi
+[ "$failed" = 0 ] && step "all is well"
+exit "$failed"
