@@ -19,11 +19,10 @@ demo: build  ## train a small model on Python's library, print text before and a
 test: build  ## build and run every test
 	@scripts/test.sh $(PRESET)
 
-bench: build  ## print speed ratios against references measured in the same run
-	@scripts/setup.sh bench
+bench: deps  ## print speed ratios against references measured in the same run
 	@scripts/bench.sh $(PRESET)
 
-lint: deps  ## formatting, clang-tidy, luacheck (FULL=1: every file, not only changed ones)
+lint:  ## formatting, clang-tidy, luacheck (FULL=1: every file, not only changed ones)
 	@scripts/setup.sh lint
 	@scripts/lint.sh
 

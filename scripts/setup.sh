@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, torch in .deps/, text to learn from. Safe to run again and to interrupt.
-# usage: scripts/setup.sh [lint] [bench]      (the extra words add the tools of `make lint` and `make bench`)
+# usage: scripts/setup.sh [lint]      (with `lint`: the tools of `make lint`, too)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -65,8 +65,7 @@ look() {
         want clang-tidy-14 command_of clang-tidy-14
         want lua-check command_of luacheck
         ;;
-      bench) want libbenchmark-dev header_of benchmark/benchmark.h ;;
-      *) die "unknown word '$extra'; there are: lint, bench" ;;
+      *) die "unknown word '$extra'; there is: lint" ;;
     esac
   done
 }

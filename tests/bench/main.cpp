@@ -1,0 +1,115 @@
+// Speed as ratios against a reference of the same run: `make bench`. Never a test, since a busy machine would fail it.
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+#include <cstdio>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/compare.h"
+#include "config/derived.h"
+#include "config/load.h"
+#include "data/loader.h"
+#include "model/build.h"
+#include "optim/adamw.h"
+#include "registry/registries.h"
+#include "train/losses.h"
+#include "train/stepper.h"
+
+namespace {
+
+using namespace kf;
+
+config::Config job(const Registries& registries) {
+  config::Request request;
+  request.overrides = {"--model.dim=256",        "--model.n_layers=4",    "--model.n_heads=8", "--model.n_kv_heads=4",
+                       "--model.vocab_size=512", "--model.max_seq_len=256", "--train.seq_len=256", "--train.batch_size=8",
+                       "--train.mixed_precision=fp32"};
+  return config::load_or_fail(request, registries.catalog()).config;
+}
+
+/// Square matrix products that add up to about `flops`.
+bench::Work products(double flops) {
+  constexpr std::int64_t n = 768;
+  const double each = 2.0 * n * n * n;
+  const int times = std::max(1, static_cast<int>(flops / each + 0.5));
+  const at::Tensor a = at::randn({n, n});
+  const at::Tensor b = at::randn({n, n});
+  at::Tensor c = at::empty({n, n});
+  return {"matrix products of its flops", [=]() mutable {
+            for (int i = 0; i < times; ++i) {
+              at::mm_out(c, a, b);
+            }
+          }};
+}
+
+void bench_step(const config::Config& config, const Registries& registries) {
+  const std::shared_ptr<Model> model = build_model(config, registries);
+  materialize(*model, at::kCPU, at::kFloat, 1);
+  AdamW optimizer(decay_groups(model->parameters(), 0.1), {});
+  const CrossEntropy loss;
+  Stepper stepper(*model, optimizer, loss, {});
+  const std::unique_ptr<Loader> loader = make_train_loader(config, {});
+  const double tokens = static_cast<double>(config.train.batch_size * config.train.seq_len);
+  std::int64_t step = 0;
+  bench::compare("training step", {"forward, backward, update", [&] { stepper.run(*loader, step++, 1e-4); }},
+                 products(tokens * config::flops_per_token(config.model, config.train.seq_len)), 5);
+  bench::compare("data", {"one batch", [&] { loader->batch(step++); }},
+                 {"the training step that eats it", [&] { stepper.run(*loader, step++, 1e-4); }});
+}
+
+void bench_adamw(const config::Config& config, const Registries& registries) {
+  const std::shared_ptr<Model> model = build_model(config, registries);
+  materialize(*model, at::kCPU, at::kFloat, 1);
+  const ParameterList parameters = model->parameters();
+  for (const ParameterPtr& parameter : parameters) {
+    parameter->set_gradient(at::randn(parameter->shape));
+  }
+  AdamW optimizer(decay_groups(parameters, 0.1), {});
+  // The update reads four fp32 arrays and writes three: about the traffic of three and a half copies.
+  const at::Tensor from = at::zeros({count_parameters(parameters) * 7 / 2});
+  at::Tensor to = at::empty_like(from);
+  bench::compare("adamw", {"one update", [&] { optimizer.step(1e-4); }}, {"copying the bytes that it moves", [&] { to.copy_(from); }});
+}
+
+void bench_loss() {
+  const at::Tensor labels = at::randint(0, 8192, {1024}, at::kLong);
+  const at::Tensor logits = at::randn({1024, 8192}).requires_grad_(true);
+  const CrossEntropy loss;
+  const auto backward = [&](const at::Tensor& value) {
+    logits.mutable_grad() = {};
+    value.backward();
+  };
+  bench::compare("cross entropy", {"sum and its gradient", [&] { backward(loss.sum(logits, labels)); }},
+                 {"at::cross_entropy_loss and its gradient", [&] { backward(at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum)); }});
+}
+
+void bench_config(const Registries& registries) {
+  const config::Catalog catalog = registries.catalog();
+  config::Request request;
+  request.overrides = {"--model.dim=256", "--optimizer.lr=1e-3"};
+  const at::Tensor a = at::randn({768, 768});
+  bench::compare("settings", {"load and check a job", [&] { config::load(request, catalog); }},
+                 {"one 768 x 768 matrix product", [&] { at::mm(a, a); }}, 0.3);
+}
+
+}  // namespace
+
+int main() {
+  try {
+    const Registries registries = native_registries();
+    const config::Config config = job(registries);
+    std::printf("%d threads, fastest round of each; the last column is subject / reference\n", at::get_num_threads());
+    bench_step(config, registries);
+    bench_adamw(config, registries);
+    bench_loss();
+    bench_config(registries);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench: %s\n", e.what());
+    return 1;
+  }
+}
