@@ -54,6 +54,10 @@ RunResult TrainLoop::run() {
 
 void TrainLoop::steps() {
   parts_.hooks.call(Event::train_begin, context_);
+  if (!options_.resumed_from.empty()) {
+    context_.path = options_.resumed_from;
+    parts_.hooks.call(Event::checkpoint_load, context_);
+  }
   if (options_.save_at_start && state_.run.step == 0) {
     save();
   }
@@ -72,20 +76,27 @@ void TrainLoop::one_step() {
   const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step);
   context_.lr = lr;
   parts_.hooks.call(Event::step_begin, context_);
-  Stepper::BackwardEnd backward_end;
-  if (parts_.hooks.wants(Event::backward_end, step)) {
-    backward_end = [this](const StepResult& result) {
-      last_ = result;
-      parts_.hooks.call(Event::backward_end, context_);
-    };
-  }
-  const StepResult result = parts_.stepper.run(parts_.train_data, step, lr, backward_end);
+  const StepResult result = parts_.stepper.run(parts_.train_data, step, lr, callbacks(step));
   ++state_.run.step;
   state_.run.tokens += result.tokens;
   context_.state = state_.run;
   last_ = result;
   parts_.throughput.add(result.tokens);
   after_step(result);
+}
+
+Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
+  Stepper::Callbacks callbacks;
+  if (parts_.hooks.wants(Event::micro_end, step)) {
+    callbacks.micro_end = [this] { parts_.hooks.call(Event::micro_end, context_); };
+  }
+  if (parts_.hooks.wants(Event::backward_end, step)) {
+    callbacks.backward_end = [this](const StepResult& result) {
+      last_ = result;
+      parts_.hooks.call(Event::backward_end, context_);
+    };
+  }
+  return callbacks;
 }
 
 void TrainLoop::after_step(const StepResult& result) {

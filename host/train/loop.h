@@ -47,6 +47,7 @@ struct LoopOptions {
   std::function<bool(std::int64_t step)> save_due;
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
   at::Device device = at::kCPU;
+  std::string resumed_from;  // the checkpoint, for the hooks; empty for a new run
 };
 
 class TrainLoop {
@@ -62,6 +63,7 @@ class TrainLoop {
  private:
   void steps();
   void one_step();
+  Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
   void log_row(const StepResult& result);
   void run_eval();

@@ -65,7 +65,7 @@ void Stepper::micro_step(const Batch& host_batch, Totals& totals) {
   totals.ce += ce.detach();
 }
 
-StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const BackwardEnd& backward_end) {
+StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
   std::vector<Batch> batches;
   Totals totals;
   for (std::int64_t micro = 0; micro < options_.grad_accum_steps; ++micro) {
@@ -89,6 +89,9 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Back
     const SingleThreadedBackward single;
     for (const Batch& batch : batches) {
       micro_step(batch, totals);
+      if (callbacks.micro_end) {
+        callbacks.micro_end();
+      }
     }
   }
   const at::Tensor norm = gradient_norm(parameters_);
@@ -98,8 +101,8 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Back
   result.z_loss = numbers[1];
   result.aux_loss = numbers[2];
   result.grad_norm = numbers[3];
-  if (backward_end) {
-    backward_end(result);
+  if (callbacks.backward_end) {
+    callbacks.backward_end(result);
   }
   if (!std::isfinite(result.loss()) || !std::isfinite(result.grad_norm)) {
     result.skipped = format("loss {} and gradient norm {} are not both finite", result.loss(), result.grad_norm);

@@ -35,14 +35,17 @@ struct StepperOptions {
 
 class Stepper {
  public:
-  /// Called between the backward and clipping, with every gradient of the step in place. May be empty.
-  using BackwardEnd = std::function<void(const StepResult&)>;
+  /// Called inside a step; either may be empty.
+  struct Callbacks {
+    std::function<void()> micro_end;  // after the backward of each micro-batch
+    std::function<void(const StepResult&)> backward_end;  // before clipping, with every gradient of the step in place
+  };
 
   Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options);
 
   /// Update number `step` + 1 with learning rate `lr`. Micro-batches weigh by their counted tokens: A of them equal one batch of all.
   /// A batch without counted tokens, or a loss or norm that is not finite, changes nothing and says so in `skipped`.
-  StepResult run(Loader& loader, std::int64_t step, double lr, const BackwardEnd& backward_end = {});
+  StepResult run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks = {});
 
  private:
   struct Totals;
