@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <optional>
 
 #include "config/budget.h"
 #include "config/derived.h"
@@ -191,18 +192,40 @@ void compare_mfu(const std::string& key, double flops_per_token, double expected
   out.number(key, throughput.take().mfu, expected, kMfu);
 }
 
-/// tokens_per_step: dp4 and so on, with the batch size, length and accumulation of the shipped preset.
-void compare_tokens(const Case& test, const Table& tokens, const Settings& settings, const Registries& registries, Comparison& out) {
+/// Batch size, length and accumulation of the preset that a case is named after: the shipped file, or for presets that are not shipped
+/// (vision) the reference's dump in the folder beside. Nothing when neither knows it.
+std::optional<config::Config> preset_of(const Case& test, const Settings& settings, const Registries& registries) {
   constexpr std::string_view prefix = "preset ";
-  KF_CHECK(test.name.starts_with(prefix), Code::other, "tokens_per_step of '{}': no preset to take the batch size from", test.name);
-  config::Request request;
-  request.job = settings.configs / test.name.substr(prefix.size());
-  request.files_must_exist = false;
-  const config::Loaded preset = config::load(request, registries.catalog());
-  KF_CHECK(preset.report.problems.empty(), Code::config, "{}", config::to_text(preset.report));
-  for (const auto& [key, value] : tokens) {
-    const std::int64_t ranks = std::stoll(key.substr(2));
-    out.integer("tokens_per_step." + key, config::tokens_per_step(preset.config, ranks), integer(value, key));
+  const std::string name = test.name.starts_with(prefix) ? test.name.substr(prefix.size()) : "";
+  const fs::path file = settings.configs / name, dumps = test.folder / ".." / "config" / "configs.json";
+  if (!name.empty() && fs::exists(file)) {
+    config::Request request;
+    request.job = file;
+    request.files_must_exist = false;
+    config::Loaded preset = config::load(request, registries.catalog());
+    KF_CHECK(preset.report.problems.empty(), Code::config, "{}", config::to_text(preset.report));
+    return std::move(preset.config);
+  }
+  if (fs::exists(dumps)) {
+    const Node all = parse_json(read_file(dumps), dumps.string());
+    if (const Node* dump = get(table(all, "configs.json"), name)) {
+      const Table& train = table(at(table(*dump, name), "train"), "train");
+      config::Config config;
+      config.train.batch_size = integer(at(train, "batch_size"), "batch_size");
+      config.train.seq_len = integer(at(train, "seq_len"), "seq_len");
+      config.train.grad_accum_steps = integer(at(train, "grad_accum_steps"), "grad_accum_steps");
+      return config;
+    }
+  }
+  return std::nullopt;
+}
+
+/// tokens_per_step: dp4 and so on.
+void compare_tokens(const Case& test, const Table& tokens, const Settings& settings, const Registries& registries, Comparison& out) {
+  if (const std::optional<config::Config> preset = preset_of(test, settings, registries)) {
+    for (const auto& [key, value] : tokens) {
+      out.integer("tokens_per_step." + key, config::tokens_per_step(*preset, std::stoll(key.substr(2))), integer(value, key));
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // model: hidden states, logits, losses, gradients, one update, generation, bf16; and the loss functions alone.
 
 #include <ATen/ATen.h>
+#include <c10/core/GradMode.h>
 
 #include <cmath>
 #include <map>
@@ -21,6 +22,8 @@ constexpr Bound kUpdated{1e-6, 1e-5};     // README: updated.* from the stored g
 constexpr double kBf16Loss = 5e-3;        // README: loss of bf16 logits in fp32
 
 struct Setup {
+  explicit Setup(const Case& of) : test(of) {}
+
   const Case& test;
   const Registries registries = native_registries();
   config::Config config;
@@ -29,7 +32,7 @@ struct Setup {
 };
 
 Setup set_up(const Case& test) {
-  Setup setup{test};
+  Setup setup(test);
   setup.tokens = test.tensor("input_ids").to(at::kLong);
   setup.labels = test.tensor("labels").to(at::kLong);
   setup.z_weight = number(test.at("z_loss_weight"), "z_loss_weight");

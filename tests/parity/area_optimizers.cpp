@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "optim/muon.h"
 #include "parity/areas.h"
@@ -55,26 +57,43 @@ void check_groups(const Case& test, const ParameterList& parameters, Comparison&
   }
 }
 
-void check_expected(const Case& test, const ParameterList& parameters, const Tolerance& tolerance, Comparison& out) {
-  for (const ParameterPtr& parameter : parameters) {
-    const Node* entry = test.expected(parameter->name);
-    if (!entry) {
-      continue;
-    }
-    const at::Tensor value = parameter->master.detach().to(at::kDouble);
-    const at::Tensor size = value.abs();
-    const double n = static_cast<double>(value.numel());
-    const Bound& bound = tolerance.bounds.back();
-    // What the tolerance of single values allows their sum and their norm.
-    const double sum = bound.abs * n + bound.rel * size.sum().item<double>();
-    const double l2 = bound.abs * std::sqrt(n) + bound.rel * value.norm().item<double>();
-    const Table& row = table(*entry, parameter->name);
-    out.number(parameter->name + " sum", value.sum().item<double>(), number(at(row, "sum"), "sum"), Tolerance{{{sum, 0}}});
-    out.number(parameter->name + " l2", value.norm().item<double>(), number(at(row, "l2"), "l2"), Tolerance{{{l2, 0}}});
+/// Sum and norm of a weight after the last step, within what the tolerance of single values allows them.
+void check_expected(const Case& test, const Parameter& parameter, const Tolerance& tolerance, Comparison& out) {
+  const Node* entry = test.expected(parameter.name);
+  if (!entry) {
+    return;
   }
+  const at::Tensor value = parameter.master.detach().to(at::kDouble);
+  const double n = static_cast<double>(value.numel()), norm = value.norm().item<double>();
+  const Bound& bound = tolerance.bounds.back();
+  const double sum = bound.abs * n + bound.rel * value.abs().sum().item<double>();
+  const double l2 = bound.abs * std::sqrt(n) + bound.rel * norm;
+  const Table& row = table(*entry, parameter.name);
+  out.number(parameter.name + " sum", value.sum().item<double>(), number(at(row, "sum"), "sum"), Tolerance{{{sum, 0}}});
+  out.number(parameter.name + " l2", norm, number(at(row, "l2"), "l2"), Tolerance{{{l2, 0}}});
+}
+
+/// The case whose trajectory is the right one, where `right_notes` names it ("trajectory of case muon"): it then stands in for the weights
+/// that have no right trajectory of their own.
+std::optional<Case> right_elsewhere(const Case& test) {
+  constexpr std::string_view words = "trajectory of case ";
+  const std::string notes = test.use_right && test.get("right_notes") ? text(test.at("right_notes"), "right_notes") : "";
+  if (notes.starts_with(words)) {
+    const std::string name = notes.substr(words.size(), notes.find_first_of(" ,;(", words.size()) - words.size());
+    for (Case& other : load_cases(test.folder)) {
+      if (other.name == name) {
+        return std::move(other);
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 void run_trajectory(const Case& test, Comparison& out) {
+  const std::optional<Case> elsewhere = right_elsewhere(test);
+  const auto source = [&](const std::string& weight) -> const Case& {
+    return elsewhere && !test.has_right("params." + weight) ? *elsewhere : test;
+  };
   const Registries registries = native_registries();
   const config::Config config = settings_of(table(test.at("config"), "config"), registries);
   if (const Node* mode = test.get("grad_mode")) {
@@ -101,7 +120,7 @@ void run_trajectory(const Case& test, Comparison& out) {
     optimizer->step(config.optimizer.lr * (factors.empty() ? 1 : factors.at(static_cast<std::size_t>(s))));
     for (const ParameterPtr& parameter : parameters) {
       const std::string name = "params." + parameter->name;
-      out.tensor(name + " step " + std::to_string(s), parameter->master, test.tensor(name)[s], tolerance);
+      out.tensor(name + " step " + std::to_string(s), parameter->master, source(parameter->name).tensor(name)[s], tolerance);
     }
     if (!test.tensors("eval.").empty()) {
       optimizer->use_averages(true);
@@ -112,7 +131,9 @@ void run_trajectory(const Case& test, Comparison& out) {
       optimizer->use_averages(false);
     }
   }
-  check_expected(test, parameters, tolerance, out);
+  for (const ParameterPtr& parameter : parameters) {
+    check_expected(source(parameter->name), *parameter, tolerance, out);
+  }
 }
 
 void run_newton_schulz(const Case& test, Comparison& out) {

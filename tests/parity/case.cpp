@@ -160,12 +160,13 @@ const SafetensorsFile& Case::file() const {
 SafetensorsFile Case::open(const std::string& other) const { return SafetensorsFile(folder / other); }
 
 bool Case::has_tensor(const std::string& tensor_name) const {
-  return get("file") && (file().contains(tensor_name) || (use_right && file().contains("right." + tensor_name)));
+  return get("file") && (file().contains(tensor_name) || has_right(tensor_name));
 }
 
+bool Case::has_right(const std::string& tensor_name) const { return get("file") && use_right && file().contains("right." + tensor_name); }
+
 at::Tensor Case::tensor(const std::string& tensor_name) const {
-  const std::string right = "right." + tensor_name;
-  return file().tensor(use_right && file().contains(right) ? right : tensor_name);
+  return file().tensor(has_right(tensor_name) ? "right." + tensor_name : tensor_name);
 }
 
 std::vector<std::string> Case::tensors(const std::string& prefix) const {
@@ -213,7 +214,8 @@ std::vector<Case> load_cases(const fs::path& folder) {
   }
   const fs::path presets = folder / "configs.json";
   if (area == "config" && fs::exists(presets)) {
-    for (const auto& [name, entry] : table(parse_json(read_file(presets), presets.string()), "configs.json")) {
+    const Node dumps = parse_json(read_file(presets), presets.string());
+    for (const auto& [name, entry] : table(dumps, "configs.json")) {
       Table fields;
       fields["name"] = Node("configs.json " + name);
       fields["kind"] = Node(std::string("preset"));

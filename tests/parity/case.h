@@ -59,6 +59,8 @@ class Case {
   /// `right.<name>` where that counts, else `<name>`. Throws when the file has neither.
   at::Tensor tensor(const std::string& name) const;
   bool has_tensor(const std::string& name) const;
+  /// Whether `right.<name>` is stored and counts.
+  bool has_right(const std::string& name) const;
   /// Names that begin with `prefix`, without it: tensors("grads.") -> "norm.weight", ...
   std::vector<std::string> tensors(const std::string& prefix) const;
   /// Another file of the folder ("given.safetensors").

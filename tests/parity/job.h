@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "optim/optimizer.h"
+#include "optim/schedule.h"
 #include "parity/json.h"
 #include "registry/registries.h"
 #include "train/loss.h"

@@ -16,13 +16,13 @@ std::string inline_value(const Node& node) {
   if (const Table* entries = node.table()) {
     for (const auto& [key, value] : *entries) {
       if (!value.is_null()) {
-        parts.push_back(quoted(key) + " = " + inline_value(value));
+        parts.push_back(kf::quoted(key) + " = " + inline_value(value));
       }
     }
     return "{" + join(parts, ", ") + "}";
   }
   if (const auto* word = std::get_if<std::string>(&node.value)) {
-    return quoted(*word);
+    return kf::quoted(*word);
   }
   if (const auto* flag = std::get_if<bool>(&node.value)) {
     return to_text(*flag);
