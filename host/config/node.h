@@ -36,12 +36,13 @@ class Table {
   /// The value of `key`, made (null) if absent.
   Node& operator[](std::string_view key);
   bool erase(std::string_view key);
-  bool empty() const { return entries_.empty(); }
-  std::size_t size() const { return entries_.size(); }
-  auto begin() const { return entries_.begin(); }
-  auto end() const { return entries_.end(); }
-  auto begin() { return entries_.begin(); }
-  auto end() { return entries_.end(); }
+  // The bodies stand below Node: until then an entry is incomplete.
+  bool empty() const;
+  std::size_t size() const;
+  std::vector<Entry>::const_iterator begin() const;
+  std::vector<Entry>::const_iterator end() const;
+  std::vector<Entry>::iterator begin();
+  std::vector<Entry>::iterator end();
   friend bool operator==(const Table& a, const Table& b);  // in any order
 
  private:
@@ -71,8 +72,17 @@ class Node {
   friend bool operator==(const Node& a, const Node& b) { return a.value == b.value; }  // where it stands does not matter
 };
 
+inline bool Table::empty() const { return entries_.empty(); }
+inline std::size_t Table::size() const { return entries_.size(); }
+inline std::vector<Table::Entry>::const_iterator Table::begin() const { return entries_.begin(); }
+inline std::vector<Table::Entry>::const_iterator Table::end() const { return entries_.end(); }
+inline std::vector<Table::Entry>::iterator Table::begin() { return entries_.begin(); }
+inline std::vector<Table::Entry>::iterator Table::end() { return entries_.end(); }
+
 /// For messages: 3e-04 as 0.0003, 'text', [1, 2], { a = 1 }.
 std::string to_text(const Node& node);
+/// The same, cut where it gets long.
+std::string brief(const Node& node);
 
 /// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the caller.
 void merge(Table& base, const Table& over);
