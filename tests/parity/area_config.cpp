@@ -18,8 +18,14 @@ namespace {
 
 /// Keys of the reference that this program leaves out: vision (README, "How to compare").
 bool foreign(const std::string& key) {
-  static const std::vector<std::string> patterns = {"vision_encoder*", "adapter*", "vlm*", "video*", "data.hf_dataset_image_field",
-                                                    "data.hf_dataset_prompt_field", "data.hf_image_size", "checkpoint.ignore_freeze_mismatch"};
+  static const std::vector<std::string> patterns = {"vision_encoder*",
+                                                    "adapter*",
+                                                    "vlm*",
+                                                    "video*",
+                                                    "data.hf_dataset_image_field",
+                                                    "data.hf_dataset_prompt_field",
+                                                    "data.hf_image_size",
+                                                    "checkpoint.ignore_freeze_mismatch"};
   return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) { return glob_match(pattern, key); });
 }
 
@@ -86,7 +92,8 @@ void compare_unlisted(const std::map<std::string, Node>& ours, const Table& diff
     const auto before = defaults.find(key);
     const bool changed = before == defaults.end() ? !value.is_null() : !same(before->second, value);
     if (changed && !key.starts_with("run.") && key != "checkpoint.dyn_ckpt_window") {
-      out.require(key, diff.find(key) != nullptr, format("{} is {}, which is not the default, and the case does not say so", key, shown(value)));
+      out.require(key, diff.find(key) != nullptr,
+                  format("{} is {}, which is not the default, and the case does not say so", key, shown(value)));
     }
   }
 }

@@ -57,8 +57,9 @@ void compare_orders(const Case& test, const Array& ranks, const std::function<In
 void run_distributed(const Case& test, Comparison& out) {
   const Table& config = table(test.at("config"), "config");
   const std::int64_t n = integer(at(config, "n"), "n"), epoch = integer(at(config, "epoch"), "epoch");
-  compare_orders(test, list(test.at("expected"), "expected"),
-                 [&](std::int64_t rank) { return DistributedSampler(n, options_of(config, rank)).order(epoch); }, out);
+  compare_orders(
+      test, list(test.at("expected"), "expected"),
+      [&](std::int64_t rank) { return DistributedSampler(n, options_of(config, rank)).order(epoch); }, out);
   if (const Node* length = test.get("per_rank_len")) {
     out.integer("per_rank_len", DistributedSampler(n, options_of(config, 0)).size(), integer(*length, "per_rank_len"));
   }
@@ -90,18 +91,21 @@ void run_mixture(const Case& test, Comparison& out) {
   }
   if (update) {
     updated(first);
-    out.numbers("probabilities_after_update", first.probabilities(), numbers(at(test.expected(), "probabilities_after_update"), "p"), tolerance);
-    out.integers("target_counts_after_update", first.target_counts(), integers(at(test.expected(), "target_counts_after_update"), "counts"));
+    out.numbers("probabilities_after_update", first.probabilities(), numbers(at(test.expected(), "probabilities_after_update"), "p"),
+                tolerance);
+    out.integers("target_counts_after_update", first.target_counts(),
+                 integers(at(test.expected(), "target_counts_after_update"), "counts"));
   }
-  compare_orders(test, list(at(test.expected(), "order"), "order"),
-                 [&](std::int64_t rank) {
-                   MixtureSampler sampler(sizes, weights, temperature, options_of(config, rank));
-                   if (update) {
-                     updated(sampler);
-                   }
-                   return sampler.order(epoch);
-                 },
-                 out);
+  compare_orders(
+      test, list(at(test.expected(), "order"), "order"),
+      [&](std::int64_t rank) {
+        MixtureSampler sampler(sizes, weights, temperature, options_of(config, rank));
+        if (update) {
+          updated(sampler);
+        }
+        return sampler.order(epoch);
+      },
+      out);
 }
 
 /// Does what the name of an entry of kind `errors` says.
@@ -208,7 +212,8 @@ void run_loader_resume(const Case& test, Comparison& out) {
   const Table& config = table(test.at("config"), "config");
   const auto fresh = [&] {
     const std::int64_t n = integer(at(config, "n"), "n"), rank = integer(at(config, "rank"), "rank");
-    return Order({{0, 1.0, std::make_shared<DistributedSampler>(n, options_of(config, rank))}}, integer(at(config, "batch_size"), "batch_size"), 1);
+    return Order({{0, 1.0, std::make_shared<DistributedSampler>(n, options_of(config, rank))}},
+                 integer(at(config, "batch_size"), "batch_size"), 1);
   };
   const auto compare = [&](const std::string& key, std::int64_t first) {
     Order order = fresh();
@@ -240,8 +245,8 @@ std::vector<OrderPhase> phases_of(const Table& config) {
       }
     }
     const double scale = get(phase, "lr_scale") ? number(at(phase, "lr_scale"), "lr_scale") : 1.0;
-    phases.push_back({integer(at(phase, "start_step"), "start_step"), scale,
-                      std::make_shared<MixtureSampler>(sizes, changed, temperature, options)});
+    phases.push_back(
+        {integer(at(phase, "start_step"), "start_step"), scale, std::make_shared<MixtureSampler>(sizes, changed, temperature, options)});
   }
   return phases;
 }

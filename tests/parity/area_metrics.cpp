@@ -37,7 +37,8 @@ ParameterPtr carrier(const std::string& name, const at::Tensor& gradient) {
   return parameter;
 }
 
-/// A model of nothing but the case's weights, whose backward leaves the case's gradients: what an update of the training loop makes of them.
+/// A model of nothing but the case's weights, whose backward leaves the case's gradients: what an update of the training loop makes of
+/// them.
 class Given final : public Model {
  public:
   explicit Given(const ParameterList& carriers) : weights_(carriers) {

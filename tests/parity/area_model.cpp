@@ -16,10 +16,10 @@
 namespace kf::parity {
 namespace {
 
-constexpr Bound kGradient{2e-6, 2e-4};    // README: gradients of models
-constexpr Bound kNorm{0, 1e-5};           // README: grad_norm
-constexpr Bound kUpdated{1e-6, 1e-5};     // README: updated.* from the stored gradients
-constexpr double kBf16Loss = 5e-3;        // README: loss of bf16 logits in fp32
+constexpr Bound kGradient{2e-6, 2e-4};  // README: gradients of models
+constexpr Bound kNorm{0, 1e-5};         // README: grad_norm
+constexpr Bound kUpdated{1e-6, 1e-5};   // README: updated.* from the stored gradients
+constexpr double kBf16Loss = 5e-3;      // README: loss of bf16 logits in fp32
 
 struct Setup {
   explicit Setup(const Case& of) : test(of) {}

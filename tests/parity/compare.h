@@ -35,7 +35,7 @@ class Comparison {
   void one(const std::string& what, double actual, double expected, double allowed);
 
   const Case& case_;
-  std::int64_t done_ = 0;      // comparisons made
+  std::int64_t done_ = 0;       // comparisons made
   std::int64_t differing_ = 0;  // numbers past their tolerance
   std::vector<std::string> problems_;
 
