@@ -16,19 +16,21 @@ constexpr const char* kHelp = R"(kf-host trains language models, configured by T
 
 usage: kf-host FILE [--section.key=value ...] [-- ARGS]
 
-  FILE             a job (.toml) or a script (.lua); the same call continues an unfinished run
-  --section.key=v  overrides a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7, --model.tie_embeddings
+  FILE             a job (.toml) or a script (.lua); again, and an unfinished run goes on
+  --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   -- ARGS          strings for the script (kf.args)
 
   kf-host train FILE ...      the same, spelled out
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host config check FILE   all problems of a job, without starting it
-  kf-host config show FILE    the resolved job; explain KEY, diff A B, keys [PATTERN], schema, new [PRESET]
-  kf-host registry [KIND]     models, optimizers, schedules, ...: names, origins, own fields
-  kf-host COMMAND --help      more about one command; `kf-host train --help` lists the settings' sections
-  kf-host --version           versions of kf-host, torch, CUDA, LuaJIT and the compiler
+  kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
+                              keys [PATTERN], schema, new [PRESET]
+  kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields
+  kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
+  kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
 
-exit status: 0 done or stopped on request, 2 settings, 3 script, 4 communication, 5 data, 6 checkpoint, 1 other
+exit status: 0 done or stopped on request; 2 settings, 3 script, 4 communication,
+             5 data, 6 checkpoint, 1 anything else
 )";
 
 using Command = int (*)(const Arguments&);

@@ -213,8 +213,8 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
 
   Stepper stepper(*model, *optimizer, *loss, {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device});
   LoopParts parts{*model, *optimizer, stepper, *train_data, eval_data.get(), *schedule, tokenizer.get(), hooks, {&jsonl, &console}, checkpoints, throughput};
-  LoopOptions options{plan.max_steps,    config.optimizer.lr, config.metrics.log_interval, config.eval.interval,
-                      config.eval.steps, save_rule(config.checkpoint, registries), milestone_rule(config.checkpoint, registries)(0), device,
+  LoopOptions options{plan.max_steps,    config.optimizer.lr,  config.metrics.log_interval, config.eval.interval,
+                      config.eval.steps, config.eval.at_start, save_rule(config.checkpoint, registries), milestone_rule(config.checkpoint, registries)(0), device,
                       resume.kind == Resume::Kind::resume ? resume.checkpoint.string() : ""};
   const RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
   say_end(result, request.file);

@@ -58,8 +58,8 @@ void TrainLoop::steps() {
     context_.path = options_.resumed_from;
     parts_.hooks.call(Event::checkpoint_load, context_);
   }
-  if (options_.save_at_start && state_.run.step == 0) {
-    save();
+  if (state_.run.step == 0) {
+    start_fresh();
   }
   while (!finished() && !StopSignals::requested()) {
     one_step();
@@ -69,6 +69,18 @@ void TrainLoop::steps() {
   }
   context_.message = stop_reason_;
   parts_.hooks.call(Event::train_end, context_);
+}
+
+void TrainLoop::start_fresh() {
+  if (options_.eval_at_start && parts_.eval_data != nullptr) {
+    run_eval();
+  }
+  if (options_.save_at_start) {
+    save();
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->step_over(0);
+  }
 }
 
 void TrainLoop::one_step() {

@@ -44,6 +44,7 @@ struct LoopOptions {
   std::int64_t log_interval = 10;
   std::int64_t eval_interval = 1000;
   std::int64_t eval_steps = 50;
+  bool eval_at_start = false;  // of a fresh run
   std::function<bool(std::int64_t step)> save_due;
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
   at::Device device = at::kCPU;
@@ -62,6 +63,7 @@ class TrainLoop {
 
  private:
   void steps();
+  void start_fresh();
   void one_step();
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);

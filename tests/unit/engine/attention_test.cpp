@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "unit/engine/tiny.h"
 

@@ -37,9 +37,9 @@ TEST_CASE("sample: temperature 0 takes the likeliest", "[generate]") {
 TEST_CASE("sample: top-k keeps the k likeliest, ties too, and never more than there are", "[generate]") {
   GenerateOptions options;
   options.top_k = 2;
-  CHECK(drawn(kLogits, options) == std::set<std::int64_t>{0, 1});
+  CHECK((drawn(kLogits, options) == std::set<std::int64_t>{0, 1}));
   options.top_k = 1;
-  CHECK(drawn(at::zeros({1, 3}), options) == std::set<std::int64_t>{0, 1, 2});
+  CHECK((drawn(at::zeros({1, 3}), options) == std::set<std::int64_t>{0, 1, 2}));
   options.top_k = 100;
   CHECK(drawn(kLogits, options).size() == 4);
 }
@@ -47,7 +47,7 @@ TEST_CASE("sample: top-k keeps the k likeliest, ties too, and never more than th
 TEST_CASE("sample: top-p keeps the likeliest up to its mass, at least one", "[generate]") {
   GenerateOptions options;
   options.top_p = 0.74;
-  CHECK(drawn(kLogits, options) == std::set<std::int64_t>{0, 1});
+  CHECK((drawn(kLogits, options) == std::set<std::int64_t>{0, 1}));
   options.top_p = 0.0;
   CHECK(drawn(kLogits, options) == std::set<std::int64_t>{0});
 }

@@ -1,6 +1,7 @@
 #include "unit/engine/tiny.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include "model/build.h"
