@@ -93,8 +93,6 @@ FileDigest DurableFile::commit() {
   return digest_;
 }
 
-void DurableFile::failed(const char* doing) const {
-  fail(Code::checkpoint, "cannot {} {}: {}", doing, path_, std::strerror(errno));
-}
+void DurableFile::failed(const char* doing) const { fail(Code::checkpoint, "cannot {} {}: {}", doing, path_, std::strerror(errno)); }
 
 }  // namespace kf

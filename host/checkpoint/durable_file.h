@@ -24,7 +24,8 @@ FileDigest digest_of(const fs::path& path);
 /// 8 lower-case hex digits.
 std::string hex32(std::uint32_t value);
 
-/// A file under a temporary name until `commit`. Every failure throws Code::checkpoint with the system's reason; without a commit nothing stays.
+/// A file under a temporary name until `commit`. Every failure throws Code::checkpoint with the system's reason; without a commit nothing
+/// stays.
 class DurableFile {
  public:
   explicit DurableFile(fs::path path);

@@ -54,7 +54,8 @@ std::string cpu_rng_state() {
 
 void set_cpu_rng_state(const std::string& bytes, const fs::path& checkpoint) {
   const std::size_t size = cpu_rng_state().size();
-  KF_CHECK(bytes.size() == size, Code::checkpoint, "{}: the random generator's state has {} bytes instead of {}", checkpoint, bytes.size(), size);
+  KF_CHECK(bytes.size() == size, Code::checkpoint, "{}: the random generator's state has {} bytes instead of {}", checkpoint, bytes.size(),
+           size);
   const at::Tensor state = at::empty({static_cast<std::int64_t>(size)}, at::kByte);
   std::memcpy(state.mutable_data_ptr(), bytes.data(), size);
   at::Generator generator = at::detail::getDefaultCPUGenerator();
@@ -218,7 +219,8 @@ std::optional<fs::path> CheckpointManager::newest() const {
       }
       log::warn("skipped the checkpoint {}: {}", candidate, fault);
     }
-    KF_CHECK(candidates.empty(), Code::checkpoint, "none of the checkpoints in {} can be used; move them away, or start over with run.fresh = true", options_.dir);
+    KF_CHECK(candidates.empty(), Code::checkpoint,
+             "none of the checkpoints in {} can be used; move them away, or start over with run.fresh = true", options_.dir);
     return std::nullopt;
   });
 }

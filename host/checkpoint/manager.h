@@ -25,16 +25,16 @@ namespace kf {
 /// Everything that a checkpoint holds besides the tensors of model and optimizer.
 struct CheckpointState {
   RunState run;
-  bool finished = false;                    // the run had reached its end
+  bool finished = false;  // the run had reached its end
   std::string data_fingerprint;
   std::map<std::string, config::Node> hooks;  // by hook name
-  config::Node job;                         // table of every key and its value, to compare a later job with
-  std::string job_toml;                     // resolved job, loads back bit for bit
+  config::Node job;                           // table of every key and its value, to compare a later job with
+  std::string job_toml;                       // resolved job, loads back bit for bit
 };
 
 struct CheckpointOptions {
   fs::path dir;
-  std::int64_t keep_last = 3;  // <= 0 keeps all
+  std::int64_t keep_last = 3;                      // <= 0 keeps all
   std::function<bool(std::int64_t)> keep_forever;  // milestones; may be empty
 };
 
@@ -55,8 +55,8 @@ class CheckpointManager {
   static CheckpointState peek(const fs::path& checkpoint);
   /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
-  /// Weights alone, from a checkpoint folder (or the one that holds `latest`) or a .safetensors file (`checkpoint.init_from`). Missing, extra
-  /// and misshapen names are one error.
+  /// Weights alone, from a checkpoint folder (or the one that holds `latest`) or a .safetensors file (`checkpoint.init_from`). Missing,
+  /// extra and misshapen names are one error.
   static void load_weights(const fs::path& source, Model& model);
 
  private:

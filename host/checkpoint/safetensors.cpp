@@ -23,9 +23,20 @@ struct Dtype {
   at::ScalarType type;
 };
 constexpr Dtype kDtypes[] = {
-    {"BOOL", at::kBool},       {"U8", at::kByte},     {"I8", at::kChar},         {"I16", at::kShort},          {"U16", at::kUInt16},
-    {"I32", at::kInt},         {"U32", at::kUInt32},  {"I64", at::kLong},        {"U64", at::kUInt64},         {"F16", at::kHalf},
-    {"BF16", at::kBFloat16},   {"F32", at::kFloat},   {"F64", at::kDouble},      {"F8_E4M3", at::kFloat8_e4m3fn},
+    {"BOOL", at::kBool},
+    {"U8", at::kByte},
+    {"I8", at::kChar},
+    {"I16", at::kShort},
+    {"U16", at::kUInt16},
+    {"I32", at::kInt},
+    {"U32", at::kUInt32},
+    {"I64", at::kLong},
+    {"U64", at::kUInt64},
+    {"F16", at::kHalf},
+    {"BF16", at::kBFloat16},
+    {"F32", at::kFloat},
+    {"F64", at::kDouble},
+    {"F8_E4M3", at::kFloat8_e4m3fn},
     {"F8_E5M2", at::kFloat8_e5m2},
 };
 
@@ -115,7 +126,8 @@ std::string make_header(const std::vector<std::pair<std::string, at::Tensor>>& t
   std::set<std::string> seen;
   std::uint64_t offset = 0;
   for (const auto& [name, tensor] : tensors) {
-    KF_CHECK(is_utf8(name) && name != kSafetensorsMetadata, Code::checkpoint, "{}: {} cannot be the name of a tensor", path, kf::quoted(name));
+    KF_CHECK(is_utf8(name) && name != kSafetensorsMetadata, Code::checkpoint, "{}: {} cannot be the name of a tensor", path,
+             kf::quoted(name));
     KF_CHECK(seen.insert(name).second, Code::checkpoint, "{}: two tensors are named '{}'", path, name);
     KF_CHECK(tensor.defined(), Code::checkpoint, "{}: tensor '{}' has no storage", path, name);
     const std::uint64_t end = offset + tensor.nbytes();

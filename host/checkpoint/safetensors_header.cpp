@@ -119,9 +119,7 @@ class HeaderReader final : public nlohmann::json_sax<json> {
   }
 
  private:
-  void check_file(bool good, const std::string& what) const {
-    KF_CHECK(good, Code::checkpoint, "{}: {}", path_, what);
-  }
+  void check_file(bool good, const std::string& what) const { KF_CHECK(good, Code::checkpoint, "{}: {}", path_, what); }
   void check(bool good, const std::string& what) const {
     KF_CHECK(good, Code::checkpoint, "{}: {} '{}': {}", path_, in_metadata_ ? "entry" : "tensor", row_.name, what);
   }
@@ -170,9 +168,8 @@ void check_layout(const SafetensorsHeader& header, std::uint64_t data_bytes, con
              path, row.name, row.end, data_bytes);
     rows.push_back(&row);
   }
-  std::sort(rows.begin(), rows.end(), [](const SafetensorsRow* a, const SafetensorsRow* b) {
-    return std::pair(a->begin, a->end) < std::pair(b->begin, b->end);
-  });
+  std::sort(rows.begin(), rows.end(),
+            [](const SafetensorsRow* a, const SafetensorsRow* b) { return std::pair(a->begin, a->end) < std::pair(b->begin, b->end); });
   std::uint64_t filled = 0;
   for (const SafetensorsRow* row : rows) {
     KF_CHECK(row->begin >= filled, Code::checkpoint, "{}: tensor '{}' begins at byte {}, inside its neighbour, which ends at {}", path,

@@ -30,8 +30,8 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-/// Parses `json`. Throws Code::checkpoint naming `path` and the tensor for whatever is not as the format says: other types, missing, unknown
-/// or repeated keys, numbers that are no sizes. What the numbers mean is checked by `check_layout`.
+/// Parses `json`. Throws Code::checkpoint naming `path` and the tensor for whatever is not as the format says: other types, missing,
+/// unknown or repeated keys, numbers that are no sizes. What the numbers mean is checked by `check_layout`.
 SafetensorsHeader parse_safetensors_header(std::string_view json, const fs::path& path);
 
 /// Throws unless the tensors fill the `data_bytes` after the header exactly: inside it, no holes, no overlap.

@@ -89,7 +89,8 @@ std::string read_checked(const fs::path& path) {
     throw Error(Code::checkpoint, e.what());
   }
   const std::size_t length = first_line({}).size();
-  KF_CHECK(text.size() > length && text.starts_with(first_line(std::string_view(text).substr(length))), Code::checkpoint, "{} is damaged: its checksum does not match", path);
+  KF_CHECK(text.size() > length && text.starts_with(first_line(std::string_view(text).substr(length))), Code::checkpoint,
+           "{} is damaged: its checksum does not match", path);
   return text;
 }
 

@@ -212,8 +212,10 @@ class Reader final : public nlohmann::json_sax<json> {
     constexpr double kInf = std::numeric_limits<double>::infinity();
     const std::string* const text = std::get_if<std::string>(&content.value);
     if (text != nullptr && tag == kReal) {
-      return *text == "inf" ? std::optional<Node::Value>(kInf) : *text == "-inf" ? std::optional<Node::Value>(-kInf)
-             : *text == "nan" ? std::optional<Node::Value>(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
+      return *text == "inf"    ? std::optional<Node::Value>(kInf)
+             : *text == "-inf" ? std::optional<Node::Value>(-kInf)
+             : *text == "nan"  ? std::optional<Node::Value>(std::numeric_limits<double>::quiet_NaN())
+                               : std::nullopt;
     }
     if (text != nullptr && tag == kBytes) {
       if (const auto bytes = bytes_of(*text)) {

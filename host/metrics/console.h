@@ -21,11 +21,11 @@ namespace kf {
 
 struct ConsoleOptions {
   std::int64_t max_steps = 0;
-  std::int64_t start_step = 0;      // completed before this process took over
-  bool bits_per_byte = false;       // a token is a byte: evaluations show bits per byte too
-  bool bar = false;                 // `out` is a terminal that can redraw a line
+  std::int64_t start_step = 0;  // completed before this process took over
+  bool bits_per_byte = false;   // a token is a byte: evaluations show bits per byte too
+  bool bar = false;             // `out` is a terminal that can redraw a line
   bool color = false;
-  std::function<int()> columns;     // of the terminal; asked at every redraw, so that it follows the window. Empty: 80
+  std::function<int()> columns;  // of the terminal; asked at every redraw, so that it follows the window. Empty: 80
   Clock clock = steady_clock();
 };
 
@@ -69,14 +69,14 @@ class ConsoleSink final : public Sink {
   ConsoleOptions options_;
   double begin_;
   bool header_printed_ = false;
-  std::optional<StepRow> row_;        // held until its step is over
-  std::int64_t noted_step_ = 0;       // step of the notes
+  std::optional<StepRow> row_;   // held until its step is over
+  std::int64_t noted_step_ = 0;  // step of the notes
   std::vector<std::string> notes_;
-  std::optional<StepRow> last_;       // for the bar
+  std::optional<StepRow> last_;  // for the bar
   Smoothed rate_;
   std::int64_t done_ = 0;
   double drawn_at_ = -1e9;
-  std::mutex drawing_;                // log lines come from other threads too
+  std::mutex drawing_;  // log lines come from other threads too
   bool drawn_ = false;
 };
 

@@ -72,8 +72,8 @@ Table to_table(const StepRow& row) {
   const Table own = table;
   for (const auto& [name, value] : row.extra) {
     // "eval" marks the other kind of row.
-    KF_CHECK(own.find(name) == nullptr && name != "eval", Code::script, "a hook logs '{}', which is a key of every row in metrics.jsonl; choose another name",
-             name);
+    KF_CHECK(own.find(name) == nullptr && name != "eval", Code::script,
+             "a hook logs '{}', which is a key of every row in metrics.jsonl; choose another name", name);
     table[name] = Node(value);
   }
   return table;

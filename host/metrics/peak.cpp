@@ -19,8 +19,8 @@ struct Row {
 };
 // The first match counts, so a longer name stands before one that it contains.
 constexpr Row kCudaPeaks[] = {
-    {"GB200", 2500}, {"B200", 2250}, {"GH200", 989}, {"H200", 989}, {"H100 PCIe", 756}, {"H100", 989},     {"H800", 989},
-    {"A100", 312},   {"A10G", 125},  {"L40S", 362},  {"RTX 4090", 330}, {"RTX 3090", 142},
+    {"GB200", 2500}, {"B200", 2250}, {"GH200", 989}, {"H200", 989}, {"H100 PCIe", 756}, {"H100", 989},
+    {"H800", 989},   {"A100", 312},  {"A10G", 125},  {"L40S", 362}, {"RTX 4090", 330},  {"RTX 3090", 142},
 };
 
 /// The best rate of n x n x n products within `budget` seconds, at least one.
@@ -55,7 +55,8 @@ Peak cuda_peak(std::string_view device_name, int compute_capability_major) {
   }
   const int major = compute_capability_major;
   const double tflops = major >= 10 ? 2250 : major >= 9 ? 989 : major >= 8 ? 312 : 100;
-  log::warn("no peak is known for '{}': MFU is relative to a guess of {} TFLOP/s from its compute capability {}.x", device_name, tflops, major);
+  log::warn("no peak is known for '{}': MFU is relative to a guess of {} TFLOP/s from its compute capability {}.x", device_name, tflops,
+            major);
   return {tflops * 1e12, "guessed from compute capability"};
 }
 

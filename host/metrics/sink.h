@@ -24,7 +24,7 @@ struct StepRow {
   double tokens_per_sec = 0;
   double mfu = 0;  // share of the peak, 0 where unknown
   std::int64_t memory_bytes = 0;
-  double seconds = 0;  // since this process started training
+  double seconds = 0;                                 // since this process started training
   std::vector<std::pair<std::string, double>> extra;  // from hooks
 };
 

@@ -232,7 +232,8 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
     std::function<void(const fs::path&)> apply;
   };
   const std::vector<Damage> damages{
-      {"truncated weights", [](const fs::path& p) { fs::resize_file(p / "model.safetensors", fs::file_size(p / "model.safetensors") - 1); }},
+      {"truncated weights",
+       [](const fs::path& p) { fs::resize_file(p / "model.safetensors", fs::file_size(p / "model.safetensors") - 1); }},
       {"empty weights", [](const fs::path& p) { fs::resize_file(p / "model.safetensors", 0); }},
       {"missing weights", [](const fs::path& p) { fs::remove(p / "model.safetensors"); }},
       {"missing optimizer", [](const fs::path& p) { fs::remove(p / "optimizer.safetensors"); }},
@@ -316,8 +317,9 @@ TEST_CASE("checkpoint: weights that do not fit are one error with every kind of 
   FakeModel model;
   model.fill(7);
   CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model),
-                    Contains("w.safetensors does not hold the weights of this model") && Contains("missing in the file (1): embedding.weight") &&
-                        Contains("unknown to the model (12): extra.0, ") && Contains(", ...") && !Contains("extra.9") &&
+                    Contains("w.safetensors does not hold the weights of this model") &&
+                        Contains("missing in the file (1): embedding.weight") && Contains("unknown to the model (12): extra.0, ") &&
+                        Contains(", ...") && !Contains("extra.9") &&
                         Contains("do not fit (1): norm.weight is (5) in the file, (3) in the model"));
   CHECK(model.filled() == 7);
   write_safetensors(dir / "i.safetensors", {{"embedding.weight", at::zeros({4, 3})}, {"norm.weight", at::zeros({3}, at::kInt)}});
@@ -330,7 +332,8 @@ TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a
   const test::TempDir dir;
   Run run(dir / "checkpoints");
   run.save(4);
-  for (const fs::path& source : {dir / "checkpoints", dir / "checkpoints" / "latest", dir / "checkpoints" / "step_4" / "model.safetensors"}) {
+  for (const fs::path& source :
+       {dir / "checkpoints", dir / "checkpoints" / "latest", dir / "checkpoints" / "step_4" / "model.safetensors"}) {
     FakeModel model;
     CheckpointManager::load_weights(source, model);
     CHECK(model.filled() == 4);
@@ -359,7 +362,8 @@ TEST_CASE("checkpoint: a tied weight may stand under either name, but not under 
     CHECK(model.filled() == 1);
   }
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"head.weight", ones.mul(2)}, {"norm.weight", norm}});
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model), Contains("are one weight in the model, but differ in the file"));
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model),
+                    Contains("are one weight in the model, but differ in the file"));
   FakeModel untied(3, false);
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"norm.weight", norm}});
   CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", untied), Contains("missing in the file (1): head.weight"));

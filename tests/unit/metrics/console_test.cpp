@@ -17,8 +17,13 @@ namespace {
 /// A console on a string with a clock that the test moves.
 struct Fixture {
   explicit Fixture(bool bar = false, int columns = 81)
-      : sink(out, ConsoleOptions{.max_steps = 400, .start_step = 0, .bits_per_byte = true, .bar = bar, .color = false,
-                                 .columns = [columns] { return columns; }, .clock = [this] { return now; }}) {}
+      : sink(out, ConsoleOptions{.max_steps = 400,
+                                 .start_step = 0,
+                                 .bits_per_byte = true,
+                                 .bar = bar,
+                                 .color = false,
+                                 .columns = [columns] { return columns; },
+                                 .clock = [this] { return now; }}) {}
   std::string taken() {
     const std::string text = out.str();
     out.str("");
@@ -122,8 +127,11 @@ TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "
 TEST_CASE("console: a resumed run counts its own steps for the time that is left", "[metrics]") {
   double now = 0;
   std::ostringstream out;
-  ConsoleSink sink(out, ConsoleOptions{.max_steps = 120, .start_step = 100, .bits_per_byte = false, .bar = false, .color = false,
-                                       .columns = {}, .clock = [&] { return now; }});
+  ConsoleSink sink(
+      out, ConsoleOptions{
+               .max_steps = 120, .start_step = 100, .bits_per_byte = false, .bar = false, .color = false, .columns = {}, .clock = [&] {
+                 return now;
+               }});
   now = 10;
   sink.step(row_of(110, 1, 0, 1, 1, 0));
   sink.eval({.step = 110, .loss = 2, .perplexity = 7.4, .tokens = 5});

@@ -8,10 +8,10 @@
 #include "core/error.h"
 
 using namespace kf;
+using Catch::Matchers::Contains;
 using config::JsonStyle;
 using config::Node;
 using config::Table;
-using Catch::Matchers::Contains;
 
 namespace {
 
@@ -49,7 +49,8 @@ TEST_CASE("json: plain text of a tree", "[json]") {
   table["e"] = Node(Table{});
   table["n"] = Node(kInf);
   CHECK(config::to_json(Node(table)) == R"({"z": 1, "a": {"list": [1, 2.5, true, null, "a\"b\n"]}, "e": {}, "n": "inf"})");
-  CHECK(config::to_json(Node(inner), JsonStyle::plain, 2) == "{\n  \"list\": [\n    1,\n    2.5,\n    true,\n    null,\n    \"a\\\"b\\n\"\n  ]\n}");
+  CHECK(config::to_json(Node(inner), JsonStyle::plain, 2) ==
+        "{\n  \"list\": [\n    1,\n    2.5,\n    true,\n    null,\n    \"a\\\"b\\n\"\n  ]\n}");
   CHECK_THROWS_WITH(config::to_json(Node(std::string("\xff"))), Contains("is not UTF-8"));
 }
 
