@@ -59,12 +59,12 @@ class FieldReader final : public json::json_sax_t {
       return problem_;
     }
     if (!object_) {
-      return format("expected a JSON object with the text field {}, found {}", quoted(field_), wrong_);
+      return format("expected a JSON object with the text field {}, found {}", kf::quoted(field_), wrong_);
     }
     if (!wrong_.empty()) {
-      return format("the text field {} is {}, not a string", quoted(field_), wrong_);
+      return format("the text field {} is {}, not a string", kf::quoted(field_), wrong_);
     }
-    return text_ ? "" : format("no text field {} (data.hf_dataset_text_field); the keys are {}", quoted(field_), join(keys_, ", "));
+    return text_ ? "" : format("no text field {} (data.hf_dataset_text_field); the keys are {}", kf::quoted(field_), join(keys_, ", "));
   }
 
  private:

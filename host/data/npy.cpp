@@ -56,7 +56,7 @@ class DictReader {
       read_shape();
       seen_shape_ = true;
     } else {
-      fail(Code::data, "{}: bad .npy header: unknown key {}", path_, quoted(key));
+      fail(Code::data, "{}: bad .npy header: unknown key {}", path_, kf::quoted(key));
     }
   }
 
@@ -103,7 +103,7 @@ class DictReader {
   }
   void expect(char wanted) { check(accept(wanted), "'" + std::string(1, wanted) + "'"); }
   void check(bool good, const std::string& wanted) const {
-    KF_CHECK(good, Code::data, "{}: bad .npy header: expected {} at byte {} of {}", path_, wanted, at_, quoted(text_.substr(0, 120)));
+    KF_CHECK(good, Code::data, "{}: bad .npy header: expected {} at byte {} of {}", path_, wanted, at_, kf::quoted(text_.substr(0, 120)));
   }
 
   std::string_view text_;
@@ -118,7 +118,7 @@ class DictReader {
 TokenType type_of(const std::string& descr, const fs::path& path) {
   const std::string allowed = "token files hold little-endian uint16 (<u2), uint32 (<u4), int32 (<i4) or int64 (<i8)";
   KF_CHECK(descr.empty() || descr[0] != '>', Code::data, "{}: type {} is big-endian; {}; convert it, as with x.astype('<u4')", path,
-           quoted(descr), allowed);
+           kf::quoted(descr), allowed);
   if (descr == "<u2") {
     return TokenType::uint16;
   }
@@ -128,7 +128,7 @@ TokenType type_of(const std::string& descr, const fs::path& path) {
   if (descr == "<i4") {
     return TokenType::int32;
   }
-  KF_CHECK(descr == "<i8", Code::data, "{}: type {}{} cannot be token ids; {}", path, quoted(descr),
+  KF_CHECK(descr == "<i8", Code::data, "{}: type {}{} cannot be token ids; {}", path, kf::quoted(descr),
            descr.size() == 3 && descr[1] == 'f' ? " (floating point)" : "", allowed);
   return TokenType::int64;
 }

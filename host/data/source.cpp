@@ -74,14 +74,14 @@ OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOpt
            spec.path_key, spec.path, options.tokenizer_path);
   const ByteTokenizer checked(options.vocab_size);
   const std::string hint = found.named ? "; text and token files (.npy, .bin) can be read"
-                                       : "; narrow " + spec.pattern_key + " = " + quoted(spec.pattern) + " to leave it out";
+                                       : "; narrow " + spec.pattern_key + " = " + kf::quoted(spec.pattern) + " to leave it out";
   TextCorpus corpus = read_text(found.files, found.root, options.text_field, hint);
   KF_CHECK(!corpus.documents.empty(), Code::data, "{} = \"{}\": {} holds no document", spec.path_key, spec.path,
            found.files.size() == 1 ? "the file" : "none of the files");
   if (part.holdout > 0) {
     corpus = take_side(std::move(corpus), part.holdout, part.side, options.window);
   }
-  return {std::make_unique<TextDataset>(std::move(corpus), options.window, spec.path_key + " = " + quoted(spec.path)), true};
+  return {std::make_unique<TextDataset>(std::move(corpus), options.window, spec.path_key + " = " + kf::quoted(spec.path)), true};
 }
 
 }  // namespace
