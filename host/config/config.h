@@ -26,7 +26,7 @@ template <class T>
 using List = std::vector<T>;
 
 #define RECORD(Type, doc) struct Type {
-#define SECTION(Type, member, doc) struct Type {
+#define TABLE(Type, member, doc) struct Type {
 #define FIELD(type, name, fallback, check, doc) type name = fallback;
 #define END(Type)                              \
   bool operator==(const Type&) const = default; \
@@ -37,7 +37,7 @@ using List = std::vector<T>;
 /// What the user wrote: optionals stay optional, -1 stays -1. `Plan` (plan.h) is what it resolved to.
 struct Config {
 #define KF_NO_RECORDS
-#define SECTION(Type, member, doc) Type member;
+#define TABLE(Type, member, doc) Type member;
 #define TOP(type, name, fallback, check, doc) type name = fallback;
 #include "config/fields.def"
 

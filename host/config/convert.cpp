@@ -72,10 +72,11 @@ Result to_integer(const Node& node) {
 }
 
 Result integer_to_real(std::int64_t value) {
-  if (static_cast<std::int64_t>(static_cast<long double>(static_cast<double>(value))) != value) {
+  const auto real = static_cast<double>(value);
+  if (static_cast<long double>(real) != static_cast<long double>(value)) {  // whose 64 bits of mantissa hold either
     return bad("cannot be held exactly by a floating-point number");
   }
-  return good(static_cast<double>(value));
+  return good(real);
 }
 
 Result to_real(const Node& node) {
@@ -163,9 +164,8 @@ std::optional<Array> items_of(const Node& node, const Row& row) {
 
 }  // namespace
 
-std::string subject(const std::string& key, const std::string& value, const Origin& origin) {
-  const std::string shown = value.size() <= 80 ? value : value.substr(0, 60) + "...";
-  return origin.kind == Origin::Kind::cli && origin.file == "--" + key ? shown : format("{} ({})", key, shown);
+std::string subject(const std::string& key, const Node& value, const Origin& origin) {
+  return origin.kind == Origin::Kind::cli && origin.file == "--" + key ? brief(value) : format("{} ({})", key, brief(value));
 }
 
 void Converter::fault_at(const std::string& key, const Origin& origin, const std::string& message) {
@@ -174,7 +174,7 @@ void Converter::fault_at(const std::string& key, const Origin& origin, const std
 }
 
 void Converter::fault(const std::string& key, const Node& node, const std::string& words) {
-  fault_at(key, node.origin, format("{} {}", subject(key, to_text(node), node.origin), words));
+  fault_at(key, node.origin, format("{} {}", subject(key, node, node.origin), words));
 }
 
 std::optional<Node> Converter::convert(const Node& node, const Row& row, const std::string& key) {
@@ -301,7 +301,7 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
     const bool holds = (!row.check.min && !row.check.max) || row.check.holds(value);
     if (!holds) {
       const std::string infinite = std::isinf(value) && !row.check.infinite ? " and finite" : "";
-      fault_at(name, at, format("{} {}{}", subject(name, to_text(node.array() || node.table() ? Node(value) : node), at), row.check.words(), infinite));
+      fault_at(name, at, format("{} {}{}", subject(name, node.array() || node.table() ? Node(value) : node, at), row.check.words(), infinite));
       fine = false;
     }
   };
@@ -341,11 +341,10 @@ bool Converter::check_text(const std::string& text, const Row& row, const std::s
   }
   const std::string near = text.size() <= 64 ? nearest(text, allowed) : "";
   const std::string hint = near.empty() ? "" : format("; did you mean '{}'?", near);
-  const std::string shown = to_text(Node(text));
   if (row.check.kind.empty()) {
-    fault_at(key, origin, format("{} {}{}", subject(key, shown, origin), row.check.words(), hint));
+    fault_at(key, origin, format("{} {}{}", subject(key, Node(text), origin), row.check.words(), hint));
   } else {
-    fault_at(key, origin, format("{} is not a registered {}{}{} have: {}", subject(key, shown, origin), row.check.kind, hint, hint.empty() ? ";" : "", join(allowed, ", ")));
+    fault_at(key, origin, format("{} is not a registered {}{}{} have: {}", subject(key, Node(text), origin), row.check.kind, hint, hint.empty() ? ";" : "", join(allowed, ", ")));
   }
   return false;
 }

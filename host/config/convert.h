@@ -42,6 +42,6 @@ class Converter {
 };
 
 /// "train.seq_len (4096)", or "4096" alone where the place already names the key.
-std::string subject(const std::string& key, const std::string& value, const Origin& origin);
+std::string subject(const std::string& key, const Node& value, const Origin& origin);
 
 }  // namespace kf::config

@@ -8,6 +8,9 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
+/// Widths from silly multipliers stay far inside int64; a rule refuses them (rules_model.cpp).
+std::int64_t whole(double value) { return static_cast<std::int64_t>(std::min(value, 1e15)); }
+
 std::int64_t attention_weights(const ModelConfig& m) {
   const std::int64_t width = head_dim(m);
   return 2 * m.dim * m.n_heads * width + 2 * m.dim * kv_heads(m) * width;  // q and o, k and v
@@ -35,12 +38,12 @@ std::int64_t ffn_hidden_dim(const ModelConfig& model) {
   }
   // In this order, in double: the reference's presets depend on the rounding.
   const double raw = std::trunc(4.0 * real(model.dim) * (2.0 / 3.0) * model.ffn_dim_multiplier);
-  return 256 * static_cast<std::int64_t>(std::ceil(raw / 256.0));
+  return 256 * whole(std::ceil(raw / 256.0));
 }
 
 std::int64_t expert_ffn_hidden_dim(const ModelConfig& model) {
   const double raw = std::trunc(real(ffn_hidden_dim(model)) * model.moe_expert_ffn_multiplier);
-  return std::max<std::int64_t>(16, 16 * static_cast<std::int64_t>(std::nearbyint(raw / 16.0)));  // half to even
+  return std::max<std::int64_t>(16, 16 * whole(std::nearbyint(raw / 16.0)));  // half to even
 }
 
 bool is_moe(const ModelConfig& model) { return model.num_experts > 0; }

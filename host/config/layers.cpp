@@ -45,7 +45,7 @@ class ChainReader {
       if (const std::string* base = std::get_if<std::string>(&extends->value)) {
         layers = file((folder / *base).lexically_normal(), Origin::Kind::preset, extends->origin);
       } else {
-        report_.problems.push_back({extends->origin, format("extends ({}) is not a string; it names one TOML file", to_text(*extends))});
+        report_.problems.push_back({extends->origin, format("extends ({}) is not a string; it names one TOML file", brief(*extends))});
       }
     }
     table.erase("extends");

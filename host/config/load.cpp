@@ -21,7 +21,7 @@ void lay(Table& merged, Table layer, Report& report) {
   std::vector<std::string> refused;
   for (const auto& [name, node] : layer) {
     if (is_section(name) && !node.table() && !node.is_null() && !(node.array() && node.array()->empty())) {
-      report.problems.push_back({node.origin, format("{} ({}) is a section, not a value; write [{}] and its keys below", name, to_text(node), name)});
+      report.problems.push_back({node.origin, format("{} ({}) is a section, not a value; write [{}] and its keys below", name, brief(node), name)});
       refused.push_back(name);
     } else if (is_section(name) && !node.table()) {
       refused.push_back(name);  // nothing in it
@@ -144,7 +144,7 @@ class ConfigReader {
     }
     const std::string near = name.size() <= 64 ? nearest(name, names) : "";
     converter_.fault_at(kind + "." + name, node.key_origin,
-                        format("[{}.{}] is the table of no registered {}{}; have: {}", kind, name, kind, near.empty() ? "" : "; did you mean '" + near + "'?",
+                        format("[{}.{}] is the table of no registered {}; {}have: {}", kind, name, kind, near.empty() ? "" : "did you mean '" + near + "'? ",
                                join(names, ", ")));
   }
 

@@ -87,12 +87,20 @@ std::vector<std::string> homes_of(const std::string& name) {
 }
 
 std::string lead(const std::string& table, const std::string& name) {
-  const std::string shown = to_text(Node(name.size() <= 80 ? name : name.substr(0, 60) + "..."));
+  const std::string shown = brief(Node(name));
   return table.empty() ? format("unknown key {}", shown) : format("[{}] unknown key {}", table, shown);
 }
 
 std::string near_in(const std::string& name, const std::vector<std::string>& names) {
-  return name.size() <= 64 ? nearest(as_key(name), names) : "";
+  const std::string word = as_key(name);
+  std::string near = name.size() <= 64 ? nearest(word, names) : "";
+  for (const std::string& candidate : names) {  // "training" for train, "dist" for distributed
+    const bool prefix = (word.starts_with(candidate) && candidate.size() >= 4) || (candidate.starts_with(word) && word.size() >= 4);
+    if (near.empty() && prefix) {
+      near = candidate;
+    }
+  }
+  return near;
 }
 
 /// The nearest key of all sections, as "optimizer.weight_decay".
@@ -111,14 +119,20 @@ std::string near_anywhere(const std::string& name) {
 std::string unknown_key(const std::string& table, const std::string& name, const std::vector<std::string>& names) {
   const std::string start = lead(table, name);
   const std::string plain = as_key(name);
-  if (std::find(names.begin(), names.end(), plain) != names.end()) {
+  const std::vector<std::string> homes = homes_of(plain);
+  const auto known = [&names](const std::string& key) { return std::find(names.begin(), names.end(), key) != names.end(); };
+  if (known(plain)) {
     return format("{}; did you mean '{}'?", start, plain);
   }
-  if (const std::vector<std::string> homes = homes_of(plain); !homes.empty()) {
-    return format("{}; it belongs elsewhere \u2192 {}", start, join(homes, " or "));
+  if (homes.size() == 1 && homes[0].starts_with(table + ".")) {
+    return format("{}; did you mean '{}'?", start, homes[0].substr(table.size() + 1));  // another program's name for a key of this table
   }
-  if (const std::string near = near_in(name, names); !near.empty()) {
-    return format("{}; did you mean '{}'?", start, near);
+  const bool ours = !homes.empty() && homes[0].ends_with("." + plain);
+  if (const std::string near = near_in(name, names); !near.empty() && (homes.empty() || ours)) {
+    return format("{}; did you mean '{}'?{}", start, near, ours ? format(" ('{}' itself exists elsewhere \u2192 {})", plain, join(homes, " or ")) : "");
+  }
+  if (!homes.empty()) {
+    return format("{}; it belongs elsewhere \u2192 {}", start, join(homes, " or "));
   }
   if (const std::string near = near_anywhere(name); !near.empty()) {
     return format("{}; did you mean \u2192 {}?", start, near);

@@ -81,4 +81,16 @@ std::string to_text(const Node& node) {
   return std::visit(Writer(), node.value);
 }
 
+std::string brief(const Node& node) {
+  std::string text = to_text(node);
+  if (text.size() > 80) {
+    std::size_t end = 60;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) {
+      --end;  // not in the middle of a character
+    }
+    text = text.substr(0, end) + "...";
+  }
+  return text;
+}
+
 }  // namespace kf::config

@@ -14,7 +14,7 @@ void sources_say_where(const Job& job, Findings& findings) {
     const DatasetSource& source = job.config.data.datasets[i];
     if (source.path.empty() && source.hf_name.empty()) {
       const std::string key = format("data.datasets[{}]", i);
-      findings.problem({key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + to_text(Node(source.name)) + ")"));
+      findings.problem({key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + brief(Node(source.name)) + ")"));
     }
   }
 }
@@ -60,7 +60,7 @@ void check_weights(const Job& job, Findings& findings, const std::string& key, c
   for (const auto& [name, weight] : weights) {
     total += weight;
     if (!sources.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
-      findings.problem({key + "." + name}, format("{} names no source {}; have: {}", owner, to_text(Node(name)), join(names, ", ")));
+      findings.problem({key + "." + name}, format("{} names no source {}; have: {}", owner, brief(Node(name)), join(names, ", ")));
     }
   }
   for (const DatasetSource& source : sources) {
@@ -87,7 +87,7 @@ void mixture_names_differ(const Job& job, Findings& findings) {
       if (!source_name(sources[i]).empty() && source_name(sources[i]) == source_name(sources[j])) {
         findings.problem({format("data.datasets[{}]", i), format("data.datasets[{}]", j)},
                          format("data.datasets[{}] and data.datasets[{}] are both called {}; give them different names", i, j,
-                                to_text(Node(source_name(sources[i])))));
+                                brief(Node(source_name(sources[i])))));
       }
     }
   }
@@ -139,7 +139,7 @@ void paths_exist(const Job& job, Findings& findings) {
   for (const auto& [key, path] : paths) {
     std::error_code ignored;
     if (!path.empty() && !fs::exists(path, ignored)) {
-      findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder", key, to_text(Node(path))));
+      findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder", key, brief(Node(path))));
     }
   }
 }

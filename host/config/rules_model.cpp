@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/derived.h"
 #include "config/rules.h"
 #include "core/text.h"
@@ -45,6 +47,16 @@ void sizes_fit_64_bits(const Job& job, Findings& findings) {
   }
 }
 
+void derived_widths_fit(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  const std::int64_t widest = std::max(ffn_hidden_dim(m), is_moe(m) ? expert_ffn_hidden_dim(m) : 0);
+  if (!m.ffn_hidden_dim && widest >= std::int64_t{1} << 31) {
+    findings.problem({"model.ffn_dim_multiplier", "model.moe_expert_ffn_multiplier", "model.dim"},
+                     format("model.ffn_dim_multiplier ({}) and model.moe_expert_ffn_multiplier ({}) make the feed-forward layer too wide: {} is not below 2^31",
+                            m.ffn_dim_multiplier, m.moe_expert_ffn_multiplier, widest));
+  }
+}
+
 void top_k_fits_experts(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   if (is_moe(m) && m.moe_top_k > m.num_experts) {
@@ -64,7 +76,7 @@ void experts_and_fused_kernels(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> model_rules() {
-  return {heads_divide_dim, head_width_is_even, kv_heads_divide_heads, sizes_fit_64_bits, top_k_fits_experts, experts_and_fused_kernels};
+  return {heads_divide_dim, head_width_is_even, kv_heads_divide_heads, sizes_fit_64_bits, derived_widths_fit, top_k_fits_experts, experts_and_fused_kernels};
 }
 
 }  // namespace kf::config

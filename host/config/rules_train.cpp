@@ -65,7 +65,7 @@ void profile_runs_forward(const Job& job, Findings& findings) {
 void run_name_is_a_name(const Job& job, Findings& findings) {
   const std::string& name = job.config.run.name;
   if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name == "." || name == "..") {
-    findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/'; run.dir takes a path", to_text(Node(name))));
+    findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/'; run.dir takes a path", brief(Node(name))));
   }
 }
 

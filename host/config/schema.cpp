@@ -172,7 +172,7 @@ void add(std::vector<Row>& out, std::string section, Row row, Access access) {
 std::vector<Row> make_rows() {
   std::vector<Row> out;
 #define KF_NO_RECORDS
-#define SECTION(Type, member, doc)                                         \
+#define TABLE(Type, member, doc)                                         \
   {                                                                        \
     const auto section = [](auto& config) -> auto& { return config.member; }; \
     const char* const section_name = #member;
@@ -218,7 +218,7 @@ std::string type_name(Type type) {
 const std::vector<Section>& sections() {
   static const std::vector<Section> all{
 #define KF_NO_RECORDS
-#define SECTION(Type, member, doc) {#member, doc},
+#define TABLE(Type, member, doc) {#member, doc},
 #include "config/fields.def"
   };
   return all;

@@ -1,0 +1,128 @@
+// `kf-host config ...`
+
+#include "app/config_command.h"
+
+#include <sstream>
+
+#include "core/error.h"
+#include "job.h"
+
+namespace kf::test {
+namespace {
+
+std::string config_says(const std::vector<std::string>& args) {
+  std::ostringstream out;
+  CHECK(config_command(args, reference_catalog(), out) == 0);
+  return out.str();
+}
+
+std::string config_refuses(const std::vector<std::string>& args) {
+  std::ostringstream out;
+  try {
+    config_command(args, reference_catalog(), out);
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::config);
+    CHECK(out.str().empty());
+    return error.what();
+  }
+  FAIL("was accepted");
+  return "";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("config: explain tells value, origins, type, bounds and doc", "[config]") {
+  const TempDir temp;
+  temp.write("base.toml", "\n[optimizer]\nlr = 3e-3\n");
+  const std::string job = temp.write("job.toml", "extends = \"base.toml\"\n[optimizer]\nlr = 6e-4\n").string();
+  const std::string folder = temp.path().string();
+  CHECK(config_says({"explain", job, "optimizer.lr", "--optimizer.lr=1e-2"}) ==
+        "optimizer.lr = 0.01 from --optimizer.lr, was 0.0006 from " + folder + "/job.toml:3, was 0.003 from " + folder +
+            "/base.toml:3, 0.0003 by default\n  type     number\n  allowed  > 0\n  Peak learning rate.\n");
+  CHECK(config_says({"explain", "model.n_kv_heads"}) ==
+        "model.n_kv_heads = unset by default\n  type     integer, optional\n  allowed  > 0\n  here     32, as model.n_heads\n"
+        "  Key and value heads; unset takes n_heads. n_heads must be divisible by it.\n");
+  CHECK(has(config_says({"explain", "optimizer.name"}), "allowed  one of adamw, lion, schedule_free_adamw, muon"));
+  CHECK(has(config_says({"explain", "checkpoint.dyn_ckpt_window.stop", "--checkpoint.dyn_ckpt_window.stop=9"}), "= 9 from --checkpoint.dyn_ckpt_window.stop"));
+  CHECK(has(config_says({"explain", "scheduler.inverse_sqrt.power"}), "scheduler.inverse_sqrt.power = 0.5 by default"));
+  CHECK(config_refuses({"explain", "optimizer.lrr"}) == "[optimizer] unknown key 'lrr'; did you mean 'lr'?");
+  CHECK(config_refuses({"explain", "lr"}) == "unknown key 'lr'; it belongs elsewhere → optimizer.lr");
+}
+
+TEST_CASE("config: show prints TOML that show prints again", "[config]") {
+  const TempDir temp;
+  const std::string first = config_says({"show", "--optimizer.lr=1e-5", "--run.name=x", "--data.dataset_path=/no/such"});
+  CHECK(first == config_says({"show", temp.write("x.toml", first).string()}));
+  CHECK(has(config_says({"show", "--format", "json"}), "\"n_kv_heads\": 32"));
+  CHECK(has(config_refuses({"show", "--format=yaml"}), "must be toml or json"));
+}
+
+TEST_CASE("config: --world runs the rules that need the number of ranks", "[config]") {
+  config_says({"show", "--distributed.tp=3", "--model.n_heads=3", "--model.dim=96", "--model.ffn_hidden_dim=9", "--model.vocab_size=300"});
+  CHECK(has(config_refuses({"show", "--distributed.dp_shard=4", "--world", "8"}), "do not match world_size (8)"));
+  CHECK(has(config_refuses({"check", "--world=0"}), "must be a number of ranks"));
+}
+
+TEST_CASE("config: check wants the files that show does not", "[config]") {
+  const TempDir temp;
+  const std::string job = temp.write("job.toml", "[data]\ndataset_path = \"/no/such\"\n").string();
+  config_says({"show", job});
+  CHECK(has(config_refuses({"check", job}), "does not exist"));
+  CHECK(has(config_says({"check", "--train.max_steps=5"}), "warning: scheduler.warmup_steps (2000)"));
+  CHECK(has(config_refuses({"check", job, "train.seed=1"}), "train.seed=1"));
+}
+
+TEST_CASE("config: diff lists the keys that differ and where they stand", "[config]") {
+  const TempDir temp;
+  const std::string a = temp.write("a.toml", "[train]\nseed = 1\n").string();
+  const std::string b = temp.write("b.toml", "[train]\nseed = 2\n[model]\nn_kv_heads = 4\n").string();
+  CHECK(config_says({"diff", a, b}) ==
+        "model.n_kv_heads  unset → 4  (default → " + b + ":4)\ntrain.seed  1 → 2  (" + a + ":2 → " + b + ":2)\n");
+  CHECK(config_says({"diff", a, a}) == "no differences\n");
+  CHECK(has(config_says({"diff", a}), "train.seed  42 → 1"));
+}
+
+TEST_CASE("config: keys finds by section, pattern and word", "[config]") {
+  CHECK(has(config_says({"keys", "train"}), "train.seq_len"));
+  CHECK_FALSE(has(config_says({"keys", "train"}), "optimizer."));
+  CHECK(has(config_says({"keys", "*lr*"}), "scheduler.min_lr_ratio"));
+  CHECK(has(config_says({"keys", "warm-up"}), "scheduler.warmup_steps"));
+  CHECK(has(config_refuses({"keys", "xyzzy"}), "no setting matches 'xyzzy'"));
+}
+
+TEST_CASE("config: new prints a job that loads, a preset's or a small one", "[config]") {
+  const TempDir temp;
+  for (const std::string& text : {config_says({"new"}), config_says({"new", (fs::path(KF_SOURCE_DIR) / "configs/train/debug.toml").string()})}) {
+    config_says({"show", temp.write("new.toml", text).string()});
+  }
+  CHECK(has(config_refuses({"new", "debugg"}), "no preset 'debugg'"));
+}
+
+TEST_CASE("config: wrong calls say what is right", "[config]") {
+  CHECK(has(config_refuses({"chekc"}), "did you mean 'check'?"));
+  CHECK(has(config_refuses({}), "usage: kf-host config"));
+  CHECK(has(config_refuses({"explain"}), "usage: kf-host config explain"));
+  CHECK(has(config_refuses({"show", "x.lua"}), "scripts cannot be read here"));
+  CHECK(has(config_says({"--help"}), "explain [FILE] KEY"));
+}
+
+TEST_CASE("config: a script's settings and parts come through its reader", "[config]") {
+  const RecipeReader reader = [](const fs::path& path) {
+    Recipe recipe;
+    recipe.catalog = reference_catalog();
+    recipe.catalog["optimizer"].push_back(part("mine"));
+    config::Table optimizer;
+    optimizer["name"] = config::Node(std::string("mine"), {config::Origin::Kind::recipe, path.string(), 3, 1, ""});
+    config::Table table;
+    table["optimizer"] = config::Node(optimizer);
+    recipe.table = config::Node(table, {config::Origin::Kind::recipe, path.string(), 1, 1, ""});
+    return recipe;
+  };
+  std::ostringstream out;
+  config_command({"explain", "r.lua", "optimizer.name"}, reference_catalog(), out, reader);
+  CHECK(has(out.str(), "optimizer.name = \"mine\" from r.lua:3, \"adamw\" by default"));
+}
+
+}  // namespace kf::test

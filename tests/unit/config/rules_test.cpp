@@ -1,0 +1,145 @@
+// The rules over single keys and over several: one accepted and one refused example each.
+
+#include "job.h"
+
+namespace kf::test {
+namespace {
+
+struct Refused {
+  const char* toml;
+  const char* words;
+  std::int64_t world = 0;
+};
+
+config::Loaded load_at(const std::string& toml, std::int64_t world) {
+  return load_job({toml, {}, world == 0 ? std::nullopt : std::optional(world)});
+}
+
+}  // namespace
+
+TEST_CASE("config: every rule refuses what breaks it and says which keys", "[config]") {
+  const Refused c = GENERATE(values<Refused>({
+      {"[model]\ndim = 100\nn_heads = 3\n", "model.dim (100) must be divisible by model.n_heads (3)"},
+      {"[model]\ndim = 96\nn_heads = 32\n", "head_dim must be even"},
+      {"[model]\nn_heads = 8\nn_kv_heads = 3\n", "model.n_heads (8) must be divisible by model.n_kv_heads (3)"},
+      {"[model]\nn_kv_heads = 0\n", "model.n_kv_heads (0) must be positive"},
+      {"[model]\nvocab_size = 0\n", "model.vocab_size (0) must be positive"},
+      {"[model]\nvocab_size = 9223372036854775807\n", "must be below 2^31"},
+      {"[model]\nnum_experts = 4\nmoe_top_k = 5\n", "model.moe_top_k (5) must be <= model.num_experts (4)"},
+      {"[model]\nnum_experts = 4\nmoe_frequency = 0\n", "model.moe_frequency (0) must be positive"},
+      {"[model]\nnum_experts = 4\nmoe_expert_ffn_multiplier = -1.0\n", "moe_expert_ffn_multiplier (-1) must be positive"},
+      {"[model]\nnum_experts = 4\nmoe_bias_schedule = \"step\"\n", "moe_bias_schedule ('step') must be one of"},
+      {"[model]\nnum_experts = 4\nmoe_router_z_loss_weight = -1\n", "moe_router_z_loss_weight (-1) must be non-negative"},
+      {"[train]\nseq_len = 4096\n", "train.seq_len (4096) exceeds model.max_seq_len (2048)"},
+      {"[train]\ngrad_clip_norm = 0.0\n", "train.grad_clip_norm (0) must be positive"},
+      {"[optimizer]\nmuon_momentum = 1.0\n", "optimizer.muon_momentum (1) must be in (0, 1)"},
+      {"[scheduler]\nmin_lr_ratio = 1.5\n", "scheduler.min_lr_ratio (1.5) must be in [0, 1]"},
+      {"[scheduler]\nrex_alpha = 0\n", "scheduler.rex_alpha (0) must be positive"},
+      {"[data]\nholdout = 1.0\n", "data.holdout (1) must be in [0, 1)"},
+      {"[data]\nprefetch_factor = 0\n", "data.prefetch_factor (0) must be >= 1"},
+      {"[data]\neos_id = 32000\n", "data.eos_id (32000) must be below model.vocab_size (32000)"},
+      {"[[data.datasets]]\nname = \"web\"\n", "data.datasets[0] ('web') must have either path or hf_name"},
+      {"[[data.datasets]]\npath = \"a\"\nweight = 0\n", "data.datasets[0].weight (0) must be positive"},
+      {"[[data.datasets]]\npath = \"a\"\n[[data.datasets]]\npath = \"a\"\n", "are both called 'a'"},
+      {"[[data.phases]]\nstart_step = 5\n[[data.phases]]\nstart_step = 5\n", "strictly monotonically increasing"},
+      {"[data]\nanneal_start_step = 5\n[[data.phases]]\nstart_step = 2\n", "Cannot use both data.phases and data.anneal_start_step"},
+      {"[[data.phases]]\nlr_scale = 0.0\n", "data.phases[0].lr_scale (0) must be positive"},
+      {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { a = 0.0 }\n",
+       "data.phases[0] (start_step 5) gives every source the weight 0"},
+      {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { c = 1.0 }\n", "names no source 'c'; have: a"},
+      {"[eval]\nenabled = true\n", "no eval data source"},
+      {"[checkpoint.dyn_ckpt_window]\nstart = 5\nstop = 4\n", "checkpoint.dyn_ckpt_window.stop (4) must be >= checkpoint.dyn_ckpt_window.start (5)"},
+      {"[checkpoint.dyn_ckpt_window]\nstrategy = \"fib\"\n", "strategy ('fib') is not a registered ckpt_strategy"},
+      {"[checkpoint]\nload_path = \"a\"\ninit_from = \"b\"\n", "give one of the two"},
+      {"[profiling]\nend_step = 5\n", "profiling.end_step (5) must be greater than profiling.start_step (5)"},
+      {"[run]\nname = \"a/b\"\n", "must be a plain name without '/'"},
+      {"[run]\ndevice = \"gpu\"\n", "must be one of auto, cpu, cuda"},
+      {"[distributed]\ndp_shard = 0\n", "distributed.dp_shard (0) must be -1 (automatic) or >= 1"},
+      {"[distributed]\ntp = 0\n", "distributed.tp (0) must be >= 1"},
+      {"[distributed]\ntp = 3\n[model]\nn_heads = 3\ndim = 96\nvocab_size = 300\nffn_hidden_dim = 9\n", "is not divisible by dp_replicate*tp*pp*cp*ep", 8},
+      {"[distributed]\ndp_shard = 4\ntp = 4\n", "do not match world_size (8)", 8},
+      {"[model]\ntie_embeddings = true\n[distributed]\npp = 2\n", "Tied embeddings are not supported"},
+      {"[model]\ndim = 384\nn_heads = 6\n[distributed]\ntp = 4\n", "model.n_heads (6) must be divisible by distributed.tp (4)"},
+      {"[model]\nn_kv_heads = 2\n[distributed]\ntp = 4\n", "model.n_kv_heads (2) must be divisible by distributed.tp (4)"},
+      {"[model]\nffn_hidden_dim = 1001\n[distributed]\ntp = 2\n", "model.ffn_hidden_dim (1001), must be divisible by distributed.tp (2)"},
+      {"[model]\nvocab_size = 101\n[distributed]\ntp = 2\n", "model.vocab_size (101) must be divisible by distributed.tp (2)"},
+      {"[train]\nmixed_precision = \"fp8\"\n[distributed]\ntp = 2\n", "FP8 + Tensor Parallelism is not yet supported"},
+      {"[model]\nnum_experts = 4\n[distributed]\npp = 2\n", "MoE + Pipeline Parallelism"},
+      {"[distributed]\nep = 2\n", "requires an MoE model"},
+      {"[model]\nnum_experts = 6\n[distributed]\nep = 4\n", "model.num_experts (6) must be divisible by distributed.ep (4)"},
+      {"[model]\nn_layers = 2\n[distributed]\npp = 4\n", "distributed.pp (4) cannot exceed model.n_layers (2)"},
+      {"[train]\nmax_tokens = 1000\nmax_steps = 100\nbatch_size = 4\nseq_len = 32\n", "disagrees with train.max_tokens (1000)"},
+      {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", "at 128 tokens a step the budget gives 8 steps", 1},
+  }));
+  CAPTURE(c.toml);
+  const config::Loaded loaded = load_at(c.toml, c.world);
+  CHECK(messages(loaded).find(c.words) != std::string::npos);
+  CHECK(loaded.report.problems.size() == 1);
+  CHECK(loaded.report.problems[0].origin.line > 0);
+}
+
+TEST_CASE("config: jobs just inside the rules are taken", "[config]") {
+  const Refused c = GENERATE(values<Refused>({
+      {"[model]\nnum_experts = 0\nmoe_top_k = 99\nmoe_frequency = 0\nmoe_router = \"hash\"\n", ""},  // not checked without experts
+      {"[model]\ndim = 384\nn_heads = 16\n", ""},
+      {"[train]\ngrad_clip_norm = inf\n", ""},
+      {"[checkpoint]\nkeep_last_n = -1\n", ""},
+      {"[eval]\nenabled = true\n[data]\nholdout = 0.1\ndataset_path = \"x\"\n", ""},
+      {"[[data.phases]]\nstart_step = 5\ndataset_weights = {}\n", ""},
+      {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.datasets]]\npath = \"y\"\nname = \"b\"\n"
+       "[[data.phases]]\nstart_step = 5\ndataset_weights = { a = 0.0, b = 1.0 }\n",
+       ""},
+      {"[distributed]\ntp = 2\ndp_replicate = 2\n", "", 8},
+      {"[train]\nmixed_precision = \"fp8\"\n", "", 4},
+      {"[train]\nmax_tokens = 1000\nmax_steps = 8\nbatch_size = 4\nseq_len = 32\n", "", 1},
+      {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", "", 2},
+      {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", ""},  // fits two ranks; how many there are is not known yet
+  }));
+  CAPTURE(c.toml);
+  good(load_at(c.toml, c.world));
+}
+
+TEST_CASE("config: what is odd but possible is a warning", "[config]") {
+  const Refused c = GENERATE(values<Refused>({
+      {"[train]\nmax_steps = 10\n", "scheduler.warmup_steps (2000) is more than the run's 10 steps"},
+      {"[model]\nnum_experts = 4\n", "train.compile_model = true with experts"},
+      {"[data]\ndataset_path = \"a\"\n[[data.datasets]]\npath = \"b\"\n", "data.datasets wins over data.dataset_path"},
+      {"[data]\ndataset_path = \"a\"\nhf_dataset_name = \"b\"\n", "data.dataset_path wins over data.hf_dataset_name"},
+      {"[data]\nholdout = 0.5\n", "data.holdout keeps nothing back: eval.enabled is false"},
+      {"[data]\nholdout = 0.5\n[eval]\nenabled = true\ndataset_path = \"x\"\n", "eval has a source of its own"},
+  }));
+  CAPTURE(c.toml);
+  const config::Loaded loaded = load_toml(c.toml);
+  good(loaded);
+  CHECK(join(loaded.report.warnings, "\n").find(c.words) != std::string::npos);
+  CHECK(loaded.report.warnings.size() == 1);
+}
+
+TEST_CASE("config: the defaults give no warning", "[config]") { CHECK(load_cli({}).report.warnings.empty()); }
+
+TEST_CASE("config: files must exist for a run and for check, and need not for show", "[config]") {
+  const std::string toml = "[data]\ndataset_path = \"/no/such/folder\"\ntokenizer_path = \"lua:mine\"\n[checkpoint]\ninit_from = \"/no/such.safetensors\"\n"
+                           "[eval]\ndataset_path = \"/not/read\"\n";
+  good(load_job({toml}));
+  const std::string all = messages(load_job({toml, {}, {}, true}));
+  CHECK(all == "data.dataset_path ('/no/such/folder') does not exist; relative paths start at the working folder\n"
+               "checkpoint.init_from ('/no/such.safetensors') does not exist; relative paths start at the working folder");
+}
+
+TEST_CASE("config: the higher layer's budget counts, in steps or in tokens", "[config]") {
+  const TempDir temp;
+  temp.write("base.toml", "[train]\nmax_steps = 100\n");
+  config::Request request;
+  request.job = temp.write("job.toml", "extends = \"base.toml\"\n[train]\nmax_tokens = 1000\n[scheduler]\nwarmup_steps = 0\n");
+  request.files_must_exist = false;
+  config::Loaded loaded = config::load(request, reference_catalog());
+  CHECK(good(loaded).train.max_tokens == 1000);
+  REQUIRE(loaded.report.warnings.size() == 1);
+  CHECK(loaded.report.warnings[0].find("replaces train.max_steps") != std::string::npos);
+  request.overrides = {"--train.max_steps=7"};
+  loaded = config::load(request, reference_catalog());
+  CHECK_FALSE(good(loaded).train.max_tokens);
+  CHECK(loaded.config.train.max_steps == 7);
+}
+
+}  // namespace kf::test
