@@ -3,9 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "core/error.h"
+#include "metrics/numbers.h"
 #include "train/losses.h"
 #include "train/stepper.h"
 
@@ -51,7 +51,7 @@ EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int
   }
   KF_CHECK(result.tokens > 0, Code::data, "the evaluation data ({}) has no token that counts", loader.describe());
   result.loss = total.item<double>() / static_cast<double>(result.tokens);
-  result.perplexity = std::exp(result.loss);
+  result.perplexity = perplexity(result.loss);
   return result;
 }
 

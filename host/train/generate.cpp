@@ -20,7 +20,9 @@ at::Tensor keep_top_p(const at::Tensor& logits, double p) {
   const auto [sorted, order] = logits.sort(/*dim=*/-1, /*descending=*/true);
   const at::Tensor probabilities = sorted.softmax(-1);
   const at::Tensor before = probabilities.cumsum(-1) - probabilities;  // mass of the likelier ones
-  const at::Tensor kept = sorted.masked_fill(before.ge(p), -std::numeric_limits<float>::infinity());
+  at::Tensor dropped = before.ge(p);
+  dropped.select(-1, 0).fill_(false);  // something must be left
+  const at::Tensor kept = sorted.masked_fill(dropped, -std::numeric_limits<float>::infinity());
   return at::empty_like(logits).scatter_(-1, order, kept);
 }
 

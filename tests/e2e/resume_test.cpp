@@ -58,15 +58,15 @@ TEST_CASE("resume: with weights alone the next step differs", "[resume]") {
 TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on as if nothing had happened", "[resume][signal]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
   const Toy toy;
-  REQUIRE(toy.train({"--run.name=straight", "--train.max_steps=2000", "--eval.enabled=false", "--scheduler.decay_steps=100"}).status == 0);
+  REQUIRE(toy.train({"--run.name=straight", "--train.max_steps=200", "--eval.enabled=false", "--checkpoint.interval=50"}).status == 0);
   const std::vector<std::string> command =
-      toy.command({"toy.toml", "--run.name=cut", "--train.max_steps=2000", "--eval.enabled=false", "--scheduler.decay_steps=100"});
+      toy.command({"toy.toml", "--run.name=cut", "--train.max_steps=200", "--eval.enabled=false", "--checkpoint.interval=50"});
   Options options;
   options.cwd = toy.folder();
   options.env = {{"OMP_NUM_THREADS", "1"}};
   {
     Process process(command, options);
-    REQUIRE(process.wait_for("saved step_5"));
+    REQUIRE(process.wait_for("saved step_50"));
     process.signal(signal);
     const Finished cut = process.wait();
     INFO(cut.out << cut.err);

@@ -1,9 +1,9 @@
-#include <catch2/catch.hpp>
-
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
 #include "unit/engine/tiny.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
 using namespace kf;
 using namespace kf::test;

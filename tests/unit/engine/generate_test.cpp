@@ -1,5 +1,3 @@
-#include <catch2/catch.hpp>
-
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -8,6 +6,8 @@
 #include "core/error.h"
 #include "train/generate.h"
 #include "unit/engine/tiny.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
 using namespace kf;
 using namespace kf::test;

@@ -1,5 +1,3 @@
-#include <catch2/catch.hpp>
-
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -9,6 +7,8 @@
 #include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "unit/engine/tiny.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
 using namespace kf;
 using namespace kf::test;

@@ -1,5 +1,3 @@
-#include <catch2/catch.hpp>
-
 #include <ATen/ATen.h>
 
 #include <cmath>
@@ -10,6 +8,8 @@
 #include "train/losses.h"
 #include "train/stepper.h"
 #include "unit/engine/tiny.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
 using namespace kf;
 using namespace kf::test;
