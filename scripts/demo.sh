@@ -11,7 +11,7 @@ sample() {  # sample TITLE CHECKPOINT: three continuations
   local seed
   printf '\n--- %s ---\n' "$1"
   for seed in 1 2 3; do
-    "$host" generate "$2" --prompt "$prompt" --max-new-tokens 160 --temperature 0.7 --seed "$seed" | tr -c '[:print:]\n' '.'
+    "$host" generate "$2" --prompt "$prompt" --max-new-tokens 160 --temperature 0.7 --seed "$seed" | LC_ALL=C tr -c '[:print:]\n' '.'
     printf '\n...\n'
   done
 }

@@ -20,6 +20,9 @@ extern "C" __attribute__((visibility("default"))) int kf_cuda_open(KfCudaDevice 
       report(user, i, device.name, device.totalGlobalMem, device.major, device.minor);
     }
     return count;
+  } catch (const c10::Error& e) {
+    std::snprintf(error, size, "%s", e.what_without_backtrace());
+    return -1;
   } catch (const std::exception& e) {
     std::snprintf(error, size, "%s", e.what());
     return -1;
