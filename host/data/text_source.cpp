@@ -130,8 +130,8 @@ TextCorpus take_side(TextCorpus corpus, double share, Side side, std::int64_t wi
     corpus.documents = side == Side::training ? std::move(kept) : std::move(held);
   } else {
     if (side == Side::training) {
-      log::info("{} documents are too few to hold out {} of them (data.holdout): the last {} % of the text is held out",
-                corpus.documents.size(), share, fixed(100 * share, 1));
+      log::info("data.holdout = {}: too few documents to choose from ({}), so the last part of the text is held out", share,
+                corpus.documents.size());
     }
     corpus.documents = cut_tail(corpus.documents, share, side, window);
   }

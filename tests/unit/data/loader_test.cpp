@@ -61,8 +61,13 @@ Ids values(const at::Tensor& tensor) {
   return {flat.const_data_ptr<std::int64_t>(), flat.const_data_ptr<std::int64_t>() + flat.numel()};
 }
 
+/// 0, 1, 2, ... below the vocabulary.
 kf::fs::path tokens(const TempDir& folder, const std::string& name, std::int64_t count) {
-  kf::write_token_file(folder / name, counted(count), TokenType::uint16);
+  Ids ids = counted(count);
+  for (std::int64_t& id : ids) {
+    id %= 512;
+  }
+  kf::write_token_file(folder / name, ids, TokenType::uint16);
   return folder / name;
 }
 
