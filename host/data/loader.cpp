@@ -35,7 +35,8 @@ SourceSpec train_spec(const config::Config& config) {
 }
 
 void refuse_hugging_face(bool wanted, std::string_view key, std::string_view name) {
-  KF_CHECK(!wanted, Code::data, "{} = \"{}\": Hugging Face data sets are not built yet; give a path to token files or text instead", key, name);
+  KF_CHECK(!wanted, Code::data, "{} = \"{}\": Hugging Face data sets are not built yet; give a path to token files or text instead", key,
+           name);
 }
 
 /// The name of each source of the mixture, as phases and logs know it.
@@ -46,8 +47,8 @@ std::vector<std::string> source_names(const std::vector<config::DatasetSource>& 
     const config::DatasetSource& source = sources[i];
     names.push_back(!source.name.empty() ? source.name : !source.path.empty() ? source.path : source.hf_name);
     const auto [at, fresh] = taken.emplace(names.back(), i);
-    KF_CHECK(fresh, Code::data, "data.datasets[{}] and data.datasets[{}] are both called '{}'; give one of them another name", at->second, i,
-             names.back());
+    KF_CHECK(fresh, Code::data, "data.datasets[{}] and data.datasets[{}] are both called '{}'; give one of them another name", at->second,
+             i, names.back());
   }
   return names;
 }
@@ -84,18 +85,10 @@ TrainData open_train_data(const config::Config& config, const SourcePart& part) 
   return {std::make_unique<SyntheticDataset>(config.model.vocab_size, config::data_seed(config.train)), std::nullopt, false, true};
 }
 
-/// Which of several sources counts; said once, when training starts.
-void say_what_counts(const config::Config& config, const TrainData& data) {
-  const config::DataConfig& keys = config.data;
-  if (keys.datasets.empty() && keys.dataset_path.empty()) {
+/// What a user should know of the data before training on it. (That one key wins over another, the rules of the job have said.)
+void warn_of(const config::Config& config, const TrainData& data) {
+  if (config.data.datasets.empty() && config.data.dataset_path.empty()) {
     log::warn("no data is given (data.dataset_path, data.datasets): training on synthetic data, uniform random ids");
-  }
-  if (!keys.datasets.empty() && !keys.dataset_path.empty()) {
-    log::info("data.datasets is used; data.dataset_path = \"{}\" is not", keys.dataset_path);
-  }
-  if (keys.hf_dataset_name && !(keys.datasets.empty() && keys.dataset_path.empty())) {
-    log::info("{} is used; data.hf_dataset_name = \"{}\" is not", keys.datasets.empty() ? "data.dataset_path" : "data.datasets",
-              *keys.hf_dataset_name);
   }
   if (data.text && data.tokens) {
     log::warn("the mixture has both token files and text read as bytes: their ids only mean the same if the tokens are bytes, too");
@@ -172,7 +165,8 @@ class EvalLoader final : public Loader {
         prefix_(std::move(prefix)) {}
 
   Batch batch(std::int64_t index) override {
-    KF_CHECK(index >= 0 && index < batches_per_epoch(), Code::data, "evaluation batch {} asked for, there are {}", index, batches_per_epoch());
+    KF_CHECK(index >= 0 && index < batches_per_epoch(), Code::data, "evaluation batch {} asked for, there are {}", index,
+             batches_per_epoch());
     std::vector<std::int64_t> samples;
     for (std::int64_t row = 0; row < batch_size_; ++row) {
       const std::int64_t sample = (index * batch_size_ + row) * options_.world + options_.rank;
@@ -243,7 +237,7 @@ class SyntheticLoader final : public Loader {
 
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options) {
   TrainData data = open_train_data(config, {config.data.holdout, Side::training});
-  say_what_counts(config, data);
+  warn_of(config, data);
   if (config.data.datasets.empty() && config.data.dataset_path.empty()) {
     return std::make_unique<SyntheticLoader>(config, std::move(data), options);
   }
@@ -260,8 +254,9 @@ std::unique_ptr<Loader> make_eval_loader(const config::Config& config, const Loa
     return std::make_unique<EvalLoader>(std::move(source.data), config, options, "");
   }
   refuse_hugging_face(config.eval.hf_dataset_name.has_value(), "eval.hf_dataset_name", config.eval.hf_dataset_name.value_or(""));
-  KF_CHECK(config.data.holdout > 0 && !(config.data.datasets.empty() && config.data.dataset_path.empty()), Code::data,
-           "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, or data.holdout to a share of the training text");
+  KF_CHECK(
+      config.data.holdout > 0 && !(config.data.datasets.empty() && config.data.dataset_path.empty()), Code::data,
+      "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, or data.holdout to a share of the training text");
   TrainData data = open_train_data(config, {config.data.holdout, Side::held_out});
   return std::make_unique<EvalLoader>(std::move(data.data), config, options, percent(config.data.holdout) + " held out of ");
 }

@@ -6,7 +6,8 @@ namespace kf {
 
 Order::Order(std::vector<OrderPhase> phases, std::int64_t batch_size, std::int64_t grad_accum_steps)
     : phases_(std::move(phases)), batch_size_(batch_size), grad_accum_steps_(grad_accum_steps) {
-  KF_CHECK(!phases_.empty() && phases_[0].start_step == 0 && phases_[0].sampler, Code::data, "the first phase of an order starts at step 0");
+  KF_CHECK(!phases_.empty() && phases_[0].start_step == 0 && phases_[0].sampler, Code::data,
+           "the first phase of an order starts at step 0");
   for (std::size_t i = 0; i < phases_.size(); ++i) {
     KF_CHECK(i == 0 || phases_[i].start_step > phases_[i - 1].start_step, Code::data,
              "data.phases: start_step {} must be larger than that of the phase before ({})", phases_[i].start_step,
@@ -16,7 +17,8 @@ Order::Order(std::vector<OrderPhase> phases, std::int64_t batch_size, std::int64
       phases_[i].sampler = phases_[i - 1].sampler;
     }
     KF_CHECK(batches_of(i) > 0, Code::data,
-             "{} samples for each rank are fewer than a batch (train.batch_size = {}); lower train.batch_size or train.seq_len, or bring more data",
+             "{} samples for each rank are fewer than a batch (train.batch_size = {}); lower train.batch_size or train.seq_len, or bring "
+             "more data",
              phases_[i].sampler->size(), batch_size_);
   }
 }
@@ -54,7 +56,8 @@ std::span<const std::int64_t> Order::samples(std::int64_t micro) {
     cached_phase_ = at.phase;
     cached_epoch_ = at.epoch;
   }
-  return std::span<const std::int64_t>(cached_).subspan(static_cast<std::size_t>(at.batch * batch_size_), static_cast<std::size_t>(batch_size_));
+  return std::span<const std::int64_t>(cached_).subspan(static_cast<std::size_t>(at.batch * batch_size_),
+                                                        static_cast<std::size_t>(batch_size_));
 }
 
 double Order::lr_scale(std::int64_t step) const {

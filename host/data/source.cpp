@@ -14,7 +14,7 @@ namespace {
 
 struct Found {
   std::vector<fs::path> files;
-  fs::path root;  // names are relative to it
+  fs::path root;       // names are relative to it
   bool named = false;  // the path is the file
 };
 
@@ -43,8 +43,8 @@ Found find_files(const SourceSpec& spec) {
     return {{path}, path.has_parent_path() ? path.parent_path() : fs::path("."), true};
   }
   Found found{glob(path, spec.pattern), path, false};
-  KF_CHECK(!found.files.empty(), Code::data, "no files match {} = \"{}\" in {} ({}); {}", spec.pattern_key, spec.pattern, path, spec.path_key,
-           other_files(path, spec));
+  KF_CHECK(!found.files.empty(), Code::data, "no files match {} = \"{}\" in {} ({}); {}", spec.pattern_key, spec.pattern, path,
+           spec.path_key, other_files(path, spec));
   return found;
 }
 
@@ -59,10 +59,11 @@ bool are_tokens(const Found& found, const SourceSpec& spec) {
 }
 
 OpenSource open_tokens(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
-  KF_CHECK(part.holdout == 0, Code::data,
-           "data.holdout = {} keeps documents of text for evaluation, but {} = \"{}\" holds token files, which have none; set data.holdout = 0 "
-           "and give eval.dataset_path",
-           part.holdout, spec.path_key, spec.path);
+  KF_CHECK(
+      part.holdout == 0, Code::data,
+      "data.holdout = {} keeps documents of text for evaluation, but {} = \"{}\" holds token files, which have none; set data.holdout = 0 "
+      "and give eval.dataset_path",
+      part.holdout, spec.path_key, spec.path);
   const TokenFileOptions file_options{options.token_type, options.vocab_size};
   return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false};
 }

@@ -14,9 +14,10 @@ TextDataset::TextDataset(TextCorpus corpus, std::int64_t window, const std::stri
   for (const Document& document : corpus_.documents) {
     starts_.push_back(starts_.back() + static_cast<std::int64_t>(document.text.size()) + (document.ends ? 1 : 0));
   }
-  KF_CHECK(size() > 0, Code::data,
-           "{}: {} documents in {} files make {} ids, fewer than a window of {} (train.seq_len + 1); lower train.seq_len or bring more text", what,
-           corpus_.documents.size(), corpus_.files, starts_.back(), window);
+  KF_CHECK(
+      size() > 0, Code::data,
+      "{}: {} documents in {} files make {} ids, fewer than a window of {} (train.seq_len + 1); lower train.seq_len or bring more text",
+      what, corpus_.documents.size(), corpus_.files, starts_.back(), window);
 }
 
 void TextDataset::get(std::int64_t index, std::span<std::int64_t> window) const {

@@ -59,9 +59,10 @@ bool held_out(std::string_view text, double share) {
 std::vector<Document> cut_tail(const std::vector<Document>& documents, double share, Side side, std::int64_t window) {
   const std::int64_t total = byte_tokens(documents);
   const std::int64_t kept = total - std::llround(share * static_cast<double>(total));
-  KF_CHECK(kept >= window && total - kept >= window, Code::data,
-           "data.holdout = {} of {} ids of text leaves {} to learn from and {} to evaluate; each side needs a window of {} (train.seq_len + 1)",
-           share, total, kept, total - kept, window);
+  KF_CHECK(
+      kept >= window && total - kept >= window, Code::data,
+      "data.holdout = {} of {} ids of text leaves {} to learn from and {} to evaluate; each side needs a window of {} (train.seq_len + 1)",
+      share, total, kept, total - kept, window);
   std::vector<Document> out;
   std::int64_t left = kept;  // ids before the cut
   for (const Document& document : documents) {

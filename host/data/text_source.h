@@ -39,8 +39,8 @@ TextCorpus read_text(const std::vector<fs::path>& files, const fs::path& root, c
 /// Which side of the hold-out to read.
 enum class Side { training, held_out };
 
-/// The documents of one side. A document is held out by a hash of its text, so neither order nor other documents matter. Where that leaves one
-/// side without `window` ids (few or long documents), the last `share` of the whole text is held out instead, and the log says so.
+/// The documents of one side. A document is held out by a hash of its text, so neither order nor other documents matter. Where that leaves
+/// one side without `window` ids (few or long documents), the last `share` of the whole text is held out instead, and the log says so.
 /// Throws Code::data when that is too short, too.
 TextCorpus take_side(TextCorpus corpus, double share, Side side, std::int64_t window);
 

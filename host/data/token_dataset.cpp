@@ -21,13 +21,13 @@ TokenDataset::TokenDataset(const std::vector<fs::path>& files, const fs::path& r
     cumulative_.push_back(cumulative_.back() + windows);
     longest = std::max(longest, file.tokens());
     too_short += windows == 0 ? 1 : 0;
-    digest.add_file(path.lexically_relative(root).string(),
-                    {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+    digest.add_file(path.lexically_relative(root).string(), {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
     digest.add(token_type_name(file.type()));
   }
-  KF_CHECK(size() > 0, Code::data,
-           "{}: none of {} token files holds a window of {} ids (train.seq_len + 1), the longest has {}; lower train.seq_len or bring more data",
-           root, files.size(), window, longest);
+  KF_CHECK(
+      size() > 0, Code::data,
+      "{}: none of {} token files holds a window of {} ids (train.seq_len + 1), the longest has {}; lower train.seq_len or bring more data",
+      root, files.size(), window, longest);
   if (too_short > 0) {
     log::info("{}: {} of {} files are shorter than a window of {} ids and are not read", root, too_short, files.size(), window);
   }

@@ -120,8 +120,8 @@ void TokenFile::check_width() const {
 }
 
 void TokenFile::refuse(std::int64_t position, std::int64_t id) const {
-  fail(Code::data, "{}: token {} (from 0) is id {}, but ids go from 0 to {} (model.vocab_size = {}){}", path(), position, id, vocab_size_ - 1,
-       vocab_size_, other_type_hint());
+  fail(Code::data, "{}: token {} (from 0) is id {}, but ids go from 0 to {} (model.vocab_size = {}){}", path(), position, id,
+       vocab_size_ - 1, vocab_size_, other_type_hint());
 }
 
 /// Of raw files: the type as which the start of the file would be valid.
@@ -137,8 +137,8 @@ std::string TokenFile::other_type_hint() const {
     std::vector<std::int64_t> ids(std::min<std::size_t>(kProbe, file_.bytes().size() / width));
     widen(file_.bytes().data(), type, ids);
     if (all_below(ids, vocab_size_)) {
-      return format("; read as {}, the file looks like {}: set data.token_dtype = \"{}\"", token_type_name(layout_.type), token_type_name(type),
-                    token_type_name(type));
+      return format("; read as {}, the file looks like {}: set data.token_dtype = \"{}\"", token_type_name(layout_.type),
+                    token_type_name(type), token_type_name(type));
     }
   }
   return format("; read as {}: is data.token_dtype right?", token_type_name(layout_.type));
@@ -148,7 +148,8 @@ void write_token_file(const fs::path& path, std::span<const std::int64_t> ids, T
   std::string content;
   if (lower(path.extension().string()) == ".npy") {
     constexpr std::array<std::string_view, 4> descr{"<u2", "<u4", "<i4", "<i8"};
-    std::string header = format("{'descr': '{}', 'fortran_order': False, 'shape': ({},), }", descr[static_cast<std::size_t>(type)], ids.size());
+    std::string header =
+        format("{'descr': '{}', 'fortran_order': False, 'shape': ({},), }", descr[static_cast<std::size_t>(type)], ids.size());
     header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');  // data starts at a multiple of 64, after magic, version and length
     header += '\n';
     content = std::string("\x93NUMPY\x01\x00", 8);

@@ -24,7 +24,7 @@ std::size_t token_width(TokenType type);
 TokenType default_token_type(std::int64_t vocab_size);
 
 struct TokenFileOptions {
-  std::optional<TokenType> raw_type;  // data.token_dtype; absent: by the vocabulary
+  std::optional<TokenType> raw_type;                                   // data.token_dtype; absent: by the vocabulary
   std::int64_t vocab_size = std::numeric_limits<std::int64_t>::max();  // ids must lie below it
 };
 

@@ -7,10 +7,11 @@
 namespace kf {
 
 ByteTokenizer::ByteTokenizer(std::int64_t model_vocab) : model_vocab_(model_vocab) {
-  KF_CHECK(model_vocab >= kByteVocab, Code::data,
-           "model.vocab_size = {} is too small for text read as bytes: ids 0 to 255 are the bytes and 256 ends a document; set model.vocab_size "
-           "to {} or more",
-           model_vocab, kByteVocab);
+  KF_CHECK(
+      model_vocab >= kByteVocab, Code::data,
+      "model.vocab_size = {} is too small for text read as bytes: ids 0 to 255 are the bytes and 256 ends a document; set model.vocab_size "
+      "to {} or more",
+      model_vocab, kByteVocab);
 }
 
 std::vector<std::int64_t> ByteTokenizer::encode(std::string_view text) const {

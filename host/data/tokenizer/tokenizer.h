@@ -33,7 +33,8 @@ inline constexpr std::int64_t kByteVocab = 257;
 
 class ByteTokenizer final : public Tokenizer {
  public:
-  /// `model_vocab`: model.vocab_size. Ids from 257 up to it are never produced and decode to "", as a model that is not yet trained samples them.
+  /// `model_vocab`: model.vocab_size. Ids from 257 up to it are never produced and decode to "", as a model that is not yet trained samples
+  /// them.
   explicit ByteTokenizer(std::int64_t model_vocab = kByteVocab);
   std::vector<std::int64_t> encode(std::string_view text) const override;
   std::string decode(std::span<const std::int64_t> ids) const override;

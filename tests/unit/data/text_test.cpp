@@ -55,8 +55,9 @@ std::vector<std::string> documents_of(const kf::TextCorpus& corpus) {
 
 TEST_CASE("text: documents are joined into one stream, each with its end, cut into windows across documents") {
   const TempDir folder;
-  const std::vector<kf::fs::path> files{folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
-                                        folder.write("d.jsonl", "{\"text\": \"xy\"}\n\n{\"text\": \"\"}\n{\"n\": [{\"text\": 3}], \"text\": \"z\"}\n")};
+  const std::vector<kf::fs::path> files{
+      folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
+      folder.write("d.jsonl", "{\"text\": \"xy\"}\n\n{\"text\": \"\"}\n{\"n\": [{\"text\": 3}], \"text\": \"z\"}\n")};
   const kf::TextDataset data(corpus_of(files, folder), 3, "data");
   CHECK(data.size() == 4);  // hello|w|xy|z|: 13 ids
   CHECK(stream_of(data, 3) == "hello|w|xy|z");
@@ -107,7 +108,8 @@ TEST_CASE("jsonl: escapes are decoded and files with known faults are refused wi
                     Contains("broken_missing_field.jsonl:5:") && Contains("\"text\"") && Contains("content"));
   CHECK_THROWS_WITH(texts_of(kFiles / "broken_last_line_cut.jsonl"), Contains("broken_last_line_cut.jsonl:10:"));
   const TempDir folder;
-  CHECK(texts_of(folder.write("e.jsonl", "{\"text\": \"\\u00fc\\ud83d\\ude00\\n\"}")) == std::vector<std::string>{"\xc3\xbc\xf0\x9f\x98\x80\n"});
+  CHECK(texts_of(folder.write("e.jsonl", "{\"text\": \"\\u00fc\\ud83d\\ude00\\n\"}")) ==
+        std::vector<std::string>{"\xc3\xbc\xf0\x9f\x98\x80\n"});
   CHECK(texts_of(folder.write("f.jsonl", "{\"body\": \"a\", \"text\": {\"body\": \"b\"}}\r\n"), "body") == std::vector<std::string>{"a"});
   CHECK(texts_of(folder.write("g.jsonl", "\n \n")).empty());
 }
