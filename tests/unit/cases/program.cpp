@@ -99,6 +99,21 @@ std::vector<config::Table> Workbench::evals(const std::string& run) const {
   return out;
 }
 
+void Workbench::cut(std::int64_t step, const std::string& run) const {
+  const fs::path checkpoints = folder(run) / "checkpoints";
+  std::vector<fs::path> later;
+  for (const auto& entry : fs::directory_iterator(checkpoints)) {
+    const std::string name = entry.path().filename().string();
+    if (name == "latest" || (name.starts_with("step_") && std::stoll(name.substr(5)) > step)) {
+      later.push_back(entry.path());
+    }
+  }
+  for (const fs::path& path : later) {
+    fs::remove_all(path);
+  }
+  fs::create_directory_symlink("step_" + std::to_string(step), checkpoints / "latest");
+}
+
 std::string Workbench::listing(const std::string& run) const {
   std::vector<std::string> lines;
   for (const auto& entry : fs::recursive_directory_iterator(folder(run))) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ class Workbench {
   /// Rows of metrics.jsonl: of steps, or of evaluations.
   std::vector<config::Table> steps(const std::string& run = "run") const;
   std::vector<config::Table> evals(const std::string& run = "run") const;
+  /// Leaves the run as if it had been killed after it saved `step`: later checkpoints go, `latest` points back.
+  void cut(std::int64_t step, const std::string& run = "run") const;
   /// Every file of the run with its size and time of change, to see that nothing was touched.
   std::string listing(const std::string& run = "run") const;
 

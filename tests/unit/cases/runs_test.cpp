@@ -78,7 +78,8 @@ TEST_CASE("program: inclusive endpoints move the weights in the first update and
 
 TEST_CASE("program: after a resume the settings decide the learning rate, and the change is said", "[cases][H15]") {
   const Workbench bench;
-  require_ok(bench.run({"--train.max_steps=5"}));
+  require_ok(bench.run({"--train.max_steps=10"}));
+  bench.cut(5);
   const test::Finished resumed = bench.run({"--train.max_steps=8", "--optimizer.lr=1e-4", "--optimizer.weight_decay=0.3"});
   require_ok(resumed);
   const std::string said = resumed.out + resumed.err;
@@ -86,7 +87,7 @@ TEST_CASE("program: after a resume the settings decide the learning rate, and th
   CHECK(has(said, "optimizer.lr 0.001 (checkpoint)"));
   CHECK(has(said, "0.0001 (now)"));
   CHECK(has(said, "optimizer.weight_decay 0.1 (checkpoint)"));
-  CHECK(has(said, "train.max_steps 5 (checkpoint)"));
+  CHECK(has(said, "train.max_steps 10 (checkpoint)"));
   const std::vector<config::Table> rows = bench.steps();
   CHECK(column(rows, "step") == std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
   CHECK(column(rows, "lr") == std::vector<double>{1e-3, 1e-3, 1e-3, 1e-3, 1e-3, 1e-4, 1e-4, 1e-4});
@@ -102,6 +103,24 @@ TEST_CASE("program: a schedule after a resume is a function of the step alone", 
   const std::vector<double> straight = column(bench.steps("straight"), "lr"), resumed = column(bench.steps("resumed"), "lr");
   REQUIRE(resumed.size() == 12);
   CHECK(std::vector<double>(resumed.begin() + 5, resumed.end()) == std::vector<double>(straight.begin() + 5, straight.end()));
+}
+
+TEST_CASE("program: a run killed after a checkpoint goes on as if nothing had happened, with one row a step", "[cases][H36]") {
+  const std::string optimizer = GENERATE("adamw", "muon", "schedule_free_adamw");
+  CAPTURE(optimizer);
+  const Workbench bench(kEval);
+  const std::vector<std::string> arguments{"--train.max_steps=10", "--optimizer.name=" + optimizer, "--train.mixed_precision=bf16"};
+  require_ok(bench.run_in("straight", arguments));
+  require_ok(bench.run_in("killed", arguments));
+  bench.cut(5, "killed");
+  require_ok(bench.run_in("killed", arguments));
+  CHECK(column(bench.steps("killed"), "step") == std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10});
+  CHECK(column(bench.steps("killed"), "loss") == column(bench.steps("straight"), "loss"));
+  CHECK(column(bench.evals("killed"), "loss") == column(bench.evals("straight"), "loss"));
+  CHECK(same_tensors(bench.checkpoint("step_10", "killed") / "model.safetensors",
+                     bench.checkpoint("step_10", "straight") / "model.safetensors"));
+  CHECK(same_tensors(bench.checkpoint("step_10", "killed") / "optimizer.safetensors",
+                     bench.checkpoint("step_10", "straight") / "optimizer.safetensors"));
 }
 
 TEST_CASE("program: five steps, a resume and five more equal ten straight ones bit for bit", "[cases][H36]") {
