@@ -83,7 +83,7 @@ void Runtime::load_file(const fs::path& path, const std::string& shown) {
   if (text.starts_with("#")) {  // "#!/usr/bin/env kf-host": the line stays, so that the others keep their numbers
     text.insert(0, "--");
   }
-  KF_CHECK(!text.starts_with(LUA_SIGNATURE), Code::script, "{}: is compiled Lua; give the source", shown);
+  KF_CHECK(!text.starts_with('\x1b'), Code::script, "{}: is compiled Lua; give the source", shown);
   const std::string chunk = "@" + shown;
   lua_State* L = current_;
   if (luaL_loadbuffer(L, text.data(), text.size(), chunk.c_str()) != 0) {

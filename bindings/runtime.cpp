@@ -13,19 +13,6 @@ namespace {
 const char kRuntimeKey = 0;  // its address is the registry's key
 constexpr int kMaxTraceLines = 16;
 
-/// Whether `message` starts as errors with a position do: `anything:12: `.
-bool has_position(std::string_view message) {
-  const std::size_t end = message.substr(0, message.find('\n')).find(": ");
-  if (end == std::string_view::npos) {
-    return false;
-  }
-  std::size_t start = end;
-  while (start > 0 && std::isdigit(static_cast<unsigned char>(message[start - 1]))) {
-    --start;
-  }
-  return start > 0 && start < end && message[start - 1] == ':';
-}
-
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
 /// The name under which messages show a chunk: the whole path where Lua's own would be cut.
@@ -86,6 +73,18 @@ int on_panic(lua_State* L) {
 
 }  // namespace
 
+bool has_position(std::string_view message) {
+  const std::size_t end = message.substr(0, message.find('\n')).find(": ");
+  if (end == std::string_view::npos) {
+    return false;
+  }
+  std::size_t start = end;
+  while (start > 0 && std::isdigit(static_cast<unsigned char>(message[start - 1]))) {
+    --start;
+  }
+  return start > 0 && start < end && message[start - 1] == ':';
+}
+
 /// Runs where the error was raised: completes the message and notes the frames.
 int on_error(lua_State* L) {
   Runtime& runtime = Runtime::of(L);
@@ -107,6 +106,9 @@ int on_error(lua_State* L) {
   }
   if (!passing && !has_position(message)) {
     message.insert(0, position);
+  }
+  if (runtime.trace_.size() == 1 && message.starts_with(position)) {
+    runtime.trace_.clear();  // it would say the same again
   }
   lua_pushlstring(L, message.data(), message.size());
   return 1;
@@ -167,17 +169,14 @@ void Runtime::rethrow(lua_State* L, int handler) {
   std::string message = raw ? std::string(raw, size) : "Lua failed while handling an error";
   lua_settop(L, handler - 1);
   const Passed passed = std::exchange(passed_, {});
-  std::vector<std::string> trace = std::exchange(trace_, {});
+  const std::vector<std::string> trace = std::exchange(trace_, {});
   // Unchanged by the script but for the position in front: the C++ error goes on as what it was.
   const bool unchanged = passed.code != Code::script && !passed.text.empty() && message.ends_with(passed.text) &&
                          (message.size() == passed.text.size() || has_position(message));
   Error error(unchanged ? passed.code : Code::script, unchanged ? passed.text : message);
   thrown_ = first_line(error.what());
-  for (std::size_t i = 0; i < trace.size(); ++i) {
-    const bool repeats_position = i == 0 && trace.size() == 1 && message.starts_with(trace[0].substr(5) + ":");
-    if (!repeats_position) {
-      error.context(trace[i]);
-    }
+  for (const std::string& frame : trace) {
+    error.context(frame);
   }
   throw error;
 }

@@ -87,6 +87,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   std::vector<std::string> trace_;  // of the error in flight
 };
 
+/// Whether `message` starts as errors with a position do: `anything:12: `.
+bool has_position(std::string_view message);
+
 /// While one exists, callbacks run on `L`. For bound functions from which callbacks may happen (kf.run, ctx:generate).
 class Crossing {
  public:

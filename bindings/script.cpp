@@ -96,6 +96,7 @@ Script::~Script() {
 
 std::optional<config::Node> Script::run_file(const fs::path& path) {
   session_->script = path.string();
+  session_->sources.clear();
   runtime_->set_search_path(path.parent_path());
   const lua::ScriptPhase phase(*session_);
   const lua::StackTop top(runtime_->state());

@@ -258,10 +258,11 @@ class Scanner {
 SourceMap::SourceMap(std::string_view text) : lines_(split(text, '\n')) { Scanner(text, entries_, return_line_).run(); }
 
 const SourceMap::Entry* SourceMap::find(const std::vector<std::string>& path, int line) const {
+  // Of two equally near ones the one before the line, where tables are made; then the later, which is what the script ended with.
+  const auto distance = [line](const Entry& entry) { return 2 * std::abs(entry.root_line - line) + (entry.root_line > line ? 1 : 0); };
   const Entry* best = nullptr;
   for (const Entry& entry : entries_) {
-    // The later of two equally near ones: it is what the script ended with.
-    if (entry.path == path && (!best || std::abs(entry.root_line - line) <= std::abs(best->root_line - line))) {
+    if (entry.path == path && (!best || distance(entry) <= distance(*best))) {
       best = &entry;
     }
   }

@@ -80,9 +80,9 @@ std::string check_text(lua_State* L, int index, std::string_view function, std::
 }
 
 void push_integer(lua_State* L, std::int64_t value, std::string_view what) {
-  const double number = static_cast<double>(value);
-  KF_CHECK(std::abs(number) <= kLargestExact, Code::script, "{} ({}) is not exact as a Lua number, which ends at 2^53", what, value);
-  lua_pushnumber(L, number);
+  constexpr auto largest = static_cast<std::int64_t>(kLargestExact);
+  KF_CHECK(value <= largest && value >= -largest, Code::script, "{} ({}) is not exact as a Lua number, which ends at 2^53", what, value);
+  lua_pushnumber(L, static_cast<double>(value));
 }
 
 }  // namespace kf::lua

@@ -8,6 +8,11 @@ namespace kf::lua {
 
 std::string part_text(const std::string& kind, const config::PartInfo& info) { return format("{}: {} '{}'", info.origin, kind, info.name); }
 
+void rethrow_from(const Error& error, const std::string& where, const std::string& line) {
+  const bool bare = error.code() == Code::script && !has_position(error.what());
+  throw Error(error.code(), bare ? format("{}: {}", where, error.what()) : error.what()).context(line);
+}
+
 std::shared_ptr<Ref> take_factory(lua_State* L, int index, const std::string& kind) {
   KF_CHECK(is_callable(L, index), Code::script, "kf.register.{}: expected a factory (a function), got {}", kind, describe(L, index));
   lua_pushvalue(L, index);
@@ -36,9 +41,8 @@ Ref build(const Ref& factory, const std::string& where, const PartArgs& args, co
   arguments.push(L);
   try {
     runtime.call(1, 1);
-  } catch (Error& error) {
-    error.context(format("in the factory of {}", where));
-    throw;
+  } catch (const Error& error) {
+    rethrow_from(error, where, format("in the factory of {}", where));
   }
   KF_CHECK(fits(L, -1), Code::script, "{} must return {}, got {}", where, wanted, describe(L, -1));
   return Ref(L);

@@ -16,6 +16,9 @@ namespace kf::lua {
 /// "recipe.lua:1: scheduler 'half'": starts the messages about a part, so that they begin with a position.
 std::string part_text(const std::string& kind, const config::PartInfo& info);
 
+/// Throws `error` again with `line` as context. A message without a position (a tail call leaves no frame) gets the part's own in front.
+[[noreturn]] void rethrow_from(const Error& error, const std::string& where, const std::string& line);
+
 /// The factory function at `index`, an argument of kf.register.<kind>.
 std::shared_ptr<Ref> take_factory(lua_State* L, int index, const std::string& kind);
 

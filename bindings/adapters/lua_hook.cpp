@@ -18,7 +18,7 @@ std::vector<std::string> known_keys() {
   for (const std::string_view event : kEventNames) {
     names.push_back("on_" + std::string(event));
   }
-  for (const char* name : {"name", "every", "ranks", "on_error", "state", "load"}) {
+  for (const char* name : {"name", "every", "ranks", "state", "load"}) {
     names.emplace_back(name);
   }
   return names;
@@ -69,6 +69,10 @@ bool read_on_error(lua_State* L, int index, const std::string& where) {
 /// One key of the table; its value is on top.
 void read_key(lua_State* L, const std::string& key, const std::string& where, HookTable& out) {
   const int value = lua_gettop(L);
+  if (key == "on_error" && lua_type(L, value) == LUA_TSTRING) {  // a function under this key is the event
+    out.warn_on_error = read_on_error(L, value, where);
+    return;
+  }
   for (std::size_t i = 0; i < kEventCount; ++i) {
     if (key.starts_with("on_") && key.substr(3) == kEventNames[i]) {
       out.events[i] = read_function(L, value, key, where);
@@ -82,8 +86,6 @@ void read_key(lua_State* L, const std::string& key, const std::string& where, Ho
     out.every = read_every(L, value, where);
   } else if (key == "ranks") {
     out.ranks = read_ranks(L, value, where);
-  } else if (key == "on_error") {
-    out.warn_on_error = read_on_error(L, value, where);
   } else if (key == "state") {
     out.state = read_function(L, value, key, where);
   } else if (key == "load") {
@@ -147,12 +149,12 @@ bool LuaHook::wants(Event event, std::int64_t step) const {
 void LuaHook::call(Event event, HookContext& context) {
   try {
     run(event, context);
-  } catch (Error& error) {
-    error.context(format("in {}, on_{} at step {}", where_, kEventNames[index_of(event)], context.state.step));
+  } catch (const Error& error) {
+    const std::string line = format("in {}, on_{} at step {}", where_, kEventNames[index_of(event)], context.state.step);
     if (!table_.warn_on_error) {
-      throw;
+      rethrow_from(error, where_, line);
     }
-    log::warn("{}\n  the hook goes on: its on_error is \"warn\"", error.what());
+    log::warn("{}\n  {}; the hook goes on: its on_error is \"warn\"", error.what(), line);
   }
 }
 
@@ -190,9 +192,8 @@ config::Node LuaHook::state() {
       lua_call(L, 0, 1);
       out = read_value(L, -1, {where_ + ": its state", {}});
     });
-  } catch (Error& error) {
-    error.context(format("in {}, state()", where_));
-    throw;
+  } catch (const Error& error) {
+    rethrow_from(error, where_, format("in {}, state()", where_));
   }
   return out;
 }
@@ -207,9 +208,8 @@ void LuaHook::load(const config::Node& state) {
       push_value(L, state, where_ + ": its state");
       lua_call(L, 1, 0);
     });
-  } catch (Error& error) {
-    error.context(format("in {}, load()", where_));
-    throw;
+  } catch (const Error& error) {
+    rethrow_from(error, where_, format("in {}, load()", where_));
   }
 }
 

@@ -17,9 +17,8 @@ double LuaSchedule::factor(std::int64_t step) const {
   lua_pushnumber(L, static_cast<double>(step));
   try {
     runtime.call(1, 1);
-  } catch (Error& error) {
-    error.context(format("in {} at step {}", where_, step));
-    throw;
+  } catch (const Error& error) {
+    rethrow_from(error, where_, format("in {} at step {}", where_, step));
   }
   const double value = lua_tonumber(L, -1);
   KF_CHECK(lua_type(L, -1) == LUA_TNUMBER && std::isfinite(value) && value >= 0, Code::script,

@@ -1,0 +1,135 @@
+// ctx: what a callback may read and ask for.
+#include "fixture.h"
+
+using namespace kf;
+using kf::test::error_of;
+using kf::test::first_line;
+using kf::test::ScriptFixture;
+
+namespace {
+
+/// Calls the body of a hook with a filled context.
+struct Callback {
+  explicit Callback(const std::string& body) {
+    f.run("kf = require('kf')\nkf.register.hook('h', { on_step_end = function(ctx, ...)\n" + body +
+          "\nend, on_eval_end = function(ctx, eval) kf_eval = { eval, ctx.eval } end, on_checkpoint_save = function(ctx, path) ctx:stop(path) end,"
+          " on_train_end = function(ctx, why) ctx:stop(why) end })");
+    hook = f.hook("h");
+    context.state = {41, 4096};
+    context.lr = 3e-4;
+    context.n_params = 1000;
+    context.max_steps = 60;
+    context.loss = [] { return 2.5; };
+    context.grad_norm = [] { return 0.75; };
+    context.stop = [this](const std::string& reason) { said = reason; };
+    context.request_save = [this](const std::string& name) { said = "save " + name; };
+    context.log = [this](const std::vector<std::pair<std::string, double>>& values) { logged = values; };
+    context.generate = [this](const std::string& prompt, const GenerateOptions& o) {
+      options = o;
+      return prompt + "...";
+    };
+  }
+  void call(Event event = Event::step_end) { hook->call(event, context); }
+  std::string error() {
+    return first_line(error_of(f, [&] { call(); }));
+  }
+
+  ScriptFixture f;
+  std::unique_ptr<Hook> hook;
+  HookContext context;
+  std::string said;
+  std::vector<std::pair<std::string, double>> logged;
+  GenerateOptions options;
+};
+
+}  // namespace
+
+TEST_CASE("ctx: fields and methods give what the run knows", "[ctx]") {
+  Callback c("ctx:log({ step = ctx.step, tokens = ctx.tokens, lr = ctx.lr, n = ctx.n_params, max = ctx.max_steps, loss = ctx:loss(), norm = ctx:grad_norm() })"
+             " assert(ctx.eval == nil)");
+  c.call();
+  const std::vector<std::pair<std::string, double>> expected = {{"loss", 2.5}, {"lr", 3e-4}, {"max", 60}, {"n", 1000}, {"norm", 0.75}, {"step", 41}, {"tokens", 4096}};
+  CHECK(c.logged == expected);
+}
+
+TEST_CASE("ctx: the last evaluation is a field, and an argument of its event", "[ctx]") {
+  Callback c("local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ step = e.step, loss = e.loss, ppl = e.perplexity, tokens = e.tokens })");
+  c.context.eval = EvalResult{40, 3.25, 25.79, 512};
+  c.call(Event::eval_end);
+  c.call();
+  const std::vector<std::pair<std::string, double>> expected = {{"loss", 3.25}, {"ppl", 25.79}, {"step", 40}, {"tokens", 512}};
+  CHECK(c.logged == expected);
+  c.context.eval = EvalResult{50, 3.0, 20.08, 512};
+  c.call();
+  CHECK(c.logged[0].second == 3.0);
+  c.f.run("assert(kf_eval[1] == kf_eval[2] and kf_eval[1].loss == 3.25)");
+}
+
+TEST_CASE("ctx: saving and ending hand over the path and the reason", "[ctx]") {
+  Callback c("");
+  c.context.path = "runs/x/step_5";
+  c.call(Event::checkpoint_save);
+  CHECK(c.said == "runs/x/step_5");
+  c.context.message = "complete";
+  c.call(Event::train_end);
+  CHECK(c.said == "complete");
+}
+
+TEST_CASE("ctx: controls reach the run", "[ctx]") {
+  Callback c("ctx:request_save('best')");
+  c.call();
+  CHECK(c.said == "save best");
+  Callback stop("ctx:stop('good enough')");
+  stop.call();
+  CHECK(stop.said == "good enough");
+  Callback generate("local text = ctx:generate('The ', { max_new_tokens = 24, temperature = 0.5, top_k = 3, top_p = 0.9, seed = 5 }) ctx:stop(text)");
+  generate.call();
+  CHECK(generate.said == "The ...");
+  CHECK(generate.options.max_new_tokens == 24);
+  CHECK(generate.options.temperature == 0.5);
+  CHECK(generate.options.top_k == 3);
+  CHECK(generate.options.top_p == 0.9);
+  CHECK(generate.options.seed == 5);
+}
+
+TEST_CASE("ctx: misuse is an error at the script's line", "[ctx]") {
+  CHECK(Callback("return ctx.setp").error() == "recipe.lua:3: ctx has no field 'setp'; did you mean 'step'?");
+  CHECK(Callback("ctx.step = 3").error() == "recipe.lua:3: ctx is read-only: cannot set 'step'");
+  CHECK(Callback("local x = ctx.loss()").error() == "recipe.lua:3: ctx:loss: call it with a colon, not a dot");
+  CHECK(Callback("ctx:log(5)").error() == "recipe.lua:3: ctx:log: expected a table of name = number, got number 5");
+  CHECK(Callback("ctx:log({ a = 'x' })").error() == "recipe.lua:3: ctx:log: 'a' must be a number, got 'x'");
+  CHECK(Callback("ctx:stop(5)").error() == "recipe.lua:3: ctx:stop: expected a reason (a string), got number 5");
+  CHECK(Callback("ctx:request_save('../x')").error() ==
+        "recipe.lua:3: ctx:request_save: the name \"../x\" becomes a folder; use letters, digits, '_', '-' and '.'");
+  CHECK(Callback("ctx:generate('a', { temprature = 1 })").error() ==
+        "recipe.lua:3: ctx:generate: no option 'temprature'; did you mean 'temperature'?");
+  CHECK(Callback("ctx:generate('a', { top_p = 1.5 })").error() == "recipe.lua:3: ctx:generate: top_p must be a number from 0 to 1, got number 1.5");
+  CHECK(Callback("ctx:generate('a', { top_k = -1 })").error() == "recipe.lua:3: ctx:generate: top_k must be a whole number from 0 on, got number -1");
+}
+
+TEST_CASE("ctx: a method that an event cannot answer says so", "[ctx]") {
+  Callback c("local x = ctx:loss()");
+  c.context.loss = {};
+  CHECK(c.error() == "recipe.lua:3: ctx:loss() means nothing at step_end");
+}
+
+TEST_CASE("ctx: an error that left no frame behind has the hook's place", "[ctx]") {
+  CHECK(Callback("return ctx.loss()").error() == "recipe.lua:2: hook 'h': ctx:loss: call it with a colon, not a dot");
+}
+
+TEST_CASE("ctx: used after its callback it is an error, even from a later script", "[ctx]") {
+  Callback c("kept = ctx");
+  c.call();
+  CHECK(first_line(c.f.error("\nreturn kept.step")) ==
+        "recipe.lua:2: this ctx belongs to a callback that has returned; keep what you need of it, not ctx itself");
+  CHECK(first_line(c.f.error("kept:stop('x')")).find("belongs to a callback that has returned") != std::string::npos);
+}
+
+TEST_CASE("ctx: it is the same object in every callback, so a call allocates nothing", "[ctx]") {
+  Callback c("calls = (calls or 0) + 1 assert(first == nil or first == ctx) first = ctx local x = ctx.step + ctx.lr + ctx.tokens");
+  c.f.run("collectgarbage() collectgarbage('stop') used = collectgarbage('count')");
+  for (int i = 0; i < 10000; ++i) {
+    c.call();
+  }
+  c.f.run("assert(calls == 10000) grown = collectgarbage('count') - used assert(grown < 64, grown) collectgarbage('restart')");
+}
