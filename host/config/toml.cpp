@@ -1,10 +1,21 @@
 #include "config/toml.h"
 
 #include <algorithm>
+#include <exception>
 
 #include "core/text.h"
 
-#define TOML_EXCEPTIONS 0
+namespace kf::config {
+
+/// Text that the parser's own assumptions do not cover, such as `[&x]`: it asserts where it should report.
+struct ParserGaveUp : std::exception {};
+
+}  // namespace kf::config
+
+// The assertions stay on in every build and become errors of ours; without them the parser would go on into undefined behaviour.
+#undef NDEBUG
+#define TOML_ASSERT(condition) ((condition) ? void() : throw kf::config::ParserGaveUp())
+#define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>
 
@@ -83,16 +94,38 @@ class Builder {
   Report& report_;
 };
 
+/// The first line, from 1, at which the parser gives up: it does so for every text that reaches that line.
+std::size_t line_of_surrender(const std::vector<std::string>& lines) {
+  std::size_t fine = 0;
+  std::size_t bad = lines.size();
+  while (bad - fine > 1) {
+    const std::size_t middle = fine + (bad - fine) / 2;
+    try {
+      (void)toml::parse(join({lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(middle)}, "\n"));
+      fine = middle;
+    } catch (const toml::parse_error&) {
+      fine = middle;
+    } catch (const ParserGaveUp&) {
+      bad = middle;
+    }
+  }
+  return bad;
+}
+
 }  // namespace
 
 std::optional<Table> parse_toml(std::string_view text, const std::string& file, Origin::Kind kind, Report& report) {
   Builder builder(text, file, kind, report);
-  const toml::parse_result result = toml::parse(text);
-  if (!result) {
-    builder.problem(result.error().source(), format("not valid TOML: {}", std::string_view(result.error().description())));
-    return std::nullopt;
+  try {
+    const toml::table table = toml::parse(text);
+    return builder.table(table);
+  } catch (const toml::parse_error& error) {
+    builder.problem(error.source(), format("not valid TOML: {}", std::string_view(error.description())));
+  } catch (const ParserGaveUp&) {
+    const auto line = static_cast<toml::source_index>(line_of_surrender(split(text, '\n')));
+    builder.problem({{line, 1}, {line, 1}, nullptr}, "not valid TOML: a character here cannot start a key or a value");
   }
-  return builder.table(result.table());
+  return std::nullopt;
 }
 
 }  // namespace kf::config

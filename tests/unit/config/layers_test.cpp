@@ -56,11 +56,19 @@ TEST_CASE("config: a file that is not there is named, with who asked for it", "[
 TEST_CASE("config: broken TOML is one problem with its line", "[config]") {
   const TempDir temp;
   const std::string toml = GENERATE(as<std::string>(), "[model\ndim = 5\n", "[model]\ndim = \n", "[model]\ndim = 1\ndim = 2\n", "[model]\n[model]\n",
-                                    std::string("[model]\ndim = \"\0\"\n", 19), "[model]\ndim = \"\xff\"\n", "a = [1, 2", "x = 2024-13-01\n");
+                                    std::string("[model]\ndim = \"\0\"\n", 19), "[model]\ndim = \"\xff\"\n", "a = [1, 2", "x = 2024-13-01\n", "[model]\n\n[&x]\n",
+                                    "[&x]\n", "a.&b = 1\n", "a = { & = 1 }\n");
   CAPTURE(toml);
   const std::string text = only_problem(load_file(temp.write("job.toml", toml)));
   CHECK(text.find("not valid TOML") != std::string::npos);
   CHECK(text.find("job.toml:") != std::string::npos);
+}
+
+TEST_CASE("config: where the parser gives up is found, too", "[config]") {
+  const config::Loaded loaded = load_toml("[model]\ndim = 64\n\n[&x]\ny = 1\n[z]\n");
+  REQUIRE(loaded.report.problems.size() == 1);
+  CHECK(loaded.report.problems[0].origin.line == 4);
+  CHECK(loaded.report.problems[0].origin.text == "[&x]");
 }
 
 TEST_CASE("config: a byte order mark is no part of the first key", "[config]") {
