@@ -10,11 +10,14 @@ namespace kf::config {
 /// Text that the parser's own assumptions do not cover, such as `[&x]`: it asserts where it should report.
 struct ParserGaveUp : std::exception {};
 
+[[noreturn]] void give_up();
+void give_up() { throw ParserGaveUp(); }
+
 }  // namespace kf::config
 
 // The assertions stay on in every build and become errors of ours; without them the parser would go on into undefined behaviour.
 #undef NDEBUG
-#define TOML_ASSERT(condition) ((condition) ? void() : throw kf::config::ParserGaveUp())
+#define TOML_ASSERT(condition) ((condition) ? void() : kf::config::give_up())
 #define TOML_EXCEPTIONS 1
 #define TOML_ENABLE_FORMATTERS 0
 #include <toml++/toml.h>

@@ -17,6 +17,11 @@ namespace {
 
 using namespace kf;
 
+const config::Catalog& catalog() {
+  static const config::Catalog all = test::reference_catalog();
+  return all;
+}
+
 config::Loaded load(const std::string& toml, const std::vector<std::string>& arguments) {
   config::Report report;
   config::Request request;
@@ -27,7 +32,7 @@ config::Loaded load(const std::string& toml, const std::vector<std::string>& arg
     table->erase("extends");  // the input names no files
     request.recipe = config::Node(std::move(*table));
   }
-  config::Loaded loaded = config::load(request, test::reference_catalog());
+  config::Loaded loaded = config::load(request, catalog());
   for (config::Problem& problem : report.problems) {
     loaded.report.problems.push_back(std::move(problem));
   }
@@ -60,6 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   require(again.report.problems.empty(), "the snapshot is refused", snapshot + config::to_text(again.report));
   require(config::to_toml(again.config) == snapshot, "the snapshot reads back differently", snapshot);
   config::to_json(config::to_tree(loaded.config));
-  config::explain(loaded, "optimizer.lr", test::reference_catalog());
+  config::explain(loaded, "optimizer.lr", catalog());
   return 0;
 }
