@@ -117,9 +117,16 @@ void need_words(const Call& call, std::size_t least, std::size_t most, const cha
 
 std::string word(const Call& call, std::size_t index) { return index < call.words.size() ? call.words[index] : ""; }
 
+/// Words behind the file are forgotten dashes: they join the options, whose reader refuses them with the rest of the job's problems.
+Call with_stray_words(Call call) {
+  for (std::size_t i = 1; i < call.words.size(); ++i) {
+    call.overrides.push_back(call.words[i]);
+  }
+  return call;
+}
+
 void check(const Call& call, Jobs& jobs, std::ostream& out) {
-  need_words(call, 0, 1, "check [FILE] [--world N] [--section.key=value ...]");
-  const Loaded loaded = jobs.load(word(call, 0), call, true);
+  const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), true);
   for (const std::string& warning : loaded.report.warnings) {
     out << "warning: " << warning << '\n';
   }
@@ -133,8 +140,7 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
 }
 
 void show(const Call& call, Jobs& jobs, std::ostream& out) {
-  need_words(call, 0, 1, "show [FILE] [--section.key=value ...] [--world N] [--format toml|json]");
-  const Loaded loaded = jobs.load(word(call, 0), call, false);
+  const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), false);
   out << (call.format == "json" ? config::to_json(config::to_tree(loaded.config), config::JsonStyle::plain, 2) + "\n" : config::to_toml(loaded.config));
 }
 
