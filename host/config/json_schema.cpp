@@ -15,7 +15,7 @@ Node texts(const std::vector<std::string>& values) {
   return Node(std::move(out));
 }
 
-Node object(std::vector<std::pair<std::string, Node>> entries) {
+Node object(std::vector<std::pair<std::string, Node>> entries) {  // NOLINT(performance-unnecessary-value-param): moved from, through `value`
   Table out;
   for (auto& [key, value] : entries) {
     out[key] = std::move(value);
