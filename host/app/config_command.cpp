@@ -131,10 +131,10 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
     out << "warning: " << warning << '\n';
   }
   for (const std::string& part : config::missing_parts(loaded, jobs.catalog())) {
-    out << "not built yet: " << part << '\n';
+    out << "note: " << part << '\n';
   }
   for (const std::string& key : config::keys_without_effect(loaded)) {
-    out << "no effect: " << key << '\n';
+    out << "note: " << key << '\n';
   }
   out << (call.words.empty() ? "the defaults" : call.words[0]) << ": no problems\n";
 }
