@@ -17,6 +17,6 @@ end, {
 
 ---@type kf.Config
 return {
-  extends = "toy.toml",
+  extends = "../toy/job.toml",
   scheduler = { name = "inverse_sqrt", inverse_sqrt = { floor = 0.2 } },
 }

@@ -38,6 +38,6 @@ end, {
 
 ---@type kf.Config
 return {
-  extends = "toy.toml",
+  extends = "../toy/job.toml",
   hooks = { { "loss_spike", factor = 2 } },
 }
