@@ -141,7 +141,8 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
 
 void show(const Call& call, Jobs& jobs, std::ostream& out) {
   const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), false);
-  out << (call.format == "json" ? config::to_json(config::to_tree(loaded.config), config::JsonStyle::plain, 2) + "\n" : config::to_toml(loaded.config));
+  out << (call.format == "json" ? config::to_json(config::to_tree(loaded.config), config::JsonStyle::plain, 2) + "\n"
+                                : config::to_toml(loaded.config));
 }
 
 void explain(const Call& call, Jobs& jobs, std::ostream& out) {
@@ -169,15 +170,16 @@ void make_new(const Call& call, std::ostream& out) {
 
 int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const RecipeReader& recipes) {
   const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "schema", "new", "docs"};
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" || std::find(args.begin(), args.end(), "--help") != args.end()) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" ||
+      std::find(args.begin(), args.end(), "--help") != args.end()) {
     KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
     out << kUsage;
     return 0;
   }
   const std::string& command = args[0];
   const std::string near = nearest(command, commands);
-  KF_CHECK(std::find(commands.begin(), commands.end(), command) != commands.end(), Code::config, "config has no command '{}'{}; have: {}", command,
-           near.empty() ? "" : "; did you mean '" + near + "'?", join(commands, ", "));
+  KF_CHECK(std::find(commands.begin(), commands.end(), command) != commands.end(), Code::config, "config has no command '{}'{}; have: {}",
+           command, near.empty() ? "" : "; did you mean '" + near + "'?", join(commands, ", "));
   const Call call = parse_call(args);
   Jobs jobs(catalog, recipes);
   if (command == "check") {

@@ -17,8 +17,9 @@ struct Recipe {
 };
 using RecipeReader = std::function<Recipe(const fs::path&)>;
 
-/// `args` without the word "config". Without a reader, .lua files are refused. Returns the exit status; throws Error{Code::config} for a faulty job
-/// or a wrong call.
-int config_command(const std::vector<std::string>& args, const config::Catalog& catalog, std::ostream& out, const RecipeReader& recipes = {});
+/// `args` without the word "config". Without a reader, .lua files are refused. Returns the exit status; throws Error{Code::config} for a
+/// faulty job or a wrong call.
+int config_command(const std::vector<std::string>& args, const config::Catalog& catalog, std::ostream& out,
+                   const RecipeReader& recipes = {});
 
 }  // namespace kf

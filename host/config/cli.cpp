@@ -95,7 +95,8 @@ std::optional<Override> parse_override(const std::string& argument, int position
     return std::nullopt;
   }
   if (!is_utf8(argument)) {
-    report.problems.push_back({origin_of("command line", position), "an argument is not valid UTF-8: " + kf::quoted(argument.substr(0, 60))});
+    report.problems.push_back(
+        {origin_of("command line", position), "an argument is not valid UTF-8: " + kf::quoted(argument.substr(0, 60))});
     return std::nullopt;
   }
   std::optional<std::vector<Override::Step>> path = parse_path(std::string_view(option).substr(2));
@@ -117,7 +118,8 @@ std::optional<Override> parse_override(const std::string& argument, int position
 
 void apply_override(Table& tree, const Override& option, Report& report) {
   if (option.path.size() == 1 && is_section(option.path[0].name) && !option.value.table()) {
-    report.problems.push_back({option.value.origin, format("{} is a section, not a value; write --{}.KEY=VALUE", option.path[0].name, option.path[0].name)});
+    report.problems.push_back(
+        {option.value.origin, format("{} is a section, not a value; write --{}.KEY=VALUE", option.path[0].name, option.path[0].name)});
     return;
   }
   Node root{Node::Value(std::move(tree))};

@@ -12,8 +12,8 @@ namespace kf::config {
 /// One option: where it goes and what it puts there.
 struct Override {
   struct Step {
-    std::string name;        // a key, or
-    std::size_t index = 0;   // a place in a list
+    std::string name;       // a key, or
+    std::size_t index = 0;  // a place in a list
     bool is_index = false;
   };
   std::vector<Step> path;

@@ -28,9 +28,9 @@ using List = std::vector<T>;
 #define RECORD(Type, doc) struct Type {
 #define TABLE(Type, member, doc) struct Type {
 #define FIELD(type, name, fallback, check, doc) type name = fallback;
-#define END(Type)                              \
+#define END(Type)                               \
   bool operator==(const Type&) const = default; \
-  }                                            \
+  }                                             \
   ;
 #include "config/fields.def"
 

@@ -205,7 +205,8 @@ std::optional<Node> Converter::convert(const Node& node, const Row& row, const s
   } else {
     const std::optional<Array> items = items_of(node, row);
     if (!items) {
-      fault(key, node, row.type == Type::pair ? "is not a pair of numbers; write two, like [0.9, 0.95]" : "is not a " + type_name(row.type));
+      fault(key, node,
+            row.type == Type::pair ? "is not a pair of numbers; write two, like [0.9, 0.95]" : "is not a " + type_name(row.type));
       return std::nullopt;
     }
     out = convert_items(*items, row, key, node);
@@ -279,7 +280,8 @@ Table Converter::convert_table(const Table& table, const Origin& origin, const s
     names.push_back(row.name);
     const Node* given = table.find(row.name);
     if (given == nullptr && row.required) {
-      fault_at(key + "." + row.name, origin, format("[{}] must give '{}' ({}){}", key, row.name, type_name(row.type), row.doc.empty() ? "" : ": " + row.doc));
+      fault_at(key + "." + row.name, origin,
+               format("[{}] must give '{}' ({}){}", key, row.name, type_name(row.type), row.doc.empty() ? "" : ": " + row.doc));
     }
     const std::optional<Node> value = given ? convert(*given, row, key + "." + row.name) : std::nullopt;
     out[row.name] = value.value_or(row.fallback);
@@ -301,7 +303,8 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
     const bool holds = (!row.check.min && !row.check.max) || row.check.holds(value);
     if (!holds) {
       const std::string infinite = std::isinf(value) && !row.check.infinite ? " and finite" : "";
-      fault_at(name, at, format("{} {}{}", subject(name, node.array() || node.table() ? Node(value) : node, at), row.check.words(), infinite));
+      fault_at(name, at,
+               format("{} {}{}", subject(name, node.array() || node.table() ? Node(value) : node, at), row.check.words(), infinite));
       fine = false;
     }
   };
@@ -344,7 +347,9 @@ bool Converter::check_text(const std::string& text, const Row& row, const std::s
   if (row.check.kind.empty()) {
     fault_at(key, origin, format("{} {}{}", subject(key, Node(text), origin), row.check.words(), hint));
   } else {
-    fault_at(key, origin, format("{} is not a registered {}{}{} have: {}", subject(key, Node(text), origin), row.check.kind, hint, hint.empty() ? ";" : "", join(allowed, ", ")));
+    fault_at(key, origin,
+             format("{} is not a registered {}{}{} have: {}", subject(key, Node(text), origin), row.check.kind, hint,
+                    hint.empty() ? ";" : "", join(allowed, ", ")));
   }
   return false;
 }

@@ -106,7 +106,8 @@ std::string markdown_cell(std::string text) {
 std::string markdown_rows(const std::vector<Row>& fields) {
   std::string out = "| key | type | default | allowed | |\n|---|---|---|---|---|\n";
   for (const Row& row : fields) {
-    out += format("| `{}` | {} | `{}` | {} | {} |\n", row.name, type_text(row), value_text(row.fallback), markdown_cell(allowed_text(row)), markdown_cell(row.doc));
+    out += format("| `{}` | {} | `{}` | {} | {} |\n", row.name, type_text(row), value_text(row.fallback), markdown_cell(allowed_text(row)),
+                  markdown_cell(row.doc));
   }
   return out;
 }
@@ -197,9 +198,11 @@ std::string to_markdown() {
   std::string out =
       "# Settings\n\n"
       "<!-- Made by `kf-host config docs` from host/config/fields.def; edit that file. -->\n\n"
-      "A job is a TOML file of these sections. Layers, later ones win: defaults, the file named by `extends` (relative to the file that names it; chains),\n"
+      "A job is a TOML file of these sections. Layers, later ones win: defaults, the file named by `extends` (relative to the file that "
+      "names it; chains),\n"
       "the job, a Lua recipe's table, and `--section.key=value` on the command line.\n"
-      "On the command line values may be written as in TOML, as in Python (`True`, `None`, `(0.9, 0.95)`, `{'path': 'a'}`) or as bare text;\n"
+      "On the command line values may be written as in TOML, as in Python (`True`, `None`, `(0.9, 0.95)`, `{'path': 'a'}`) or as bare "
+      "text;\n"
       "`--flag` alone is true, yes/no/on/off are booleans, `1e3` is an integer, `null` or `None` empties an optional key, and\n"
       "`--data.datasets[0].weight=0.7` reaches into a list. `kf-host config explain KEY` says where a value comes from.\n"
       "Parts (optimizers, norms, hooks, ...) with fields of their own read them from `[KIND.NAME]`; `kf-host registry KIND` lists them.\n";
@@ -208,7 +211,8 @@ std::string to_markdown() {
     out += format("\n## [{}]\n\n{}\n\n", section.name, section.doc) + markdown_rows(rows_of(section.name));
     for (const Row& row : rows_of(section.name)) {
       if (!row.fields.empty()) {
-        out += format("\n### {}{}.{}{}\n\n", row.type == Type::records ? "[[" : "[", row.section, row.name, row.type == Type::records ? "]]" : "]") +
+        out += format("\n### {}{}.{}{}\n\n", row.type == Type::records ? "[[" : "[", row.section, row.name,
+                      row.type == Type::records ? "]]" : "]") +
                markdown_rows(row.fields);
       }
     }

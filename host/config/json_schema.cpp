@@ -15,7 +15,8 @@ Node texts(const std::vector<std::string>& values) {
   return Node(std::move(out));
 }
 
-Node object(std::vector<std::pair<std::string, Node>> entries) {  // NOLINT(performance-unnecessary-value-param): moved from, through `value`
+Node object(
+    std::vector<std::pair<std::string, Node>> entries) {  // NOLINT(performance-unnecessary-value-param): moved from, through `value`
   Table out;
   for (auto& [key, value] : entries) {
     out[key] = std::move(value);
@@ -101,7 +102,8 @@ Table part_schemas(const std::string& kind, const Catalog& catalog) {
 
 Node to_schema(const Catalog& catalog) {
   Table properties;
-  properties["extends"] = object({{"type", text("string")}, {"description", text("A TOML file whose settings lie below this one's; relative to this file.")}});
+  properties["extends"] =
+      object({{"type", text("string")}, {"description", text("A TOML file whose settings lie below this one's; relative to this file.")}});
   for (const Section& section : sections()) {
     std::vector<Row> fields;
     for (const Row& row : rows()) {

@@ -58,8 +58,9 @@ class ChainReader {
     std::error_code ignored;
     if (!fs::exists(path, ignored)) {
       const bool top = asked_by.kind == Origin::Kind::fallback;
-      report_.problems.push_back({top ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
-                                  top ? "file not found" : format("extends: file not found: {} (paths are relative to the file that extends)", path)});
+      report_.problems.push_back(
+          {top ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
+           top ? "file not found" : format("extends: file not found: {} (paths are relative to the file that extends)", path)});
       return std::nullopt;
     }
     try {

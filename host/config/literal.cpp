@@ -152,7 +152,9 @@ class Parser {
 
   std::optional<std::string> bare() {
     const std::size_t from = at_;
-    const auto word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_+-./*").find(c) != std::string_view::npos; };
+    const auto word = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_+-./*").find(c) != std::string_view::npos;
+    };
     while (at_ < text_.size() && word(text_[at_])) {
       ++at_;
     }
@@ -198,7 +200,8 @@ class Parser {
     const std::string_view hex = text_.substr(at_, digits);
     unsigned long code = 0;
     const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code, 16);
-    if (hex.size() != digits || error != std::errc() || end != hex.data() + digits || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) {
+    if (hex.size() != digits || error != std::errc() || end != hex.data() + digits || code > 0x10ffff ||
+        (code >= 0xd800 && code < 0xe000)) {
       return false;
     }
     at_ += digits;

@@ -16,8 +16,8 @@ std::optional<double> parse_real(std::string_view text);
 /// true, yes, on, y, 1 and false, no, off, n, 0, in any case.
 std::optional<bool> parse_bool(std::string_view text);
 
-/// A value of the command line. Quoted text loses its quotes; [..], (..) and {..} in TOML or Python spelling become lists and tables when they are
-/// well formed; everything else stays text. All of it is loose, and keeps its raw text in origin.text.
+/// A value of the command line. Quoted text loses its quotes; [..], (..) and {..} in TOML or Python spelling become lists and tables when
+/// they are well formed; everything else stays text. All of it is loose, and keeps its raw text in origin.text.
 Node parse_value(std::string_view text, const Origin& origin);
 
 /// A list of literals, "0.9, 0.95", as Python reads it without brackets; nothing when it is not one.

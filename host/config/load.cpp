@@ -21,7 +21,8 @@ void lay(Table& merged, Table layer, Report& report) {
   std::vector<std::string> refused;
   for (const auto& [name, node] : layer) {
     if (is_section(name) && !node.table() && !node.is_null() && !(node.array() && node.array()->empty())) {
-      report.problems.push_back({node.origin, format("{} ({}) is a section, not a value; write [{}] and its keys below", name, brief(node), name)});
+      report.problems.push_back(
+          {node.origin, format("{} ({}) is a section, not a value; write [{}] and its keys below", name, brief(node), name)});
       refused.push_back(name);
     } else if (is_section(name) && !node.table()) {
       refused.push_back(name);  // nothing in it
@@ -144,8 +145,8 @@ class ConfigReader {
     }
     const std::string near = name.size() <= 64 ? nearest(name, names) : "";
     converter_.fault_at(kind + "." + name, node.key_origin,
-                        format("[{}.{}] is the table of no registered {}; {}have: {}", kind, name, kind, near.empty() ? "" : "did you mean '" + near + "'? ",
-                               join(names, ", ")));
+                        format("[{}.{}] is the table of no registered {}; {}have: {}", kind, name, kind,
+                               near.empty() ? "" : "did you mean '" + near + "'? ", join(names, ", ")));
   }
 
   void find_unknown_keys() {
@@ -216,10 +217,12 @@ void settle_budget(Loaded& loaded) {
   const std::size_t steps_layer = rank("train.max_steps");
   const std::size_t tokens_layer = rank("train.max_tokens");
   if (steps_layer < tokens_layer) {
-    loaded.report.warnings.push_back(format("train.max_tokens ({}) replaces train.max_steps ({})", to_text(tokens->origin), to_text(steps->origin)));
+    loaded.report.warnings.push_back(
+        format("train.max_tokens ({}) replaces train.max_steps ({})", to_text(tokens->origin), to_text(steps->origin)));
     train.max_steps = TrainConfig().max_steps;
   } else if (steps_layer > tokens_layer) {
-    loaded.report.warnings.push_back(format("train.max_steps ({}) replaces train.max_tokens ({})", to_text(steps->origin), to_text(tokens->origin)));
+    loaded.report.warnings.push_back(
+        format("train.max_steps ({}) replaces train.max_tokens ({})", to_text(steps->origin), to_text(tokens->origin)));
     train.max_tokens.reset();
   }
 }

@@ -129,7 +129,8 @@ std::string unknown_key(const std::string& table, const std::string& name, const
   }
   const bool ours = !homes.empty() && homes[0].ends_with("." + plain);
   if (const std::string near = near_in(name, names); !near.empty() && (homes.empty() || ours)) {
-    return format("{}; did you mean '{}'?{}", start, near, ours ? format(" ('{}' itself exists elsewhere \u2192 {})", plain, join(homes, " or ")) : "");
+    return format("{}; did you mean '{}'?{}", start, near,
+                  ours ? format(" ('{}' itself exists elsewhere \u2192 {})", plain, join(homes, " or ")) : "");
   }
   if (!homes.empty()) {
     return format("{}; it belongs elsewhere \u2192 {}", start, join(homes, " or "));

@@ -64,8 +64,8 @@ class Node {
   Array* array() { return std::get_if<Array>(&value); }
 
   Value value;
-  Origin origin;       // of the value
-  Origin key_origin;   // of its key, where that stands elsewhere
+  Origin origin;      // of the value
+  Origin key_origin;  // of its key, where that stands elsewhere
   /// Set on the command line and in recipes: text that the declared type may read more freely ("1e3", "yes", "None").
   bool loose = false;
 
@@ -84,7 +84,8 @@ std::string to_text(const Node& node);
 /// The same, cut where it gets long.
 std::string brief(const Node& node);
 
-/// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the caller.
+/// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the
+/// caller.
 void merge(Table& base, const Table& over);
 
 }  // namespace kf::config

@@ -11,18 +11,18 @@
 namespace kf::config {
 
 struct Plan {
-  std::string name;            // run.name, or the job file's stem
-  fs::path dir;                // run.dir, or runs/<name>
-  std::string device;          // "cpu" or "cuda"
+  std::string name;    // run.name, or the job file's stem
+  fs::path dir;        // run.dir, or runs/<name>
+  std::string device;  // "cpu" or "cuda"
   std::int64_t world = 1;
-  DistributedConfig mesh;      // dp_shard resolved
+  DistributedConfig mesh;       // dp_shard resolved
   std::int64_t data_ranks = 1;  // ranks that see different data
   std::int64_t tokens_per_step = 0;
   std::int64_t max_steps = 0;  // from max_tokens where that is given
   fs::path checkpoint_dir;
   fs::path tensorboard_dir;
   fs::path trace_dir;
-  std::string token_dtype;     // of raw .bin files
+  std::string token_dtype;         // of raw .bin files
   std::vector<std::string> notes;  // what was derived, one line each, for the start of the log
 };
 

@@ -7,14 +7,17 @@
 namespace kf::config {
 namespace {
 
-std::string source_name(const DatasetSource& source) { return !source.name.empty() ? source.name : !source.path.empty() ? source.path : source.hf_name; }
+std::string source_name(const DatasetSource& source) {
+  return !source.name.empty() ? source.name : !source.path.empty() ? source.path : source.hf_name;
+}
 
 void sources_say_where(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < job.config.data.datasets.size(); ++i) {
     const DatasetSource& source = job.config.data.datasets[i];
     if (source.path.empty() && source.hf_name.empty()) {
       const std::string key = format("data.datasets[{}]", i);
-      findings.problem({key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + brief(Node(source.name)) + ")"));
+      findings.problem(
+          {key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + brief(Node(source.name)) + ")"));
     }
   }
 }
@@ -147,7 +150,7 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {sources_say_where, datasets_win,    phases_rise,     phases_or_annealing, phase_weights_make_sense,
+  return {sources_say_where,    datasets_win,  phases_rise,     phases_or_annealing, phase_weights_make_sense,
           mixture_names_differ, eval_has_data, holdout_is_used, eos_is_a_token,      paths_exist};
 }
 

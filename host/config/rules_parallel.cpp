@@ -17,24 +17,25 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
   }
   const DistributedConfig& d = job.config.distributed;
   const std::vector<std::string> keys{"distributed.dp_replicate", "distributed.tp", "distributed.pp", "distributed.cp", "distributed.ep"};
-  const double others = static_cast<double>(d.dp_replicate) * static_cast<double>(d.tp) * static_cast<double>(d.pp) * static_cast<double>(d.cp) *
-                        static_cast<double>(d.ep);  // as double: the product of silly degrees must not overflow
+  const double others = static_cast<double>(d.dp_replicate) * static_cast<double>(d.tp) * static_cast<double>(d.pp) *
+                        static_cast<double>(d.cp) * static_cast<double>(d.ep);  // as double: the product of silly degrees must not overflow
   const double world = static_cast<double>(*job.world);
   if (d.dp_shard == -1 && (others > world || *job.world % static_cast<std::int64_t>(others) != 0)) {
-    findings.problem(keys, format("world_size ({}) is not divisible by dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{} = {})", *job.world, d.dp_replicate, d.tp,
-                                  d.pp, d.cp, d.ep, others));
+    findings.problem(keys, format("world_size ({}) is not divisible by dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{} = {})", *job.world,
+                                  d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others));
   } else if (d.dp_shard != -1 && others * static_cast<double>(d.dp_shard) != world) {
     std::vector<std::string> all = keys;
     all.insert(all.begin(), "distributed.dp_shard");
-    findings.problem(all, format("dp_shard*dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{}*{} = {}) do not match world_size ({})", d.dp_shard, d.dp_replicate,
-                                 d.tp, d.pp, d.cp, d.ep, others * static_cast<double>(d.dp_shard), *job.world));
+    findings.problem(all, format("dp_shard*dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{}*{} = {}) do not match world_size ({})", d.dp_shard,
+                                 d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others * static_cast<double>(d.dp_shard), *job.world));
   }
 }
 
 void tied_embeddings_without_pipeline(const Job& job, Findings& findings) {
   if (job.config.model.tie_embeddings && job.config.distributed.pp > 1) {
     findings.problem({"model.tie_embeddings", "distributed.pp"},
-                     format("Tied embeddings are not supported with pipeline stages: model.tie_embeddings = true, distributed.pp = {}; set one to false or 1",
+                     format("Tied embeddings are not supported with pipeline stages: model.tie_embeddings = true, distributed.pp = {}; set "
+                            "one to false or 1",
                             job.config.distributed.pp));
   }
 }
@@ -59,18 +60,21 @@ void widths_divide_by_tp(const Job& job, Findings& findings) {
 
 void fp8_without_tp(const Job& job, Findings& findings) {
   if (job.config.train.mixed_precision == "fp8" && job.config.distributed.tp > 1) {
-    findings.problem({"train.mixed_precision", "distributed.tp"},
-                     format("FP8 + Tensor Parallelism is not yet supported: train.mixed_precision = fp8, distributed.tp = {}; use fp8 with dp_shard only, "
-                            "or bf16",
-                            job.config.distributed.tp));
+    findings.problem(
+        {"train.mixed_precision", "distributed.tp"},
+        format(
+            "FP8 + Tensor Parallelism is not yet supported: train.mixed_precision = fp8, distributed.tp = {}; use fp8 with dp_shard only, "
+            "or bf16",
+            job.config.distributed.tp));
   }
 }
 
 void experts_without_pipeline(const Job& job, Findings& findings) {
   if (is_moe(job.config.model) && job.config.distributed.pp > 1) {
-    findings.problem({"model.num_experts", "distributed.pp"},
-                     format("MoE + Pipeline Parallelism is not supported: model.num_experts = {}, distributed.pp = {}; use dp_shard, tp or ep",
-                            job.config.model.num_experts, job.config.distributed.pp));
+    findings.problem(
+        {"model.num_experts", "distributed.pp"},
+        format("MoE + Pipeline Parallelism is not supported: model.num_experts = {}, distributed.pp = {}; use dp_shard, tp or ep",
+               job.config.model.num_experts, job.config.distributed.pp));
   }
 }
 
@@ -78,7 +82,8 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
   const std::int64_t ep = job.config.distributed.ep;
   const std::int64_t experts = job.config.model.num_experts;
   if (ep > 1 && experts == 0) {
-    findings.problem({"distributed.ep", "model.num_experts"}, format("distributed.ep ({}) > 1 requires an MoE model (model.num_experts > 0)", ep));
+    findings.problem({"distributed.ep", "model.num_experts"},
+                     format("distributed.ep ({}) > 1 requires an MoE model (model.num_experts > 0)", ep));
   } else if (ep > 1) {
     must_divide(findings, "model.num_experts", experts, "distributed.ep", ep);
   }
@@ -87,16 +92,17 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
 void stages_fit_layers(const Job& job, Findings& findings) {
   const std::int64_t pp = job.config.distributed.pp;
   if (pp > job.config.model.n_layers) {
-    findings.problem({"distributed.pp", "model.n_layers"},
-                     format("distributed.pp ({}) cannot exceed model.n_layers ({}): a stage holds at least one layer", pp, job.config.model.n_layers));
+    findings.problem(
+        {"distributed.pp", "model.n_layers"},
+        format("distributed.pp ({}) cannot exceed model.n_layers ({}): a stage holds at least one layer", pp, job.config.model.n_layers));
   }
 }
 
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  return {ranks_make_up_the_world, tied_embeddings_without_pipeline, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp,
-          experts_without_pipeline, expert_parallel_needs_experts, stages_fit_layers};
+  return {ranks_make_up_the_world,  tied_embeddings_without_pipeline, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp,
+          experts_without_pipeline, expert_parallel_needs_experts,    stages_fit_layers};
 }
 
 }  // namespace kf::config

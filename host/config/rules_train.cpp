@@ -9,8 +9,9 @@ void sequence_fits_model(const Job& job, Findings& findings) {
   const std::int64_t seq_len = job.config.train.seq_len;
   const std::int64_t longest = job.config.model.max_seq_len;
   if (seq_len > longest) {
-    findings.problem({"train.seq_len", "model.max_seq_len"},
-                     format("train.seq_len ({}) exceeds model.max_seq_len ({}); raise model.max_seq_len or lower train.seq_len", seq_len, longest));
+    findings.problem(
+        {"train.seq_len", "model.max_seq_len"},
+        format("train.seq_len ({}) exceeds model.max_seq_len ({}); raise model.max_seq_len or lower train.seq_len", seq_len, longest));
   }
 }
 
@@ -18,8 +19,9 @@ void warmup_ends_within_run(const Job& job, Findings& findings) {
   const std::int64_t warmup = job.config.scheduler.warmup_steps;
   const std::int64_t steps = effective_max_steps(job.config, job.world.value_or(1));
   if (warmup > steps && job.config.scheduler.name != "constant" && job.config.scheduler.name != "none") {
-    findings.warn({"scheduler.warmup_steps", "train.max_steps", "train.max_tokens"},
-                  format("scheduler.warmup_steps ({}) is more than the run's {} steps: the learning rate never reaches its peak", warmup, steps));
+    findings.warn(
+        {"scheduler.warmup_steps", "train.max_steps", "train.max_tokens"},
+        format("scheduler.warmup_steps ({}) is more than the run's {} steps: the learning rate never reaches its peak", warmup, steps));
   }
 }
 
@@ -29,20 +31,24 @@ void budget_agrees_with_steps(const Job& job, Findings& findings) {
     return;
   }
   // Where the number of ranks is unknown, any number will do that makes both agree.
-  const std::int64_t ranks = job.world ? data_ranks(job.config.distributed, *job.world) : std::max<std::int64_t>(1, ranks_for_budget(job.config));
+  const std::int64_t ranks =
+      job.world ? data_ranks(job.config.distributed, *job.world) : std::max<std::int64_t>(1, ranks_for_budget(job.config));
   const std::int64_t steps = steps_for_tokens(*t.max_tokens, tokens_per_step(job.config, ranks));
   if (steps != t.max_steps) {
-    findings.problem({"train.max_steps", "train.max_tokens"},
-                     format("train.max_steps ({}) disagrees with train.max_tokens ({}): at {} tokens a step the budget gives {} steps; give one of the two",
-                            t.max_steps, *t.max_tokens, tokens_per_step(job.config, ranks), steps));
+    findings.problem(
+        {"train.max_steps", "train.max_tokens"},
+        format(
+            "train.max_steps ({}) disagrees with train.max_tokens ({}): at {} tokens a step the budget gives {} steps; give one of the two",
+            t.max_steps, *t.max_tokens, tokens_per_step(job.config, ranks), steps));
   }
 }
 
 void window_runs_forward(const Job& job, Findings& findings) {
   const auto& window = job.config.checkpoint.dyn_ckpt_window;
   if (window && window->stop < window->start) {
-    findings.problem({"checkpoint.dyn_ckpt_window.stop", "checkpoint.dyn_ckpt_window.start"},
-                     format("checkpoint.dyn_ckpt_window.stop ({}) must be >= checkpoint.dyn_ckpt_window.start ({})", window->stop, window->start));
+    findings.problem(
+        {"checkpoint.dyn_ckpt_window.stop", "checkpoint.dyn_ckpt_window.start"},
+        format("checkpoint.dyn_ckpt_window.stop ({}) must be >= checkpoint.dyn_ckpt_window.start ({})", window->stop, window->start));
   }
 }
 
@@ -50,7 +56,8 @@ void one_source_of_weights(const Job& job, Findings& findings) {
   const CheckpointConfig& c = job.config.checkpoint;
   if (c.load_path && c.init_from) {
     findings.problem({"checkpoint.load_path", "checkpoint.init_from"},
-                     "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give one of the two");
+                     "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give "
+                     "one of the two");
   }
 }
 
@@ -72,8 +79,8 @@ void run_name_is_a_name(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> train_rules() {
-  return {sequence_fits_model, warmup_ends_within_run, budget_agrees_with_steps, window_runs_forward, one_source_of_weights, profile_runs_forward,
-          run_name_is_a_name};
+  return {sequence_fits_model,   warmup_ends_within_run, budget_agrees_with_steps, window_runs_forward,
+          one_source_of_weights, profile_runs_forward,   run_name_is_a_name};
 }
 
 }  // namespace kf::config

@@ -105,8 +105,8 @@ template <class T>
 Row make_row(std::string name, const T& fallback, Check check, std::string doc);
 
 #define KF_NO_SECTIONS
-#define RECORD(Type, doc)                      \
-  std::vector<Row> record_rows(Of<Type>) {     \
+#define RECORD(Type, doc)                  \
+  std::vector<Row> record_rows(Of<Type>) { \
     std::vector<Row> out;
 #define FIELD(type, name, fallback, check, doc) out.push_back(make_row<type>(#name, fallback, check, doc));
 #define END(Type) \
@@ -172,16 +172,17 @@ void add(std::vector<Row>& out, std::string section, Row row, Access access) {
 std::vector<Row> make_rows() {
   std::vector<Row> out;
 #define KF_NO_RECORDS
-#define TABLE(Type, member, doc)                                         \
-  {                                                                        \
+#define TABLE(Type, member, doc)                                              \
+  {                                                                           \
     const auto section = [](auto& config) -> auto& { return config.member; }; \
     const char* const section_name = #member;
-#define FIELD(type, name, fallback, check, doc)                                    \
-  add<type>(out, section_name, make_row<type>(#name, fallback, check, doc),        \
-            [section](auto& config) -> auto& { return section(config).name; });
+#define FIELD(type, name, fallback, check, doc) \
+  add<type>(                                    \
+      out, section_name, make_row<type>(#name, fallback, check, doc), [section](auto& config) -> auto& { return section(config).name; });
 #define END(Type) }
 #define TOP(type, name, fallback, check, doc) \
-  add<type>(out, "", make_row<type>(#name, fallback, check, doc), [](auto& config) -> auto& { return config.name; });
+  add<type>(                                  \
+      out, "", make_row<type>(#name, fallback, check, doc), [](auto& config) -> auto& { return config.name; });
 #include "config/fields.def"
   return out;
 }

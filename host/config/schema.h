@@ -16,14 +16,14 @@ namespace kf::config {
 struct Check {
   std::optional<double> min;
   std::optional<double> max;
-  bool above_min = false;   // min itself is out
-  bool below_max = false;   // max itself is out
-  bool infinite = false;    // inf is fine
-  bool automatic = false;   // -1 stands for "choose"
+  bool above_min = false;     // min itself is out
+  bool below_max = false;     // max itself is out
+  bool infinite = false;      // inf is fine
+  bool automatic = false;     // -1 stands for "choose"
   bool experts_only = false;  // only where model.num_experts > 0
   std::vector<std::string> choices;
-  std::string kind;         // registry whose names are allowed
-  std::string reason;       // why, or what to do instead; ends the words
+  std::string kind;    // registry whose names are allowed
+  std::string reason;  // why, or what to do instead; ends the words
 
   Check with_experts() const;
   Check or_infinite() const;

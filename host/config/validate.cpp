@@ -14,7 +14,8 @@ bool Findings::usable(const std::vector<std::string>& keys) const {
     return std::any_of(job_.broken.begin(), job_.broken.end(), [&key](const std::string& broken) {
       const std::string& longer = broken.size() > key.size() ? broken : key;
       const std::string& shorter = broken.size() > key.size() ? key : broken;
-      return longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '.' || longer[shorter.size()] == '[');
+      return longer.starts_with(shorter) &&
+             (longer.size() == shorter.size() || longer[shorter.size()] == '.' || longer[shorter.size()] == '[');
     });
   });
 }

@@ -8,7 +8,9 @@
 
 namespace kf::test {
 
-inline config::PartInfo part(std::string name, std::vector<config::PartField> fields = {}) { return {std::move(name), "A part.", "native", std::move(fields)}; }
+inline config::PartInfo part(std::string name, std::vector<config::PartField> fields = {}) {
+  return {std::move(name), "A part.", "native", std::move(fields)};
+}
 
 inline config::PartField field(std::string name, config::PartField::Type type, std::optional<config::Node> fallback = {}) {
   config::PartField out;
@@ -29,12 +31,15 @@ inline config::Catalog reference_catalog() {
   return {
       {"model", {part("transformer")}},
       {"norm", {part("rmsnorm"), part("layernorm")}},
-      {"mlp", {part("swiglu"), part("standard_gelu"), part("standard_relu"), part("tanh_mlp", {mode, field("widths", Type::list, config::Node(config::Array()))})}},
+      {"mlp",
+       {part("swiglu"), part("standard_gelu"), part("standard_relu"),
+        part("tanh_mlp", {mode, field("widths", Type::list, config::Node(config::Array()))})}},
       {"router", {part("softmax_topk"), part("sigmoid_topk")}},
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},
       {"optimizer", {part("adamw"), part("lion"), part("schedule_free_adamw"), part("muon")}},
       {"scheduler",
-       {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"), part("inverse_sqrt", {power, field("shift", Type::integer)})}},
+       {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"),
+        part("inverse_sqrt", {power, field("shift", Type::integer)})}},
       {"hook", {part("guard"), part("norms")}},
       {"ckpt_strategy", {part("power2")}},
   };

@@ -45,7 +45,8 @@ TEST_CASE("config: explain tells value, origins, type, bounds and doc", "[config
         "model.n_kv_heads = unset by default\n  type     integer, optional\n  allowed  > 0\n  here     32, as model.n_heads\n"
         "  Key and value heads; unset takes n_heads. n_heads must be divisible by it.\n");
   CHECK(has(config_says({"explain", "optimizer.name"}), "allowed  one of adamw, lion, schedule_free_adamw, muon"));
-  CHECK(has(config_says({"explain", "checkpoint.dyn_ckpt_window.stop", "--checkpoint.dyn_ckpt_window.stop=9"}), "= 9 from --checkpoint.dyn_ckpt_window.stop"));
+  CHECK(has(config_says({"explain", "checkpoint.dyn_ckpt_window.stop", "--checkpoint.dyn_ckpt_window.stop=9"}),
+            "= 9 from --checkpoint.dyn_ckpt_window.stop"));
   CHECK(has(config_says({"explain", "scheduler.inverse_sqrt.power"}), "scheduler.inverse_sqrt.power = 0.5 by default"));
   CHECK(config_refuses({"explain", "optimizer.lrr"}) == "[optimizer] unknown key 'lrr'; did you mean 'lr'?");
   CHECK(config_refuses({"explain", "lr"}) == "unknown key 'lr'; it belongs elsewhere → optimizer.lr");
@@ -94,7 +95,8 @@ TEST_CASE("config: keys finds by section, pattern and word", "[config]") {
 
 TEST_CASE("config: new prints a job that loads, a preset's or a small one", "[config]") {
   const TempDir temp;
-  for (const std::string& text : {config_says({"new"}), config_says({"new", (fs::path(KF_SOURCE_DIR) / "configs/train/debug.toml").string()})}) {
+  for (const std::string& text :
+       {config_says({"new"}), config_says({"new", (fs::path(KF_SOURCE_DIR) / "configs/train/debug.toml").string()})}) {
     config_says({"show", temp.write("new.toml", text).string()});
   }
   CHECK(has(config_refuses({"new", "debugg"}), "no preset 'debugg'"));

@@ -28,8 +28,7 @@ config::Config reread(const config::Config& c) { return good(load_toml(config::t
 }  // namespace
 
 TEST_CASE("config: a snapshot reads back to the same job, bit for bit", "[config]") {
-  const config::Config c = good(load_job(
-      {R"(hooks = ["norms", "guard"]
+  const config::Config c = good(load_job({R"(hooks = ["norms", "guard"]
 [run]
 name = "läufe-ü \"x\" \\ \u0007"
 [optimizer]
@@ -67,7 +66,7 @@ shift = 3
 [mlp.tanh_mlp]
 widths = [1, 2.5, "x", true]
 )",
-       {"--data.anneal_start_step=0"}}));
+                                          {"--data.anneal_start_step=0"}}));
   CHECK(std::signbit(c.optimizer.weight_decay));
   check_same(c, reread(c));
   check_same(config::Config(), [] {

@@ -25,8 +25,8 @@ Table golden_table(const char* file) {
 }
 
 bool is_vision(const std::string& key) {
-  for (const char* pattern : {"vision_encoder*", "adapter*", "vlm*", "video*", "data.hf_dataset_image_field", "data.hf_dataset_prompt_field",
-                              "data.hf_image_size", "checkpoint.ignore_freeze_mismatch"}) {
+  for (const char* pattern : {"vision_encoder*", "adapter*", "vlm*", "video*", "data.hf_dataset_image_field",
+                              "data.hf_dataset_prompt_field", "data.hf_image_size", "checkpoint.ignore_freeze_mismatch"}) {
     if (glob_match(pattern, key)) {
       return true;
     }

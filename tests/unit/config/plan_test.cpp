@@ -1,8 +1,8 @@
 // What a job resolves to.
 
+#include "config/plan.h"
 #include "config/budget.h"
 #include "config/derived.h"
-#include "config/plan.h"
 #include "job.h"
 
 namespace kf::test {
@@ -12,7 +12,8 @@ TEST_CASE("config: outputs lie below the run's folder unless a key says otherwis
   CHECK(plain.dir == "runs/exp");
   CHECK(plain.checkpoint_dir == "runs/exp/checkpoints");
   CHECK(plain.tensorboard_dir == "runs/exp/tb_logs");
-  const config::Plan own = config::make_plan(load_cli({"--run.dir=/out", "--checkpoint.dir=ck", "--profiling.trace_dir=profiler_traces"}), "a/job.toml");
+  const config::Plan own =
+      config::make_plan(load_cli({"--run.dir=/out", "--checkpoint.dir=ck", "--profiling.trace_dir=profiler_traces"}), "a/job.toml");
   CHECK(own.dir == "/out");
   CHECK(own.checkpoint_dir == "ck");
   CHECK(own.trace_dir == "./profiler_traces");
@@ -20,7 +21,8 @@ TEST_CASE("config: outputs lie below the run's folder unless a key says otherwis
 }
 
 TEST_CASE("config: nothing stays automatic in a plan", "[config]") {
-  const config::Plan plan = config::make_plan(load_cli({"--distributed.tp=2", "--distributed.dp_replicate=2", "--model.vocab_size=65538"}), "", 16, true);
+  const config::Plan plan =
+      config::make_plan(load_cli({"--distributed.tp=2", "--distributed.dp_replicate=2", "--model.vocab_size=65538"}), "", 16, true);
   CHECK(plan.mesh.dp_shard == 4);
   CHECK(plan.data_ranks == 8);
   CHECK(plan.device == "cuda");
@@ -36,12 +38,14 @@ TEST_CASE("config: a budget in tokens gives the steps and says how", "[config]")
   CHECK(plan.tokens_per_step == 128);
   CHECK(plan.max_steps == 8);
   REQUIRE(plan.notes.size() == 1);
-  CHECK(plan.notes[0] == "train.max_tokens = 1,000 at 128 tokens a step is 8 steps (rounded up: 24 tokens past the budget): warm-up 2, decay 6");
+  CHECK(plan.notes[0] ==
+        "train.max_tokens = 1,000 at 128 tokens a step is 8 steps (rounded up: 24 tokens past the budget): warm-up 2, decay 6");
 }
 
 TEST_CASE("config: the same global batch on more ranks keeps the steps", "[config]") {
   const auto steps = [](const char* batch, std::int64_t world) {
-    return config::make_plan(load_cli({"--train.max_tokens=1000", batch, "--train.seq_len=32", "--scheduler.warmup_steps=0"}), "", world).max_steps;
+    return config::make_plan(load_cli({"--train.max_tokens=1000", batch, "--train.seq_len=32", "--scheduler.warmup_steps=0"}), "", world)
+        .max_steps;
   };
   CHECK(steps("--train.batch_size=4", 1) == steps("--train.batch_size=2", 2));
   CHECK(steps("--train.batch_size=4", 2) == 4);

@@ -27,7 +27,8 @@ std::string report(const std::string& toml, std::vector<std::string> overrides =
 
 TEST_CASE("config: all problems of a job come in one report, by file and line, the command line last", "[config]") {
   const std::string toml =
-      "[model]\nmax_seq_len = 2048\n\n[optimizer]\nweigth_decay = 0.1\n\n[train]\nlearning_rate = 1e-3\nsteps = 1000\n\n\n  seq_len = 4096\n";
+      "[model]\nmax_seq_len = 2048\n\n[optimizer]\nweigth_decay = 0.1\n\n[train]\nlearning_rate = 1e-3\nsteps = 1000\n\n\n  seq_len = "
+      "4096\n";
   CHECK(report(toml, {"--optimizer.lr=fast"}) ==
         R"(5 problems in the job
   exp.toml:5:1       [optimizer] unknown key 'weigth_decay'; did you mean 'weight_decay'?
@@ -93,7 +94,8 @@ TEST_CASE("config: unknown names of parts list what there is", "[config]") {
         "optimizer.name ('adam') is not a registered optimizer; did you mean 'adamw'? have: adamw, lion, schedule_free_adamw, muon");
   CHECK(problem(load_cli({"--model.activation=zzz"})) ==
         "'zzz' is not a registered mlp; have: silu, gelu, relu, swiglu, standard_gelu, standard_relu, tanh_mlp");
-  CHECK(problem(load_toml("hooks = [\"guard\", \"gaurd\"]\n")) == "hooks ('gaurd') is not a registered hook; did you mean 'guard'? have: guard, norms");
+  CHECK(problem(load_toml("hooks = [\"guard\", \"gaurd\"]\n")) ==
+        "hooks ('gaurd') is not a registered hook; did you mean 'guard'? have: guard, norms");
   CHECK(problem(load_toml("[train]\nmixed_precision = \"bf1\"\n")) ==
         "train.mixed_precision ('bf1') must be one of bf16, fp16, fp32, fp8; did you mean 'bf16'?");
 }

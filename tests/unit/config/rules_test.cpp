@@ -46,9 +46,11 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[[data.phases]]\nlr_scale = 0.0\n", "data.phases[0].lr_scale (0) must be positive"},
       {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { a = 0.0 }\n",
        "data.phases[0] (start_step 5) gives every source the weight 0"},
-      {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { c = 1.0 }\n", "names no source 'c'; have: a"},
+      {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { c = 1.0 }\n",
+       "names no source 'c'; have: a"},
       {"[eval]\nenabled = true\n", "no eval data source"},
-      {"[checkpoint.dyn_ckpt_window]\nstart = 5\nstop = 4\n", "checkpoint.dyn_ckpt_window.stop (4) must be >= checkpoint.dyn_ckpt_window.start (5)"},
+      {"[checkpoint.dyn_ckpt_window]\nstart = 5\nstop = 4\n",
+       "checkpoint.dyn_ckpt_window.stop (4) must be >= checkpoint.dyn_ckpt_window.start (5)"},
       {"[checkpoint.dyn_ckpt_window]\nstrategy = \"fib\"\n", "strategy ('fib') is not a registered ckpt_strategy"},
       {"[checkpoint]\nload_path = \"a\"\ninit_from = \"b\"\n", "give one of the two"},
       {"[profiling]\nend_step = 5\n", "profiling.end_step (5) must be greater than profiling.start_step (5)"},
@@ -56,7 +58,8 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[run]\ndevice = \"gpu\"\n", "must be one of auto, cpu, cuda"},
       {"[distributed]\ndp_shard = 0\n", "distributed.dp_shard (0) must be -1 (automatic) or >= 1"},
       {"[distributed]\ntp = 0\n", "distributed.tp (0) must be >= 1"},
-      {"[distributed]\ntp = 3\n[model]\nn_heads = 3\ndim = 96\nvocab_size = 300\nffn_hidden_dim = 9\n", "is not divisible by dp_replicate*tp*pp*cp*ep", 8},
+      {"[distributed]\ntp = 3\n[model]\nn_heads = 3\ndim = 96\nvocab_size = 300\nffn_hidden_dim = 9\n",
+       "is not divisible by dp_replicate*tp*pp*cp*ep", 8},
       {"[distributed]\ndp_shard = 4\ntp = 4\n", "do not match world_size (8)", 8},
       {"[model]\ntie_embeddings = true\n[distributed]\npp = 2\n", "Tied embeddings are not supported"},
       {"[model]\ndim = 384\nn_heads = 6\n[distributed]\ntp = 4\n", "model.n_heads (6) must be divisible by distributed.tp (4)"},
@@ -93,7 +96,8 @@ TEST_CASE("config: jobs just inside the rules are taken", "[config]") {
       {"[train]\nmixed_precision = \"fp8\"\n", "", 4},
       {"[train]\nmax_tokens = 1000\nmax_steps = 8\nbatch_size = 4\nseq_len = 32\n", "", 1},
       {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", "", 2},
-      {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", ""},  // fits two ranks; how many there are is not known yet
+      {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n",
+       ""},  // fits two ranks; how many there are is not known yet
   }));
   CAPTURE(c.toml);
   good(load_at(c.toml, c.world));
@@ -118,12 +122,14 @@ TEST_CASE("config: what is odd but possible is a warning", "[config]") {
 TEST_CASE("config: the defaults give no warning", "[config]") { CHECK(load_cli({}).report.warnings.empty()); }
 
 TEST_CASE("config: files must exist for a run and for check, and need not for show", "[config]") {
-  const std::string toml = "[data]\ndataset_path = \"/no/such/folder\"\ntokenizer_path = \"lua:mine\"\n[checkpoint]\ninit_from = \"/no/such.safetensors\"\n"
-                           "[eval]\ndataset_path = \"/not/read\"\n";
+  const std::string toml =
+      "[data]\ndataset_path = \"/no/such/folder\"\ntokenizer_path = \"lua:mine\"\n[checkpoint]\ninit_from = \"/no/such.safetensors\"\n"
+      "[eval]\ndataset_path = \"/not/read\"\n";
   good(load_job({toml}));
   const std::string all = messages(load_job({toml, {}, {}, true}));
-  CHECK(all == "data.dataset_path ('/no/such/folder') does not exist; relative paths start at the working folder\n"
-               "checkpoint.init_from ('/no/such.safetensors') does not exist; relative paths start at the working folder");
+  CHECK(all ==
+        "data.dataset_path ('/no/such/folder') does not exist; relative paths start at the working folder\n"
+        "checkpoint.init_from ('/no/such.safetensors') does not exist; relative paths start at the working folder");
 }
 
 TEST_CASE("config: the higher layer's budget counts, in steps or in tokens", "[config]") {

@@ -7,22 +7,12 @@
 namespace kf::test {
 
 TEST_CASE("config: the command line takes TOML, Python and bare spellings of a value", "[config]") {
-  const config::Config c = good(load_cli({"--optimizer.lr=1e-4",
-                                          "--train.max_steps=1e3",
-                                          "--train.seed=0x10",
-                                          "--train.data_seed=1_000",
-                                          "--optimizer.betas=(0.8,0.99)",
-                                          "--train.compile_model=False",
-                                          "--model.tie_embeddings",
-                                          "--model.qk_norm=yes",
-                                          "--data.pin_memory=off",
-                                          "--metrics.wandb_run_name=123e456",
-                                          "--data.tokenizer_path=123",
-                                          "--train.grad_clip_norm=inf",
-                                          "--data.anneal_weights={'web': 0.25, \"code\": .75}",
-                                          "--checkpoint.exclude_from_loading=[optimizer, 'x y']",
-                                          "--data.file_pattern=[0-9]*.npy",
-                                          "--data.hf_dataset_split={a,b}"}));
+  const config::Config c =
+      good(load_cli({"--optimizer.lr=1e-4", "--train.max_steps=1e3", "--train.seed=0x10", "--train.data_seed=1_000",
+                     "--optimizer.betas=(0.8,0.99)", "--train.compile_model=False", "--model.tie_embeddings", "--model.qk_norm=yes",
+                     "--data.pin_memory=off", "--metrics.wandb_run_name=123e456", "--data.tokenizer_path=123", "--train.grad_clip_norm=inf",
+                     "--data.anneal_weights={'web': 0.25, \"code\": .75}", "--checkpoint.exclude_from_loading=[optimizer, 'x y']",
+                     "--data.file_pattern=[0-9]*.npy", "--data.hf_dataset_split={a,b}"}));
   CHECK(c.optimizer.lr == 1e-4);
   CHECK(c.train.max_steps == 1000);
   CHECK(c.train.seed == 16);
@@ -43,7 +33,8 @@ TEST_CASE("config: the command line takes TOML, Python and bare spellings of a v
 
 TEST_CASE("config: null and None empty an optional key, and only an optional one", "[config]") {
   const std::string toml = "[model]\nn_kv_heads = 4\n[checkpoint]\nload_path = \"x\"\n[checkpoint.dyn_ckpt_window]\nstop = 4\n";
-  const config::Config c = good(load_job({toml, {"--model.n_kv_heads=None", "--checkpoint.load_path=null", "--checkpoint.dyn_ckpt_window=None"}}));
+  const config::Config c =
+      good(load_job({toml, {"--model.n_kv_heads=None", "--checkpoint.load_path=null", "--checkpoint.dyn_ckpt_window=None"}}));
   CHECK_FALSE(c.model.n_kv_heads);
   CHECK_FALSE(c.checkpoint.load_path);
   CHECK_FALSE(c.checkpoint.dyn_ckpt_window);
@@ -54,7 +45,8 @@ TEST_CASE("config: null and None empty an optional key, and only an optional one
 
 TEST_CASE("config: lists of tables are reached by index, and the index behind the last appends", "[config]") {
   const std::string toml = "[[data.datasets]]\npath = \"a\"\n[[data.datasets]]\npath = \"b\"\n";
-  const config::Config c = good(load_job({toml, {"--data.datasets[0].weight=0.7", "--data.datasets[2].path=c", "--data.datasets[2].weight=2"}}));
+  const config::Config c =
+      good(load_job({toml, {"--data.datasets[0].weight=0.7", "--data.datasets[2].path=c", "--data.datasets[2].weight=2"}}));
   REQUIRE(c.data.datasets.size() == 3);
   CHECK(c.data.datasets[0].weight == 0.7);
   CHECK(c.data.datasets[0].path == "a");
@@ -64,8 +56,9 @@ TEST_CASE("config: lists of tables are reached by index, and the index behind th
 }
 
 TEST_CASE("config: a literal list or table replaces a list and fills a section", "[config]") {
-  const config::Config c = good(load_job({"[[data.datasets]]\npath = \"old\"\n[model]\ndim = 128\n",
-                                          {"--data.datasets=[{'path': '/a', 'weight': 0.7}, {'path': '/b'}]", "--model={n_heads = 4, 'n_layers': 2}"}}));
+  const config::Config c =
+      good(load_job({"[[data.datasets]]\npath = \"old\"\n[model]\ndim = 128\n",
+                     {"--data.datasets=[{'path': '/a', 'weight': 0.7}, {'path': '/b'}]", "--model={n_heads = 4, 'n_layers': 2}"}}));
   REQUIRE(c.data.datasets.size() == 2);
   CHECK(c.data.datasets[0].path == "/a");
   CHECK(c.model.dim == 128);
@@ -88,8 +81,9 @@ TEST_CASE("config: 64-bit integers are exact, and floating-point numbers stand f
 }
 
 TEST_CASE("config: files are read by their types alone", "[config]") {
-  const std::string value = GENERATE("batch_size = \"16\"", "batch_size = 4.9", "batch_size = true", "batch_size = [1]", "compile_model = 1",
-                                     "compile_model = \"true\"", "mixed_precision = 16", "grad_clip_norm = \"1\"", "z_loss_weight = {}");
+  const std::string value =
+      GENERATE("batch_size = \"16\"", "batch_size = 4.9", "batch_size = true", "batch_size = [1]", "compile_model = 1",
+               "compile_model = \"true\"", "mixed_precision = 16", "grad_clip_norm = \"1\"", "z_loss_weight = {}");
   CAPTURE(value);
   CHECK(problem(load_toml("[train]\n" + value + "\n")).find(value.substr(0, value.find(' '))) != std::string::npos);
 }
@@ -101,8 +95,9 @@ TEST_CASE("config: a boolean is one of the usual words or nothing", "[config]") 
 }
 
 TEST_CASE("config: zero is a value, not a gap", "[config]") {
-  const config::Config c = good(load_toml("[optimizer]\nweight_decay = 0.0\neps = 0.0\n[scheduler]\nmin_lr_ratio = 0.0\nwarmup_steps = 0\n"
-                                          "[train]\nseed = 0\ndata_seed = 0\n[model]\nmoe_aux_loss_weight = 0.0\ninit_std = 0.0\n"));
+  const config::Config c =
+      good(load_toml("[optimizer]\nweight_decay = 0.0\neps = 0.0\n[scheduler]\nmin_lr_ratio = 0.0\nwarmup_steps = 0\n"
+                     "[train]\nseed = 0\ndata_seed = 0\n[model]\nmoe_aux_loss_weight = 0.0\ninit_std = 0.0\n"));
   CHECK(c.optimizer.weight_decay == 0);
   CHECK(c.optimizer.eps == 0);
   CHECK(c.scheduler.min_lr_ratio == 0);
@@ -122,8 +117,8 @@ TEST_CASE("config: numbers that are not finite are refused where they make no se
 }
 
 TEST_CASE("config: arguments that are no options are problems, not noise", "[config]") {
-  const std::string argument = GENERATE("model.dim=512", "-x", "run", "--", "--=1", "--model.=1", "--.dim=1", "--model.dim[=1", "--data.datasets[x].path=1",
-                                        "--data.datasets[0]x.path=1", "");
+  const std::string argument = GENERATE("model.dim=512", "-x", "run", "--", "--=1", "--model.=1", "--.dim=1", "--model.dim[=1",
+                                        "--data.datasets[x].path=1", "--data.datasets[0]x.path=1", "");
   CAPTURE(argument);
   const config::Loaded loaded = load_cli({argument});
   REQUIRE(loaded.report.problems.size() == 1);
