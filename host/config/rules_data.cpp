@@ -56,6 +56,7 @@ void phases_or_annealing(const Job& job, Findings& findings) {
 void check_weights(const Job& job, Findings& findings, const std::string& key, const Numbers& weights, const std::string& owner) {
   const std::vector<DatasetSource>& sources = job.config.data.datasets;
   std::vector<std::string> names;
+  names.reserve(sources.size());
   for (const DatasetSource& source : sources) {
     names.push_back(source_name(source));
   }

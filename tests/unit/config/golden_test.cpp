@@ -1,5 +1,6 @@
 // The reference's own cases: which jobs it takes, what they resolve to, and which it should refuse.
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/budget.h"
@@ -25,13 +26,15 @@ Table golden_table(const char* file) {
 }
 
 bool is_vision(const std::string& key) {
-  for (const char* pattern : {"vision_encoder*", "adapter*", "vlm*", "video*", "data.hf_dataset_image_field",
-                              "data.hf_dataset_prompt_field", "data.hf_image_size", "checkpoint.ignore_freeze_mismatch"}) {
-    if (glob_match(pattern, key)) {
-      return true;
-    }
-  }
-  return false;
+  static const std::vector<std::string> patterns{"vision_encoder*",
+                                                 "adapter*",
+                                                 "vlm*",
+                                                 "video*",
+                                                 "data.hf_dataset_image_field",
+                                                 "data.hf_dataset_prompt_field",
+                                                 "data.hf_image_size",
+                                                 "checkpoint.ignore_freeze_mismatch"};
+  return std::any_of(patterns.begin(), patterns.end(), [&key](const std::string& pattern) { return glob_match(pattern, key); });
 }
 
 /// Equal as numbers, text or lists; of tables in lists only the listed keys count.

@@ -57,7 +57,7 @@ TEST_CASE("config: broken TOML is one problem with its line", "[config]") {
   const TempDir temp;
   const std::string toml =
       GENERATE(as<std::string>(), "[model\ndim = 5\n", "[model]\ndim = \n", "[model]\ndim = 1\ndim = 2\n", "[model]\n[model]\n",
-               std::string("[model]\ndim = \"\0\"\n", 19), "[model]\ndim = \"\xff\"\n", "a = [1, 2", "x = 2024-13-01\n",
+               std::string("[model]\ndim = \"\0\"\n", 18), "[model]\ndim = \"\xff\"\n", "a = [1, 2", "x = 2024-13-01\n",
                "[model]\n\n[&x]\n", "[&x]\n", "a.&b = 1\n", "a = { & = 1 }\n", "\xc8\x86 = 1\n", "[model]\ndim\xc3\xa4 = 1\n");
   CAPTURE(toml);
   const std::string text = only_problem(load_file(temp.write("job.toml", toml)));
