@@ -55,10 +55,12 @@ void from_node(const Node& node, List<T>& out);
   }
 #include "config/fields.def"
 
+// NOLINTBEGIN(bugprone-macro-parentheses): Type is a type
 #define KF_NO_SECTIONS
 #define RECORD(Type, doc)                          \
   void from_node(const Node& node, Type& record) { \
     const Table& in = std::get<Table>(node.value);
+// NOLINTEND(bugprone-macro-parentheses)
 #define FIELD(type, name, fallback, check, doc) from_node(*in.find(#name), record.name);
 #define END(Type) }
 #include "config/fields.def"
