@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "core/error.h"
@@ -23,7 +24,7 @@ std::optional<std::int64_t> read_count(const char* name) {
 
 }  // namespace
 
-std::optional<std::int64_t> launched_world() {
+std::int64_t launched_world() {
   std::optional<std::int64_t> world = read_count("WORLD_SIZE");
   // SLURM_NTASKS alone also stands in the batch script itself; SLURM_STEP_ID tells that srun started us.
   if (!world && std::getenv("SLURM_STEP_ID") != nullptr) {

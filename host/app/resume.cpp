@@ -41,7 +41,9 @@ std::vector<Difference> select(const std::vector<Difference>& all, bool (*wanted
 config::Table job_values(const config::Config& config) {
   config::Table values;
   for (const config::Row& row : config::rows()) {
-    if (row.section != "run") {
+    // Where a run lies and which checkpoint it took over do not change what is computed.
+    const bool place = row.section == "run" || row.key() == "checkpoint.dir" || row.key() == "checkpoint.load_path";
+    if (!place) {
       values[row.key()] = row.get(config);
     }
   }

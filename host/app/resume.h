@@ -18,7 +18,7 @@ struct Difference {
 };
 
 /// Every key of the job with its value, and the own tables of parts as "kind.name": what a checkpoint keeps to compare a later job with.
-/// run.* keys are left out, since they do not change what is computed.
+/// run.*, checkpoint.dir and checkpoint.load_path are left out, since they do not change what is computed.
 config::Table job_values(const config::Config& config);
 
 /// In the order of `after`. A key that `before` lacks had its default: an older program did not know it.

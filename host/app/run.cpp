@@ -96,6 +96,9 @@ void move_aside(const fs::path& folder) {
   if (!fs::exists(folder) || fs::is_empty(folder)) {
     return;
   }
+  if (fs::exists(folder / ".lock")) {
+    const RunLock idle(folder);  // a run that is still going on keeps its folder
+  }
   for (int number = 1;; ++number) {
     const fs::path aside = folder.string() + "." + std::to_string(number);
     if (!fs::exists(aside)) {
@@ -172,12 +175,11 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     move_aside(plan.checkpoint_dir);
   }
   std::optional<fs::path> newest = checkpoints.newest();
-  const bool own = newest.has_value();
   if (!newest && config.checkpoint.load_path) {
     newest = *config.checkpoint.load_path;
   }
   const Resume resume = decide_resume(newest, config, plan.max_steps, train_data->fingerprint());
-  if (resume.kind == Resume::Kind::complete && own) {
+  if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume);
   }
 

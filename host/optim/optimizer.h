@@ -39,6 +39,18 @@ class Optimizer {
   virtual void use_averages(bool /*on*/) {}
 };
 
+/// The averages, where the method has any, for as long as one exists: what evaluation and checkpoints show.
+class WithAverages {
+ public:
+  explicit WithAverages(Optimizer& optimizer) : optimizer_(optimizer) { optimizer_.use_averages(true); }
+  ~WithAverages() { optimizer_.use_averages(false); }
+  WithAverages(const WithAverages&) = delete;
+  WithAverages& operator=(const WithAverages&) = delete;
+
+ private:
+  Optimizer& optimizer_;
+};
+
 /// Two groups by the peer's rule: decay for more than one dimension and no "bias" in the name; norms and biases without.
 std::vector<ParamGroup> decay_groups(const ParameterList& parameters, double weight_decay);
 

@@ -6,37 +6,15 @@
 
 #include "core/error.h"
 #include "metrics/numbers.h"
+#include "model/mode.h"
 #include "train/losses.h"
 #include "train/stepper.h"
 
 namespace kf {
-namespace {
-
-/// Evaluation mode and averaged weights, for as long as one exists.
-class EvaluationMode {
- public:
-  EvaluationMode(Model& model, Optimizer& optimizer) : model_(model), optimizer_(optimizer), training_(model.training()) {
-    model_.train(false);
-    optimizer_.use_averages(true);
-  }
-  ~EvaluationMode() {
-    optimizer_.use_averages(false);
-    model_.train(training_);
-  }
-  EvaluationMode(const EvaluationMode&) = delete;
-  EvaluationMode& operator=(const EvaluationMode&) = delete;
-
- private:
-  Model& model_;
-  Optimizer& optimizer_;
-  bool training_;
-};
-
-}  // namespace
-
 EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int64_t steps, at::Device device, std::int64_t at_step) {
   const at::NoGradGuard no_grad;
-  const EvaluationMode mode(model, optimizer);
+  const EvaluationMode mode(model);
+  const WithAverages averages(optimizer);
   const CrossEntropy loss;
   at::Tensor total = at::zeros({}, at::TensorOptions(device).dtype(at::kDouble));
   EvalResult result;

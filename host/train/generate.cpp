@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "model/mode.h"
 
 namespace kf {
 namespace {
@@ -25,19 +26,6 @@ at::Tensor keep_top_p(const at::Tensor& logits, double p) {
   const at::Tensor kept = sorted.masked_fill(dropped, -std::numeric_limits<float>::infinity());
   return at::empty_like(logits).scatter_(-1, order, kept);
 }
-
-/// Evaluation mode for as long as one exists, exceptions included.
-class EvalMode {
- public:
-  explicit EvalMode(Model& model) : model_(model), training_(model.training()) { model_.train(false); }
-  ~EvalMode() { model_.train(training_); }
-  EvalMode(const EvalMode&) = delete;
-  EvalMode& operator=(const EvalMode&) = delete;
-
- private:
-  Model& model_;
-  bool training_;
-};
 
 }  // namespace
 
@@ -60,7 +48,7 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
                                        std::optional<std::int64_t> eos, at::Device device, const std::function<void(std::int64_t)>& on_token) {
   KF_CHECK(!prompt.empty(), Code::config, "the prompt is empty: generation needs a first token");
   const at::NoGradGuard no_grad;
-  const EvalMode mode(model);
+  const EvaluationMode mode(model);
   const at::Generator generator = at::detail::createCPUGenerator(options.seed);
   const auto length = static_cast<std::int64_t>(prompt.size());
   ForwardContext context;

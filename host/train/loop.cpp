@@ -176,15 +176,11 @@ void TrainLoop::save(const std::string& name) {
   parts_.throughput.pause();
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
-  parts_.optimizer.use_averages(true);  // checkpoints show what evaluation shows
   fs::path path;
-  try {
+  {
+    const WithAverages averages(parts_.optimizer);
     path = parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name);
-  } catch (const Error&) {
-    parts_.optimizer.use_averages(false);
-    throw;
   }
-  parts_.optimizer.use_averages(false);
   if (name.empty()) {
     saved_step_ = state_.run.step;
   }

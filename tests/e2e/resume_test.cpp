@@ -162,6 +162,20 @@ TEST_CASE("resume: the job wins over the checkpoint, with a line for each key", 
   CHECK(other.series("toy", "lr").at(stopped_at + 1) == "0.0001");
 }
 
+TEST_CASE("resume: load_path takes over another run's checkpoint, and a finished one is not trained anew", "[resume]") {
+  const Toy toy;
+  const std::string from = "--checkpoint.load_path=runs/first/checkpoints/step_10";
+  CHECK(toy.train({from, "--run.name=second"}).status == 2);  // it must exist
+  REQUIRE(toy.train({"--run.name=first"}).status == 0);
+  const Finished same = toy.train({from, "--run.name=second"});
+  CHECK(same.status == 0);
+  CHECK(same.out.find("already complete") != std::string::npos);
+  const Finished more = toy.train({from, "--run.name=second", "--train.max_steps=12"});
+  INFO(more.err);
+  REQUIRE(more.status == 0);
+  CHECK(toy.series("second", "loss").size() == 2);  // steps 11 and 12
+}
+
 TEST_CASE("run: two processes cannot share a folder", "[resume]") {
   const Toy toy;
   Options options;
@@ -172,4 +186,7 @@ TEST_CASE("run: two processes cannot share a folder", "[resume]") {
   const Finished second = toy.train({"--train.max_steps=100000", "--eval.enabled=false"});
   CHECK(second.status == 1);
   CHECK(second.err.find("another process is running in runs/toy") != std::string::npos);
+  const Finished fresh = toy.train({"--train.max_steps=100000", "--eval.enabled=false", "--run.fresh"});
+  CHECK(fresh.status == 1);  // nor does a fresh start take it away
+  CHECK(!std::filesystem::exists(toy / "runs/toy.1"));
 }
