@@ -36,8 +36,11 @@ void push_metatable(lua_State* L) {
   if (luaL_newmetatable(L, kMetatable) == 0) {
     return;
   }
-  const luaL_Reg methods[] = {{"__index", &guarded<view_index>}, {"__newindex", &guarded<view_newindex>},
-                              {"__tostring", &guarded<view_tostring>}, {"__gc", &guarded<view_gc>}, {nullptr, nullptr}};
+  const luaL_Reg methods[] = {{"__index", &guarded<view_index>},
+                              {"__newindex", &guarded<view_newindex>},
+                              {"__tostring", &guarded<view_tostring>},
+                              {"__gc", &guarded<view_gc>},
+                              {nullptr, nullptr}};
   luaL_register(L, nullptr, methods);
   set(L, "__metatable", "read-only");
 }
@@ -73,8 +76,8 @@ int view_index(lua_State* L) {
 
 int view_newindex(lua_State* L) {
   const View& view = self(L);
-  fail(Code::script, "{} is read-only: '{}' is set before the run starts, in the table that the script returns or gives to kf.run", view.name,
-       lua_isstring(L, 2) ? lua_tostring(L, 2) : luaL_typename(L, 2));
+  fail(Code::script, "{} is read-only: '{}' is set before the run starts, in the table that the script returns or gives to kf.run",
+       view.name, lua_isstring(L, 2) ? lua_tostring(L, 2) : luaL_typename(L, 2));
 }
 
 int view_tostring(lua_State* L) {

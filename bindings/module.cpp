@@ -14,7 +14,10 @@ namespace {
 /// log(level, line)
 int write_log(lua_State* L) {
   const std::string level = check_text(L, 1, "kf.log", "a level");
-  log::write(level == "warn" ? log::Level::warn : level == "error" ? log::Level::error : log::Level::info, check_text(L, 2, "kf.log", "a text"));
+  log::write(level == "warn"    ? log::Level::warn
+             : level == "error" ? log::Level::error
+                                : log::Level::info,
+             check_text(L, 2, "kf.log", "a text"));
   return 0;
 }
 
@@ -39,7 +42,8 @@ int missing_field(lua_State* L) {
 
 /// `kf` itself is not for assigning.
 int refuse_assignment(lua_State* L) {
-  fail(Code::script, "kf is read-only: cannot set '{}'; keep your own values in a local table", lua_isstring(L, 2) ? lua_tostring(L, 2) : describe(L, 2));
+  fail(Code::script, "kf is read-only: cannot set '{}'; keep your own values in a local table",
+       lua_isstring(L, 2) ? lua_tostring(L, 2) : describe(L, 2));
 }
 
 void push_dist(lua_State* L, const Session& session) {
@@ -59,8 +63,11 @@ void push_arguments(lua_State* L, const Session& session) {
 
 int open_native(lua_State* L) {
   const Session& session = Session::of(L);
-  const luaL_Reg functions[] = {{"log", &guarded<write_log>}, {"run", &guarded<run_job>}, {"missing", &guarded<missing_field>},
-                                {"refuse", &guarded<refuse_assignment>}, {nullptr, nullptr}};
+  const luaL_Reg functions[] = {{"log", &guarded<write_log>},
+                                {"run", &guarded<run_job>},
+                                {"missing", &guarded<missing_field>},
+                                {"refuse", &guarded<refuse_assignment>},
+                                {nullptr, nullptr}};
   lua_newtable(L);
   luaL_register(L, nullptr, functions);
   set(L, "version", std::string_view(KF_VERSION));

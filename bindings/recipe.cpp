@@ -49,7 +49,8 @@ std::string add_options(lua_State* L, int index, int job, const std::string& whe
   bool any = false;
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     if (lua_type(L, -2) == LUA_TNUMBER) {
-      KF_CHECK(lua_tonumber(L, -2) == 1, Code::script, "{}: after the name come fields, as in { \"{}\", field = value }; got {}", where, name, describe(L, -1));
+      KF_CHECK(lua_tonumber(L, -2) == 1, Code::script, "{}: after the name come fields, as in { \"{}\", field = value }; got {}", where,
+               name, describe(L, -1));
       continue;
     }
     any = true;
@@ -99,8 +100,8 @@ void name_hooks(lua_State* L, int job, Session& session, const std::string& posi
   std::vector<std::string> names;
   const int count = static_cast<int>(lua_objlen(L, list));
   for (lua_pushnil(L); lua_next(L, list) != 0; lua_pop(L, 1)) {
-    KF_CHECK(lua_type(L, -2) == LUA_TNUMBER, Code::script, "{}: a list of hooks is wanted, hooks = { { on_step_end = ... } } }; got the key {}", place,
-             describe(L, -2));
+    KF_CHECK(lua_type(L, -2) == LUA_TNUMBER, Code::script,
+             "{}: a list of hooks is wanted, hooks = { { on_step_end = ... } } }; got the key {}", place, describe(L, -2));
   }
   for (int i = 1; i <= count; ++i) {
     const std::string where = format("{}[{}]", place, i);
@@ -109,13 +110,15 @@ void name_hooks(lua_State* L, int job, Session& session, const std::string& posi
     if (lua_type(L, item) == LUA_TSTRING) {
       names.emplace_back(lua_tostring(L, item));
     } else {
-      KF_CHECK(lua_istable(L, item), Code::script, "{}: a hook is a table, a name, or { name, field = value }; got {}", where, describe(L, item));
+      KF_CHECK(lua_istable(L, item), Code::script, "{}: a hook is a table, a name, or { name, field = value }; got {}", where,
+               describe(L, item));
       lua_rawgeti(L, item, 1);
       const bool by_name = !lua_isnil(L, -1);
       lua_pop(L, 1);
       names.push_back(by_name ? add_options(L, item, job, where) : add_anonymous(L, item, i, session, position, hooks));
     }
-    KF_CHECK(std::count(names.begin(), names.end(), names.back()) == 1, Code::script, "{}: the hook '{}' is listed twice", where, names.back());
+    KF_CHECK(std::count(names.begin(), names.end(), names.back()) == 1, Code::script, "{}: the hook '{}' is listed twice", where,
+             names.back());
     lua_pop(L, 1);
   }
   lua_createtable(L, static_cast<int>(names.size()), 0);

@@ -22,10 +22,11 @@ struct Kind {
 
 /// Every kind of part, as `kf-host registry` names them.
 constexpr Kind kKinds[] = {
-    {"model", nullptr},    {"block", nullptr},      {"attention", nullptr}, {"mlp", nullptr},           {"norm", nullptr},
-    {"router", nullptr},   {"loss", nullptr},       {"optimizer", nullptr}, {"scheduler", add_schedule}, {"dataset", nullptr},
-    {"transform", nullptr}, {"tokenizer", nullptr}, {"sampler", nullptr},   {"metric", nullptr},        {"sink", nullptr},
-    {"ckpt_strategy", nullptr}, {"phase", nullptr}, {"hook", add_hook},     {"parallel_plan", nullptr},
+    {"model", nullptr},          {"block", nullptr},   {"attention", nullptr},     {"mlp", nullptr},
+    {"norm", nullptr},           {"router", nullptr},  {"loss", nullptr},          {"optimizer", nullptr},
+    {"scheduler", add_schedule}, {"dataset", nullptr}, {"transform", nullptr},     {"tokenizer", nullptr},
+    {"sampler", nullptr},        {"metric", nullptr},  {"sink", nullptr},          {"ckpt_strategy", nullptr},
+    {"phase", nullptr},          {"hook", add_hook},   {"parallel_plan", nullptr},
 };
 
 std::vector<std::string> kind_names(bool scriptable_only) {
@@ -40,7 +41,9 @@ std::vector<std::string> kind_names(bool scriptable_only) {
 
 /// A name that can be a bare TOML key and part of an option: [scheduler.inverse_sqrt], --scheduler.inverse_sqrt.floor=0.
 bool is_part_name(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-'; });
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  });
 }
 
 /// kf.register.<kind>(name, factory, options); the kind is upvalue 1.
@@ -49,11 +52,13 @@ int register_part(lua_State* L) {
   const std::string where = format("kf.register.{}", kind->name);
   Session& session = Session::of(L);
   check_may_register(session, where);
-  KF_CHECK(kind->add, Code::script, "{}: parts of this kind cannot be written in Lua yet; those that can: {}", where, join(kind_names(true), ", "));
+  KF_CHECK(kind->add, Code::script, "{}: parts of this kind cannot be written in Lua yet; those that can: {}", where,
+           join(kind_names(true), ", "));
   lua_settop(L, 3);
   config::PartInfo info;
   info.name = check_text(L, 1, where, "a name");
-  KF_CHECK(is_part_name(info.name), Code::script, "{}: the name {} must be letters, digits, '_' and '-', as in [{}.my_part]", where, kf::quoted(info.name), kind->name);
+  KF_CHECK(is_part_name(info.name), Code::script, "{}: the name {} must be letters, digits, '_' and '-', as in [{}.my_part]", where,
+           kf::quoted(info.name), kind->name);
   info.origin = caller_position(L);
   if (info.origin.empty()) {
     info.origin = session.script;
@@ -201,7 +206,8 @@ config::PartField read_field(lua_State* L, std::string where) {
   field.doc = text_field(L, row, "doc", where);
   field.min = read_bound(L, row, "min", field, where);
   field.max = read_bound(L, row, "max", field, where);
-  KF_CHECK(!field.min || !field.max || *field.min <= *field.max, Code::script, "{}: min ({}) is above max ({})", where, *field.min, *field.max);
+  KF_CHECK(!field.min || !field.max || *field.min <= *field.max, Code::script, "{}: min ({}) is above max ({})", where, *field.min,
+           *field.max);
   field.choices = read_choices(L, row, field, where);
   lua_getfield(L, row, "default");
   if (!lua_isnil(L, -1)) {
@@ -227,7 +233,8 @@ void read_part_options(lua_State* L, int index, const std::string& where, config
   if (lua_isnoneornil(L, index)) {
     return;
   }
-  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected { fields = ..., doc = ... } as third argument, got {}", where, describe(L, index));
+  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected { fields = ..., doc = ... } as third argument, got {}", where,
+           describe(L, index));
   check_keys(L, index, {"fields", "doc"}, 0, where);
   info.doc = text_field(L, index, "doc", where);
   lua_getfield(L, index, "fields");
@@ -239,7 +246,8 @@ void read_part_options(lua_State* L, int index, const std::string& where, config
     for (int i = 1; i <= count; ++i) {
       lua_rawgeti(L, fields, i);
       config::PartField field = read_field(L, format("{}: field {}", where, i));
-      const bool repeated = std::any_of(info.fields.begin(), info.fields.end(), [&](const auto& other) { return other.name == field.name; });
+      const bool repeated =
+          std::any_of(info.fields.begin(), info.fields.end(), [&](const auto& other) { return other.name == field.name; });
       KF_CHECK(!repeated, Code::script, "{}: field '{}' is declared twice", where, field.name);
       info.fields.push_back(std::move(field));
       lua_pop(L, 1);

@@ -37,7 +37,8 @@ std::optional<config::Node> read_returned(lua_State* L, Session& session) {
   }
   const SourceMap* map = session.source_of(session.script);
   const int line = map ? map->return_line() : 0;
-  KF_CHECK(lua_istable(L, -1), Code::script, "{}:{}: a script returns a table (a job) or nothing, got {}", session.script, line, describe(L, -1));
+  KF_CHECK(lua_istable(L, -1), Code::script, "{}:{}: a script returns a table (a job) or nothing, got {}", session.script, line,
+           describe(L, -1));
   TableHooks hooks(session);
   config::Node node = read_recipe(L, lua_gettop(L), session, session.script, line, hooks);
   hooks.keep();

@@ -24,11 +24,11 @@ struct Session {
   Registries& registries;
   ScriptHost host;
   std::vector<std::string> arguments;
-  std::string script;          // as messages show it
-  bool may_register = false;   // while the script's own code runs, and no run does
-  bool running = false;        // inside kf.run
-  HookContextHandle context;   // the one `ctx`
-  Ref config;                  // the view behind kf.config, while a run is on
+  std::string script;         // as messages show it
+  bool may_register = false;  // while the script's own code runs, and no run does
+  bool running = false;       // inside kf.run
+  HookContextHandle context;  // the one `ctx`
+  Ref config;                 // the view behind kf.config, while a run is on
 
   std::map<std::string, SourceMap> sources;  // by file, filled when first asked for
 

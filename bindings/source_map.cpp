@@ -36,10 +36,12 @@ class Lexer {
     const std::size_t start = at_;
     if (is_name_start(c)) {
       token.kind = Token::Kind::name;
-      while (is_name_char(peek())) step();
+      while (is_name_char(peek()))
+        step();
     } else if (std::isdigit(static_cast<unsigned char>(c))) {
       token.kind = Token::Kind::number;
-      while (is_name_char(peek()) || peek() == '.') step();
+      while (is_name_char(peek()) || peek() == '.')
+        step();
     } else if (c == '"' || c == '\'') {
       token.kind = Token::Kind::string;
       token.text = quoted_text(c);
@@ -51,7 +53,8 @@ class Lexer {
     } else {
       token.kind = Token::Kind::symbol;
       step();
-      if (std::string_view("=<>~").find(c) != std::string_view::npos && peek() == '=') step();
+      if (std::string_view("=<>~").find(c) != std::string_view::npos && peek() == '=')
+        step();
     }
     token.text = std::string(text_.substr(start, at_ - start));
     return token;
@@ -61,7 +64,8 @@ class Lexer {
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
   void step() {
-    if (at_ >= text_.size()) return;
+    if (at_ >= text_.size())
+      return;
     if (text_[at_++] == '\n') {
       ++place_.line;
       place_.column = 1;
@@ -80,10 +84,12 @@ class Lexer {
         if (long_level() >= 0) {
           long_text();
         } else {
-          while (at_ < text_.size() && peek() != '\n') step();
+          while (at_ < text_.size() && peek() != '\n')
+            step();
         }
       } else if (peek() == '#' && at_ == 0) {
-        while (at_ < text_.size() && peek() != '\n') step();
+        while (at_ < text_.size() && peek() != '\n')
+          step();
       } else {
         return;
       }
@@ -92,9 +98,11 @@ class Lexer {
 
   /// The number of `=` of a long bracket `[==[` here, or -1.
   int long_level() const {
-    if (peek() != '[') return -1;
+    if (peek() != '[')
+      return -1;
     std::size_t ahead = 1;
-    while (peek(ahead) == '=') ++ahead;
+    while (peek(ahead) == '=')
+      ++ahead;
     return peek(ahead) == '[' ? static_cast<int>(ahead) - 1 : -1;
   }
 
@@ -102,7 +110,8 @@ class Lexer {
     const std::string close = "]" + std::string(static_cast<std::size_t>(long_level()), '=') + "]";
     const std::size_t start = at_ + close.size();
     const std::size_t end = std::min(text_.find(close, start), text_.size());
-    while (at_ < end + close.size() && at_ < text_.size()) step();
+    while (at_ < end + close.size() && at_ < text_.size())
+      step();
     return std::string(text_.substr(std::min(start, end), end - std::min(start, end)));
   }
 
@@ -110,7 +119,8 @@ class Lexer {
     std::string out;
     step();
     while (at_ < text_.size() && peek() != quote) {
-      if (peek() == '\\') step();
+      if (peek() == '\\')
+        step();
       out += peek();
       step();
     }
@@ -222,8 +232,10 @@ class Scanner {
       open_.push_back({Open::Kind::bracket, {}, 0, 0, false, {}});
     } else if (is_word(token, "function") || is_word(token, "if") || is_word(token, "do") || is_word(token, "repeat")) {
       open_.push_back({Open::Kind::block, {}, 0, 0, false, {}});
-    } else if (is_symbol(token, "}") || is_symbol(token, ")") || is_symbol(token, "]") || is_word(token, "end") || is_word(token, "until")) {
-      if (top) open_.pop_back();
+    } else if (is_symbol(token, "}") || is_symbol(token, ")") || is_symbol(token, "]") || is_word(token, "end") ||
+               is_word(token, "until")) {
+      if (top)
+        open_.pop_back();
     } else if (top && top->kind == Open::Kind::table && (is_symbol(token, ",") || is_symbol(token, ";"))) {
       top->at_entry = true;
     } else if (!top && is_word(token, "return")) {

@@ -112,7 +112,8 @@ class Reader {
     std::vector<std::string> keys;
     for (lua_pushnil(L_); lua_next(L_, index) != 0; lua_pop(L_, 1)) {
       if (lua_type(L_, -2) != LUA_TSTRING) {
-        refuse((length > 0 ? "mixes names and list items" : "has the key " + describe(L_, -2)) + "; a table holds either names or the items 1, 2, 3, ...");
+        refuse((length > 0 ? "mixes names and list items" : "has the key " + describe(L_, -2)) +
+               "; a table holds either names or the items 1, 2, 3, ...");
       }
       keys.emplace_back(lua_tostring(L_, -2));
     }

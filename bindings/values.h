@@ -19,7 +19,7 @@ struct Origins {
 
 /// How a table is read.
 struct ReadOptions {
-  std::string what;  // in messages: "the job", "the state of hook 'judge'"
+  std::string what;                                                     // in messages: "the job", "the state of hook 'judge'"
   std::function<Origins(const std::vector<std::string>& path)> locate;  // may be empty
 };
 

@@ -15,6 +15,10 @@ if(KF_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
+# For programs, too (not -fPIE): one precompiled header then serves libraries and programs.
+add_compile_options(-fPIC)
+set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+
 set(KF_SANITIZE "" CACHE STRING "Sanitizers, as in -fsanitize= (the asan preset sets address,undefined)")
 if(KF_SANITIZE)
   add_compile_options(-fsanitize=${KF_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=undefined)

@@ -125,9 +125,10 @@ int context_stop(lua_State* L) {
 int context_request_save(lua_State* L) {
   const HookContext& context = self(L, "request_save");
   const std::string name = lua_isnoneornil(L, 2) ? "" : check_text(L, 2, "ctx:request_save", "a name");
-  const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
-  KF_CHECK(plain && !name.starts_with('.'), Code::script, "ctx:request_save: the name {} becomes a folder; use letters, digits, '_', '-' and '.'",
-           kf::quoted(name));
+  const bool plain =
+      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
+  KF_CHECK(plain && !name.starts_with('.'), Code::script,
+           "ctx:request_save: the name {} becomes a folder; use letters, digits, '_', '-' and '.'", kf::quoted(name));
   available(L, "request_save", context.request_save)(name);
   return 0;
 }
@@ -140,8 +141,8 @@ std::int64_t count_option(lua_State* L, const std::string& key) {
 
 double share_option(lua_State* L, const std::string& key, double max) {
   const double value = lua_tonumber(L, -1);
-  KF_CHECK(lua_type(L, -1) == LUA_TNUMBER && value >= 0 && value <= max, Code::script, "ctx:generate: {} must be a number from 0 to {}, got {}", key, max,
-           describe(L, -1));
+  KF_CHECK(lua_type(L, -1) == LUA_TNUMBER && value >= 0 && value <= max, Code::script,
+           "ctx:generate: {} must be a number from 0 to {}, got {}", key, max, describe(L, -1));
   return value;
 }
 

@@ -36,8 +36,7 @@ void push_cached_eval(lua_State* L, int context, ContextSlot& slot, const EvalRe
 /// Lends a context to Lua for one callback; the earlier one, if any, returns afterwards.
 class LentContext {
  public:
-  LentContext(ContextSlot& slot, HookContext& context, Event event)
-      : slot_(slot), before_(slot.context), before_event_(slot.event) {
+  LentContext(ContextSlot& slot, HookContext& context, Event event) : slot_(slot), before_(slot.context), before_event_(slot.event) {
     slot.context = &context;
     slot.event = event;
   }

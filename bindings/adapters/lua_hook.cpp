@@ -54,7 +54,8 @@ std::optional<std::vector<std::int64_t>> read_ranks(lua_State* L, int index, con
   std::vector<std::int64_t> ranks;
   for (const config::Node& item : items) {
     const auto* rank = std::get_if<std::int64_t>(&item.value);
-    KF_CHECK(rank && *rank >= 0, Code::script, "{}: ranks must be \"all\", a rank or a list of ranks (from 0), got {}", where, describe(L, index));
+    KF_CHECK(rank && *rank >= 0, Code::script, "{}: ranks must be \"all\", a rank or a list of ranks (from 0), got {}", where,
+             describe(L, index));
     ranks.push_back(*rank);
   }
   return ranks;
@@ -113,8 +114,8 @@ std::unique_ptr<Hook> make_hook(const Ref& table, const std::string& name, const
 HookTable read_hook_table(lua_State* L, int index, const std::string& where) {
   HookTable out;
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: a hook is a table of events (on_step_end = function(ctx) ... end), it has the key {}",
-             where, describe(L, -2));
+    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script,
+             "{}: a hook is a table of events (on_step_end = function(ctx) ... end), it has the key {}", where, describe(L, -2));
     read_key(L, lua_tostring(L, -2), where, out);
   }
   const bool any = std::any_of(out.events.begin(), out.events.end(), [](const Ref& ref) { return static_cast<bool>(ref); });
@@ -233,7 +234,8 @@ void add_hook_table(lua_State* L, int index, Session& session, config::PartInfo 
   lua_pushvalue(L, index);
   const auto table = std::make_shared<Ref>(L);
   const std::string name = info.name;
-  session.registries.hook.add(std::move(info), [table, where, name, &session](const PartArgs&) { return make_hook(*table, name, where, session); });
+  session.registries.hook.add(std::move(info),
+                              [table, where, name, &session](const PartArgs&) { return make_hook(*table, name, where, session); });
 }
 
 }  // namespace kf::lua

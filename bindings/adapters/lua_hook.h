@@ -21,11 +21,11 @@ inline constexpr std::size_t kEventCount = std::size(kEventNames);
 
 /// What a hook table says.
 struct HookTable {
-  std::string name;                      // "" without one
-  std::int64_t every = 1;                // step events only
+  std::string name;                                // "" without one
+  std::int64_t every = 1;                          // step events only
   std::optional<std::vector<std::int64_t>> ranks;  // nothing: all
-  bool warn_on_error = false;            // on_error = "warn"
-  std::array<Ref, kEventCount> events;   // empty where the table has none
+  bool warn_on_error = false;                      // on_error = "warn"
+  std::array<Ref, kEventCount> events;             // empty where the table has none
   Ref state;
   Ref load;
 };

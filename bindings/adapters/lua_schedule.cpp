@@ -29,13 +29,17 @@ double LuaSchedule::factor(std::int64_t step) const {
 void add_schedule(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("scheduler", info);
   const auto factory = take_factory(L, 2, "scheduler");
-  session.registries.scheduler.add(std::move(info), [factory, where](const PartArgs& args, std::int64_t max_steps) -> std::unique_ptr<Schedule> {
-    Ref function = build(*factory, where, args, [&](lua_State* state) {
-      push_integer(state, max_steps, "max_steps");
-      lua_setfield(state, -2, "max_steps");
-    }, "a function(step) that gives the factor", is_callable);
-    return std::make_unique<LuaSchedule>(where, std::move(function));
-  });
+  session.registries.scheduler.add(std::move(info),
+                                   [factory, where](const PartArgs& args, std::int64_t max_steps) -> std::unique_ptr<Schedule> {
+                                     Ref function = build(
+                                         *factory, where, args,
+                                         [&](lua_State* state) {
+                                           push_integer(state, max_steps, "max_steps");
+                                           lua_setfield(state, -2, "max_steps");
+                                         },
+                                         "a function(step) that gives the factor", is_callable);
+                                     return std::make_unique<LuaSchedule>(where, std::move(function));
+                                   });
 }
 
 }  // namespace kf::lua

@@ -51,7 +51,8 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand}, {"registry", registry_command}, {"--version", version_command},
+    {"train", train_command},       {"generate", generate_command}, {"config", config_subcommand},
+    {"registry", registry_command}, {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }

@@ -24,7 +24,8 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   }
   if (!out.help) {
     KF_CHECK(!out.file.empty(), Code::config, "no job was given: name a .toml or .lua file");
-    KF_CHECK(out.script.empty() || out.file.ends_with(".lua"), Code::config, "'{}' after -- is meant for a script, but {} is none", join(out.script, " "), out.file);
+    KF_CHECK(out.script.empty() || out.file.ends_with(".lua"), Code::config, "'{}' after -- is meant for a script, but {} is none",
+             join(out.script, " "), out.file);
   }
   return out;
 }

@@ -26,7 +26,8 @@ T number(const std::string& option, const std::string& text, double low, double 
   T value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::config, "{}: '{}' is not a number", option, text);
-  KF_CHECK(static_cast<double>(value) >= low && static_cast<double>(value) <= high, Code::config, "{}: {} is not between {} and {}", option, value, low, high);
+  KF_CHECK(static_cast<double>(value) >= low && static_cast<double>(value) <= high, Code::config, "{}: {} is not between {} and {}", option,
+           value, low, high);
   return value;
 }
 
@@ -54,7 +55,8 @@ void set_option(GenerateArguments& out, const std::string& name, const std::stri
   } else {
     const std::vector<std::string> names{"--prompt", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed"};
     const std::string near = nearest(name, names);
-    fail(Code::config, "kf-host generate has no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?", join(names, ", "));
+    fail(Code::config, "kf-host generate has no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
+         join(names, ", "));
   }
 }
 
@@ -89,10 +91,11 @@ int generate_command(const Arguments& args) {
   }
   const GenerateArguments arguments = parse(args);
   const LoadedModel loaded = load_for_inference(arguments.checkpoint);
-  KF_CHECK(loaded.tokenizer != nullptr, Code::config, "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)",
-           arguments.checkpoint);
+  KF_CHECK(loaded.tokenizer != nullptr, Code::config,
+           "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)", arguments.checkpoint);
   std::cout << arguments.prompt;
-  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, at::kCPU, [](const std::string& text) { std::cout << text << std::flush; });
+  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, at::kCPU,
+                [](const std::string& text) { std::cout << text << std::flush; });
   std::cout << '\n';
   return 0;
 }

@@ -21,14 +21,15 @@ std::string short_real(double value) {
 
 std::string machine_line(const HeaderFacts& f) {
   const int threads = at::get_num_threads();
-  return format("kf-host {}  torch {}  {}, {} {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, f.device.str(), threads, threads == 1 ? "thread" : "threads",
-                fixed(f.peak.flops / 1e12, 2), f.peak.source);
+  return format("kf-host {}  torch {}  {}, {} {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, f.device.str(), threads,
+                threads == 1 ? "thread" : "threads", fixed(f.peak.flops / 1e12, 2), f.peak.source);
 }
 
 std::string model_line(const HeaderFacts& f) {
   const config::ModelConfig& m = f.config.model;
-  return format("{}, {} parameters: {} layers, dim {}, heads {}/{}, {} {}, vocab {}", m.model_type, grouped(count_parameters(f.model.parameters())), m.n_layers,
-                m.dim, m.n_heads, config::kv_heads(m), config::mlp_name(m.activation), config::ffn_hidden_dim(m), m.vocab_size);
+  return format("{}, {} parameters: {} layers, dim {}, heads {}/{}, {} {}, vocab {}", m.model_type,
+                grouped(count_parameters(f.model.parameters())), m.n_layers, m.dim, m.n_heads, config::kv_heads(m),
+                config::mlp_name(m.activation), config::ffn_hidden_dim(m), m.vocab_size);
 }
 
 std::string plan_line(const HeaderFacts& f) {
@@ -42,7 +43,8 @@ std::string plan_line(const HeaderFacts& f) {
 
 void print_header(const HeaderFacts& f) {
   const std::string file = f.request.file.string();
-  const std::string overrides = f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
+  const std::string overrides =
+      f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
   std::cout << machine_line(f) << '\n'
             << header_line("job", file + overrides, f.plan.dir.string()) << '\n'
             << header_line("model", model_line(f)) << '\n'

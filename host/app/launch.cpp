@@ -18,7 +18,8 @@ std::optional<std::int64_t> read_count(const char* name) {
   const std::string_view view(text);
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  KF_CHECK(error == std::errc() && end == view.data() + view.size() && value >= 1, Code::communication, "{}='{}' is not a number of ranks", name, view);
+  KF_CHECK(error == std::errc() && end == view.data() + view.size() && value >= 1, Code::communication, "{}='{}' is not a number of ranks",
+           name, view);
   return value;
 }
 
@@ -30,7 +31,8 @@ std::int64_t launched_world() {
   if (!world && std::getenv("SLURM_STEP_ID") != nullptr) {
     world = read_count("SLURM_NTASKS");
   }
-  KF_CHECK(world.value_or(1) == 1, Code::communication, "{} ranks were started, but parallel runs are not built yet; start one process", *world);
+  KF_CHECK(world.value_or(1) == 1, Code::communication, "{} ranks were started, but parallel runs are not built yet; start one process",
+           *world);
   return world.value_or(1);
 }
 

@@ -39,8 +39,9 @@ int torch_missing(const std::string& reason) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a step
-  // was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's own wins.
+  // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a
+  // step was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's
+  // own wins.
   if (std::getenv("OMP_WAIT_POLICY") == nullptr) {
     ::setenv("GOMP_SPINCOUNT", "1000", /*overwrite=*/0);
   }

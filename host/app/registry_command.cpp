@@ -33,7 +33,8 @@ void print_part(const config::PartInfo& part) {
 
 int registry_command(const Arguments& args) {
   if (!args.empty() && args[0] == "--help") {
-    std::cout << "usage: kf-host registry [KIND]\n\nLists the registered parts of every kind, or of one: name, origin, what it is, its own fields.\n";
+    std::cout << "usage: kf-host registry [KIND]\n\nLists the registered parts of every kind, or of one: name, origin, what it is, its own "
+                 "fields.\n";
     return 0;
   }
   KF_CHECK(args.size() <= 1, Code::config, "kf-host registry takes one kind at most, got '{}'", join(args, " "));

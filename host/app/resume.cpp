@@ -13,8 +13,9 @@ namespace {
 /// Keys that say what is learned from: with another value the steps done so far were steps of another run.
 bool is_data_source(const std::string& key) {
   static const std::set<std::string> keys{
-      "data.dataset_path", "data.file_pattern", "data.tokenizer_path", "data.eos_id", "data.token_dtype", "data.holdout", "data.hf_dataset_name",
-      "data.hf_dataset_config", "data.hf_dataset_split", "data.hf_dataset_text_field", "data.datasets", "data.pack_sequences", "train.seq_len"};
+      "data.dataset_path", "data.file_pattern",    "data.tokenizer_path",    "data.eos_id",           "data.token_dtype",
+      "data.holdout",      "data.hf_dataset_name", "data.hf_dataset_config", "data.hf_dataset_split", "data.hf_dataset_text_field",
+      "data.datasets",     "data.pack_sequences",  "train.seq_len"};
   return keys.count(key) > 0;
 }
 
@@ -77,7 +78,8 @@ std::vector<Difference> differences(const config::Table& before, const config::T
   return out;
 }
 
-Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps, const std::string& data_fingerprint) {
+Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps,
+                     const std::string& data_fingerprint) {
   Resume resume;
   if (!newest) {
     return resume;
@@ -99,15 +101,19 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   KF_CHECK(state.data_fingerprint == data_fingerprint, Code::config, "the data files have changed since {} was saved; {}", *newest, remedy);
 
   const bool longer = state.run.step < max_steps;
-  const bool only_length = std::all_of(resume.changed.begin(), resume.changed.end(), [](const Difference& d) { return is_run_length(d.key); });
+  const bool only_length =
+      std::all_of(resume.changed.begin(), resume.changed.end(), [](const Difference& d) { return is_run_length(d.key); });
   if (state.finished) {
-    KF_CHECK(only_length, Code::config, "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed), remedy);
-    KF_CHECK(longer || resume.changed.empty(), Code::config, "the run in {} is complete at step {}, beyond the {} steps that are asked for now; {}", *newest,
-             state.run.step, max_steps, remedy);
+    KF_CHECK(only_length, Code::config, "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed),
+             remedy);
+    KF_CHECK(longer || resume.changed.empty(), Code::config,
+             "the run in {} is complete at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step, max_steps,
+             remedy);
     resume.kind = resume.changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
     return resume;
   }
-  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step, max_steps, remedy);
+  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step,
+           max_steps, remedy);
   resume.kind = Resume::Kind::resume;
   return resume;
 }

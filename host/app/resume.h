@@ -33,6 +33,7 @@ struct Resume {
 
 /// What to do with the newest checkpoint of the run. An unfinished run goes on; a finished one is complete, or goes on when nothing but
 /// max_steps grew. Throws Code::config naming run.fresh for another model or data source, other data files, or a finished run that differs.
-Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps, const std::string& data_fingerprint);
+Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps,
+                     const std::string& data_fingerprint);
 
 }  // namespace kf

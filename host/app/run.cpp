@@ -29,7 +29,8 @@ void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, 
   const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
   KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
   const std::string& precision = loaded.config.train.mixed_precision;
-  KF_CHECK(precision == "fp32" || precision == "bf16", Code::config, "train.mixed_precision = \"{}\" is not built yet; use \"bf16\" or \"fp32\"", precision);
+  KF_CHECK(precision == "fp32" || precision == "bf16", Code::config,
+           "train.mixed_precision = \"{}\" is not built yet; use \"bf16\" or \"fp32\"", precision);
   KF_CHECK(plan.device == "cpu", Code::config, "run.device = \"{}\": training on a GPU is not built yet; use \"cpu\"", plan.device);
   KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
            "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
@@ -117,7 +118,8 @@ void say_changes(const Resume& resume) {
 
 RunResult already_complete(const Resume& resume) {
   const CheckpointState state = CheckpointManager::peek(resume.checkpoint);
-  std::cout << "already complete: " << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in " << resume.checkpoint.string() << '\n';
+  std::cout << "already complete: " << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in "
+            << resume.checkpoint.string() << '\n';
   RunResult result;
   result.status = "already complete";
   result.step = state.run.step;
@@ -128,11 +130,12 @@ RunResult already_complete(const Resume& resume) {
 
 void say_end(const RunResult& result, const fs::path& file) {
   if (result.status == "complete") {
-    std::cout << "training complete: " << result.step << " steps, " << grouped(result.tokens) << " tokens in " << human_seconds(result.seconds) << "; "
-              << result.checkpoint << '\n';
+    std::cout << "training complete: " << result.step << " steps, " << grouped(result.tokens) << " tokens in "
+              << human_seconds(result.seconds) << "; " << result.checkpoint << '\n';
   } else {
-    std::cout << "stopped at step " << result.step << (result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason) << "; saved "
-              << result.checkpoint << (result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : "") << '\n';
+    std::cout << "stopped at step " << result.step << (result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason)
+              << "; saved " << result.checkpoint
+              << (result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : "") << '\n';
   }
   std::cout << std::flush;
 }
@@ -213,10 +216,19 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   console_options.bits_per_byte = tokenizer != nullptr && config.data.tokenizer_path.empty();
   ConsoleSink console(std::cout, console_options);
 
-  Stepper stepper(*model, *optimizer, *loss, {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device});
-  LoopParts parts{*model, *optimizer, stepper, *train_data, eval_data.get(), *schedule, tokenizer.get(), hooks, {&jsonl, &console}, checkpoints, throughput};
-  LoopOptions options{plan.max_steps,    config.optimizer.lr,  config.metrics.log_interval, config.eval.interval,
-                      config.eval.steps, config.eval.at_start, save_rule(config.checkpoint, registries), milestone_rule(config.checkpoint, registries)(0), device,
+  Stepper stepper(*model, *optimizer, *loss,
+                  {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device});
+  LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
+                  hooks,  {&jsonl, &console}, checkpoints, throughput};
+  LoopOptions options{plan.max_steps,
+                      config.optimizer.lr,
+                      config.metrics.log_interval,
+                      config.eval.interval,
+                      config.eval.steps,
+                      config.eval.at_start,
+                      save_rule(config.checkpoint, registries),
+                      milestone_rule(config.checkpoint, registries)(0),
+                      device,
                       resume.kind == Resume::Kind::resume ? resume.checkpoint.string() : ""};
   const RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
   say_end(result, request.file);

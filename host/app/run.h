@@ -13,8 +13,8 @@ namespace kf {
 /// What the settings cannot tell.
 struct RunRequest {
   const config::Loaded& loaded;
-  fs::path file;               // the job or script, for the first line and the run's default name
-  std::size_t overrides = 0;   // how many, for the first line
+  fs::path file;              // the job or script, for the first line and the run's default name
+  std::size_t overrides = 0;  // how many, for the first line
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.

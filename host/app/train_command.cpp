@@ -36,7 +36,9 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
 class ScriptRuns {
  public:
   ScriptRuns(const TrainArguments& arguments, Registries& registries)
-      : arguments_(arguments), registries_(registries), script_(registries, {[this](config::Node recipe) { return run(std::move(recipe)); }}, arguments.script) {}
+      : arguments_(arguments),
+        registries_(registries),
+        script_(registries, {[this](config::Node recipe) { return run(std::move(recipe)); }}, arguments.script) {}
 
   void run_file() {
     if (std::optional<config::Node> recipe = script_.run_file(arguments_.file)) {

@@ -6,8 +6,8 @@
 namespace kf {
 
 int version_command(const Arguments& /*args*/) {
-  std::cout << "kf-host " << build::kVersion << "  git " << build::kGit << "\ntorch " << build::kTorch << ", CUDA " << build::kCuda << ", LuaJIT "
-            << build::kLuajit << ", " << build::kCompiler << ", " << build::kBuildType << '\n';
+  std::cout << "kf-host " << build::kVersion << "  git " << build::kGit << "\ntorch " << build::kTorch << ", CUDA " << build::kCuda
+            << ", LuaJIT " << build::kLuajit << ", " << build::kCompiler << ", " << build::kBuildType << '\n';
   return 0;
 }
 

@@ -41,9 +41,9 @@ template <class... Args>
 }  // namespace kf
 
 /// KF_CHECK(offset <= size, Code::data, "{}: header ends at {} of {} bytes", path, offset, size)
-#define KF_CHECK(condition, code, ...)       \
-  do {                                       \
-    if (!(condition)) [[unlikely]] {         \
-      ::kf::fail((code), __VA_ARGS__);       \
-    }                                        \
+#define KF_CHECK(condition, code, ...) \
+  do {                                 \
+    if (!(condition)) [[unlikely]] {   \
+      ::kf::fail((code), __VA_ARGS__); \
+    }                                  \
   } while (false)

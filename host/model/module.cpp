@@ -54,8 +54,6 @@ ParameterPtr Module::add_parameter(std::string name, std::vector<std::int64_t> s
   return parameter;
 }
 
-void Module::share_parameter(std::string name, ParameterPtr parameter) {
-  parameters_.emplace_back(std::move(name), std::move(parameter));
-}
+void Module::share_parameter(std::string name, ParameterPtr parameter) { parameters_.emplace_back(std::move(name), std::move(parameter)); }
 
 }  // namespace kf

@@ -7,9 +7,7 @@
 
 namespace kf {
 
-std::int64_t Parameter::numel() const {
-  return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
-}
+std::int64_t Parameter::numel() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 
 void Parameter::set_gradient(at::Tensor gradient) {
   if (value.is_same(master)) {

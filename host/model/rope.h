@@ -1,5 +1,6 @@
 #pragma once
-// Rotary position embedding (Su et al. 2021), half-rotation layout: component i is paired with i + D/2, as in Llama checkpoints on Hugging Face.
+// Rotary position embedding (Su et al. 2021), half-rotation layout: component i is paired with i + D/2, as in Llama checkpoints on Hugging
+// Face.
 
 #include <ATen/core/Tensor.h>
 

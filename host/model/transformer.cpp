@@ -48,7 +48,8 @@ std::shared_ptr<Block> make_block(const PartArgs& args, std::int64_t layer, cons
 
 }  // namespace
 
-Block::Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm, std::shared_ptr<Mlp> mlp)
+Block::Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm,
+             std::shared_ptr<Mlp> mlp)
     : attention_norm_(add_child("attention_norm", std::move(attention_norm))),
       attention_(add_child("attention", std::move(attention))),
       mlp_norm_(add_child("mlp_norm", std::move(mlp_norm))),
@@ -61,7 +62,8 @@ at::Tensor Block::forward(const at::Tensor& x, const ForwardContext& context) co
 
 Transformer::Transformer(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
-  KF_CHECK(m.num_experts == 0, Code::config, "model.num_experts = {}: mixtures of experts are not built yet; use num_experts = 0", m.num_experts);
+  KF_CHECK(m.num_experts == 0, Code::config, "model.num_experts = {}: mixtures of experts are not built yet; use num_experts = 0",
+           m.num_experts);
   n_kv_heads_ = config::kv_heads(m);
   head_dim_ = config::head_dim(m);
   max_seq_len_ = m.max_seq_len;
@@ -87,7 +89,8 @@ Transformer::Transformer(const PartArgs& args) {
 
 at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
-  KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1), max_seq_len_);
+  KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
+           max_seq_len_);
   if (context.doc_ids.defined()) {
     KF_CHECK(context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
     context.mask = document_mask(context.doc_ids);

@@ -17,7 +17,8 @@ struct PartArgs;
 
 class Block final : public Module {
  public:
-  Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm, std::shared_ptr<Mlp> mlp);
+  Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm,
+        std::shared_ptr<Mlp> mlp);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const;  // (B, T, C) -> (B, T, C)
 
  private:

@@ -42,8 +42,8 @@ void AdamW::step(double lr) {
     }
     at::_foreach_add_(lists.slots[kStep], 1);
     if (options_.fused) {
-      at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1, options_.beta2,
-                        group.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+      at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1,
+                        options_.beta2, group.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
     } else {
       foreach_step(lists, lr, group.weight_decay, options_);
     }

@@ -20,9 +20,9 @@ struct ParamGroup {
 
 /// What an optimizer must find again after a restart.
 struct OptimizerState {
-  std::map<std::string, at::Tensor> tensors;        // "exp_avg.layers.0.attention.q_proj.weight"
-  std::map<std::string, std::int64_t> integers;     // "step"
-  std::map<std::string, double> reals;              // e.g. the sum of averaging weights
+  std::map<std::string, at::Tensor> tensors;     // "exp_avg.layers.0.attention.q_proj.weight"
+  std::map<std::string, std::int64_t> integers;  // "step"
+  std::map<std::string, double> reals;           // e.g. the sum of averaging weights
 };
 
 class Optimizer {

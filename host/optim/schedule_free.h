@@ -27,7 +27,7 @@ class ScheduleFreeAdamW final : public Optimizer {
   ScheduleFreeOptions options_;
   Slots slots_;  // z, x, exp_avg_sq
   std::int64_t step_ = 0;
-  double largest_lr_ = 0;   // of the warmed-up rates so far; its square weighs the average
+  double largest_lr_ = 0;  // of the warmed-up rates so far; its square weighs the average
   double weight_sum_ = 0;
   bool averaged_ = false;
 };

@@ -10,8 +10,8 @@
 namespace kf {
 
 /// Warm-up s/W, then the shape of `config.name` over p = min(1, (s - W - stable) / D); see docs/config.md for the shapes.
-/// `none` has no warm-up. With scheduler.endpoints = "inclusive" the factor of step s is that of s + 1: the first update moves, the last is at the floor.
-/// `name` is one of constant, cosine, linear, none, rex, wsd.
+/// `none` has no warm-up. With scheduler.endpoints = "inclusive" the factor of step s is that of s + 1: the first update moves, the last is
+/// at the floor. `name` is one of constant, cosine, linear, none, rex, wsd.
 std::unique_ptr<Schedule> make_native_schedule(const std::string& name, const config::SchedulerConfig& config, std::int64_t max_steps);
 
 }  // namespace kf

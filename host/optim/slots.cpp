@@ -45,7 +45,8 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
         const auto found = state.tensors.find(name);
         KF_CHECK(found != state.tensors.end(), Code::checkpoint, "the optimizer state lacks '{}'", name);
         at::Tensor& mine = of(*parameter)[i];
-        KF_CHECK(found->second.sizes() == mine.sizes(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter", name);
+        KF_CHECK(found->second.sizes() == mine.sizes(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter",
+                 name);
         mine.copy_(found->second);
       }
     }

@@ -38,11 +38,17 @@ MlpOptions mlp_options(const PartArgs& a, std::int64_t dim, std::int64_t hidden)
 
 void add_mlps(Registries& r) {
   r.mlp.add(native("swiglu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<GatedMlp>(mlp_options(a, dim, hidden), silu); });
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
+              return std::make_shared<GatedMlp>(mlp_options(a, dim, hidden), silu);
+            });
   r.mlp.add(native("standard_gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), gelu); });
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
+              return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), gelu);
+            });
   r.mlp.add(native("standard_relu", "down(relu(up x)); activation = \"relu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) { return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), relu); });
+            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
+              return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), relu);
+            });
 }
 
 void add_losses(Registries& r) {
@@ -68,12 +74,14 @@ std::unique_ptr<Optimizer> make_muon(const PartArgs& a, std::vector<ParamGroup> 
 }
 
 void add_optimizers(Registries& r) {
-  r.optimizer.add(native("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2019)."), [](const PartArgs& a, std::vector<ParamGroup> groups) {
-    return std::make_unique<AdamW>(std::move(groups), adamw_options(a.config.optimizer));
-  });
-  r.optimizer.add(native("lion", "Sign of an interpolated momentum (Chen et al. 2023)."), [](const PartArgs& a, std::vector<ParamGroup> groups) {
-    return std::make_unique<Lion>(std::move(groups), a.config.optimizer.betas[0], a.config.optimizer.betas[1]);
-  });
+  r.optimizer.add(native("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2019)."),
+                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
+                    return std::make_unique<AdamW>(std::move(groups), adamw_options(a.config.optimizer));
+                  });
+  r.optimizer.add(native("lion", "Sign of an interpolated momentum (Chen et al. 2023)."),
+                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
+                    return std::make_unique<Lion>(std::move(groups), a.config.optimizer.betas[0], a.config.optimizer.betas[1]);
+                  });
   r.optimizer.add(native("schedule_free_adamw", "AdamW with averaged iterates instead of a schedule (Defazio et al. 2024)."),
                   [](const PartArgs& a, std::vector<ParamGroup> groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
@@ -85,8 +93,9 @@ void add_optimizers(Registries& r) {
 
 void add_schedules(Registries& r) {
   const auto add = [&](const std::string& name, std::string doc) {
-    r.scheduler.add(native(name, std::move(doc)),
-                    [name](const PartArgs& a, std::int64_t max_steps) { return make_native_schedule(name, a.config.scheduler, max_steps); });
+    r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
+      return make_native_schedule(name, a.config.scheduler, max_steps);
+    });
   };
   add("cosine", "Warm-up, then half a cosine down to the floor.");
   add("linear", "Warm-up, then a line down to the floor.");

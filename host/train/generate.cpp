@@ -45,7 +45,8 @@ at::Tensor sample(const at::Tensor& logits, const GenerateOptions& options, cons
 }
 
 std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int64_t>& prompt, const GenerateOptions& options,
-                                       std::optional<std::int64_t> eos, at::Device device, const std::function<void(std::int64_t)>& on_token) {
+                                       std::optional<std::int64_t> eos, at::Device device,
+                                       const std::function<void(std::int64_t)>& on_token) {
   KF_CHECK(!prompt.empty(), Code::config, "the prompt is empty: generation needs a first token");
   const at::NoGradGuard no_grad;
   const EvaluationMode mode(model);
@@ -72,11 +73,12 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
   return answer;
 }
 
-std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options, at::Device device,
-                          const std::function<void(const std::string&)>& on_text) {
+std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options,
+                          at::Device device, const std::function<void(const std::string&)>& on_text) {
   std::vector<std::int64_t> ids = tokenizer.encode(prompt);
   if (ids.empty()) {
-    KF_CHECK(tokenizer.eos_id().has_value(), Code::config, "the prompt is empty, and the tokenizer has no end-of-document id to start from");
+    KF_CHECK(tokenizer.eos_id().has_value(), Code::config,
+             "the prompt is empty, and the tokenizer has no end-of-document id to start from");
     ids.push_back(*tokenizer.eos_id());
   }
   const auto on_token = [&](std::int64_t id) {

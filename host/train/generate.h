@@ -20,12 +20,14 @@ namespace kf {
 at::Tensor sample(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator);
 
 /// The prompt's continuation as ids, without the prompt. Stops at `eos`, which is not part of the answer, or after max_new_tokens.
-/// Each id is passed to `on_token` as it comes. Throws Code::config when prompt and answer exceed model.max_seq_len. Leaves the model's mode as it was.
+/// Each id is passed to `on_token` as it comes. Throws Code::config when prompt and answer exceed model.max_seq_len. Leaves the model's
+/// mode as it was.
 std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int64_t>& prompt, const GenerateOptions& options,
-                                       std::optional<std::int64_t> eos, at::Device device, const std::function<void(std::int64_t)>& on_token = {});
+                                       std::optional<std::int64_t> eos, at::Device device,
+                                       const std::function<void(std::int64_t)>& on_token = {});
 
 /// The continuation as text; an empty prompt starts from the end-of-document id.
-std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options, at::Device device,
-                          const std::function<void(const std::string&)>& on_text = {});
+std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options,
+                          at::Device device, const std::function<void(const std::string&)>& on_text = {});
 
 }  // namespace kf

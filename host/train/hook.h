@@ -18,12 +18,22 @@ namespace kf {
 
 /// `on_<name>` in a hook table.
 enum class Event {
-  train_begin, step_begin, micro_end, backward_end, step_end, log, eval_end,
-  checkpoint_save, checkpoint_load, phase_change, train_end, error,
+  train_begin,
+  step_begin,
+  micro_end,
+  backward_end,
+  step_end,
+  log,
+  eval_end,
+  checkpoint_save,
+  checkpoint_load,
+  phase_change,
+  train_end,
+  error,
 };
-inline constexpr std::string_view kEventNames[] = {
-    "train_begin", "step_begin", "micro_end", "backward_end", "step_end", "log", "eval_end",
-    "checkpoint_save", "checkpoint_load", "phase_change", "train_end", "error"};
+inline constexpr std::string_view kEventNames[] = {"train_begin",     "step_begin",   "micro_end", "backward_end",
+                                                   "step_end",        "log",          "eval_end",  "checkpoint_save",
+                                                   "checkpoint_load", "phase_change", "train_end", "error"};
 
 /// One evaluation.
 struct EvalResult {
@@ -52,10 +62,10 @@ struct HookContext {
   std::string message;             // error, train_end: why
   Model* model = nullptr;
 
-  std::function<double()> loss;       // of this step
-  std::function<double()> grad_norm;  // of this step
+  std::function<double()> loss;                                                 // of this step
+  std::function<double()> grad_norm;                                            // of this step
   std::function<void(const std::vector<std::pair<std::string, double>>&)> log;  // into this step's row of metrics.jsonl
-  std::function<void(const std::string&)> stop;          // at the next step boundary
+  std::function<void(const std::string&)> stop;                                 // at the next step boundary
   std::function<void(const std::string&)> request_save;  // at the next step boundary; a name keeps it beside the numbered ones
   std::function<std::string(const std::string&, const GenerateOptions&)> generate;
 };

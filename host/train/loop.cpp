@@ -24,14 +24,17 @@ void TrainLoop::fill_context() {
   context_.state = state_.run;
   context_.loss = [this] { return last_.loss(); };
   context_.grad_norm = [this] { return last_.grad_norm; };
-  context_.log = [this](const std::vector<std::pair<std::string, double>>& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
+  context_.log = [this](const std::vector<std::pair<std::string, double>>& values) {
+    extra_.insert(extra_.end(), values.begin(), values.end());
+  };
   context_.stop = [this](const std::string& reason) {
     stopped_by_hook_ = true;
     stop_reason_ = reason;
   };
   context_.request_save = [this](const std::string& name) { requested_saves_.push_back(name); };
   context_.generate = [this](const std::string& prompt, const GenerateOptions& options) {
-    KF_CHECK(parts_.tokenizer != nullptr, Code::config, "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
+    KF_CHECK(parts_.tokenizer != nullptr, Code::config,
+             "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
     return generate_text(parts_.model, *parts_.tokenizer, prompt, options, options_.device);
   };
 }
@@ -161,7 +164,8 @@ void TrainLoop::log_row(const StepResult& result) {
 
 void TrainLoop::run_eval() {
   parts_.throughput.pause();
-  const EvalResult eval = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step);
+  const EvalResult eval =
+      evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step);
   for (Sink* sink : parts_.sinks) {
     sink->eval(eval);
   }
@@ -198,7 +202,8 @@ void TrainLoop::check_finite(const StepResult& result) {
   const bool bad = !std::isfinite(result.loss()) || !std::isfinite(result.grad_norm);
   bad_steps_ = bad ? bad_steps_ + 1 : 0;
   KF_CHECK(bad_steps_ < kMaxBadSteps, Code::other,
-           "the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with a lower optimizer.lr",
+           "the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with a lower "
+           "optimizer.lr",
            kMaxBadSteps, state_.run.step);
 }
 

@@ -17,10 +17,10 @@ struct RunResult {
   std::string reason;  // why it stopped, where somebody said
   std::int64_t step = 0;
   std::int64_t tokens = 0;
-  double loss = 0;                 // of the last logged step
-  std::optional<EvalResult> eval;  // the last one
+  double loss = 0;                                         // of the last logged step
+  std::optional<EvalResult> eval;                          // the last one
   std::vector<std::variant<StepRow, EvalResult>> history;  // what metrics.jsonl holds, in order
-  std::string checkpoint;          // path of the newest, "" without any
+  std::string checkpoint;                                  // path of the newest, "" without any
   double seconds = 0;
 };
 

@@ -16,10 +16,10 @@ namespace kf {
 
 /// What an update left behind; read from the device once.
 struct StepResult {
-  double ce = 0;        // cross entropy (or the chosen loss) over the counted tokens
-  double z_loss = 0;    // weighted
-  double aux_loss = 0;  // weighted; mean over the micro-batches
-  double grad_norm = 0; // before clipping
+  double ce = 0;             // cross entropy (or the chosen loss) over the counted tokens
+  double z_loss = 0;         // weighted
+  double aux_loss = 0;       // weighted; mean over the micro-batches
+  double grad_norm = 0;      // before clipping
   std::int64_t tokens = 0;   // positions, counted or not
   std::int64_t counted = 0;  // labels that counted
   std::string skipped;       // why no update was made; empty when one was
@@ -37,7 +37,7 @@ class Stepper {
  public:
   /// Called inside a step; either may be empty.
   struct Callbacks {
-    std::function<void()> micro_end;  // after the backward of each micro-batch
+    std::function<void()> micro_end;                      // after the backward of each micro-batch
     std::function<void(const StepResult&)> backward_end;  // before clipping, with every gradient of the step in place
   };
 

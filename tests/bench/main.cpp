@@ -25,9 +25,9 @@ using namespace kf;
 
 config::Config job(const Registries& registries) {
   config::Request request;
-  request.overrides = {"--model.dim=256",        "--model.n_layers=4",    "--model.n_heads=8", "--model.n_kv_heads=4",
-                       "--model.vocab_size=512", "--model.max_seq_len=256", "--train.seq_len=256", "--train.batch_size=8",
-                       "--train.mixed_precision=fp32"};
+  request.overrides = {"--model.dim=256",      "--model.n_layers=4",     "--model.n_heads=8",
+                       "--model.n_kv_heads=4", "--model.vocab_size=512", "--model.max_seq_len=256",
+                       "--train.seq_len=256",  "--train.batch_size=8",   "--train.mixed_precision=fp32"};
   return config::load_or_fail(request, registries.catalog()).config;
 }
 
@@ -83,8 +83,9 @@ void bench_loss() {
     logits.mutable_grad() = {};
     value.backward();
   };
-  bench::compare("cross entropy", {"sum and its gradient", [&] { backward(loss.sum(logits, labels)); }},
-                 {"at::cross_entropy_loss and its gradient", [&] { backward(at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum)); }});
+  bench::compare(
+      "cross entropy", {"sum and its gradient", [&] { backward(loss.sum(logits, labels)); }},
+      {"at::cross_entropy_loss and its gradient", [&] { backward(at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum)); }});
 }
 
 void bench_config(const Registries& registries) {

@@ -12,7 +12,8 @@ namespace {
 struct Callback {
   explicit Callback(const std::string& body) {
     f.run("kf = require('kf')\nkf.register.hook('h', { on_step_end = function(ctx, ...)\n" + body +
-          "\nend, on_eval_end = function(ctx, eval) kf_eval = { eval, ctx.eval } end, on_checkpoint_save = function(ctx, path) ctx:stop(path) end,"
+          "\nend, on_eval_end = function(ctx, eval) kf_eval = { eval, ctx.eval } end, on_checkpoint_save = function(ctx, path) "
+          "ctx:stop(path) end,"
           " on_train_end = function(ctx, why) ctx:stop(why) end })");
     hook = f.hook("h");
     context.state = {41, 4096};
@@ -45,15 +46,20 @@ struct Callback {
 }  // namespace
 
 TEST_CASE("ctx: fields and methods give what the run knows", "[ctx]") {
-  Callback c("ctx:log({ step = ctx.step, tokens = ctx.tokens, lr = ctx.lr, n = ctx.n_params, max = ctx.max_steps, loss = ctx:loss(), norm = ctx:grad_norm() })"
-             " assert(ctx.eval == nil)");
+  Callback c(
+      "ctx:log({ step = ctx.step, tokens = ctx.tokens, lr = ctx.lr, n = ctx.n_params, max = ctx.max_steps, loss = ctx:loss(), norm = "
+      "ctx:grad_norm() })"
+      " assert(ctx.eval == nil)");
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"loss", 2.5}, {"lr", 3e-4}, {"max", 60}, {"n", 1000}, {"norm", 0.75}, {"step", 41}, {"tokens", 4096}};
+  const std::vector<std::pair<std::string, double>> expected = {{"loss", 2.5},  {"lr", 3e-4}, {"max", 60},     {"n", 1000},
+                                                                {"norm", 0.75}, {"step", 41}, {"tokens", 4096}};
   CHECK(c.logged == expected);
 }
 
 TEST_CASE("ctx: the last evaluation is a field, and an argument of its event", "[ctx]") {
-  Callback c("local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ step = e.step, loss = e.loss, ppl = e.perplexity, tokens = e.tokens })");
+  Callback c(
+      "local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ step = e.step, loss = e.loss, ppl = e.perplexity, tokens = "
+      "e.tokens })");
   c.context.eval = EvalResult{40, 3.25, 25.79, 512};
   c.call(Event::eval_end);
   c.call();
@@ -82,7 +88,8 @@ TEST_CASE("ctx: controls reach the run", "[ctx]") {
   Callback stop("ctx:stop('good enough')");
   stop.call();
   CHECK(stop.said == "good enough");
-  Callback generate("local text = ctx:generate('The ', { max_new_tokens = 24, temperature = 0.5, top_k = 3, top_p = 0.9, seed = 5 }) ctx:stop(text)");
+  Callback generate(
+      "local text = ctx:generate('The ', { max_new_tokens = 24, temperature = 0.5, top_k = 3, top_p = 0.9, seed = 5 }) ctx:stop(text)");
   generate.call();
   CHECK(generate.said == "The ...");
   CHECK(generate.options.max_new_tokens == 24);
@@ -103,8 +110,10 @@ TEST_CASE("ctx: misuse is an error at the script's line", "[ctx]") {
         "recipe.lua:3: ctx:request_save: the name \"../x\" becomes a folder; use letters, digits, '_', '-' and '.'");
   CHECK(Callback("ctx:generate('a', { temprature = 1 })").error() ==
         "recipe.lua:3: ctx:generate: no option 'temprature'; did you mean 'temperature'?");
-  CHECK(Callback("ctx:generate('a', { top_p = 1.5 })").error() == "recipe.lua:3: ctx:generate: top_p must be a number from 0 to 1, got number 1.5");
-  CHECK(Callback("ctx:generate('a', { top_k = -1 })").error() == "recipe.lua:3: ctx:generate: top_k must be a whole number from 0 on, got number -1");
+  CHECK(Callback("ctx:generate('a', { top_p = 1.5 })").error() ==
+        "recipe.lua:3: ctx:generate: top_p must be a number from 0 to 1, got number 1.5");
+  CHECK(Callback("ctx:generate('a', { top_k = -1 })").error() ==
+        "recipe.lua:3: ctx:generate: top_k must be a whole number from 0 on, got number -1");
 }
 
 TEST_CASE("ctx: a method that an event cannot answer says so", "[ctx]") {

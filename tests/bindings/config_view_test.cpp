@@ -47,9 +47,11 @@ end)
 
 TEST_CASE("config view: assigning and misspelling are errors at the script's line", "[view]") {
   CHECK(factory_error("a.config.train.max_steps = 5") ==
-        "recipe.lua:3: config.train is read-only: 'max_steps' is set before the run starts, in the table that the script returns or gives to kf.run");
+        "recipe.lua:3: config.train is read-only: 'max_steps' is set before the run starts, in the table that the script returns or gives "
+        "to kf.run");
   CHECK(factory_error("a.config.train = {}").starts_with("recipe.lua:3: config is read-only: 'train' "));
-  CHECK(factory_error("local x = a.config.train.max_step") == "recipe.lua:3: config.train has no field 'max_step'; did you mean 'max_steps'?");
+  CHECK(factory_error("local x = a.config.train.max_step") ==
+        "recipe.lua:3: config.train has no field 'max_step'; did you mean 'max_steps'?");
   CHECK(factory_error("local x = a.config.trian") == "recipe.lua:3: config has no field 'trian'; did you mean 'train'?");
   CHECK(factory_error("local x = a.options.floor") == "recipe.lua:3: options has no field 'floor'; there are none");
 }
@@ -63,7 +65,9 @@ TEST_CASE("config view: an integer that Lua cannot hold is an error, not another
 
 TEST_CASE("config view: kf.config shows the run that is on, and nothing else", "[view]") {
   ScriptFixture f;
-  f.run("local kf = require('kf')\nkf.register.hook('h', { on_step_end = function(ctx) ctx:stop(kf.config and kf.config.run.name or 'none') end })");
+  f.run(
+      "local kf = require('kf')\nkf.register.hook('h', { on_step_end = function(ctx) ctx:stop(kf.config and kf.config.run.name or 'none') "
+      "end })");
   const auto hook = f.hook("h");
   std::string said;
   HookContext context;

@@ -93,7 +93,8 @@ TEST_CASE("crossing: an error that goes through unchanged keeps its code, with t
 
 TEST_CASE("crossing: an uncaught Lua error has its position first and the traceback behind", "[crossing]") {
   Bare bare;
-  const Error error = bare.error("local function inner()\n  error('bad')\nend\nlocal function outer()\n  inner()\n  return 1\nend\nouter()\n");
+  const Error error =
+      bare.error("local function inner()\n  error('bad')\nend\nlocal function outer()\n  inner()\n  return 1\nend\nouter()\n");
   CHECK(error.code() == Code::script);
   CHECK(std::string(error.what()) == "t.lua:2: bad\n  from t.lua:2 in inner\n  from t.lua:5 in outer\n  from t.lua:8");
 }
@@ -108,14 +109,16 @@ TEST_CASE("crossing: errors without a position get the line that raised them", "
 TEST_CASE("crossing: Lua inside C++ inside Lua keeps the innermost position and one traceback", "[crossing]") {
   Bare bare;
   const Error error = bare.error("call_back(function()\n  error('deep')\nend)\n");
-  CHECK(std::string(error.what()) == "t.lua:2: deep\n  from t.lua:2 in the function of line 1\n  from the host's call_back\n  from t.lua:1");
+  CHECK(std::string(error.what()) ==
+        "t.lua:2: deep\n  from t.lua:2 in the function of line 1\n  from the host's call_back\n  from t.lua:1");
   CHECK(alive == 0);
 }
 
 TEST_CASE("crossing: callbacks run on the coroutine that is running", "[crossing]") {
   Bare bare;
-  bare.run("local seen\nlocal co = coroutine.create(function()\n  call_back(function() seen = coroutine.running() end)\n  return 'done'\nend)\n"
-           "local ok, result = coroutine.resume(co)\nassert(ok and result == 'done', result)\nassert(seen == co)");
+  bare.run(
+      "local seen\nlocal co = coroutine.create(function()\n  call_back(function() seen = coroutine.running() end)\n  return 'done'\nend)\n"
+      "local ok, result = coroutine.resume(co)\nassert(ok and result == 'done', result)\nassert(seen == co)");
 }
 
 TEST_CASE("crossing: destructors run and nothing piles up over a hundred thousand errors", "[crossing]") {

@@ -12,9 +12,9 @@
 
 #include "bindings/script.h"
 #include "core/error.h"
+#include "optim/schedule.h"
 #include "support/temp_dir.h"
 #include "train/hook.h"
-#include "optim/schedule.h"
 
 namespace kf::test {
 

@@ -96,8 +96,10 @@ return {
 
 TEST_CASE("recipe: wrong entries of hooks are errors of the script", "[recipe]") {
   ScriptFixture f;
-  CHECK(f.error("\nreturn { hooks = { 5 } }") == "recipe.lua:2: hooks[1]: a hook is a table, a name, or { name, field = value }; got number 5");
-  CHECK(f.error("return { hooks = { { on_stepend = function() end } } }") == "recipe.lua:1: hook 'hook 1': no event 'on_stepend'; did you mean 'on_step_end'?");
+  CHECK(f.error("\nreturn { hooks = { 5 } }") ==
+        "recipe.lua:2: hooks[1]: a hook is a table, a name, or { name, field = value }; got number 5");
+  CHECK(f.error("return { hooks = { { on_stepend = function() end } } }") ==
+        "recipe.lua:1: hook 'hook 1': no event 'on_stepend'; did you mean 'on_step_end'?");
   CHECK(f.error("return { hooks = { 'a', 'a' } }") == "recipe.lua:1: hooks[2]: the hook 'a' is listed twice");
   CHECK(f.error("return { hooks = { on_log = print } }").starts_with("recipe.lua:1: hooks: a list of hooks is wanted"));
   CHECK(f.error("return { hooks = { { 'a', x = 1 } }, hook = { a = { x = 2 } } }") ==

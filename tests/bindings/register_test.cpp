@@ -14,7 +14,8 @@ std::string line_of_error(std::string_view source) {
 
 /// An error from a scheduler with these `fields`, without the position.
 std::string fields_error(const std::string& fields) {
-  const std::string line = line_of_error("local kf = require('kf')\nkf.register.scheduler('s', function() end, { fields = " + fields + " })");
+  const std::string line =
+      line_of_error("local kf = require('kf')\nkf.register.scheduler('s', function() end, { fields = " + fields + " })");
   CHECK(line.starts_with("recipe.lua:2: kf.register.scheduler: "));
   return line.substr(line.find("scheduler: ") + 11);
 }
@@ -62,30 +63,36 @@ TEST_CASE("register: what a script registered goes with the script", "[register]
 }
 
 TEST_CASE("register: an unknown kind names the nearest", "[register]") {
-  CHECK(line_of_error("require('kf').register.schedular('half', function() end)") == "recipe.lua:1: no kind 'schedular'; did you mean 'scheduler'?");
+  CHECK(line_of_error("require('kf').register.schedular('half', function() end)") ==
+        "recipe.lua:1: no kind 'schedular'; did you mean 'scheduler'?");
   const std::string far = line_of_error("require('kf').register.banana('half', function() end)");
   CHECK(far.starts_with("recipe.lua:1: no kind 'banana'; have: model, block, attention, "));
 }
 
 TEST_CASE("register: a kind without an adapter says so", "[register]") {
-  const std::string kind = GENERATE("model", "block", "attention", "mlp", "norm", "router", "loss", "optimizer", "dataset", "transform", "tokenizer", "sampler",
-                                    "metric", "sink", "ckpt_strategy", "phase", "parallel_plan");
+  const std::string kind = GENERATE("model", "block", "attention", "mlp", "norm", "router", "loss", "optimizer", "dataset", "transform",
+                                    "tokenizer", "sampler", "metric", "sink", "ckpt_strategy", "phase", "parallel_plan");
   CHECK(line_of_error("\nrequire('kf').register." + kind + "('x', function() end)") ==
         "recipe.lua:2: kf.register." + kind + ": parts of this kind cannot be written in Lua yet; those that can: scheduler, hook");
 }
 
 TEST_CASE("register: a second part of the same name names both places", "[register]") {
-  CHECK(line_of_error("local kf = require('kf')\nkf.register.scheduler('half', function() end)\n\nkf.register.scheduler('half', function() end)") .find(
-            "recipe.lua:4: scheduler 'half' is already registered by ") == 0);
+  CHECK(line_of_error(
+            "local kf = require('kf')\nkf.register.scheduler('half', function() end)\n\nkf.register.scheduler('half', function() end)")
+            .find("recipe.lua:4: scheduler 'half' is already registered by ") == 0);
   ScriptFixture f;
-  CHECK(first_line(f.error("local kf = require('kf')\nkf.register.hook('half', { on_log = print })\nkf.register.hook('half', { on_log = print })")) ==
+  CHECK(first_line(f.error(
+            "local kf = require('kf')\nkf.register.hook('half', { on_log = print })\nkf.register.hook('half', { on_log = print })")) ==
         "recipe.lua:3: hook 'half' is already registered by recipe.lua:2");
 }
 
 TEST_CASE("register: wrong arguments are errors at the caller's line", "[register]") {
-  CHECK(line_of_error("\n\nrequire('kf').register.hook('x', nil)") == "recipe.lua:3: kf.register.hook: expected a table or function, got nil");
-  CHECK(line_of_error("require('kf').register.scheduler('x', 5)") == "recipe.lua:1: kf.register.scheduler: expected a factory (a function), got number 5");
-  CHECK(line_of_error("require('kf').register.scheduler(function() end)") == "recipe.lua:1: kf.register.scheduler: expected a name (a string), got function");
+  CHECK(line_of_error("\n\nrequire('kf').register.hook('x', nil)") ==
+        "recipe.lua:3: kf.register.hook: expected a table or function, got nil");
+  CHECK(line_of_error("require('kf').register.scheduler('x', 5)") ==
+        "recipe.lua:1: kf.register.scheduler: expected a factory (a function), got number 5");
+  CHECK(line_of_error("require('kf').register.scheduler(function() end)") ==
+        "recipe.lua:1: kf.register.scheduler: expected a name (a string), got function");
   CHECK(line_of_error("require('kf').register.scheduler('a b', function() end)") ==
         "recipe.lua:1: kf.register.scheduler: the name \"a b\" must be letters, digits, '_' and '-', as in [scheduler.my_part]");
   CHECK(line_of_error("require('kf').register.scheduler('x', function() end, 'doc')") ==
@@ -97,7 +104,8 @@ TEST_CASE("register: wrong arguments are errors at the caller's line", "[registe
 }
 
 TEST_CASE("register: the position is that of a helper's call too", "[register]") {
-  CHECK(line_of_error("local kf = require('kf')\nlocal function add(name)\n  kf.register.hook(name, 1)\nend\nadd('x')").starts_with("recipe.lua:3: kf.register.hook: "));
+  CHECK(line_of_error("local kf = require('kf')\nlocal function add(name)\n  kf.register.hook(name, 1)\nend\nadd('x')")
+            .starts_with("recipe.lua:3: kf.register.hook: "));
 }
 
 TEST_CASE("register: rows of fields are checked", "[register]") {
@@ -105,8 +113,7 @@ TEST_CASE("register: rows of fields are checked", "[register]") {
   CHECK(fields_error("{ 5 }") == "field 1: expected a row { name, type, default = ... }, got number 5");
   CHECK(fields_error("{ { 'a' } }") == "field 1 'a': expected a type second (a string), got nil");
   CHECK(fields_error("{ { 'a', 'floot' } }") == "field 1 'a': no type 'floot'; did you mean 'float'?");
-  CHECK(fields_error("{ { 'a', 'int', defualt = 1 } }") ==
-        "field 1 'a': unknown key 'defualt'; did you mean 'default'?");
+  CHECK(fields_error("{ { 'a', 'int', defualt = 1 } }") == "field 1 'a': unknown key 'defualt'; did you mean 'default'?");
   CHECK(fields_error("{ { 'a', 'int', 3 } }") == "field 1 'a': there is no place for item 3 (number 3)");
   CHECK(fields_error("{ { 'a', 'int', default = 1.5 } }") == "field 1 'a': default (number 1.5) is no int");
   CHECK(fields_error("{ { 'a', 'bool', default = 0 } }") == "field 1 'a': default (number 0) is no bool");
@@ -115,12 +122,15 @@ TEST_CASE("register: rows of fields are checked", "[register]") {
   CHECK(fields_error("{ { 'a', 'int', min = 2, max = 1 } }") == "field 1 'a': min (2) is above max (1)");
   CHECK(fields_error("{ { 'a', 'string', min = 2 } }") == "field 1 'a': min is for int and float only");
   CHECK(fields_error("{ { 'a', 'int', choices = { '1' } } }") == "field 1 'a': choices are for string only");
-  CHECK(fields_error("{ { 'a', 'string', choices = { 'x', 'y' }, default = 'z' } }") == "field 1 'a': default 'z' is none of its choices: x, y");
+  CHECK(fields_error("{ { 'a', 'string', choices = { 'x', 'y' }, default = 'z' } }") ==
+        "field 1 'a': default 'z' is none of its choices: x, y");
   CHECK(fields_error("{ { 'a', 'int' }, { 'a', 'float' } }") == "field 'a' is declared twice");
   CHECK(fields_error("{ { 'a b', 'int' } }") == "field 1 'a b': the name must be letters, digits, '_' and '-'");
 }
 
 TEST_CASE("register: an unknown field of kf names the nearest", "[register]") {
-  CHECK(line_of_error("local kf = require('kf')\nkf.regster.hook('x', {})") == "recipe.lua:2: kf has no field 'regster'; did you mean 'register'?");
-  CHECK(line_of_error("local kf = require('kf')\nkf.best = 1") == "recipe.lua:2: kf is read-only: cannot set 'best'; keep your own values in a local table");
+  CHECK(line_of_error("local kf = require('kf')\nkf.regster.hook('x', {})") ==
+        "recipe.lua:2: kf has no field 'regster'; did you mean 'register'?");
+  CHECK(line_of_error("local kf = require('kf')\nkf.best = 1") ==
+        "recipe.lua:2: kf is read-only: cannot set 'best'; keep your own values in a local table");
 }

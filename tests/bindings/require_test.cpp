@@ -71,5 +71,6 @@ TEST_CASE("script: tables of rows are printed aligned", "[require]") {
 assert(text == "loss  name  steps\n2.25  a         -\n   -  long     10", text)
 assert(require("kf.table").format({ { a = 1, b = 2 } }, { "b" }) == "b\n2")
 )");
-  CHECK(first_line(f.error("local kf = require('kf')\nkf.print_table({ 5 })")) == "recipe.lua:2: kf.print_table: row 1 is a number, not a table");
+  CHECK(first_line(f.error("local kf = require('kf')\nkf.print_table({ 5 })")) ==
+        "recipe.lua:2: kf.print_table: row 1 is a number, not a table");
 }

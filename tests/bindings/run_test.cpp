@@ -79,7 +79,8 @@ TEST_CASE("run: a faulty job keeps its exit status and says which call it was", 
   ScriptHost host;
   host.run = [](config::Node) -> RunResult { throw Error(Code::config, "2 problems in the job\n  a\n  b"); };
   ScriptFixture f(host);
-  CHECK(f.error("local kf = require('kf')\n\nkf.run({})", Code::config) == "2 problems in the job\n  a\n  b\n  from the host's run\n  from recipe.lua:3");
+  CHECK(f.error("local kf = require('kf')\n\nkf.run({})", Code::config) ==
+        "2 problems in the job\n  a\n  b\n  from the host's run\n  from recipe.lua:3");
   f.run("local ok, message = pcall(require('kf').run, {}) assert(not ok and message:find('2 problems', 1, true))");
 }
 
@@ -94,11 +95,14 @@ TEST_CASE("run: nothing is registered and no other run started from a callback",
   const std::string body = GENERATE("kf.register.hook('other', { on_log = print })", "kf.run({})");
   ScriptFixture f(host);
   fixture = &f;
-  const std::string text = f.error("local kf = require('kf')\nkf.register.hook('h', { on_step_end = function()\n  " + body + "\nend })\nkf.run({})\n");
+  const std::string text =
+      f.error("local kf = require('kf')\nkf.register.hook('h', { on_step_end = function()\n  " + body + "\nend })\nkf.run({})\n");
   CAPTURE(text);
-  CHECK(first_line(text) == (body.starts_with("kf.run") ? "recipe.lua:3: kf.run: a run is on already; start the next one when kf.run has returned, not in a callback"
-                                                        : "recipe.lua:3: kf.register.hook: parts are registered while the script itself runs, before a run starts; "
-                                                          "here a run is on, in a callback"));
+  CHECK(first_line(text) ==
+        (body.starts_with("kf.run")
+             ? "recipe.lua:3: kf.run: a run is on already; start the next one when kf.run has returned, not in a callback"
+             : "recipe.lua:3: kf.register.hook: parts are registered while the script itself runs, before a run starts; "
+               "here a run is on, in a callback"));
   CHECK(text.find("in recipe.lua:2: hook 'h', on_step_end at step 0") != std::string::npos);
   f.run("require('kf').register.hook('later', { on_log = print })");
 }
@@ -107,8 +111,9 @@ TEST_CASE("run: after the script nothing is registered either", "[run]") {
   ScriptFixture f;
   f.run("local kf = require('kf')\nkf.register.hook('h', { on_step_end = function() kf.register.hook('x', { on_log = print }) end })");
   HookContext context;
-  CHECK(kf::test::error_of(f, [&] { f.hook("h")->call(Event::step_end, context); }).find("parts are registered while the script itself runs") !=
-        std::string::npos);
+  CHECK(kf::test::error_of(f, [&] {
+          f.hook("h")->call(Event::step_end, context);
+        }).find("parts are registered while the script itself runs") != std::string::npos);
 }
 
 TEST_CASE("run: wrong arguments are errors at the caller's line", "[run]") {

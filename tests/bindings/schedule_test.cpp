@@ -67,8 +67,10 @@ TEST_CASE("schedule: options reach the factory", "[schedule]") {
 }
 
 TEST_CASE("schedule: a factory that returns something else is an error of the script", "[schedule]") {
-  CHECK(first_line(factor_error("function() return 0.5 end")) == "recipe.lua:2: scheduler 's' must return a function(step) that gives the factor, got number 0.5");
-  CHECK(first_line(factor_error("function() end")) == "recipe.lua:2: scheduler 's' must return a function(step) that gives the factor, got nil");
+  CHECK(first_line(factor_error("function() return 0.5 end")) ==
+        "recipe.lua:2: scheduler 's' must return a function(step) that gives the factor, got number 0.5");
+  CHECK(first_line(factor_error("function() end")) ==
+        "recipe.lua:2: scheduler 's' must return a function(step) that gives the factor, got nil");
 }
 
 TEST_CASE("schedule: a wrong factor is an error that names the step", "[schedule]") {
@@ -86,7 +88,8 @@ TEST_CASE("schedule: an error inside shows the script's line first, then where i
 
 TEST_CASE("schedule: an error inside the factory says so", "[schedule]") {
   const std::string text = factor_error("function(a)\n  return a.config.schedular.warmup_steps\nend");
-  CHECK(text == "recipe.lua:3: config has no field 'schedular'; did you mean 'scheduler'?\n  in the factory of recipe.lua:2: scheduler 's'");
+  CHECK(text ==
+        "recipe.lua:3: config has no field 'schedular'; did you mean 'scheduler'?\n  in the factory of recipe.lua:2: scheduler 's'");
 }
 
 TEST_CASE("schedule: it outlives its script", "[schedule]") {

@@ -68,7 +68,8 @@ run(b)
 }
 
 TEST_CASE("source map: any text is read to its end", "[source]") {
-  const std::string text = GENERATE("", "{", "}", "return {", "[[", "--[==[", "\"", "'\\", "a.b.", "{ [", "a = = {", ")))", "end end", "{ ['x'] = ");
+  const std::string text =
+      GENERATE("", "{", "}", "return {", "[[", "--[==[", "\"", "'\\", "a.b.", "{ [", "a = = {", ")))", "end end", "{ ['x'] = ");
   CAPTURE(text);
   const SourceMap map(text);
   CHECK(map.find({"nothing"}, 1) == nullptr);

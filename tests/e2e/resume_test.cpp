@@ -81,7 +81,8 @@ TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on
 
 TEST_CASE("resume: killed without warning, a run goes on from its last checkpoint with one row a step", "[resume][signal]") {
   const Toy toy;
-  const std::vector<std::string> more{"toy.toml", "--run.name=killed", "--train.max_steps=60", "--eval.enabled=false", "--checkpoint.interval=10"};
+  const std::vector<std::string> more{"toy.toml", "--run.name=killed", "--train.max_steps=60", "--eval.enabled=false",
+                                      "--checkpoint.interval=10"};
   Options options;
   options.cwd = toy.folder();
   options.env = {{"OMP_NUM_THREADS", "1"}};
@@ -122,8 +123,9 @@ TEST_CASE("resume: another model, other data, or a finished run that differs is 
     const char* change;
     const char* key;
   };
-  const Case c = GENERATE(Case{"--model.dim=64", "model.dim"}, Case{"--data.file_pattern=a.txt", "data.file_pattern"}, Case{"--train.seq_len=16", "train.seq_len"},
-                          Case{"--optimizer.lr=1e-2", "optimizer.lr"}, Case{"--optimizer.weight_decay=0", "optimizer.weight_decay"});
+  const Case c = GENERATE(Case{"--model.dim=64", "model.dim"}, Case{"--data.file_pattern=a.txt", "data.file_pattern"},
+                          Case{"--train.seq_len=16", "train.seq_len"}, Case{"--optimizer.lr=1e-2", "optimizer.lr"},
+                          Case{"--optimizer.weight_decay=0", "optimizer.weight_decay"});
   CAPTURE(c.change);
   const Finished refused = toy.train({c.change});
   CHECK(refused.status == 2);

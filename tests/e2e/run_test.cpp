@@ -13,8 +13,9 @@ TEST_CASE("run: trains, logs every step, evaluates, saves, and says where", "[ru
   const Finished done = toy.train();
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
-  for (const char* words : {"kf-host 0.1.0  torch 2.11.0", "job     toy.toml", "runs/toy", "model   transformer, ", "data    ", "plan    10 steps x 256 tokens, adamw lr 0.003 cosine, fp32",
-                            " step     loss", "val ", "saved step_5", "training complete: 10 steps, 2,560 tokens"}) {
+  for (const char* words : {"kf-host 0.1.0  torch 2.11.0", "job     toy.toml", "runs/toy", "model   transformer, ", "data    ",
+                            "plan    10 steps x 256 tokens, adamw lr 0.003 cosine, fp32", " step     loss", "val ", "saved step_5",
+                            "training complete: 10 steps, 2,560 tokens"}) {
     INFO(words);
     CHECK(done.out.find(words) != std::string::npos);
   }
@@ -23,7 +24,8 @@ TEST_CASE("run: trains, logs every step, evaluates, saves, and says where", "[ru
   CHECK(toy.series("toy", "lr").at(1) == "0.0");
   CHECK(toy.series("toy", "perplexity").size() == 2);
   CHECK(std::stod(toy.series("toy", "loss").at(10)) < std::stod(toy.series("toy", "loss").at(1)));
-  for (const char* file : {"job.toml", "log.txt", "metrics.jsonl", "checkpoints/step_10/state.json", "checkpoints/latest/model.safetensors"}) {
+  for (const char* file :
+       {"job.toml", "log.txt", "metrics.jsonl", "checkpoints/step_10/state.json", "checkpoints/latest/model.safetensors"}) {
     INFO(file);
     CHECK(std::filesystem::exists(toy / "runs/toy" / file));
   }
@@ -105,7 +107,8 @@ TEST_CASE("run: a key without effect yet says so once", "[run]") {
 
 TEST_CASE("run: what is not built is refused before anything starts", "[run]") {
   const Toy toy;
-  const std::string change = GENERATE(as<std::string>{}, "--model.num_experts=4", "--train.mixed_precision=fp16", "--run.device=cuda", "--data.tokenizer_path=tokenizer.json");
+  const std::string change = GENERATE(as<std::string>{}, "--model.num_experts=4", "--train.mixed_precision=fp16", "--run.device=cuda",
+                                      "--data.tokenizer_path=tokenizer.json");
   CAPTURE(change);
   toy.write("tokenizer.json", "{}");
   const Finished refused = toy.train({change});

@@ -5,10 +5,11 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "tiny.h"
+#include "support/tiny.h"
 #include "train/evaluate.h"
 
 namespace kf::cases {
+using namespace kf::test;
 namespace {
 
 /// The label of a position is its loss: known numbers through the real update.
@@ -42,7 +43,7 @@ Outcome update(std::int64_t batch_size, std::int64_t accumulation, const std::ve
   config.train.loss_fn = loss_fn;
   config.train.ce_chunk_size = 7;
   Bench bench(config);
-  RowLoader data(random_tokens(4, 32, 3), labels_with(valid, 32), batch_size);
+  FixedLoader data(random_tokens(4, 32, 3), labels_with(valid, 32), batch_size);
   Outcome out;
   out.result = bench.step(data, 0, 0.0, [&](const StepResult&) {
     for (const ParameterPtr& parameter : bench.model->parameters()) {
@@ -63,7 +64,7 @@ TEST_CASE("loss: micro-batches weigh by their counted tokens, so token losses 1 
   at::Tensor labels = at::full({2, 3}, kIgnore, at::kLong);
   labels[0].fill_(1);
   labels[1][0] = 5;
-  RowLoader data(random_tokens(2, 3, 1), labels, 1);
+  FixedLoader data(random_tokens(2, 3, 1), labels, 1);
   CHECK(bench.step(data, 0, 0.0).ce == Approx(2.0));
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("loss: an update without a single label changes no weight and no momen
   config.train.grad_accum_steps = 2;
   config.train.z_loss_weight = 1e-3;
   Bench bench(config);
-  RowLoader good(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
+  FixedLoader good(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
   bench.step(good, 0, 1e-2);  // moments that could change
   const std::vector<at::Tensor> before = bench.masters();
   std::vector<at::Tensor> moments;
@@ -101,7 +102,7 @@ TEST_CASE("loss: an update without a single label changes no weight and no momen
     moments.push_back(tensor.clone());
   }
 
-  RowLoader empty(random_tokens(4, 32, 3), at::full({4, 32}, kIgnore, at::kLong), 2);
+  FixedLoader empty(random_tokens(4, 32, 3), at::full({4, 32}, kIgnore, at::kLong), 2);
   const StepResult result = bench.step(empty, 1, 1e-2);
   CHECK_FALSE(result.skipped.empty());
   CHECK(std::isfinite(result.loss()));
@@ -132,7 +133,7 @@ TEST_CASE("loss: evaluation is cross entropy over all counted tokens, whatever z
     config.train.grad_accum_steps = accumulation;
     config.train.z_loss_weight = z_weight;
     Bench bench(config);
-    RowLoader data(random_tokens(4, 32, 3), labels_with(valid, 32), batch_size);
+    FixedLoader data(random_tokens(4, 32, 3), labels_with(valid, 32), batch_size);
     return evaluate(*bench.model, *bench.optimizer, data, 100, at::kCPU, 0).loss;
   };
   const double expected = loss_of(4, 1, 0.0);

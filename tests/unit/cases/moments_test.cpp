@@ -6,9 +6,10 @@
 
 #include "checkpoint/manager.h"
 #include "support/temp_dir.h"
-#include "tiny.h"
+#include "support/tiny.h"
 
 namespace kf::cases {
+using namespace kf::test;
 namespace {
 
 config::Config config_with(const std::string& optimizer) {
@@ -34,7 +35,7 @@ TEST_CASE("checkpoint: one more update after a resume equals the uninterrupted o
   const at::ScalarType compute = GENERATE(at::kFloat, at::kBFloat16);
   CAPTURE(name, compute);
   const test::TempDir temp;
-  RowLoader data(random_tokens(12, 32, 3), random_tokens(12, 32, 4), 2);
+  FixedLoader data(random_tokens(12, 32, 3), random_tokens(12, 32, 4), 2);
   const double lr = config_with(name).optimizer.lr;
 
   Bench straight(config_with(name), compute);
@@ -68,7 +69,7 @@ TEST_CASE("checkpoint: saving changes nothing for the run that goes on", "[cases
   const std::string name = GENERATE("adamw", "lion", "muon", "schedule_free_adamw");
   CAPTURE(name);
   const test::TempDir temp;
-  RowLoader data(random_tokens(12, 32, 3), random_tokens(12, 32, 4), 2);
+  FixedLoader data(random_tokens(12, 32, 3), random_tokens(12, 32, 4), 2);
   CheckpointOptions options;
   options.dir = temp / "checkpoints";
   const auto train = [&](bool saving) {

@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
-#include "tiny.h"
+#include "support/tiny.h"
 
 namespace kf::cases {
+using namespace kf::test;
 
 TEST_CASE("optimizer: with zero gradients AdamW shrinks matrices and leaves norms and biases alone bit for bit", "[cases][H16]") {
   const std::string norm = GENERATE("rmsnorm", "layernorm");

@@ -5,9 +5,10 @@
 #include <catch2/catch.hpp>
 
 #include "optim/adamw.h"
-#include "tiny.h"
+#include "support/tiny.h"
 
 namespace kf::cases {
+using namespace kf::test;
 namespace {
 
 /// `steps` AdamW updates under a constant gradient: each moves the weight by lr.
@@ -51,7 +52,7 @@ TEST_CASE("precision: the same updates applied to bf16 itself would be lost", "[
 
 TEST_CASE("precision: a bf16 model keeps masters, moments and norms in fp32", "[cases][H9]") {
   Bench bench(tiny_config(), at::kBFloat16);
-  RowLoader data(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
+  FixedLoader data(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
   bench.step(data, 0, 1e-5);
   for (const ParameterPtr& parameter : bench.model->parameters()) {
     CAPTURE(parameter->name);

@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "optim/schedules.h"
-#include "tiny.h"
+#include "support/tiny.h"
 
 namespace kf::cases {
+using namespace kf::test;
 namespace {
 
 std::vector<double> factors(const std::string& name, const config::SchedulerConfig& config, std::int64_t max_steps) {
@@ -47,7 +48,7 @@ TEST_CASE("schedule: by default the first update of a warm-up has rate 0, as the
 
 TEST_CASE("schedule: the first inclusive update changes the weights", "[cases][H13]") {
   Bench bench(tiny_config());
-  RowLoader data(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
+  FixedLoader data(random_tokens(4, 32, 3), random_tokens(4, 32, 4), 2);
   const std::vector<at::Tensor> before = bench.masters();
   bench.step(data, 0, 1e-3 * factors("cosine", inclusive(4, 0.1), 10).front());
   CHECK_FALSE(bitwise_equal(bench.masters(), before));

@@ -18,7 +18,8 @@ TEST_CASE("process: status, output and errors come back", "[process]") {
 
 TEST_CASE("process: folder and environment are the caller's choice", "[process]") {
   const TempDir dir;
-  const Finished done = run({"sh", "-c", "pwd; echo \"$KF_A,${HOME-none}\""}, {.cwd = dir.path(), .env = {{"KF_A", "a b"}}, .unset = {"HOME"}});
+  const Finished done =
+      run({"sh", "-c", "pwd; echo \"$KF_A,${HOME-none}\""}, {.cwd = dir.path(), .env = {{"KF_A", "a b"}}, .unset = {"HOME"}});
   CHECK(done.out == dir.path().string() + "\na b,none\n");
 }
 

@@ -16,7 +16,7 @@ template <class Body>
 int in_child(Body body) {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close(STDERR_FILENO);        // the notice belongs to users
+    ::close(STDERR_FILENO);         // the notice belongs to users
     std::signal(SIGTERM, SIG_DFL);  // instead of the test runner's own
     ::_exit(body());
   }

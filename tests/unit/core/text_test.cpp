@@ -111,14 +111,14 @@ TEST_CASE("text: UTF-8 is checked to the letter", "[text]") {
   CHECK(is_utf8(""));
   CHECK(is_utf8("plain"));
   CHECK(is_utf8("\xc3\xa9 \xe2\x82\xac \xf0\x9f\x99\x82"));
-  CHECK(is_utf8("\xf4\x8f\xbf\xbf"));             // U+10FFFF
-  CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));       // above it
-  CHECK_FALSE(is_utf8("\xc0\xaf"));               // overlong
-  CHECK_FALSE(is_utf8("\xe0\x80\xaf"));           // overlong
-  CHECK_FALSE(is_utf8("\xed\xa0\x80"));           // a surrogate
-  CHECK_FALSE(is_utf8("\x80"));                   // a continuation without a start
-  CHECK_FALSE(is_utf8("\xe2\x82"));               // cut off
-  CHECK_FALSE(is_utf8("\xe2\x28\xa1"));           // a broken continuation
+  CHECK(is_utf8("\xf4\x8f\xbf\xbf"));        // U+10FFFF
+  CHECK_FALSE(is_utf8("\xf4\x90\x80\x80"));  // above it
+  CHECK_FALSE(is_utf8("\xc0\xaf"));          // overlong
+  CHECK_FALSE(is_utf8("\xe0\x80\xaf"));      // overlong
+  CHECK_FALSE(is_utf8("\xed\xa0\x80"));      // a surrogate
+  CHECK_FALSE(is_utf8("\x80"));              // a continuation without a start
+  CHECK_FALSE(is_utf8("\xe2\x82"));          // cut off
+  CHECK_FALSE(is_utf8("\xe2\x28\xa1"));      // a broken continuation
   CHECK_FALSE(is_utf8("\xff"));
 }
 

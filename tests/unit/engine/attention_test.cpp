@@ -1,7 +1,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "unit/engine/tiny.h"
+#include "support/tiny.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
@@ -10,7 +10,7 @@ using namespace kf::test;
 
 TEST_CASE("attention: no position sees a later one", "[attention]") {
   const auto model = tiny_model(tiny_config());
-  const at::Tensor tokens = random_tokens(1, 16, 97, 3);
+  const at::Tensor tokens = random_tokens(1, 16, 3);
   at::Tensor changed = tokens.clone();
   changed[0][10] = (tokens[0][10].item<std::int64_t>() + 1) % 97;
   const at::Tensor before = logits_of(*model, tokens);
@@ -36,7 +36,7 @@ TEST_CASE("attention: a document does not see another one in its row, to the las
 
 TEST_CASE("attention: the cache gives the logits of the whole sequence, token by token or in pieces", "[attention][cache]") {
   const auto model = tiny_model(tiny_config());
-  const at::Tensor tokens = random_tokens(2, 12, 97, 5);
+  const at::Tensor tokens = random_tokens(2, 12, 5);
   const at::Tensor whole = logits_of(*model, tokens);
   const std::vector<std::int64_t> pieces = GENERATE(std::vector<std::int64_t>{12}, std::vector<std::int64_t>{5, 1, 1, 1, 1, 1, 1, 1},
                                                     std::vector<std::int64_t>{4, 5, 3}, std::vector<std::int64_t>{1, 11});

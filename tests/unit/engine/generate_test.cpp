@@ -4,8 +4,8 @@
 #include <set>
 
 #include "core/error.h"
+#include "support/tiny.h"
 #include "train/generate.h"
-#include "unit/engine/tiny.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 

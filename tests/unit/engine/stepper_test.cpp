@@ -4,10 +4,10 @@
 #include <limits>
 
 #include "optim/adamw.h"
+#include "support/tiny.h"
 #include "train/evaluate.h"
 #include "train/losses.h"
 #include "train/stepper.h"
-#include "unit/engine/tiny.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
@@ -53,9 +53,9 @@ struct Run {
 
 /// Four rows of 8 tokens with 3, 1, 8 and 0 labels that count.
 Batch uneven() {
-  const at::Tensor tokens = random_tokens(4, 8, 97, 11);
+  const at::Tensor tokens = random_tokens(4, 8, 11);
   at::Tensor labels = at::full({4, 8}, kIgnore, at::kLong);
-  const at::Tensor drawn = random_tokens(4, 8, 97, 12);
+  const at::Tensor drawn = random_tokens(4, 8, 12);
   const std::vector<std::int64_t> counts{3, 1, 8, 0};
   for (std::int64_t row = 0; row < 4; ++row) {
     labels[row].narrow(0, 0, counts[static_cast<std::size_t>(row)]).copy_(drawn[row].narrow(0, 0, counts[static_cast<std::size_t>(row)]));
@@ -102,7 +102,7 @@ TEST_CASE("step: the cross entropy is the same whatever the z-loss", "[stepper]"
 }
 
 TEST_CASE("step: a batch without a single label changes nothing and says so", "[stepper]") {
-  const at::Tensor tokens = random_tokens(2, 8, 97, 1);
+  const at::Tensor tokens = random_tokens(2, 8, 1);
   Run run({make_batch(tokens, at::full({2, 8}, kIgnore, at::kLong))});
   const auto before = masters(*run.model);
   const StepResult result = run.step();
@@ -174,6 +174,6 @@ TEST_CASE("evaluate: tokens weigh alike, the batch size does not matter, trainin
   CHECK(b.loss == Approx(a.loss).epsilon(1e-6));
   CHECK(a.perplexity == Approx(std::exp(a.loss)));
   CHECK(run.model->training());
-  FixedLoader none({make_batch(random_tokens(1, 4, 97, 1), at::full({1, 4}, kIgnore, at::kLong))});
+  FixedLoader none({make_batch(random_tokens(1, 4, 1), at::full({1, 4}, kIgnore, at::kLong))});
   CHECK_THROWS(evaluate(*run.model, *run.optimizer, none, 1, at::kCPU, 0));
 }

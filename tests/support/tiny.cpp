@@ -1,40 +1,61 @@
-#include "tiny.h"
+#include "support/tiny.h"
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 
 #include "model/build.h"
+#include "registry/registries.h"
 
-namespace kf::cases {
+namespace kf::test {
 
 config::Config tiny_config() {
-  config::Config config;
-  config.model.dim = 32;
-  config.model.n_layers = 2;
-  config.model.n_heads = 4;
-  config.model.vocab_size = 97;
-  config.model.max_seq_len = 64;
-  config.train.mixed_precision = "fp32";
-  config.train.seq_len = 32;
-  config.train.compile_model = false;
-  config.train.batch_size = 2;
-  return config;
+  config::Config c;
+  c.model.dim = 32;
+  c.model.n_layers = 2;
+  c.model.n_heads = 4;
+  c.model.n_kv_heads = 2;
+  c.model.vocab_size = kTinyVocab;
+  c.model.max_seq_len = 64;
+  c.model.ffn_hidden_dim = 48;
+  c.model.init_std = 0.1;
+  c.train.mixed_precision = "fp32";
+  c.train.seq_len = 32;
+  c.train.batch_size = 2;
+  c.train.compile_model = false;
+  return c;
 }
 
-RowLoader::RowLoader(at::Tensor tokens, at::Tensor labels, std::int64_t batch_size)
-    : tokens_(std::move(tokens)), labels_(std::move(labels)), batch_size_(batch_size) {}
-
-Batch RowLoader::batch(std::int64_t index) {
-  Batch out;
-  const std::int64_t first = index % batches_per_epoch() * batch_size_;
-  out.tokens = tokens_.narrow(0, first, batch_size_);
-  out.labels = labels_.narrow(0, first, batch_size_);
-  out.counted = out.labels.ne(kIgnore).sum().item<std::int64_t>();
-  return out;
+std::shared_ptr<Model> tiny_model(const config::Config& config, std::uint64_t seed, at::ScalarType compute) {
+  const Registries registries = native_registries();
+  std::shared_ptr<Model> model = build_model(config, registries);
+  materialize(*model, at::kCPU, compute, seed);
+  return model;
 }
 
-at::Tensor random_tokens(std::int64_t rows, std::int64_t length, std::uint64_t seed) {
-  return at::randint(97, {rows, length}, at::detail::createCPUGenerator(seed), at::kLong);
+at::Tensor logits_of(Model& model, const at::Tensor& tokens, const at::Tensor& doc_ids) {
+  const at::NoGradGuard no_grad;
+  ForwardContext context;
+  context.doc_ids = doc_ids;
+  return model.forward(tokens, context);
+}
+
+at::Tensor random_tokens(std::int64_t rows, std::int64_t length, std::uint64_t seed, std::int64_t vocab) {
+  return at::randint(0, vocab, {rows, length}, at::detail::createCPUGenerator(seed), at::TensorOptions(at::kLong));
+}
+
+Batch make_batch(const at::Tensor& tokens, const at::Tensor& labels) {
+  Batch batch;
+  batch.tokens = tokens;
+  batch.labels = labels;
+  batch.counted = labels.ne(kIgnore).sum().item<std::int64_t>();
+  return batch;
+}
+
+FixedLoader::FixedLoader(const at::Tensor& tokens, const at::Tensor& labels, std::int64_t batch_size) {
+  for (std::int64_t first = 0; first + batch_size <= tokens.size(0); first += batch_size) {
+    batches_.push_back(make_batch(tokens.narrow(0, first, batch_size), labels.narrow(0, first, batch_size)));
+  }
 }
 
 Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(given)) {
@@ -90,4 +111,4 @@ bool bitwise_equal(const std::vector<at::Tensor>& a, const std::vector<at::Tenso
 
 double relative_difference(const at::Tensor& a, const at::Tensor& b) { return ((a - b).abs().max() / b.abs().max()).item<double>(); }
 
-}  // namespace kf::cases
+}  // namespace kf::test
