@@ -47,9 +47,156 @@ const std::vector<Unbuilt>& unbuilt_keys() {
   return all;
 }
 
+/// Keys of machinery that is not here yet; only their default says what happens.
+const std::vector<std::string>& keys_to_come() {
+  static const std::vector<std::string> all{
+      "model.qk_norm_kind",
+      "model.preset",
+      "model.scale",
+      "model.block",
+      "model.attention",
+      "model.head_dim",
+      "model.attn_bias",
+      "model.mlp_bias",
+      "model.norm_bias",
+      "model.norm_weight",
+      "model.norm_unit_offset",
+      "model.norm_placement",
+      "model.embed_norm",
+      "model.embed_scale",
+      "model.residual_scale",
+      "model.logit_scale",
+      "model.final_logit_softcap",
+      "model.mlp_gated",
+      "model.mlp_act_limit",
+      "model.act_fp32",
+      "model.pos_embedding",
+      "model.attn_inverse_layer_scale",
+      "model.dropout_embed",
+      "model.dropout_attn",
+      "model.dropout_resid",
+      "model.init",
+      "model.init_scale",
+      "model.embed_init_std",
+      "model.layer_pattern",
+      "model.window",
+      "model.chunk",
+      "model.window_from_layer",
+      "model.attn_softcap",
+      "model.attn_sink",
+      "model.attn_scale",
+      "model.attn_fp32",
+      "model.attn_temp_tuning",
+      "model.attn_temp_scale",
+      "model.attn_temp_floor",
+      "model.mla_q_rank",
+      "model.mla_kv_rank",
+      "model.mla_nope_dim",
+      "model.mla_rope_dim",
+      "model.mla_v_dim",
+      "model.rope_theta_local",
+      "model.rope_scaling",
+      "model.rope_factor",
+      "model.rope_low_freq",
+      "model.rope_high_freq",
+      "model.rope_orig_len",
+      "model.rope_beta_fast",
+      "model.rope_beta_slow",
+      "model.rope_truncate",
+      "model.rope_attn_factor",
+      "model.rope_mscale",
+      "model.rope_fraction",
+      "model.rope_partial",
+      "model.nope_every",
+      "model.rope_layout",
+      "model.moe_ffn_dim",
+      "model.moe_shared_ffn_dim",
+      "model.moe_first_dense",
+      "model.moe_norm_topk",
+      "model.moe_routed_scale",
+      "model.moe_groups",
+      "model.moe_topk_groups",
+      "model.moe_bias_rule",
+      "model.moe_bias_rate",
+      "model.moe_router_bias",
+      "model.moe_router_fp32",
+      "model.moe_random_routing",
+      "model.moe_impl",
+      "model.moe_shared_gate",
+      "model.moe_weight_on_input",
+      "model.mtp_layers",
+      "train.remat_save",
+      "train.remat_every",
+      "train.param_dtype",
+      "train.matmul_precision",
+      "train.loss_scale",
+      "train.mtp_loss_weight",
+      "train.global_batch_size",
+      "train.batch_schedule",
+      "train.trainable",
+      "train.frozen",
+      "train.skip_spikes",
+      "train.skip_window",
+      "train.skip_sigma",
+      "train.skip_max_consecutive",
+      "train.on_nan",
+      "train.on_inf",
+      "optimizer.muon_nesterov",
+      "optimizer.muon_scale",
+      "optimizer.muon_rms",
+      "optimizer.muon_weight_decay",
+      "optimizer.muon_exclude",
+      "optimizer.eps_root",
+      "optimizer.nesterov",
+      "optimizer.sgd_momentum",
+      "optimizer.state_dtype_m",
+      "optimizer.state_dtype_v",
+      "optimizer.adamc",
+      "optimizer.update_rms_clip",
+      "optimizer.update_norm_window",
+      "optimizer.update_norm_sigma",
+      "optimizer.decay_default",
+      "optimizer.decay_include",
+      "optimizer.decay_exclude",
+      "optimizer.qk_clip",
+      "optimizer.qk_clip_tau",
+      "scheduler.total_steps",
+      "scheduler.after",
+      "scheduler.power_a",
+      "scheduler.power_b",
+      "scheduler.inv_sqrt_timescale",
+      "scheduler.cycles",
+      "scheduler.cycle_length",
+      "scheduler.rewarmup_steps",
+      "eval.target_loss",
+      "distributed.plan",
+      "checkpoint.strategy",
+      "metrics.extra",
+      "metrics.sinks",
+      "averaging.type",
+      "averaging.beta",
+      "averaging.switch_step",
+      "averaging.decay_steps",
+      "generate.strategy",
+      "generate.max_new_tokens",
+      "generate.temperature",
+      "generate.top_k",
+      "generate.top_p",
+  };
+  return all;
+}
+
 const std::map<std::string, std::vector<std::string>>& planned() {
   static const std::map<std::string, std::vector<std::string>> all{
-      {"router", {"softmax_topk", "sigmoid_topk"}},
+      {"router", {"softmax_topk", "sigmoid_topk", "softmax", "sigmoid", "sqrtsoftplus"}},
+      {"mlp", {"gelu_tanh", "relu2", "quick_gelu", "tanh", "swiglu_oai"}},
+      {"block", {"standard"}},
+      {"attention", {"gqa", "mla"}},
+      {"loss", {"fused_linear_cross_entropy"}},
+      {"optimizer", {"sgd", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "sophia_h", "soap", "kron"}},
+      {"scheduler", {"inv_sqrt", "inv", "power"}},
+      {"sampler", {"sample"}},
+      {"ckpt_strategy", {"interval"}},
   };
   return all;
 }
@@ -68,6 +215,9 @@ std::vector<std::string> missing_parts(const Loaded& loaded, const Catalog& cata
       continue;
     }
     const std::string name = std::get<std::string>(row.get(loaded.config).value);
+    if (!row.check.experts_only && name == std::get<std::string>(row.fallback.value)) {
+      continue;  // the default is there, if not under its name yet
+    }
     const auto found = catalog.find(row.check.kind);
     const bool here = found != catalog.end() && std::any_of(found->second.begin(), found->second.end(), [&](const PartInfo& part) {
                         return part.name == (row.check.kind == "mlp" ? mlp_name(name) : name);
@@ -85,6 +235,13 @@ std::vector<std::string> keys_without_effect(const Loaded& loaded) {
     const std::string value = to_text(find_row(unbuilt.key)->get(loaded.config));
     if (find_node(loaded.merged, unbuilt.key) && value != unbuilt.honest) {
       out.push_back(format("{} = {} has no effect yet: {}", unbuilt.key, value, unbuilt.reason));
+    }
+  }
+  for (const std::string& key : keys_to_come()) {
+    const Row& row = *find_row(key);
+    const std::string value = to_text(row.get(loaded.config));
+    if (find_node(loaded.merged, key) && value != to_text(row.fallback)) {
+      out.push_back(format("{} = {} has no effect yet", key, value));
     }
   }
   return out;
