@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/device.h"
 #include "app/inference.h"
 #include "core/error.h"
 #include "train/generate.h"
@@ -19,7 +20,8 @@ constexpr const char* kUsage =
     "  --temperature T       0 always takes the likeliest token (default 1)\n"
     "  --top-k K             draw from the K likeliest only (default 0, off)\n"
     "  --top-p P             draw from the likeliest with mass P only (default 1, off)\n"
-    "  --seed N              of the draws (default 0)\n";
+    "  --seed N              of the draws (default 0)\n"
+    "  --device D            auto, cpu or cuda (default auto)\n";
 
 template <class T>
 T number(const std::string& option, const std::string& text, double low, double high) {
@@ -35,6 +37,7 @@ struct GenerateArguments {
   std::string checkpoint;
   std::string prompt;
   bool has_prompt = false;
+  std::string device = "auto";
   GenerateOptions options;
 };
 
@@ -52,8 +55,11 @@ void set_option(GenerateArguments& out, const std::string& name, const std::stri
     out.options.top_p = number<double>(name, value, 0, 1);
   } else if (name == "--seed") {
     out.options.seed = number<std::uint64_t>(name, value, 0, 1.8e19);
+  } else if (name == "--device") {
+    KF_CHECK(value == "auto" || value == "cpu" || value == "cuda", Code::config, "--device: '{}' is none of auto, cpu, cuda", value);
+    out.device = value;
   } else {
-    const std::vector<std::string> names{"--prompt", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed"};
+    const std::vector<std::string> names{"--prompt", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "--device"};
     const std::string near = nearest(name, names);
     fail(Code::config, "kf-host generate has no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
          join(names, ", "));
@@ -90,11 +96,12 @@ int generate_command(const Arguments& args) {
     return 0;
   }
   const GenerateArguments arguments = parse(args);
-  const LoadedModel loaded = load_for_inference(arguments.checkpoint);
+  const at::Device device = open_device(arguments.device).device;
+  const LoadedModel loaded = load_for_inference(arguments.checkpoint, device);
   KF_CHECK(loaded.tokenizer != nullptr, Code::config,
            "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)", arguments.checkpoint);
   std::cout << arguments.prompt;
-  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, at::kCPU,
+  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, device,
                 [](const std::string& text) { std::cout << text << std::flush; });
   std::cout << '\n';
   return 0;

@@ -19,10 +19,18 @@ std::string short_real(double value) {
   return buffer.data();
 }
 
-std::string machine_line(const HeaderFacts& f) {
+/// "cpu, 2 threads", or "cuda:0, NVIDIA H200, 140 GiB".
+std::string device_text(const ComputeDevice& d) {
+  if (d.device.is_cuda()) {
+    return format("{}, {}, {} GiB", d.device.str(), d.name, d.bytes >> 30);
+  }
   const int threads = at::get_num_threads();
-  return format("kf-host {}  torch {}  {}, {} {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, f.device.str(), threads,
-                threads == 1 ? "thread" : "threads", fixed(f.peak.flops / 1e12, 2), f.peak.source);
+  return format("cpu, {} {}", threads, threads == 1 ? "thread" : "threads");
+}
+
+std::string machine_line(const HeaderFacts& f) {
+  return format("kf-host {}  torch {}  {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, device_text(f.device),
+                fixed(f.peak.flops / 1e12, 2), f.peak.source);
 }
 
 std::string model_line(const HeaderFacts& f) {

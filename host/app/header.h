@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "app/device.h"
 #include "app/run.h"
 #include "config/plan.h"
 #include "data/loader.h"
@@ -20,7 +21,7 @@ struct HeaderFacts {
   const Loader& train_data;
   const Loader* eval_data;
   const Schedule& schedule;
-  at::Device device;
+  const ComputeDevice& device;
   const Peak& peak;
 };
 

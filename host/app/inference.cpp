@@ -40,7 +40,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config) {
   return make_tokenizer(config);
 }
 
-LoadedModel load_for_inference(const fs::path& source) {
+LoadedModel load_for_inference(const fs::path& source, at::Device device) {
   const fs::path checkpoint = find_checkpoint(source);
   const Registries registries = native_registries();
   config::Request request;
@@ -49,7 +49,7 @@ LoadedModel load_for_inference(const fs::path& source) {
   LoadedModel out;
   out.config = config::load_or_fail(request, registries.catalog()).config;
   out.model = build_model(out.config, registries);
-  materialize(*out.model, at::kCPU, at::kFloat, 0);
+  materialize(*out.model, device, at::kFloat, 0);
   CheckpointManager::load_weights(checkpoint, *out.model);
   out.model->train(false);
   out.tokenizer = tokenizer_of(out.config);

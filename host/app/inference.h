@@ -22,6 +22,6 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config);
 
 /// `source` is a checkpoint folder, or a run or checkpoints folder whose latest one is meant. Weights in fp32, evaluation mode.
 /// Throws Code::checkpoint.
-LoadedModel load_for_inference(const fs::path& source);
+LoadedModel load_for_inference(const fs::path& source, at::Device device);
 
 }  // namespace kf

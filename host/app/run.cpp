@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
 #include "app/resume.h"
@@ -25,13 +26,12 @@ namespace kf {
 namespace {
 
 /// What this build cannot do although the settings allow it is said before anything starts.
-void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, const config::Plan& plan) {
+void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries) {
   const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
   KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
   const std::string& precision = loaded.config.train.mixed_precision;
   KF_CHECK(precision == "fp32" || precision == "bf16", Code::config,
            "train.mixed_precision = \"{}\" is not built yet; use \"bf16\" or \"fp32\"", precision);
-  KF_CHECK(plan.device == "cpu", Code::config, "run.device = \"{}\": training on a GPU is not built yet; use \"cpu\"", plan.device);
   KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
            "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
 }
@@ -159,9 +159,10 @@ CheckpointState starting_state(const Resume& resume, const config::Config& confi
 
 RunResult run_job(const RunRequest& request, const Registries& registries) {
   const config::Config& config = request.loaded.config;
-  const config::Plan plan = config::make_plan(request.loaded, request.file);
-  refuse_unbuilt(request.loaded, registries, plan);
-  const at::Device device(at::kCPU);
+  refuse_unbuilt(request.loaded, registries);
+  const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
+  const at::Device device = compute.device;
+  const config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {});
@@ -206,8 +207,8 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   state.job = config::Node(job_values(config));
   state.job_toml = config::to_toml(config);
 
-  const Peak peak = measure_cpu_peak(compute_type(config.train));
-  print_header({request, config, plan, *model, *train_data, eval_data.get(), *schedule, device, peak});
+  const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
+  print_header({request, config, plan, *model, *train_data, eval_data.get(), *schedule, compute, peak});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   JsonlSink jsonl(plan.dir / "metrics.jsonl", state.run.step);
   ConsoleOptions console_options = stdout_options();

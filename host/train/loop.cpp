@@ -152,7 +152,7 @@ void TrainLoop::log_row(const StepResult& result) {
   row.tokens = state_.run.tokens;
   row.tokens_per_sec = rate.tokens_per_sec;
   row.mfu = rate.mfu;
-  row.memory_bytes = resident_bytes();
+  row.memory_bytes = memory_bytes(options_.device);
   row.seconds = parts_.throughput.seconds();
   row.extra = std::exchange(extra_, {});
   for (Sink* sink : parts_.sinks) {
