@@ -8,12 +8,25 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
+
+namespace {
+
+/// KF_CUDA_SYNC_WARN=1 makes torch print a warning for every operation that waits for the device: tests/gpu/run counts them.
+void warn_on_sync() {
+  if (std::getenv("KF_CUDA_SYNC_WARN") != nullptr) {
+    c10::cuda::warning_state().set_sync_debug_mode(c10::cuda::SyncDebugMode::L_WARN);
+  }
+}
+
+}  // namespace
 
 extern "C" __attribute__((visibility("default"))) int kf_cuda_open(KfCudaDevice report, void* user, char* error, unsigned long size) {
   try {
     const int count = c10::cuda::device_count_ensure_non_zero();
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    warn_on_sync();
     for (int i = 0; i < count; ++i) {
       cudaDeviceProp device{};
       C10_CUDA_CHECK(cudaGetDeviceProperties(&device, i));
