@@ -1,5 +1,6 @@
 #include "metrics/peak.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/full.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 #include "core/log.h"
 
@@ -23,6 +25,21 @@ constexpr Row kCudaPeaks[] = {
     {"H800", 989},   {"A100", 312},  {"A10G", 125},  {"L40S", 362}, {"RTX 4090", 330},  {"RTX 3090", 142},
 };
 
+/// Seconds since its construction that this process computed: of the clock, or of its processors shared out over the threads where others
+/// kept them waiting. On a busy machine the clock alone made the peak, and with it MFU, several times wrong.
+class Stopwatch {
+ public:
+  double seconds() const {
+    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall_).count();
+    const double busy = static_cast<double>(std::clock() - busy_) / CLOCKS_PER_SEC / at::get_num_threads();
+    return busy > 1e-4 ? std::min(wall, busy) : wall;  // std::clock counts in microseconds
+  }
+
+ private:
+  std::chrono::steady_clock::time_point wall_ = std::chrono::steady_clock::now();
+  std::clock_t busy_ = std::clock();
+};
+
 /// The best rate of n x n x n products within `budget` seconds, at least one.
 double product_rate(std::int64_t n, at::ScalarType type, double budget) {
   using clock = std::chrono::steady_clock;
@@ -31,9 +48,9 @@ double product_rate(std::int64_t n, at::ScalarType type, double budget) {
   double best = 0;
   const auto start = clock::now();
   do {
-    const auto begin = clock::now();
+    const Stopwatch watch;
     at::mm(a, a);
-    best = std::max(best, work / std::chrono::duration<double>(clock::now() - begin).count());
+    best = std::max(best, work / watch.seconds());
   } while (std::chrono::duration<double>(clock::now() - start).count() < budget);
   return best;
 }

@@ -168,3 +168,19 @@ TEST_CASE("help: fits a screen; the version names what the build is made of; an 
   CHECK(registry.out.find("muon") != std::string::npos);
   CHECK(toy.host({"registry", "optimiser"}).err.find("did you mean 'optimizer'?") != std::string::npos);
 }
+
+TEST_CASE("run: a GPU that cannot be had is said before anything starts", "[run]") {
+  if (std::filesystem::exists("/dev/nvidiactl")) {
+    WARN("skipped: this machine has a GPU; tests/gpu/run looks at it");
+    return;
+  }
+  const Toy toy;
+  const Finished refused = toy.train({"--run.device=cuda"});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("run.device = \"cuda\" cannot be had: ") != std::string::npos);
+  CHECK(refused.err.find("run.device = \"cpu\"") != std::string::npos);
+  CHECK(!std::filesystem::exists(toy / "runs"));
+  const Finished automatic = toy.train({"--run.device=auto"});
+  CHECK(automatic.status == 0);
+  CHECK(automatic.out.find("  cpu, ") != std::string::npos);
+}
