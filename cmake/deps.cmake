@@ -41,7 +41,7 @@ add_library(kf_spdlog INTERFACE)  # header-only in the one file that uses it
 target_include_directories(kf_spdlog SYSTEM INTERFACE ${KF_SPDLOG_INCLUDE})
 target_compile_definitions(kf_spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
 
-foreach(header toml++/toml.h nlohmann/json.hpp CLI/CLI.hpp catch2/catch.hpp)
+foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)
   find_path(${variable} ${header} REQUIRED)  # Debian's header-only packages live in /usr/include
 endforeach()
