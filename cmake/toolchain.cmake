@@ -10,6 +10,10 @@ if(KF_CCACHE)
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  add_compile_options("SHELL:-Xclang -fno-pch-timestamp")  # or a header from the cache would be refused
+endif()
+
 find_program(KF_MOLD mold)
 if(KF_MOLD)
   add_link_options(-fuse-ld=mold)

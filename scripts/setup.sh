@@ -39,7 +39,7 @@ want() {  # want PACKAGE CHECK [ARGUMENT]
 }
 look() {
   missing=()
-  want g++ command_of g++
+  want clang command_of clang++
   want make command_of make
   want cmake cmake_is_new
   want ninja-build command_of ninja

@@ -163,28 +163,51 @@ Row make_row(std::string name, const T& fallback, Check check, std::string doc) 
   return row;
 }
 
-template <class T, class Access>
-void add(std::vector<Row>& out, std::string section, Row row, Access access) {
-  row.section = std::move(section);
-  row.get = [access](const Config& config) { return to_node(access(config)); };
-  row.set = [access](Config& config, const Node& node) { from_node(node, access(config)); };
-  out.push_back(std::move(row));
+// The way from a row to its member, as plain functions: closures in std::function took a minute to compile.
+
+template <auto section, auto member>
+Node get_field(const Config& config) {
+  return to_node(config.*section.*member);
 }
+template <auto section, auto member>
+void set_field(Config& config, const Node& node) {
+  from_node(node, config.*section.*member);
+}
+template <auto member>
+Node get_top(const Config& config) {
+  return to_node(config.*member);
+}
+template <auto member>
+void set_top(Config& config, const Node& node) {
+  from_node(node, config.*member);
+}
+
+Row placed(const char* section, Row row, Node (*get)(const Config&), void (*set)(Config&, const Node&)) {
+  row.section = section;
+  row.get = get;
+  row.set = set;
+  return row;
+}
+
+// A function for each section: one for all rows is more than optimizers like.
+#define KF_NO_RECORDS
+#define TABLE(Type, member, doc)                                                \
+  void add_rows(std::vector<Row>& out, const Type* self) {                      \
+    using Section = std::remove_const_t<std::remove_pointer_t<decltype(self)>>; \
+    constexpr auto section = &Config::member;                                   \
+    const char* const section_name = #member;
+#define FIELD(type, name, fallback, check, doc)                                                                        \
+  out.push_back(placed(section_name, make_row<type>(#name, fallback, check, doc), &get_field<section, &Section::name>, \
+                       &set_field<section, &Section::name>));
+#define END(Type) }
+#include "config/fields.def"
 
 std::vector<Row> make_rows() {
   std::vector<Row> out;
 #define KF_NO_RECORDS
-#define TABLE(Type, member, doc)                                              \
-  {                                                                           \
-    const auto section = [](auto& config) -> auto& { return config.member; }; \
-    const char* const section_name = #member;
-#define FIELD(type, name, fallback, check, doc) \
-  add<type>(                                    \
-      out, section_name, make_row<type>(#name, fallback, check, doc), [section](auto& config) -> auto& { return section(config).name; });
-#define END(Type) }
+#define TABLE(Type, member, doc) add_rows(out, static_cast<const Type*>(nullptr));
 #define TOP(type, name, fallback, check, doc) \
-  add<type>(                                  \
-      out, "", make_row<type>(#name, fallback, check, doc), [](auto& config) -> auto& { return config.name; });
+  out.push_back(placed("", make_row<type>(#name, fallback, check, doc), &get_top<&Config::name>, &set_top<&Config::name>));
 #include "config/fields.def"
   return out;
 }

@@ -1,7 +1,6 @@
 #pragma once
 // The rows of fields.def as data: types, defaults, checks and docs, and the way from a row to its member of Config.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,8 +66,9 @@ struct Row {
   std::string doc;
   std::vector<Row> fields;  // of record and records
 
-  std::function<Node(const Config&)> get;
-  std::function<void(Config&, const Node&)> set;  // the node has exactly the row's type
+  // Null in fields of records and of parts.
+  Node (*get)(const Config&) = nullptr;
+  void (*set)(Config&, const Node&) = nullptr;  // the node has exactly the row's type
 
   /// "train.seq_len", or "hooks".
   std::string key() const { return section.empty() ? name : section + "." + name; }

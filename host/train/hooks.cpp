@@ -30,7 +30,7 @@ std::map<std::string, config::Node> Hooks::state() const {
 
 void Hooks::load(const std::map<std::string, config::Node>& states) {
   for (const auto& [name, state] : states) {
-    const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&](const std::unique_ptr<Hook>& h) { return h->name() == name; });
+    const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&, name = name](const std::unique_ptr<Hook>& h) { return h->name() == name; });
     if (hook == hooks_.end()) {
       log::warn("the checkpoint holds the state of hook '{}', which this job does not have", name);
     } else {
