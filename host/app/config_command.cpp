@@ -130,9 +130,8 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
   for (const std::string& warning : loaded.report.warnings) {
     out << "warning: " << warning << '\n';
   }
-  for (const std::string& part : config::missing_parts(loaded, jobs.catalog())) {
-    out << "note: " << part << '\n';
-  }
+  const std::vector<std::string> missing = config::missing_parts(loaded, jobs.catalog());
+  KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
   for (const std::string& key : config::keys_without_effect(loaded)) {
     out << "note: " << key << '\n';
   }
@@ -146,7 +145,10 @@ void show(const Call& call, Jobs& jobs, std::ostream& out) {
 }
 
 void explain(const Call& call, Jobs& jobs, std::ostream& out) {
-  need_words(call, 1, 2, "explain [FILE] KEY [--section.key=value ...]");
+  constexpr const char* usage = "explain [FILE] KEY [--section.key=value ...]";
+  need_words(call, 1, 2, usage);
+  KF_CHECK(call.words.size() == 2 || !is_file(call.words[0]), Code::config, "which key of {}? usage: kf-host config {}", call.words[0],
+           usage);
   const bool first_is_file = call.words.size() == 2 && is_file(call.words[0]);
   const std::string file = call.words.size() == 1 ? "" : call.words[first_is_file ? 0 : 1];
   const std::string key = call.words.size() == 1 ? call.words[0] : call.words[first_is_file ? 1 : 0];
@@ -193,12 +195,15 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
   } else if (command == "new") {
     make_new(call, out);
   } else if (command == "keys") {
+    need_words(call, 0, 1, "keys [PATTERN]");
     const std::string table = config::keys_table(word(call, 0));
     KF_CHECK(!table.empty(), Code::config, "no setting matches '{}'; `kf-host config keys` lists all", word(call, 0));
     out << table;
   } else if (command == "schema") {
+    need_words(call, 0, 0, "schema");
     out << config::to_json(config::to_schema(catalog), config::JsonStyle::plain, 2) << '\n';
   } else {
+    need_words(call, 0, 0, "docs");
     out << config::to_markdown();
   }
   return 0;

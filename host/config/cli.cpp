@@ -72,7 +72,8 @@ Node* enter_index(Node& node, const Override::Step& step, const Override& option
 
 Node* enter_name(Node& node, const Override::Step& step, const Override& option) {
   if (!node.table()) {
-    node = Node(Table(), option.value.origin);
+    node.value = Table();  // its key stays where it is
+    node.origin = option.value.origin;
   }
   Table& table = *node.table();
   const bool known = table.find(step.name) != nullptr;

@@ -339,7 +339,8 @@ bool Converter::check_text(const std::string& text, const Row& row, const std::s
   if (!row.check.kind.empty()) {
     allowed = part_names(catalog_, row.check.kind);
   }
-  if (allowed.empty() || std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
+  const bool anything = row.check.kind.empty() ? allowed.empty() : allowed.empty() && !catalog_.contains(row.check.kind);
+  if (anything || std::find(allowed.begin(), allowed.end(), text) != allowed.end()) {
     return true;
   }
   const std::string near = text.size() <= 64 ? nearest(text, allowed) : "";
@@ -348,8 +349,9 @@ bool Converter::check_text(const std::string& text, const Row& row, const std::s
     fault_at(key, origin, format("{} {}{}", subject(key, Node(text), origin), row.check.words(), hint));
   } else {
     fault_at(key, origin,
-             format("{} is not a registered {}{}{} have: {}", subject(key, Node(text), origin), row.check.kind, hint,
-                    hint.empty() ? ";" : "", join(allowed, ", ")));
+             format("{} is not a registered {}{}{}", subject(key, Node(text), origin), row.check.kind, hint,
+                    allowed.empty() ? format("; no {} is registered here", row.check.kind)
+                                    : format("{} have: {}", hint.empty() ? ";" : "", join(allowed, ", "))));
   }
   return false;
 }

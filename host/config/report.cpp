@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t kColumn = 21;  // where messages start, unless a place needs more room
 constexpr std::size_t kLongestPlace = 48;
+constexpr std::size_t kMostProblems = 200;  // shown; whoever has more is about to fix something at the root of them
 
 std::string place(const Origin& origin) {
   switch (origin.kind) {
@@ -76,8 +77,11 @@ std::string to_text(const Report& report) {
   }
   const std::size_t count = report.problems.size();
   std::string out = format("{} {} in the job\n", count, count == 1 ? "problem" : "problems");
-  for (const Problem& problem : report.problems) {
-    out += problem_text(problem, column);
+  for (std::size_t i = 0; i < std::min(count, kMostProblems); ++i) {
+    out += problem_text(report.problems[i], column);
+  }
+  if (count > kMostProblems) {
+    out += format("  ... and {} more\n", count - kMostProblems);
   }
   return out + format("nothing was started; `kf-host config keys {}` lists the keys of a section", section_hint(report));
 }

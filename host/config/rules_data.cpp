@@ -63,8 +63,10 @@ void check_weights(const Job& job, Findings& findings, const std::string& key, c
   double total = 0;
   for (const auto& [name, weight] : weights) {
     total += weight;
-    if (!sources.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
-      findings.problem({key + "." + name}, format("{} names no source {}; have: {}", owner, brief(Node(name)), join(names, ", ")));
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      const std::string place = name.find('.') == std::string::npos ? key + "." + name : key;  // a dot would be read as a path
+      findings.problem({place}, format("{} names no source {}; {}", owner, brief(Node(name)),
+                                       sources.empty() ? "there are no data.datasets" : "have: " + join(names, ", ")));
     }
   }
   for (const DatasetSource& source : sources) {
@@ -81,7 +83,9 @@ void phase_weights_make_sense(const Job& job, Findings& findings) {
     check_weights(job, findings, format("data.phases[{}].dataset_weights", i), phases[i].dataset_weights,
                   format("data.phases[{}] (start_step {})", i, phases[i].start_step));
   }
-  check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");
+  if (job.config.data.anneal_start_step > 0 || !job.config.data.datasets.empty()) {
+    check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");
+  }
 }
 
 void mixture_names_differ(const Job& job, Findings& findings) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "config/budget.h"
 #include "config/rules.h"
 #include "core/text.h"
@@ -71,8 +73,10 @@ void profile_runs_forward(const Job& job, Findings& findings) {
 
 void run_name_is_a_name(const Job& job, Findings& findings) {
   const std::string& name = job.config.run.name;
-  if (name.find('/') != std::string::npos || name.find('\0') != std::string::npos || name == "." || name == "..") {
-    findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/'; run.dir takes a path", brief(Node(name))));
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (control || name.find('/') != std::string::npos || name == "." || name == "..") {
+    findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/' and control characters; run.dir takes a path",
+                                          brief(Node(name))));
   }
 }
 

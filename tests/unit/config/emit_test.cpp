@@ -30,7 +30,7 @@ config::Config reread(const config::Config& c) { return good(load_toml(config::t
 TEST_CASE("config: a snapshot reads back to the same job, bit for bit", "[config]") {
   const config::Config c = good(load_job({R"(hooks = ["norms", "guard"]
 [run]
-name = "läufe-ü \"x\" \\ \u0007"
+name = "läufe-ü \"x\" \\ ."
 [optimizer]
 lr = 1e-05
 weight_decay = -0.0
@@ -55,6 +55,8 @@ name = "ü"
 [[data.phases]]
 start_step = 10
 dataset_weights = { "/a\tb" = 0.0 }
+[metrics]
+wandb_project = "\u0007"
 [checkpoint.dyn_ckpt_window]
 stop = 70
 [checkpoint]

@@ -112,4 +112,23 @@ TEST_CASE("config: long lines and control characters do not spoil the terminal",
   CHECK(text.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("config: an option for a section that does not exist is named, not called a default", "[config]") {
+  const std::string text = config::to_text(load_cli({"--x.y=3", "--model.rope.theta=1"}).report);
+  CHECK(text.find("default") == std::string::npos);
+  CHECK(text.find("--x.y") != std::string::npos);
+  CHECK(text.find("--model.rope.theta") != std::string::npos);
+}
+
+TEST_CASE("config: thousands of problems stay readable", "[config]") {
+  std::string job;
+  for (int i = 0; i < 1000; ++i) {
+    job += "key_" + std::to_string(i) + " = 1\n";
+  }
+  const config::Report found = load_toml(job).report;
+  const std::string text = config::to_text(found);
+  CHECK(text.find("1000 problems in the job\n") == 0);
+  CHECK(text.find("... and 800 more\n") != std::string::npos);
+  CHECK(text.size() < 200000);
+}
+
 }  // namespace kf::test
