@@ -335,6 +335,9 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
 }
 
 bool Converter::check_text(const std::string& text, const Row& row, const std::string& key, const Origin& origin) {
+  if (text.empty() && row.fallback == Node(std::string())) {
+    return true;  // none is chosen
+  }
   std::vector<std::string> allowed = row.check.choices;
   if (!row.check.kind.empty()) {
     allowed = part_names(catalog_, row.check.kind);

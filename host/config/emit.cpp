@@ -41,6 +41,9 @@ std::string toml_value(const Node& node) {
     std::string operator()(const Table& value) const {
       std::vector<std::string> parts;
       for (const auto& [key, item] : value) {
+        if (item.is_null()) {
+          continue;  // unset: TOML has no word for it
+        }
         parts.push_back(toml_key(key) + " = " + toml_value(item));
       }
       return parts.empty() ? "{}" : "{ " + join(parts, ", ") + " }";
@@ -217,7 +220,13 @@ std::string to_markdown() {
       }
     }
   }
-  return out + "\n## Outside the sections\n\n" + markdown_rows(rows_of(""));
+  out += "\n## Outside the sections\n\n" + markdown_rows(rows_of(""));
+  for (const Row& row : rows_of("")) {
+    if (!row.fields.empty()) {
+      out += format("\n### [[{}]]\n\n", row.name) + markdown_rows(row.fields);
+    }
+  }
+  return out;
 }
 
 std::string keys_table(const std::string& pattern) {

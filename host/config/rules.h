@@ -34,6 +34,7 @@ using Rule = void (*)(const Job&, Findings&);
 std::vector<Rule> model_rules();
 std::vector<Rule> train_rules();
 std::vector<Rule> data_rules();
+std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
 
 }  // namespace kf::config

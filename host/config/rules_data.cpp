@@ -8,16 +8,23 @@ namespace kf::config {
 namespace {
 
 std::string source_name(const DatasetSource& source) {
-  return !source.name.empty() ? source.name : !source.path.empty() ? source.path : source.hf_name;
+  return !source.name.empty()      ? source.name
+         : !source.dataset.empty() ? source.dataset
+         : !source.path.empty()    ? source.path
+                                   : source.hf_name;
 }
 
 void sources_say_where(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < job.config.data.datasets.size(); ++i) {
     const DatasetSource& source = job.config.data.datasets[i];
-    if (source.path.empty() && source.hf_name.empty()) {
-      const std::string key = format("data.datasets[{}]", i);
+    const std::string key = format("data.datasets[{}]", i);
+    if (source.path.empty() && source.hf_name.empty() && source.dataset.empty()) {
+      findings.problem({key}, format("{}{} must have either path or hf_name, or name a registered dataset", key,
+                                     source.name.empty() ? "" : " (" + brief(Node(source.name)) + ")"));
+    }
+    if (!source.dataset.empty() && !(source.path.empty() && source.hf_name.empty() && source.transforms.empty())) {
       findings.problem(
-          {key}, format("{}{} must have either path or hf_name", key, source.name.empty() ? "" : " (" + brief(Node(source.name)) + ")"));
+          {key}, format("{} is the registered dataset {}, which has no path, hf_name or transforms", key, brief(Node(source.dataset))));
     }
   }
 }
@@ -82,6 +89,9 @@ void phase_weights_make_sense(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < phases.size(); ++i) {
     check_weights(job, findings, format("data.phases[{}].dataset_weights", i), phases[i].dataset_weights,
                   format("data.phases[{}] (start_step {})", i, phases[i].start_step));
+  }
+  for (std::size_t i = 0; i < job.config.phases.size(); ++i) {
+    check_weights(job, findings, format("phases[{}].mixture", i), job.config.phases[i].mixture, format("phases[{}].mixture", i));
   }
   if (job.config.data.anneal_start_step > 0 || !job.config.data.datasets.empty()) {
     check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");

@@ -169,6 +169,7 @@ const std::vector<std::string>& keys_to_come() {
       "scheduler.cycle_length",
       "scheduler.rewarmup_steps",
       "eval.target_loss",
+      "phases",
       "distributed.plan",
       "checkpoint.strategy",
       "metrics.extra",

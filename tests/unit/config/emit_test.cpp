@@ -78,6 +78,26 @@ widths = [1, 2.5, "x", true]
   }());
 }
 
+TEST_CASE("config: phases survive the snapshot, unset keys as unset", "[config]") {
+  const config::Config c = good(load_toml(R"([[data.datasets]]
+path = "x"
+name = "a b"
+[[phases]]
+name = "first"
+steps = 5
+freeze = ["layers.*"]
+mixture = { "a b" = 0.5 }
+[[phases]]
+lr_scale = 0.25
+seq_len = 16
+)"));
+  REQUIRE(c.phases.size() == 2);
+  CHECK(c.phases[0].steps == 5);
+  CHECK_FALSE(c.phases[1].steps);
+  check_same(c, reread(c));
+  CHECK(reread(c).phases == c.phases);
+}
+
 TEST_CASE("config: a budget in tokens survives the snapshot without contradicting itself", "[config]") {
   const config::Config c = good(load_toml("[train]\nmax_tokens = 1000\n[scheduler]\nwarmup_steps = 0\n"));
   check_same(c, reread(c));
