@@ -5,6 +5,12 @@
 #include "bindings/run.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/methods.h"
+#include "bindings/tensor/numbers.h"
+#include "bindings/tensor/operators.h"
+#include "bindings/tensor/rng.h"
+#include "bindings/tensor/tensor.h"
+#include "config/schema.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -61,16 +67,53 @@ void push_arguments(lua_State* L, const Session& session) {
   }
 }
 
+/// Everything about tensors, into the table on top.
+void open_tensor_library(lua_State* L) {
+  open_numbers(L);
+  open_data_pointer(L);
+  open_tensors(L);
+  add_factories(L);
+  add_autograd(L);
+  add_files(L);
+  push_operators(L);
+  lua_setfield(L, -2, "op");
+  push_all(L);
+  lua_setfield(L, -2, "all");
+  push_rng(L);
+  lua_setfield(L, -2, "rng");
+  lua_pushcfunction(L, &guarded<make_float>);
+  lua_setfield(L, -2, "float");
+  lua_pushcfunction(L, &guarded<make_generator>);
+  lua_setfield(L, -2, "generator");
+}
+
+/// config_words() -> the names of sections and keys, for completion.
+int config_words(lua_State* L) {
+  lua_newtable(L);
+  int number = 0;
+  for (const config::Section& section : config::sections()) {
+    push(L, std::string_view(section.name));
+    lua_rawseti(L, -2, ++number);
+  }
+  for (const config::Row& row : config::rows()) {
+    push(L, std::string_view(row.name));
+    lua_rawseti(L, -2, ++number);
+  }
+  return 1;
+}
+
 int open_native(lua_State* L) {
   const Session& session = Session::of(L);
   const luaL_Reg functions[] = {{"log", &guarded<write_log>},
                                 {"run", &guarded<run_job>},
+                                {"config_words", &guarded<config_words>},
                                 {"missing", &guarded<missing_field>},
                                 {"refuse", &guarded<refuse_assignment>},
                                 {nullptr, nullptr}};
   lua_newtable(L);
   luaL_register(L, nullptr, functions);
   set(L, "version", std::string_view(KF_VERSION));
+  open_tensor_library(L);
   push_register(L);
   lua_setfield(L, -2, "register");
   push_dist(L, session);

@@ -18,18 +18,6 @@ void forget_scripted(Members&... registries) {
   (registries.remove_scripted(), ...);
 }
 
-/// Parts may be registered while it exists.
-class ScriptPhase {
- public:
-  explicit ScriptPhase(Session& session) : session_(session) { session.may_register = true; }
-  ~ScriptPhase() { session_.may_register = false; }
-  ScriptPhase(const ScriptPhase&) = delete;
-  ScriptPhase& operator=(const ScriptPhase&) = delete;
-
- private:
-  Session& session_;
-};
-
 /// What the script returned, the value on top.
 std::optional<config::Node> read_returned(lua_State* L, Session& session) {
   if (lua_isnil(L, -1)) {
@@ -96,10 +84,7 @@ Script::~Script() {
 }
 
 std::optional<config::Node> Script::run_file(const fs::path& path) {
-  session_->script = path.string();
-  session_->sources.clear();
-  runtime_->set_search_path(path.parent_path());
-  const lua::ScriptPhase phase(*session_);
+  const Phase phase(*this, path);
   const lua::StackTop top(runtime_->state());
   runtime_->load_file(path, session_->script);
   runtime_->call(0, 1);
@@ -111,6 +96,15 @@ std::optional<config::Node> Script::run_file(const fs::path& path) {
   });
   return recipe;
 }
+
+Script::Phase::Phase(Script& script, const fs::path& path) : script_(script) {
+  script.session_->script = path.string();
+  script.session_->sources.clear();
+  script.runtime_->set_search_path(path.parent_path());
+  script.session_->may_register = true;
+}
+
+Script::Phase::~Phase() { script_.session_->may_register = false; }
 
 Script::RunScope::RunScope(Script& script, const config::Config& config) : script_(script) {
   script.runtime_->protect([&](lua_State* L) {

@@ -42,6 +42,20 @@ class Script {
   /// it lists registered, so that `hooks` is a list of names. Nothing when it returned nothing. Throws Error{Code::script}.
   std::optional<config::Node> run_file(const fs::path& path);
 
+  /// While one exists, the code of the script at `path` runs: `require` looks beside it, messages name it, parts may be registered.
+  class Phase {
+   public:
+    Phase(Script& script, const fs::path& path);
+    ~Phase();
+    Phase(const Phase&) = delete;
+    Phase& operator=(const Phase&) = delete;
+
+   private:
+    Script& script_;
+  };
+
+  lua::Runtime& runtime() { return *runtime_; }
+
   /// While one exists, kf.config shows the job of the run that is on.
   class RunScope {
    public:

@@ -45,3 +45,9 @@ foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)
   find_path(${variable} ${header} REQUIRED)  # Debian's header-only packages live in /usr/include
 endforeach()
+
+# The prompt's history and completion; without it lines are read plainly.
+find_path(KF_LIBEDIT_HEADER editline/readline.h)
+if(KF_LIBEDIT_HEADER)
+  find_library(KF_LIBEDIT edit)
+endif()

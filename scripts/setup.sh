@@ -47,6 +47,7 @@ look() {
   want mold command_of mold
   want pkg-config command_of pkg-config
   want libluajit-5.1-dev luajit_of
+  want libedit-dev header_of editline/readline.h
   want libspdlog-dev header_of spdlog/spdlog.h
   want libfmt-dev header_of fmt/format.h
   want libtomlplusplus-dev header_of toml++/toml.h

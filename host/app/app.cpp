@@ -25,6 +25,8 @@ usage: kf-host FILE [--section.key=value ...] [-- ARGS]
   kf-host config check FILE   all problems of a job, without starting it
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
                               keys [PATTERN], schema, new [PRESET]
+  kf-host test SPEC.lua ...   tests written in Lua
+  kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields
   kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
   kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
@@ -51,8 +53,8 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command},       {"generate", generate_command}, {"config", config_subcommand},
-    {"registry", registry_command}, {"--version", version_command},
+    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand},  {"registry", registry_command},
+    {"test", test_command},   {"lua", lua_command},           {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }

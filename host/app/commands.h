@@ -14,6 +14,10 @@ int train_command(const Arguments& args);
 int generate_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
+/// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.
+int test_command(const Arguments& args);
+/// `kf-host lua [FILE | -e CHUNK | -i] [-- ARGS]`: the runtime of scripts as an interpreter.
+int lua_command(const Arguments& args);
 /// `kf-host --version`
 int version_command(const Arguments& args);
 

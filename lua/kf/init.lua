@@ -12,7 +12,34 @@ local kf = {
   register = native.register,
   --- Trains a job (a table like a recipe's) and returns { status, steps, tokens, loss, eval, history, checkpoint, seconds }.
   run = native.run,
+
+  --- Every ATen operator: `kf.op.softmax(x, -1)`; `kf.op.help("softmax")`, `kf.op.missing()`, `kf.op.list()`.
+  op = native.op,
+  --- A tensor of numbers in (nested) lists: float32 unless `{ dtype = ... }` says otherwise; booleans make a bool tensor.
+  tensor = native.tensor,
+  --- Whether a value is a tensor.
+  is_tensor = native.is_tensor,
+  --- A whole dim in an index: `x[{ kf.all, 0 }]`.
+  all = native.all,
+  --- A float where a Lua number would be taken for an integer: `kf.float(2)`.
+  float = native.float,
+  --- The run's random numbers; `kf.generator(seed)` makes others.
+  rng = native.rng,
+  generator = native.generator,
+  --- Tensors in files: `kf.safetensors.save(path, { name = tensor })`, `kf.safetensors.load(path)`.
+  safetensors = native.safetensors,
+  --- Functions with a backward of their own: `kf.autograd.fn({ forward = ..., backward = ... })`.
+  autograd = native.autograd,
+  grad = native.grad,
+  no_grad = native.no_grad,
+  enable_grad = native.enable_grad,
+  is_grad_enabled = native.is_grad_enabled,
 }
+
+-- kf.zeros, kf.randn, ...: what makes tensors.
+for _, name in ipairs(native.factory_names()) do
+  kf[name] = native.find_factory(name)
+end
 
 --- A function that formats like string.format and writes a line to the log; without further arguments the text stands as it is.
 local function logger(level)

@@ -1,0 +1,417 @@
+#include "bindings/tensor/arguments.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "bindings/stack.h"
+#include "bindings/tensor/names.h"
+#include "bindings/tensor/numbers.h"
+#include "bindings/tensor/rng.h"
+#include "bindings/tensor/tensor.h"
+#include "core/error.h"
+
+namespace kf::lua {
+namespace {
+
+using Type = Value::Type;
+
+constexpr double kExact = 9007199254740992.0;  // 2^53
+constexpr int kNotAtAll = -1;
+
+Type number_type(double value) { return std::floor(value) == value && std::abs(value) <= kExact ? Type::integer : Type::real; }
+
+Type plain_type(lua_State* L, int index) {
+  switch (lua_type(L, index)) {
+    case LUA_TNONE:
+    case LUA_TNIL: return Type::nil;
+    case LUA_TBOOLEAN: return Type::boolean;
+    case LUA_TNUMBER: return number_type(lua_tonumber(L, index));
+    case LUA_TSTRING: return Type::text;
+    case LUA_TUSERDATA:
+      if (tensor_at(L, index) != nullptr) {
+        return Type::tensor;
+      }
+      return float_at(L, index) ? Type::real : generator_at(L, index) != nullptr ? Type::generator : Type::other;
+    case LUA_TTABLE: return Type::list;
+    default: return wide_integer_at(L, index) ? Type::integer : Type::other;
+  }
+}
+
+/// What all items of the table at value.index are.
+void look_into(lua_State* L, Value& value) {
+  value.length = static_cast<int>(lua_objlen(L, value.index));
+  for (int i = 1; i <= value.length; ++i) {
+    lua_rawgeti(L, value.index, i);
+    Type type = plain_type(L, -1);
+    const bool gap = type == Type::boolean && lua_toboolean(L, -1) == 0;
+    lua_pop(L, 1);
+    if (gap && (value.item == Type::tensor || i == 1)) {
+      lua_rawgeti(L, value.index, value.length);  // { false, false } is a list of booleans, { false, tensor } one with a gap
+      const bool tensors = value.item == Type::tensor || box_at(L, -1) != nullptr;
+      lua_pop(L, 1);
+      if (tensors) {
+        value.gaps = true;
+        type = Type::tensor;
+      }
+    }
+    if (i == 1) {
+      value.item = type;
+    } else if (value.item != type) {
+      const bool numbers = (value.item == Type::integer || value.item == Type::real) && (type == Type::integer || type == Type::real);
+      value.item = numbers ? Type::real : Type::other;
+    }
+  }
+}
+
+bool is_keyword_table(lua_State* L, int index) {
+  if (!lua_istable(L, index)) {
+    return false;
+  }
+  lua_pushnil(L);
+  if (lua_next(L, index) == 0) {
+    return false;
+  }
+  const bool named = lua_type(L, -2) == LUA_TSTRING;
+  lua_pop(L, 2);
+  return named;
+}
+
+double number_at(lua_State* L, int index) {
+  if (lua_type(L, index) == LUA_TNUMBER) {
+    return lua_tonumber(L, index);
+  }
+  if (const auto value = float_at(L, index)) {
+    return *value;
+  }
+  return static_cast<double>(wide_integer_at(L, index).value_or(0));
+}
+
+std::int64_t integer_at(lua_State* L, int index) {
+  return lua_type(L, index) == LUA_TNUMBER ? static_cast<std::int64_t>(lua_tonumber(L, index)) : wide_integer_at(L, index).value_or(0);
+}
+
+at::Scalar scalar_at(lua_State* L, int index, Type type) {
+  switch (type) {
+    case Type::boolean: return {lua_toboolean(L, index) != 0};
+    case Type::integer: return {integer_at(L, index)};
+    default: return {number_at(L, index)};
+  }
+}
+
+std::string_view text_at(lua_State* L, int index) {
+  std::size_t size = 0;
+  const char* text = lua_tolstring(L, index, &size);
+  return {text, size};
+}
+
+/// The cost of one item, -1 when it does not fit. Exact 0, converted 1 or 2, a number where a tensor is wanted 16.
+int fit_item(lua_State* L, Kind kind, Type type, int index) {
+  switch (kind) {
+    case Kind::tensor:
+      return type == Type::tensor ? 0 : type == Type::integer || type == Type::real || type == Type::boolean ? 16 : kNotAtAll;
+    case Kind::integer: return type == Type::integer ? 0 : kNotAtAll;
+    case Kind::real: return type == Type::real ? 0 : type == Type::integer ? 1 : kNotAtAll;
+    case Kind::boolean: return type == Type::boolean ? 0 : kNotAtAll;
+    case Kind::scalar: return type == Type::integer || type == Type::real ? 0 : type == Type::boolean ? 2 : kNotAtAll;
+    case Kind::text: return type == Type::text ? 1 : kNotAtAll;
+    case Kind::dimname: return type == Type::text ? 2 : kNotAtAll;
+    case Kind::dtype: return type == Type::text && dtype_named(text_at(L, index)) ? 0 : kNotAtAll;
+    case Kind::layout: return type == Type::text && layout_named(text_at(L, index)) ? 0 : kNotAtAll;
+    case Kind::memory_format: return type == Type::text && memory_format_named(text_at(L, index)) ? 0 : kNotAtAll;
+    case Kind::device: return type == Type::text && device_named(text_at(L, index)) ? 0 : kNotAtAll;
+    case Kind::generator: return type == Type::generator ? 0 : kNotAtAll;
+    case Kind::unknown: break;
+  }
+  return kNotAtAll;
+}
+
+int fit_value(lua_State* L, const ArgumentType& type, const Value& value) {
+  if (value.type == Type::nil) {
+    return type.optional ? 0 : kNotAtAll;
+  }
+  if (!type.list) {
+    return value.type == Type::list ? kNotAtAll : fit_item(L, type.kind, value.type, value.index);
+  }
+  if (value.type != Type::list) {  // int[2] takes one number for both
+    const bool scalar = type.size > 0 && (type.kind == Kind::integer || type.kind == Kind::real);
+    const int cost = scalar ? fit_item(L, type.kind, value.type, value.index) : kNotAtAll;
+    return cost == kNotAtAll ? cost : cost + 1;
+  }
+  if (value.length == 0) {
+    return 0;
+  }
+  if (value.gaps && !type.optional_elements) {
+    return kNotAtAll;
+  }
+  if (value.item == Type::list || value.item == Type::other || value.item == Type::nil) {
+    return kNotAtAll;
+  }
+  if (type.kind == Kind::tensor && value.item != Type::tensor) {
+    return kNotAtAll;
+  }
+  return fit_item(L, type.kind, value.item, 0);
+}
+
+/// Gives `parameter` the value `source`; adds its cost. False when it does not fit.
+bool place(lua_State* L, const Signature& signature, std::size_t parameter, const Value& value, std::int16_t source, Fit& out,
+           std::string* why) {
+  const Slot& slot = signature.parameters[parameter];
+  if (value.type == Value::Type::nil && slot.fallback && !slot.type.optional) {
+    return true;  // nil for a parameter with a default is the default
+  }
+  const int cost = fit_value(L, slot.type, value);
+  if (cost == kNotAtAll) {
+    if (why != nullptr) {
+      *why = format("argument '{}' must be {} {}, got {}", slot.name, slot.type.kind == Kind::integer && !slot.type.list ? "an" : "a",
+                    type_text(slot.type), describe_any(L, value.index));
+    }
+    return false;
+  }
+  out.source[parameter] = source;
+  out.cost += cost;
+  return true;
+}
+
+bool place_keywords(lua_State* L, const Signature& signature, const CallArguments& call, Fit& out, std::string* why) {
+  for (std::size_t k = 0; k < call.keywords.size(); ++k) {
+    const Keyword& keyword = call.keywords[k];
+    std::size_t parameter = 0;
+    while (parameter < signature.parameters.size() && signature.parameters[parameter].name != keyword.name) {
+      ++parameter;
+    }
+    if (parameter == signature.parameters.size()) {
+      if (why != nullptr) {
+        std::vector<std::string> names;
+        for (const Slot& slot : signature.parameters) {
+          names.push_back(slot.name);
+        }
+        *why = format("no argument '{}'{}", keyword.name, suggestion(keyword.name, names));
+      }
+      return false;
+    }
+    if (out.source[parameter] != Fit::kDefault) {
+      if (why != nullptr) {
+        *why = format("argument '{}' is given twice", keyword.name);
+      }
+      return false;
+    }
+    if (!place(L, signature, parameter, keyword.value, static_cast<std::int16_t>(Fit::kKeyword + static_cast<int>(k)), out, why)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Values by place from `spread` on (-1: none) are one list.
+bool place_all(lua_State* L, const Signature& signature, const CallArguments& call, int spread, Fit& out, std::string* why) {
+  out.source.assign(signature.parameters.size(), Fit::kDefault);
+  out.spread_from = spread;
+  out.cost = 0;
+  const int given = static_cast<int>(call.places.size());
+  const int single = spread >= 0 ? spread : given;
+  if (single > signature.positional) {
+    if (why != nullptr) {
+      *why = format("takes {} arguments by place, got {}; the others are keywords in a last table", signature.positional, given);
+    }
+    return false;
+  }
+  for (int i = 0; i < single; ++i) {
+    if (!place(L, signature, static_cast<std::size_t>(i), call.places[static_cast<std::size_t>(i)], static_cast<std::int16_t>(i), out,
+               why)) {
+      return false;
+    }
+  }
+  if (spread >= 0) {
+    const bool integers =
+        std::all_of(call.places.begin() + spread, call.places.end(), [](const Value& v) { return v.type == Type::integer; });
+    if (!integers) {
+      return false;
+    }
+    out.source[static_cast<std::size_t>(spread)] = static_cast<std::int16_t>(spread);
+    out.cost += 4;
+  }
+  if (!place_keywords(L, signature, call, out, why)) {
+    return false;
+  }
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    const Slot& slot = signature.parameters[i];
+    if (out.source[i] != Fit::kDefault || slot.fallback) {
+      continue;
+    }
+    if (slot.type.optional) {  // left out, it is nil; an overload that does not ask for it comes first
+      out.cost += 8;
+      continue;
+    }
+    if (why != nullptr) {
+      *why = format("argument '{}' ({}) is missing", slot.name, type_text(slot.type));
+    }
+    return false;
+  }
+  return true;
+}
+
+c10::IValue item_value(lua_State* L, Kind kind, Type type, int index) {
+  switch (kind) {
+    case Kind::tensor: {
+      if (const at::Tensor* tensor = tensor_at(L, index)) {
+        return *tensor;
+      }
+      at::Tensor wrapped = at::scalar_tensor(scalar_at(L, index, type), type == Type::boolean   ? at::kBool
+                                                                        : type == Type::integer ? at::kLong
+                                                                                                : at::kDouble);
+      wrapped.unsafeGetTensorImpl()->set_wrapped_number(true);
+      return wrapped;
+    }
+    case Kind::integer: return integer_at(L, index);
+    case Kind::real: return number_at(L, index);
+    case Kind::boolean: return lua_toboolean(L, index) != 0;
+    case Kind::scalar: return scalar_at(L, index, type);
+    case Kind::text: return std::string(text_at(L, index));
+    case Kind::dimname: return "dimname::" + std::string(text_at(L, index));
+    case Kind::dtype: return static_cast<std::int64_t>(*dtype_named(text_at(L, index)));
+    case Kind::layout: return static_cast<std::int64_t>(*layout_named(text_at(L, index)));
+    case Kind::memory_format: return static_cast<std::int64_t>(*memory_format_named(text_at(L, index)));
+    case Kind::device: return *device_named(text_at(L, index));
+    case Kind::generator: return *generator_at(L, index);
+    case Kind::unknown: break;
+  }
+  return {};
+}
+
+template <class T, class Read>
+c10::IValue list_value(lua_State* L, const Value& value, Read&& read) {
+  c10::List<T> out;
+  out.reserve(static_cast<std::size_t>(value.length));
+  for (int i = 1; i <= value.length; ++i) {
+    lua_rawgeti(L, value.index, i);
+    out.push_back(read(lua_gettop(L)));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+c10::IValue scalar_list(lua_State* L, const Value& value) {
+  c10::impl::GenericList out(c10::NumberType::get());
+  for (int i = 1; i <= value.length; ++i) {
+    lua_rawgeti(L, value.index, i);
+    const int item = lua_gettop(L);
+    out.push_back(c10::IValue(scalar_at(L, item, plain_type(L, item))));
+    lua_pop(L, 1);
+  }
+  return out;
+}
+
+c10::IValue list_value(lua_State* L, const ArgumentType& type, const Value& value) {
+  switch (type.kind) {
+    case Kind::tensor:
+      if (type.optional_elements) {
+        return list_value<std::optional<at::Tensor>>(L, value, [&](int i) {
+          const at::Tensor* tensor = tensor_at(L, i);
+          return tensor != nullptr ? std::optional<at::Tensor>(*tensor) : std::nullopt;
+        });
+      }
+      return list_value<at::Tensor>(L, value, [&](int i) { return *tensor_at(L, i); });
+    case Kind::integer: return list_value<std::int64_t>(L, value, [&](int i) { return integer_at(L, i); });
+    case Kind::real: return list_value<double>(L, value, [&](int i) { return number_at(L, i); });
+    case Kind::boolean: return list_value<bool>(L, value, [&](int i) { return lua_toboolean(L, i) != 0; });
+    case Kind::text:
+    case Kind::dimname:
+      return list_value<std::string>(L, value,
+                                     [&](int i) { return (type.kind == Kind::dimname ? "dimname::" : "") + std::string(text_at(L, i)); });
+    case Kind::scalar: return scalar_list(L, value);
+    default: fail(Code::script, "lists of {} cannot be given from Lua", type_text(type));
+  }
+}
+
+/// One number for a list of `size`.
+c10::IValue repeated(lua_State* L, const ArgumentType& type, const Value& value) {
+  const auto size = static_cast<std::size_t>(type.size);
+  if (type.kind == Kind::real) {
+    return std::vector<double>(size, number_at(L, value.index));
+  }
+  return std::vector<std::int64_t>(size, integer_at(L, value.index));
+}
+
+c10::IValue spread_value(lua_State* L, const CallArguments& call, int from) {
+  c10::List<std::int64_t> out;
+  for (std::size_t i = static_cast<std::size_t>(from); i < call.places.size(); ++i) {
+    out.push_back(integer_at(L, call.places[i].index));
+  }
+  return out;
+}
+
+c10::IValue argument_value(lua_State* L, const ArgumentType& type, const Value& value) {
+  if (value.type == Type::nil) {
+    return {};
+  }
+  if (type.list) {
+    return value.type == Type::list ? list_value(L, type, value) : repeated(L, type, value);
+  }
+  return item_value(L, type.kind, value.type, value.index);
+}
+
+}  // namespace
+
+Value value_at(lua_State* L, int index) {
+  Value value;
+  value.index = index;
+  value.type = plain_type(L, index);
+  if (value.type == Type::list) {
+    look_into(L, value);
+  }
+  return value;
+}
+
+void CallArguments::read(lua_State* L, int first) {
+  places.clear();
+  keywords.clear();
+  int last = lua_gettop(L);
+  const int table = last;
+  if (last >= first && is_keyword_table(L, last)) {
+    --last;
+    for (lua_pushnil(L); lua_next(L, table) != 0;) {  // leaves each key and value, goes on with a copy of the key
+      KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "a table of keywords has names only, got the key {}", describe(L, -2));
+      luaL_checkstack(L, 4, "too many keywords");
+      keywords.push_back({lua_tostring(L, -2), value_at(L, lua_gettop(L))});
+      lua_pushvalue(L, -2);
+    }
+  }
+  for (int i = first; i <= last; ++i) {
+    places.push_back(value_at(L, i));
+  }
+}
+
+void fit(lua_State* L, const Signature& signature, const CallArguments& call, Fit& out, std::string* why) {
+  if (place_all(L, signature, call, -1, out, why)) {
+    return;
+  }
+  const int list = signature.first_list;
+  const bool spreadable =
+      list >= 0 && static_cast<int>(call.places.size()) > list && call.places[static_cast<std::size_t>(list)].type == Type::integer;
+  if (spreadable && place_all(L, signature, call, list, out, nullptr)) {
+    return;
+  }
+  out.cost = -1;
+}
+
+void convert(lua_State* L, const Signature& signature, const CallArguments& call, const Fit& fit, std::vector<c10::IValue>& stack) {
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    const std::int16_t source = fit.source[i];
+    const ArgumentType& type = signature.parameters[i].type;
+    if (source == Fit::kDefault) {
+      const auto& fallback = signature.handle.schema().arguments()[i].default_value();
+      stack.push_back(fallback ? *fallback : c10::IValue());
+    } else if (source == fit.spread_from && static_cast<int>(i) == fit.spread_from) {
+      stack.push_back(spread_value(L, call, fit.spread_from));
+    } else if (source >= Fit::kKeyword) {
+      stack.push_back(argument_value(L, type, call.keywords[static_cast<std::size_t>(source - Fit::kKeyword)].value));
+    } else {
+      stack.push_back(argument_value(L, type, call.places[static_cast<std::size_t>(source)]));
+    }
+  }
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,48 @@
+#include "app/script_runs.h"
+
+#include "app/launch.h"
+#include "app/run.h"
+
+namespace kf {
+
+config::Request request_of(const TrainArguments& arguments) {
+  config::Request request;
+  request.overrides = arguments.overrides;
+  request.world = launched_world();
+  return request;
+}
+
+ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
+    : arguments_(std::move(arguments)),
+      registries_(registries),
+      script_(registries, {[this](config::Node recipe) { return run(std::move(recipe)); }}, arguments_.script) {}
+
+void ScriptRuns::run_file() {
+  if (std::optional<config::Node> recipe = script_.run_file(arguments_.file)) {
+    run(std::move(*recipe));
+  }
+}
+
+RunResult ScriptRuns::run(config::Node recipe) {
+  name_if_needed(recipe);
+  config::Request request = request_of(arguments_);
+  request.recipe = std::move(recipe);
+  const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
+  const Script::RunScope scope(script_, loaded.config);
+  return run_job({loaded, arguments_.file, arguments_.overrides.size()}, registries_);
+}
+
+/// The first run of a script is called after it, the next ones NAME-2, NAME-3, ... so that an interrupted program goes on where it was.
+void ScriptRuns::name_if_needed(config::Node& recipe) {
+  config::Node& section = (*recipe.table())["run"];
+  if (section.is_null()) {
+    section.value = config::Table();
+  }
+  if (config::Table* table = section.table(); table != nullptr && table->find("name") == nullptr) {
+    ++unnamed_;
+    const std::string stem = fs::path(arguments_.file).stem().string();
+    (*table)["name"] = config::Node(unnamed_ == 1 ? stem : stem + "-" + std::to_string(unnamed_), recipe.origin);
+  }
+}
+
+}  // namespace kf

@@ -1,0 +1,90 @@
+// `kf-host test`: runs files of tests written in Lua.
+
+#include <iostream>
+
+#include "app/commands.h"
+#include "app/script_runs.h"
+#include "bindings/spec.h"
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]\n\n"
+    "Runs the tests of each file (`local T = require(\"kf.test\")`, `T.test(\"name\", function() ... end)`) in a fresh runtime.\n\n"
+    "  --filter TEXT   only tests whose name contains TEXT\n"
+    "  -- ARGS         strings for the files (kf.args)\n\n"
+    "exit status: 0 when all passed, 3 when one failed or a file has no test\n";
+
+struct TestArguments {
+  std::vector<std::string> files;
+  std::string filter;
+  std::vector<std::string> script;
+  bool help = false;
+};
+
+TestArguments parse(const Arguments& args) {
+  TestArguments out;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--") {
+      out.script.assign(args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+      break;
+    }
+    if (args[i] == "--help") {
+      out.help = true;
+    } else if (args[i] == "--filter") {
+      KF_CHECK(i + 1 < args.size(), Code::config, "--filter: a text must follow");
+      out.filter = args[++i];
+    } else {
+      KF_CHECK(!args[i].starts_with('-'), Code::config, "kf-host test: no option '{}'; there are --filter TEXT and -- ARGS", args[i]);
+      out.files.push_back(args[i]);
+    }
+  }
+  KF_CHECK(out.help || !out.files.empty(), Code::config, "kf-host test: name a file of tests, as in `kf-host test model_spec.lua`");
+  return out;
+}
+
+/// One file, in a runtime of its own. An error outside of its tests counts as a failure.
+SpecReport run_file(const std::string& file, const TestArguments& arguments) {
+  std::cout << file << std::endl;
+  Registries registries = native_registries();
+  ScriptRuns runs({file, {}, arguments.script, false}, registries);
+  try {
+    SpecReport report = run_spec(runs.script(), file, arguments.filter);
+    if (report.passed + report.failed + report.skipped == 0 && arguments.filter.empty()) {
+      std::cout << "  FAIL  the file has no test; write T.test(\"name\", function() ... end)\n";
+      report.failed = 1;
+    }
+    return report;
+  } catch (const Error& error) {
+    std::cout << std::flush;
+    std::cerr << "  FAIL  outside of the tests: " << error.what() << std::endl;
+    return {0, 1, 0};
+  }
+}
+
+}  // namespace
+
+int test_command(const Arguments& args) {
+  const TestArguments arguments = parse(args);
+  if (arguments.help) {
+    std::cout << kUsage;
+    return 0;
+  }
+  SpecReport total;
+  for (const std::string& file : arguments.files) {
+    const SpecReport report = run_file(file, arguments);
+    total.passed += report.passed;
+    total.failed += report.failed;
+    total.skipped += report.skipped;
+  }
+  std::cout << total.passed << " passed, " << total.failed << " failed";
+  if (total.skipped > 0) {
+    std::cout << ", " << total.skipped << " skipped";
+  }
+  std::cout << std::endl;
+  return total.failed == 0 ? 0 : static_cast<int>(Code::script);
+}
+
+}  // namespace kf
