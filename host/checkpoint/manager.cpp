@@ -12,9 +12,11 @@
 #include <utility>
 
 #include "checkpoint/folder.h"
+#include "checkpoint/huggingface/import.h"
 #include "checkpoint/safetensors.h"
 #include "checkpoint/state_file.h"
 #include "checkpoint/weights.h"
+#include "config/huggingface/huggingface.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -256,6 +258,10 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
 void CheckpointManager::load_weights(const fs::path& source, Model& model) {
   as_checkpoint_error([&] {
     KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
+    if (config::is_huggingface_folder(source)) {
+      load_huggingface(source, model);
+      return;
+    }
     fs::path file = source;
     if (fs::is_directory(source)) {
       const fs::path folder = checkpoint_folder(source);

@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::string_view kPrefix = "weights.";
 
-/// Names as the model knows them, with the names in the file.
-std::map<std::string, std::string> names_in(const SafetensorsFile& file, const fs::path& path) {
-  std::map<std::string, std::string> names;
+/// A file's tensors under the names that the model knows.
+NamedTensors tensors_in(const SafetensorsFile& file, const fs::path& path) {
+  std::map<std::string, std::string> names;  // ours, the file's
   for (const std::string& name : file.names()) {
     if (name.starts_with(kPrefix)) {
       names[name.substr(kPrefix.size())] = name;
@@ -26,12 +26,17 @@ std::map<std::string, std::string> names_in(const SafetensorsFile& file, const f
   }
   if (!names.empty()) {
     log::info("{}: took the {} tensors named {}*, left {} others", path, names.size(), kPrefix, file.names().size() - names.size());
-    return names;
+  } else {
+    for (const std::string& name : file.names()) {
+      names[name] = name;
+    }
   }
-  for (const std::string& name : file.names()) {
-    names[name] = name;
+  NamedTensors out;
+  for (const auto& [ours, stored] : names) {
+    out.names.push_back(ours);
   }
-  return names;
+  out.get = [&file, names](const std::string& name) { return file.tensor(names.at(name)); };
+  return out;
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -56,14 +61,15 @@ struct Faults {
 /// Which tensor of the file each parameter takes; every name by which the model knows it counts.
 class Matcher {
  public:
-  Matcher(const SafetensorsFile& file, const fs::path& path, Model& model) : file_(file), names_(names_in(file, path)) {
+  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model)
+      : tensors_(tensors), names_(tensors.names.begin(), tensors.names.end()) {
     for (const auto& [alias, listed] : model.aliases()) {
       aliases_[listed].push_back(alias);
     }
     for (const ParameterPtr& parameter : model.parameters()) {
       match(parameter);
     }
-    for (const auto& [name, stored] : names_) {
+    for (const std::string& name : names_) {
       if (used_.count(name) == 0) {
         faults_.unexpected.push_back(name);
       }
@@ -80,12 +86,11 @@ class Matcher {
     at::Tensor chosen;
     bool fits = true;
     for (const std::string& name : candidates) {
-      const auto found = names_.find(name);
-      if (found == names_.end()) {
+      if (names_.count(name) == 0) {
         continue;
       }
       used_.insert(name);
-      at::Tensor tensor = file_.tensor(found->second);
+      at::Tensor tensor = tensors_.get(name);
       const std::string misfit = misfit_of(name, tensor, *parameter, chosen);
       if (misfit.empty()) {
         chosen = std::move(tensor);
@@ -117,8 +122,8 @@ class Matcher {
     return {};
   }
 
-  const SafetensorsFile& file_;
-  std::map<std::string, std::string> names_;
+  const NamedTensors& tensors_;
+  std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> aliases_;
   std::set<std::string> used_;
   Faults faults_;
@@ -145,7 +150,11 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
 }
 
 void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model) {
-  const Matcher matcher(file, path, model);
+  load_weights_from(tensors_in(file, path), path, model);
+}
+
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model) {
+  const Matcher matcher(tensors, path, model);
   const at::NoGradGuard no_grad;
   for (const auto& [parameter, tensor] : matcher.matches()) {
     parameter->master.copy_(tensor);

@@ -1,6 +1,7 @@
 #pragma once
 // Weights of a model by name: out for a checkpoint, in from any safetensors file that has them.
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,6 +10,12 @@
 #include "model/model.h"
 
 namespace kf {
+
+/// Tensors by name, from wherever they lie.
+struct NamedTensors {
+  std::vector<std::string> names;
+  std::function<at::Tensor(const std::string&)> get;  // for each of `names`
+};
 
 /// A line for a message, "\n  missing in the file (12): a, b, ...", of at most ten names; "" for none.
 std::string list_names(const char* what, const std::vector<std::string>& names);
@@ -20,5 +27,7 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model);
 /// prefix (and the log says so). A shared weight may stand under any of its names; under several, they must agree.
 /// One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.
 void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model);
+/// The same for tensors from elsewhere; `path` is for messages.
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model);
 
 }  // namespace kf

@@ -11,12 +11,40 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 /// Widths from silly multipliers stay far inside int64; a rule refuses them (rules_model.cpp).
 std::int64_t whole(double value) { return static_cast<std::int64_t>(std::min(value, 1e15)); }
 
+/// Matrices of an attention layer.
 std::int64_t attention_weights(const ModelConfig& m) {
+  if (m.attention == "mla") {
+    const std::int64_t query = m.n_heads * (m.mla_nope_dim + m.mla_rope_dim);
+    const std::int64_t q = m.mla_q_rank == 0 ? m.dim * query : m.mla_q_rank * (m.dim + query);
+    const std::int64_t kv = m.dim * (m.mla_kv_rank + m.mla_rope_dim) + m.mla_kv_rank * m.n_heads * (m.mla_nope_dim + m.mla_v_dim);
+    return q + kv + m.n_heads * m.mla_v_dim * m.dim;
+  }
   const std::int64_t width = head_dim(m);
   return 2 * m.dim * m.n_heads * width + 2 * m.dim * kv_heads(m) * width;  // q and o, k and v
 }
 
-std::int64_t norm_weights(const ModelConfig& m) { return m.norm_type == "layernorm" ? 2 * m.dim : m.dim; }
+/// Biases, norms and sinks inside an attention layer.
+std::int64_t attention_vectors(const ModelConfig& m) {
+  const bool in = m.attn_bias != "none";
+  const std::int64_t out = (m.attn_bias == "all" ? m.dim : 0) + (m.attn_sink ? m.n_heads : 0);
+  if (m.attention == "mla") {
+    const std::int64_t biases = in ? m.mla_q_rank + m.mla_kv_rank + m.mla_rope_dim : 0;
+    return out + biases + (m.norm_weight ? m.mla_q_rank + m.mla_kv_rank : 0);
+  }
+  const std::int64_t heads = m.n_heads + kv_heads(m);  // of queries and keys
+  const std::int64_t biases = in ? (heads + kv_heads(m)) * head_dim(m) : 0;
+  const bool weighted = m.qk_norm && m.norm_weight && m.qk_norm_kind != "l2";
+  return out + biases + (weighted ? (m.qk_norm_kind == "full" ? heads : 2) * head_dim(m) : 0);
+}
+
+std::int64_t norm_weights(const ModelConfig& m) {
+  return (m.norm_weight ? m.dim : 0) + (m.norm_type == "layernorm" && m.norm_bias ? m.dim : 0);
+}
+
+std::int64_t norms_in_block(const ModelConfig& m) { return m.norm_placement == "sandwich" ? 4 : m.norm_placement == "parallel" ? 1 : 2; }
+
+/// Biases of a feed-forward layer `hidden` wide.
+std::int64_t mlp_biases(const ModelConfig& m, std::int64_t hidden) { return m.mlp_bias ? (mlp_matrices(m) - 1) * hidden + m.dim : 0; }
 
 /// Weights of matrices that one token visits in a layer, the router left out.
 std::int64_t active_weights(const ModelConfig& m, std::int64_t layer) {
@@ -26,11 +54,36 @@ std::int64_t active_weights(const ModelConfig& m, std::int64_t layer) {
   return attention_weights(m) + (m.moe_top_k + m.moe_shared_experts) * mlp_matrices(m) * m.dim * expert_ffn_hidden_dim(m);
 }
 
+/// Components of q k^T and of weights times v, over all heads.
+std::int64_t score_width(const ModelConfig& m) {
+  return m.n_heads * (m.attention == "mla" ? m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim : 2 * head_dim(m));
+}
+
+/// Keys that the last query of a sequence sees in a layer.
+std::int64_t keys_seen(const ModelConfig& m, std::int64_t layer, std::int64_t seq_len) {
+  const std::string& kind = layer_kind(m, layer);
+  return kind == "local" ? std::min(seq_len, m.window) : kind == "chunk" ? std::min(seq_len, m.chunk) : seq_len;
+}
+
 }  // namespace
 
 std::int64_t kv_heads(const ModelConfig& model) { return model.n_kv_heads.value_or(model.n_heads); }
 
-std::int64_t head_dim(const ModelConfig& model) { return model.dim / model.n_heads; }
+std::int64_t head_dim(const ModelConfig& model) { return model.head_dim.value_or(model.dim / model.n_heads); }
+
+const std::string& layer_kind(const ModelConfig& model, std::int64_t index) {
+  static const std::string global = "global";
+  const Strings& pattern = model.layer_pattern;
+  return index < model.window_from_layer || pattern.empty() ? global : pattern[static_cast<std::size_t>(index) % pattern.size()];
+}
+
+bool has_rope(const ModelConfig& model, std::int64_t index) {
+  return model.pos_embedding == "rope" && (model.nope_every == 0 || (index + 1) % model.nope_every != 0);
+}
+
+bool mlp_gated(const ModelConfig& model) {
+  return model.mlp_gated.value_or(model.activation == "silu" || model.activation == "swiglu_oai");
+}
 
 std::int64_t ffn_hidden_dim(const ModelConfig& model) {
   if (model.ffn_hidden_dim) {
@@ -57,7 +110,7 @@ std::string mlp_name(const std::string& activation) {
   return activation == "gelu" || activation == "relu" ? "standard_" + activation : activation;
 }
 
-std::int64_t mlp_matrices(const ModelConfig& model) { return mlp_name(model.activation).starts_with("standard_") ? 2 : 3; }
+std::int64_t mlp_matrices(const ModelConfig& model) { return mlp_gated(model) ? 3 : 2; }
 
 std::int64_t parameter_count(const ModelConfig& model) {
   std::int64_t total = 0;
@@ -78,9 +131,10 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
   const std::int64_t table = m.vocab_size * m.dim;
   std::vector<std::pair<std::string, std::int64_t>> parts = {
       {"embedding", table},
-      {"norms", (2 * m.n_layers + 1) * norm_weights(m)},
-      {"attention", m.n_layers * (attention_weights(m) + (m.qk_norm ? 2 * head_dim(m) : 0))},
-      {"mlp", (m.n_layers - with_experts) * matrices * ffn_hidden_dim(m)},
+      {"positions", m.pos_embedding == "learned" ? m.max_seq_len * m.dim : 0},
+      {"norms", (norms_in_block(m) * m.n_layers + 1 + (m.embed_norm ? 1 : 0)) * norm_weights(m)},
+      {"attention", m.n_layers * (attention_weights(m) + attention_vectors(m))},
+      {"mlp", (m.n_layers - with_experts) * (matrices * ffn_hidden_dim(m) + mlp_biases(m, ffn_hidden_dim(m)))},
       {"router", with_experts * (m.dim * m.num_experts + bias)},
       {"shared_expert", with_experts * m.moe_shared_experts * expert},
       {"experts", with_experts * m.num_experts * expert},
@@ -92,10 +146,12 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
 
 double flops_per_token(const ModelConfig& model, std::int64_t seq_len) {
   std::int64_t weights = model.vocab_size * model.dim;  // the head; looking up an embedding costs nothing
+  double scores = 0;
   for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
     weights += active_weights(model, layer);
+    scores += 6.0 * real(score_width(model)) * real(keys_seen(model, layer, seq_len));
   }
-  return 6.0 * real(weights) + 12.0 * real(model.n_layers) * real(model.dim) * real(seq_len);
+  return 6.0 * real(weights) + scores;
 }
 
 std::int64_t data_seed(const TrainConfig& train) { return train.data_seed.value_or(train.seed); }

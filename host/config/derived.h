@@ -11,7 +11,14 @@ namespace kf::config {
 
 /// n_kv_heads, or n_heads where unset.
 std::int64_t kv_heads(const ModelConfig& model);
+/// head_dim, or dim / n_heads where unset.
 std::int64_t head_dim(const ModelConfig& model);
+/// What the keys of layer `index` (from 0) are: "global", "local" or "chunk"; layer_pattern repeated, global before window_from_layer.
+const std::string& layer_kind(const ModelConfig& model, std::int64_t index);
+/// Whether layer `index` (from 0) rotates its queries and keys.
+bool has_rope(const ModelConfig& model, std::int64_t index);
+/// Whether the feed-forward layers have a gate: mlp_gated; unset gates silu and swiglu_oai.
+bool mlp_gated(const ModelConfig& model);
 /// ffn_hidden_dim, or trunc(4 * dim * (2/3) * multiplier) rounded up to a multiple of 256.
 std::int64_t ffn_hidden_dim(const ModelConfig& model);
 /// trunc(ffn_hidden_dim * moe_expert_ffn_multiplier) rounded (half to even) to a multiple of 16, at least 16.
@@ -19,7 +26,7 @@ std::int64_t expert_ffn_hidden_dim(const ModelConfig& model);
 bool is_moe(const ModelConfig& model);
 /// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1.
 bool is_moe_layer(const ModelConfig& model, std::int64_t index);
-/// Matrices of the feed-forward layer: 3 for a gated one (silu, swiglu), else 2.
+/// Matrices of the feed-forward layer: 3 for a gated one, else 2.
 std::int64_t mlp_matrices(const ModelConfig& model);
 
 /// The mlp part that an activation stands for: silu is swiglu, gelu standard_gelu, relu standard_relu; other names stand for themselves.
@@ -27,10 +34,10 @@ std::string mlp_name(const std::string& activation);
 
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
 std::int64_t parameter_count(const ModelConfig& model);
-/// The same by what it is spent on: embedding, norms, attention, mlp, router, shared_expert, experts, head; only what there is.
+/// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, head; only what there is.
 std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelConfig& model);
 /// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
-/// 12 * layers * dim * seq_len for attention.
+/// 12 * layers * heads * head_dim * seq_len for attention, with the window or chunk for seq_len where that is shorter.
 double flops_per_token(const ModelConfig& model, std::int64_t seq_len);
 
 /// data_seed, or seed where unset.

@@ -7,6 +7,7 @@
 #include "config/convert.h"
 #include "config/derived.h"
 #include "config/layers.h"
+#include "config/model_presets.h"
 #include "config/names.h"
 #include "config/schema.h"
 #include "config/validate.h"
@@ -274,8 +275,12 @@ Loaded load(const Request& request, const Catalog& catalog) {
       }
     }
   }
+  const std::optional<ModelPreset> preset = lay_model_preset(out.merged, out.layers, out.report);
   ConfigReader reader(catalog, out);
   reader.read();
+  if (preset) {
+    warn_of_overrides(*preset, out);
+  }
   settle_budget(out);
   settle_folders(out);
   name_run(request, out.config);

@@ -32,6 +32,7 @@ class Findings {
 using Rule = void (*)(const Job&, Findings&);
 
 std::vector<Rule> model_rules();
+std::vector<Rule> block_rules();  // part of model_rules
 std::vector<Rule> train_rules();
 std::vector<Rule> data_rules();
 std::vector<Rule> phase_rules();

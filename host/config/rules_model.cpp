@@ -7,16 +7,23 @@
 namespace kf::config {
 namespace {
 
+bool mla(const ModelConfig& m) { return m.attention == "mla"; }
+
 void heads_divide_dim(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
-  if (m.dim % m.n_heads != 0) {
+  if (!m.head_dim && !mla(m) && m.dim % m.n_heads != 0) {
     findings.problem({"model.dim", "model.n_heads"}, format("model.dim ({}) must be divisible by model.n_heads ({})", m.dim, m.n_heads));
   }
 }
 
 void head_width_is_even(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
-  if (m.dim % m.n_heads == 0 && head_dim(m) % 2 != 0) {
+  if (m.pos_embedding != "rope" || mla(m)) {
+    return;
+  }
+  if (m.head_dim && *m.head_dim % 2 != 0) {
+    findings.problem({"model.head_dim"}, format("model.head_dim ({}) must be even for rotary embeddings", *m.head_dim));
+  } else if (!m.head_dim && m.dim % m.n_heads == 0 && head_dim(m) % 2 != 0) {
     findings.problem(
         {"model.dim", "model.n_heads"},
         format("head_dim must be even for rotary embeddings: model.dim ({}) / model.n_heads ({}) = {}", m.dim, m.n_heads, head_dim(m)));
@@ -82,8 +89,12 @@ void experts_and_fused_kernels(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> model_rules() {
-  return {heads_divide_dim,   head_width_is_even, kv_heads_divide_heads,    sizes_fit_64_bits,
-          derived_widths_fit, top_k_fits_experts, experts_and_fused_kernels};
+  std::vector<Rule> rules{heads_divide_dim,   head_width_is_even, kv_heads_divide_heads,    sizes_fit_64_bits,
+                          derived_widths_fit, top_k_fits_experts, experts_and_fused_kernels};
+  for (const Rule rule : block_rules()) {
+    rules.push_back(rule);
+  }
+  return rules;
 }
 
 }  // namespace kf::config

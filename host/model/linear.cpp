@@ -2,17 +2,18 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
 #include <utility>
 
 namespace kf {
 
-Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role) : weight_(add_parameter("weight", {out, in}, init, role)) {}
+Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role, bool bias)
+    : weight_(add_parameter("weight", {out, in}, init, role)),
+      bias_(bias ? add_parameter("bias", {out}, Init::zeros(), Role::vector) : nullptr) {}
 
 Linear::Linear(ParameterPtr weight) : weight_(std::move(weight)) { share_parameter("weight", weight_); }
 
-at::Tensor Linear::forward(const at::Tensor& x) const { return at::linear(x, weight_->value); }
-
-Init output_init(double std, std::int64_t n_layers) { return Init::normal(std / std::sqrt(2.0 * static_cast<double>(n_layers))); }
+at::Tensor Linear::forward(const at::Tensor& x) const {
+  return bias_ ? at::linear(x, weight_->value, bias_->value.to(x.scalar_type())) : at::linear(x, weight_->value);
+}
 
 }  // namespace kf

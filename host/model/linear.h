@@ -1,5 +1,5 @@
 #pragma once
-// A matrix without bias: y = x W^T.
+// y = x W^T (+ b).
 
 #include <ATen/core/Tensor.h>
 
@@ -9,19 +9,17 @@ namespace kf {
 
 class Linear final : public Module {
  public:
-  /// Weight (out, in), named "weight".
-  Linear(std::int64_t in, std::int64_t out, Init init, Role role = Role::hidden);
+  /// Weight (out, in), named "weight"; with `bias` a "bias" (out) that starts at 0.
+  Linear(std::int64_t in, std::int64_t out, Init init, Role role = Role::hidden, bool bias = false);
   /// Over a weight that another module owns.
   explicit Linear(ParameterPtr weight);
 
   at::Tensor forward(const at::Tensor& x) const;  // (.., in) -> (.., out)
   const ParameterPtr& weight() const { return weight_; }
+  const ParameterPtr& bias() const { return bias_; }  // null without one
 
  private:
-  ParameterPtr weight_;
+  ParameterPtr weight_, bias_;
 };
-
-/// N(0, std) for every matrix; those that write into the residual stream are scaled by 1/sqrt(2 n_layers) (GPT-2, section 2.3).
-Init output_init(double std, std::int64_t n_layers);
 
 }  // namespace kf

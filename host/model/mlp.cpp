@@ -2,26 +2,33 @@
 
 #include <ATen/ATen.h>
 
+#include "config/config.h"
+#include "model/init.h"
+
 namespace kf {
 
-GatedMlp::GatedMlp(const MlpOptions& o, Activation activation) : activation_(activation) {
-  const Init init = Init::normal(o.init_std);
-  gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, init));
-  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, init));
-  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, output_init(o.init_std, o.n_layers)));
+GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+  gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
 }
 
-at::Tensor GatedMlp::forward(const at::Tensor& x) const { return down_->forward(activation_(gate_->forward(x)) * up_->forward(x)); }
+at::Tensor GatedMlp::forward(const at::Tensor& x) const { return down_->forward(activation_.gate(gate_->forward(x), up_->forward(x))); }
 
-PlainMlp::PlainMlp(const MlpOptions& o, Activation activation) : activation_(activation) {
-  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, Init::normal(o.init_std)));
-  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, output_init(o.init_std, o.n_layers)));
+PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
 }
 
-at::Tensor PlainMlp::forward(const at::Tensor& x) const { return down_->forward(activation_(up_->forward(x))); }
+at::Tensor PlainMlp::forward(const at::Tensor& x) const { return down_->forward(activation_.plain(up_->forward(x))); }
 
-at::Tensor silu(const at::Tensor& x) { return at::silu(x); }
-at::Tensor gelu(const at::Tensor& x) { return at::gelu(x); }
-at::Tensor relu(const at::Tensor& x) { return at::relu(x); }
+std::shared_ptr<Mlp> native_mlp(const config::ModelConfig& m, const std::string& name, std::int64_t dim, std::int64_t hidden) {
+  const MlpOptions options{dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
+  const Activation activation = activation_of(m, name);
+  if (activation.gated()) {
+    return std::make_shared<GatedMlp>(options, activation);
+  }
+  return std::make_shared<PlainMlp>(options, activation);
+}
 
 }  // namespace kf

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "model/activation.h"
 #include "model/linear.h"
 
 namespace kf {
@@ -15,18 +16,16 @@ class Mlp : public Module {
 };
 
 struct MlpOptions {
-  std::int64_t dim = 0;       // C
-  std::int64_t hidden = 0;    // F
-  std::int64_t n_layers = 0;  // for the init of down_proj
-  double init_std = 0.02;
+  std::int64_t dim = 0;     // C
+  std::int64_t hidden = 0;  // F
+  Init in, out;             // of gate and up, of down
+  bool bias = false;
 };
-
-using Activation = at::Tensor (*)(const at::Tensor&);
 
 /// down(act(gate(x)) * up(x)); with SiLU this is SwiGLU (Shazeer 2020, equation 6).
 class GatedMlp final : public Mlp {
  public:
-  GatedMlp(const MlpOptions& options, Activation activation);
+  GatedMlp(const MlpOptions& options, const Activation& activation);
   at::Tensor forward(const at::Tensor& x) const override;
 
  private:
@@ -37,7 +36,7 @@ class GatedMlp final : public Mlp {
 /// down(act(up(x))).
 class PlainMlp final : public Mlp {
  public:
-  PlainMlp(const MlpOptions& options, Activation activation);
+  PlainMlp(const MlpOptions& options, const Activation& activation);
   at::Tensor forward(const at::Tensor& x) const override;
 
  private:
@@ -45,8 +44,7 @@ class PlainMlp final : public Mlp {
   std::shared_ptr<Linear> up_, down_;
 };
 
-at::Tensor silu(const at::Tensor& x);
-at::Tensor gelu(const at::Tensor& x);  // exact, with erf
-at::Tensor relu(const at::Tensor& x);
+/// The native mlp with this activation, gated or not as the settings say.
+std::shared_ptr<Mlp> native_mlp(const config::ModelConfig& model, const std::string& activation, std::int64_t dim, std::int64_t hidden);
 
 }  // namespace kf

@@ -5,17 +5,19 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "model/module.h"
+#include "model/visibility.h"
 
 namespace kf {
 
-/// Keys and values of the tokens seen so far, one entry a layer; for generation.
+/// What attention keeps of the tokens seen so far, one entry a layer; for generation.
 struct KvCache {
   struct Layer {
-    at::Tensor k, v;  // (B, Hkv, capacity, D)
+    at::Tensor k, v;  // gqa: (B, Hkv, capacity, D); mla: the latent (B, 1, capacity, r) and the rotated key (B, 1, capacity, D)
   };
   std::vector<Layer> layers;
   std::int64_t filled = 0;  // positions that hold something
@@ -24,9 +26,11 @@ struct KvCache {
 
 /// What travels beside the hidden state through the blocks.
 struct ForwardContext {
-  at::Tensor doc_ids;        // (B, T) int64, undefined for one document a row: attention stays inside a document
-  at::Tensor mask;           // (B, 1, T, T) bool, true = may attend; made from doc_ids once a forward
-  KvCache* cache = nullptr;  // generation only
+  at::Tensor doc_ids;                         // (B, T) int64, undefined for one document a row: attention stays inside a document
+  std::shared_ptr<const Visibility> visible;  // who sees whom, made from doc_ids and cache once a forward
+  KvCache* cache = nullptr;                   // generation only
+  std::int64_t step = 0;                      // the update and its micro-batch, from 0: what dropout draws from
+  std::int64_t micro = 0;
   /// Called with a name and the activation where set: "embed", "layer.0", ..., "norm". For parity tests and activation capture.
   std::function<void(const std::string&, const at::Tensor&)> observe;
 };
@@ -39,7 +43,7 @@ struct AuxLosses {
 
 class Model : public Module {
  public:
-  /// tokens (B, T) int64 -> logits (B, T, V) in the compute type. `context` may be changed (mask, cache).
+  /// tokens (B, T) int64 -> logits (B, T, V) in the compute type. `context` may be changed (visible, cache).
   virtual at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) = 0;
   virtual AuxLosses aux_losses() const { return {}; }
   /// An empty cache for `batch` rows of up to `capacity` positions; generation refuses models without one.

@@ -2,23 +2,38 @@
 
 #include <ATen/ATen.h>
 
-namespace kf {
+#include <optional>
 
-RmsNorm::RmsNorm(std::int64_t dim, double eps) : weight_(add_parameter("weight", {dim}, Init::ones(), Role::vector)), eps_(eps) {}
+namespace kf {
+namespace {
+
+Init weight_init(const NormOptions& o) { return o.unit_offset ? Init::zeros() : Init::ones(); }
+
+/// What the normalised values are multiplied by.
+at::Tensor factor(const Parameter& weight, const NormOptions& o) { return o.unit_offset ? weight.value + 1 : weight.value; }
+
+}  // namespace
+
+RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
+    : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
   const at::Tensor wide = x.to(at::kFloat);
-  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + eps_);  // (.., 1)
-  return (wide * scale * weight_->value).to(x.scalar_type());
+  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
+  const at::Tensor normal = wide * scale;
+  return (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type());
 }
 
-LayerNorm::LayerNorm(std::int64_t dim, double eps)
-    : weight_(add_parameter("weight", {dim}, Init::ones(), Role::vector)),
-      bias_(add_parameter("bias", {dim}, Init::zeros(), Role::vector)),
-      eps_(eps) {}
+LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
+    : dim_(dim),
+      weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),
+      bias_(options.bias ? add_parameter("bias", {dim}, Init::zeros(), Role::vector) : nullptr),
+      options_(options) {}
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
-  return at::layer_norm(x.to(at::kFloat), weight_->shape, weight_->value, bias_->value, eps_).to(x.scalar_type());
+  const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
+  const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
+  return at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type());
 }
 
 }  // namespace kf

@@ -13,27 +13,35 @@ class Norm : public Module {
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
 };
 
+struct NormOptions {
+  double eps = 1e-5;
+  bool weight = true;        // false: no weight
+  bool unit_offset = false;  // multiply by 1 + weight, which starts at 0 (Gemma)
+  bool bias = true;          // layernorm only
+};
+
 /// y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019, equation 4).
 class RmsNorm final : public Norm {
  public:
-  RmsNorm(std::int64_t dim, double eps);
+  RmsNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
 
  private:
-  ParameterPtr weight_;  // (C)
-  double eps_;
+  ParameterPtr weight_;  // (C) or null
+  NormOptions options_;
 };
 
 /// y = (x - mean) / sqrt(var + eps) * weight + bias (Ba et al. 2016, equation 4).
 class LayerNorm final : public Norm {
  public:
-  LayerNorm(std::int64_t dim, double eps);
+  LayerNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
 
  private:
-  ParameterPtr weight_;  // (C)
-  ParameterPtr bias_;    // (C)
-  double eps_;
+  std::int64_t dim_;
+  ParameterPtr weight_;  // (C) or null
+  ParameterPtr bias_;    // (C) or null
+  NormOptions options_;
 };
 
 }  // namespace kf

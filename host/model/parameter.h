@@ -13,11 +13,13 @@ namespace kf {
 /// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
 /// order of construction or on the parallel layout.
 struct Init {
-  enum class Kind { normal, ones, zeros };
+  enum class Kind { normal, ones, zeros, truncated };
   Kind kind = Kind::normal;
-  double std = 0.02;  // normal only
+  double std = 0.02;  // normal, truncated only
 
   static Init normal(double std) { return {Kind::normal, std}; }
+  /// A normal cut at two deviations, widened so that what is left has deviation `std`.
+  static Init truncated(double std) { return {Kind::truncated, std}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init zeros() { return {Kind::zeros, 0}; }
 };

@@ -2,8 +2,14 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "config/derived.h"
 #include "core/error.h"
+#include "model/init.h"
+#include "model/parts.h"
+#include "model/rope.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -16,92 +22,92 @@ class Group final : public Module {
   using Module::add_parameter;
 };
 
-std::shared_ptr<Norm> make_norm(const PartArgs& args) {
-  const config::ModelConfig& m = args.config.model;
-  const auto& entry = args.registries.norm.get(m.norm_type);
-  const PartArgs own{args.config, Registries::options_of(args.config, "norm", m.norm_type), args.registries};
-  return entry.factory(own, m.dim, m.norm_eps);
-}
-
-std::shared_ptr<Mlp> make_mlp(const PartArgs& args) {
-  const config::ModelConfig& m = args.config.model;
-  const std::string name = config::mlp_name(m.activation);
-  const auto& entry = args.registries.mlp.get(name);
-  const PartArgs own{args.config, Registries::options_of(args.config, "mlp", name), args.registries};
-  return entry.factory(own, m.dim, config::ffn_hidden_dim(m));
-}
-
-std::shared_ptr<Block> make_block(const PartArgs& args, std::int64_t layer, const std::shared_ptr<const Rope>& rope) {
-  const config::ModelConfig& m = args.config.model;
-  AttentionOptions options;
-  options.dim = m.dim;
-  options.n_heads = m.n_heads;
-  options.n_kv_heads = config::kv_heads(m);
-  options.head_dim = config::head_dim(m);
-  options.layer = layer;
-  options.n_layers = m.n_layers;
-  options.init_std = m.init_std;
-  options.qk_norm = m.qk_norm;
-  options.norm_eps = m.norm_eps;
-  return std::make_shared<Block>(make_norm(args), std::make_shared<Attention>(options, rope), make_norm(args), make_mlp(args));
-}
-
 }  // namespace
 
-Block::Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm,
-             std::shared_ptr<Mlp> mlp)
-    : attention_norm_(add_child("attention_norm", std::move(attention_norm))),
-      attention_(add_child("attention", std::move(attention))),
-      mlp_norm_(add_child("mlp_norm", std::move(mlp_norm))),
-      mlp_(add_child("mlp", std::move(mlp))) {}
-
-at::Tensor Block::forward(const at::Tensor& x, const ForwardContext& context) const {
-  const at::Tensor h = x + attention_->forward(attention_norm_->forward(x), context);
-  return h + mlp_->forward(mlp_norm_->forward(h));
-}
-
-Transformer::Transformer(const PartArgs& args) {
+Transformer::Transformer(const PartArgs& args)
+    : drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"), max_seq_len_(args.config.model.max_seq_len) {
   const config::ModelConfig& m = args.config.model;
   KF_CHECK(m.num_experts == 0, Code::config, "model.num_experts = {}: mixtures of experts are not built yet; use num_experts = 0",
            m.num_experts);
-  n_kv_heads_ = config::kv_heads(m);
-  head_dim_ = config::head_dim(m);
-  max_seq_len_ = m.max_seq_len;
-
-  const auto embedding = std::make_shared<Group>();
-  embedding_ = embedding->add_parameter("embedding.weight", {m.vocab_size, m.dim}, Init::normal(m.init_std), Role::embedding);
-  add_child("token_embedding", embedding);
-
-  const auto rope = std::make_shared<const Rope>(head_dim_, m.max_seq_len, m.rope_theta);
+  add_embedding(args);
+  Place place{0, m.dim, 0, std::make_shared<RopeTables>()};
   const auto layers = std::make_shared<Group>();
-  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
-    blocks_.push_back(layers->add_child(std::to_string(layer), make_block(args, layer, rope)));
+  for (; place.layer < m.n_layers; ++place.layer) {
+    blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
   }
   add_child("layers", layers);
+  norm_ = add_child("norm", make_norm(args, {-1, m.dim, 0, nullptr}));
+  add_head(args);
+}
 
-  norm_ = add_child("norm", make_norm(args));
+void Transformer::add_embedding(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
+  const auto table = [&](const std::string& name, std::int64_t rows) {
+    const auto group = std::make_shared<Group>();
+    const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
+    add_child(name, group);
+    return weight;
+  };
+  embedding_ = table("token_embedding", m.vocab_size);
+  embed_scale_ = m.embed_scale == 0 ? std::sqrt(static_cast<double>(m.dim)) : m.embed_scale;
+  if (m.embed_norm) {
+    embed_norm_ = add_child("embed_norm", make_norm(args, {-1, m.dim, 0, nullptr}));
+  }
+  if (m.pos_embedding == "learned") {
+    positions_ = table("position_embedding", m.max_seq_len);
+  }
+  sinusoidal_ = m.pos_embedding == "sinusoidal";
+}
+
+void Transformer::add_head(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
   head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
-                           : std::make_shared<Linear>(m.dim, m.vocab_size, Init::normal(m.init_std), Role::head);
+                           : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head);
   const auto head = std::make_shared<Group>();
   head->add_child("proj", head_);
   add_child("output_head", head);
+  logit_scale_ = m.logit_scale;
+  logit_cap_ = m.final_logit_softcap;
+}
+
+at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
+  at::Tensor h = at::embedding(embedding_->value, tokens);  // (B, T, C)
+  if (embed_scale_ != 1) {
+    h = h * embed_scale_;
+  }
+  if (embed_norm_) {
+    h = embed_norm_->forward(h);
+  }
+  if (positions_) {
+    h = h + at::embedding(positions_->value, context.visible->positions());
+  } else if (sinusoidal_) {
+    h = h + sinusoids(context.visible->positions(), h.size(2)).to(h.scalar_type());
+  }
+  return drop_embed_.apply(h, context, training());
+}
+
+at::Tensor Transformer::logits(const at::Tensor& h) const {
+  at::Tensor z = head_->forward(h);  // (B, T, V)
+  if (logit_scale_ != 1) {
+    z = z * logit_scale_;
+  }
+  return logit_cap_ > 0 ? at::tanh(z / logit_cap_) * logit_cap_ : z;
 }
 
 at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
   KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
            max_seq_len_);
-  if (context.doc_ids.defined()) {
-    KF_CHECK(context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
-    context.mask = document_mask(context.doc_ids);
-  }
+  KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
+  context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
+                                              : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device());
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
     }
   };
 
-  at::Tensor h = at::embedding(embedding_->value, tokens);  // (B, T, C)
+  at::Tensor h = embed(tokens, context);
   observe("embed", h);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     h = blocks_[layer]->forward(h, context);
@@ -112,24 +118,25 @@ at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& contex
   }
   h = norm_->forward(h);
   observe("norm", h);
-  return head_->forward(h);  // (B, T, V)
+  return logits(h);
 }
 
 KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {
   KF_CHECK(capacity <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", capacity, max_seq_len_);
   KvCache cache;
   cache.capacity = capacity;
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    const at::Tensor empty = at::zeros({batch, n_kv_heads_, capacity, head_dim_}, embedding_->value.options().requires_grad(false));
-    cache.layers.push_back({empty, empty.clone()});
+  for (const std::shared_ptr<Block>& block : blocks_) {
+    cache.layers.push_back(block->make_cache(batch, capacity, embedding_->value));
   }
   return cache;
 }
 
-at::Tensor document_mask(const at::Tensor& doc_ids) {
-  const std::int64_t length = doc_ids.size(1);
-  const at::Tensor same = doc_ids.unsqueeze(2).eq(doc_ids.unsqueeze(1));  // (B, T, T)
-  return same.logical_and(at::ones({length, length}, same.options()).tril()).unsqueeze(1);
+at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim) {
+  const std::int64_t half = dim / 2;
+  const double step = std::log(10000.0) / static_cast<double>(std::max<std::int64_t>(half - 1, 1));
+  const at::Tensor rates = (at::arange(half, positions.options().dtype(at::kFloat)) * -step).exp();  // (half)
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) * rates;                          // (.., T, half)
+  return at::cat({angles.sin(), angles.cos()}, -1);
 }
 
 }  // namespace kf

@@ -1,32 +1,20 @@
 #pragma once
-// The decoder-only transformer with pre-norm blocks (Llama): h += attention(norm(h)); h += mlp(norm(h)).
+// The decoder-only transformer: embedding, blocks, norm, head.
 
 #include <ATen/core/Tensor.h>
 
 #include <memory>
 #include <vector>
 
-#include "model/attention.h"
-#include "model/mlp.h"
+#include "model/block.h"
+#include "model/dropout.h"
+#include "model/linear.h"
 #include "model/model.h"
 #include "model/norm.h"
 
 namespace kf {
 
 struct PartArgs;
-
-class Block final : public Module {
- public:
-  Block(std::shared_ptr<Norm> attention_norm, std::shared_ptr<Attention> attention, std::shared_ptr<Norm> mlp_norm,
-        std::shared_ptr<Mlp> mlp);
-  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const;  // (B, T, C) -> (B, T, C)
-
- private:
-  std::shared_ptr<Norm> attention_norm_;
-  std::shared_ptr<Attention> attention_;
-  std::shared_ptr<Norm> mlp_norm_;
-  std::shared_ptr<Mlp> mlp_;
-};
 
 class Transformer final : public Model {
  public:
@@ -35,16 +23,27 @@ class Transformer final : public Model {
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
 
  private:
+  void add_embedding(const PartArgs& args);
+  void add_head(const PartArgs& args);
+  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
+  at::Tensor logits(const at::Tensor& h) const;                                     // (B, T, C) -> (B, T, V)
+
   ParameterPtr embedding_;  // (V, C)
+  double embed_scale_ = 1;
+  std::shared_ptr<Norm> embed_norm_;  // null without model.embed_norm
+  ParameterPtr positions_;            // (max_seq_len, C): learned positions, or null
+  bool sinusoidal_ = false;
+  Dropout drop_embed_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;  // (V, C), the embedding itself when tied
-  std::int64_t n_kv_heads_ = 0;
-  std::int64_t head_dim_ = 0;
+  double logit_scale_ = 1;
+  double logit_cap_ = 0;
   std::int64_t max_seq_len_ = 0;
 };
 
-/// Attention stays causal and inside a document: (B, T) ids -> (B, 1, T, T) bool, true = may attend.
-at::Tensor document_mask(const at::Tensor& doc_ids);
+/// Untrained positions (Vaswani et al. 2017): sin and cos of position * 10000^(-i / max(dim/2 - 1, 1)), sines first. `positions` (.., T)
+/// int64 -> (.., T, dim) fp32.
+at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim);
 
 }  // namespace kf

@@ -4,8 +4,9 @@
 
 #include "config/config.h"
 #include "config/derived.h"
-#include "model/mlp.h"
-#include "model/norm.h"
+#include "model/grouped_attention.h"
+#include "model/latent_attention.h"
+#include "model/parts.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "optim/lion.h"
@@ -25,30 +26,36 @@ void add_models(Registries& r) {
               [](const PartArgs& a) { return std::make_shared<Transformer>(a); });
 }
 
-void add_norms(Registries& r) {
-  r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
-             [](const PartArgs&, std::int64_t dim, double eps) { return std::make_shared<RmsNorm>(dim, eps); });
-  r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
-             [](const PartArgs&, std::int64_t dim, double eps) { return std::make_shared<LayerNorm>(dim, eps); });
+void add_blocks(Registries& r) {
+  r.block.add(native("standard", "Attention, then mlp, each on a residual branch; norms by model.norm_placement."),
+              [](const PartArgs& a, const Place& place) { return std::make_shared<StandardBlock>(a, place); });
+  r.attention.add(native("gqa", "Grouped queries (Ainslie et al. 2023), rotary positions, sliding windows, sinks, caps."),
+                  [](const PartArgs& a, const Place& place) { return std::make_shared<GroupedAttention>(a, place); });
+  r.attention.add(native("mla", "Multi-head latent attention (DeepSeek V2), by the mla_ keys."),
+                  [](const PartArgs& a, const Place& place) { return std::make_shared<LatentAttention>(a, place); });
 }
 
-MlpOptions mlp_options(const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
-  return {dim, hidden, a.config.model.n_layers, a.config.model.init_std};
+void add_norms(Registries& r) {
+  r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
+             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a.config.model)); });
+  r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
+             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a.config.model)); });
 }
 
 void add_mlps(Registries& r) {
-  r.mlp.add(native("swiglu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
-              return std::make_shared<GatedMlp>(mlp_options(a, dim, hidden), silu);
-            });
-  r.mlp.add(native("standard_gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
-              return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), gelu);
-            });
-  r.mlp.add(native("standard_relu", "down(relu(up x)); activation = \"relu\"."),
-            [](const PartArgs& a, std::int64_t dim, std::int64_t hidden) {
-              return std::make_shared<PlainMlp>(mlp_options(a, dim, hidden), relu);
-            });
+  const auto add = [&](const std::string& name, const std::string& activation, std::string doc) {
+    r.mlp.add(native(name, std::move(doc)), [activation](const PartArgs& a, const Place& place) {
+      return native_mlp(a.config.model, activation, place.dim, place.hidden);
+    });
+  };
+  add("swiglu", "silu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\".");
+  add("standard_gelu", "gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\". mlp_gated makes it GeGLU.");
+  add("standard_relu", "relu", "down(relu(up x)); activation = \"relu\".");
+  add("gelu_tanh", "gelu_tanh", "down(gelu(up x)) with the tanh approximation (GPT-2, Gemma).");
+  add("relu2", "relu2", "down(relu(up x)^2) (So et al. 2021).");
+  add("quick_gelu", "quick_gelu", "down(h sigmoid(1.702 h)), h = up x.");
+  add("tanh", "tanh", "down(tanh(up x)).");
+  add("swiglu_oai", "swiglu_oai", "down(g sigmoid(1.702 g) (u + 1)) with clamped g = gate x and u = up x (gpt-oss); needs mlp_act_limit.");
 }
 
 void add_losses(Registries& r) {
@@ -116,6 +123,7 @@ bool power_of_two(std::int64_t start, std::int64_t stop, std::int64_t step) {
 Registries native_registries() {
   Registries r;
   add_models(r);
+  add_blocks(r);
   add_norms(r);
   add_mlps(r);
   add_losses(r);

@@ -8,6 +8,8 @@ config::Catalog Registries::catalog() const {
   config::Catalog out;
   const auto add = [&](const auto& registry) { out[registry.kind()] = registry.infos(); };
   add(model);
+  add(block);
+  add(attention);
   add(norm);
   add(mlp);
   add(router);

@@ -11,8 +11,11 @@
 namespace kf {
 
 class Model;
+class Block;
+class Attention;
 class Norm;
 class Mlp;
+class RopeTables;
 class Router;
 class Optimizer;
 class Loss;
@@ -28,9 +31,19 @@ struct PartArgs {
   const Registries& registries;
 };
 
+/// Where in the model a part stands.
+struct Place {
+  std::int64_t layer = -1;            // index of the block, from 0; -1 outside the blocks
+  std::int64_t dim = 0;               // C: width of what it gets and gives
+  std::int64_t hidden = 0;            // mlp: inner width
+  std::shared_ptr<RopeTables> ropes;  // the rotary tables that the layers of a model share; never null inside a block
+};
+
 using ModelFactory = std::function<std::shared_ptr<Model>(const PartArgs&)>;
-using NormFactory = std::function<std::shared_ptr<Norm>(const PartArgs&, std::int64_t dim, double eps)>;
-using MlpFactory = std::function<std::shared_ptr<Mlp>(const PartArgs&, std::int64_t dim, std::int64_t hidden)>;
+using BlockFactory = std::function<std::shared_ptr<Block>(const PartArgs&, const Place&)>;
+using AttentionFactory = std::function<std::shared_ptr<Attention>(const PartArgs&, const Place&)>;
+using NormFactory = std::function<std::shared_ptr<Norm>(const PartArgs&, const Place&)>;
+using MlpFactory = std::function<std::shared_ptr<Mlp>(const PartArgs&, const Place&)>;
 using RouterFactory = std::function<std::shared_ptr<Router>(const PartArgs&, std::int64_t dim, std::int64_t layer)>;
 using LossFactory = std::function<std::unique_ptr<Loss>(const PartArgs&)>;
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(const PartArgs&, std::vector<ParamGroup>)>;
@@ -41,6 +54,8 @@ using CheckpointStrategy = std::function<bool(std::int64_t start, std::int64_t s
 
 struct Registries {
   Registry<ModelFactory> model{"model"};
+  Registry<BlockFactory> block{"block"};
+  Registry<AttentionFactory> attention{"attention"};
   Registry<NormFactory> norm{"norm"};
   Registry<MlpFactory> mlp{"mlp"};
   Registry<RouterFactory> router{"router"};

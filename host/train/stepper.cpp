@@ -38,9 +38,11 @@ struct Stepper::Totals {
 Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
     : model_(model), optimizer_(optimizer), loss_(loss), options_(options), parameters_(model.parameters()) {}
 
-void Stepper::micro_step(const Batch& host_batch, Totals& totals) {
+void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
   const Batch batch = to_device(host_batch, options_.device);
   ForwardContext context;
+  context.step = step;
+  context.micro = micro;
   context.doc_ids = batch.doc_ids;
   const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
   const at::Tensor ce = loss_.sum(logits, batch.labels.flatten()) / static_cast<double>(totals.counted);
@@ -87,8 +89,8 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   totals.aux = zero.clone();
   {
     const SingleThreadedBackward single;
-    for (const Batch& batch : batches) {
-      micro_step(batch, totals);
+    for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+      micro_step(batches[micro], step, static_cast<std::int64_t>(micro), totals);
       if (callbacks.micro_end) {
         callbacks.micro_end();
       }

@@ -49,7 +49,7 @@ class Stepper {
 
  private:
   struct Totals;
-  void micro_step(const Batch& batch, Totals& totals);
+  void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
 
   Model& model_;
   Optimizer& optimizer_;

@@ -202,8 +202,41 @@ Tolerance Case::tolerance(std::string_view subject, std::initializer_list<Bound>
   return out;
 }
 
+/// A folder of a Hugging Face model with the numbers that it should give is one case.
+Case huggingface_case(const fs::path& folder) {
+  const fs::path path = folder / "case.json";
+  const Node manifest = parse_json(read_file(path), path.string());
+  Table fields = table(manifest, path.string());
+  fields["file"] = Node(std::string("expect.safetensors"));
+  return {"hf", folder, std::move(fields), std::make_shared<const Table>()};
+}
+
+/// The model folders right below `folder`.
+std::vector<Case> huggingface_cases(const fs::path& folder) {
+  std::vector<fs::path> folders;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (fs::exists(entry.path() / "case.json")) {
+      folders.push_back(entry.path());
+    }
+  }
+  std::sort(folders.begin(), folders.end());
+  std::vector<Case> cases;
+  for (const fs::path& each : folders) {
+    cases.push_back(huggingface_case(each));
+  }
+  return cases;
+}
+
 std::vector<Case> load_cases(const fs::path& folder) {
+  if (fs::exists(folder / "case.json")) {
+    return {huggingface_case(folder)};
+  }
   const fs::path path = folder / "cases.json";
+  if (!fs::exists(path)) {
+    if (std::vector<Case> models = huggingface_cases(folder); !models.empty()) {
+      return models;
+    }
+  }
   const Node manifest = parse_json(read_file(path), path.string());
   const Table& top = table(manifest, path.string());
   const std::string area = text(at(top, "area"), "area");

@@ -78,7 +78,8 @@ class Case {
   mutable std::shared_ptr<SafetensorsFile> file_;
 };
 
-/// The cases of `folder`/cases.json; of the area "config" also the presets in configs.json.
+/// The cases of `folder`/cases.json; of the area "config" also the presets in configs.json. Folders of Hugging Face models (config.json,
+/// safetensors, expect.safetensors, case.json) are one case each, and so is each of them below `folder`.
 std::vector<Case> load_cases(const fs::path& folder);
 
 /// Fails the case because the program lacks something: "mixture of experts is not built yet".

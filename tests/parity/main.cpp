@@ -20,6 +20,8 @@ struct Totals {
 void run_area(const Case& test, Comparison& out, const Settings& settings) {
   if (test.area == "model") {
     run_model(test, out);
+  } else if (test.area == "hf") {
+    run_huggingface(test, out);
   } else if (test.area == "moe") {
     run_moe(test, out);
   } else if (test.area == "init") {
@@ -86,7 +88,7 @@ void run_folder(const fs::path& folder, const Settings& settings, Totals& totals
 
 int run(int argc, char** argv) {
   if (argc < 2) {
-    std::cerr << "usage: parity FOLDER...   (folders with a cases.json; KF_HOST names the program that training cases run)\n";
+    std::cerr << "usage: parity FOLDER...   (folders with a cases.json, and folders of Hugging Face models; KF_HOST names the program that training cases run)\n";
     return 2;
   }
   at::set_num_threads(1);  // the models are tiny

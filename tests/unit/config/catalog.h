@@ -30,9 +30,11 @@ inline config::Catalog reference_catalog() {
   mode.choices = {"soft", "hard"};
   return {
       {"model", {part("transformer")}},
+      {"block", {part("standard")}},
+      {"attention", {part("gqa"), part("mla")}},
       {"norm", {part("rmsnorm"), part("layernorm")}},
       {"mlp",
-       {part("swiglu"), part("standard_gelu"), part("standard_relu"),
+       {part("swiglu"), part("standard_gelu"), part("standard_relu"), part("gelu_tanh"), part("relu2"), part("swiglu_oai"),
         part("tanh_mlp", {mode, field("widths", Type::list, config::Node(config::Array()))})}},
       {"router", {part("softmax_topk"), part("sigmoid_topk")}},
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},

@@ -30,6 +30,32 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[model]\nnum_experts = 4\nmoe_expert_ffn_multiplier = -1.0\n", "moe_expert_ffn_multiplier (-1) must be positive"},
       {"[model]\nnum_experts = 4\nmoe_bias_schedule = \"step\"\n", "moe_bias_schedule ('step') must be one of"},
       {"[model]\nnum_experts = 4\nmoe_router_z_loss_weight = -1\n", "moe_router_z_loss_weight (-1) must be non-negative"},
+      {"[model]\nhead_dim = 33\n", "model.head_dim (33) must be even"},
+      {"[model]\nnorm_unit_offset = true\nnorm_weight = false\n", "model.norm_unit_offset = true needs model.norm_weight = true"},
+      {"[model]\nqk_norm = true\nqk_norm_kind = \"l2\"\npos_embedding = \"none\"\n", "it needs model.pos_embedding = 'rope', not 'none'"},
+      {"[model]\nactivation = \"swiglu_oai\"\n", "needs model.mlp_act_limit above 0"},
+      {"[model]\nactivation = \"swiglu_oai\"\nmlp_gated = false\n", "'swiglu_oai' is gated"},
+      {"[model]\nnope_every = 1\n", "leaves no layer that rotates"},
+      {"[model]\nrope_fraction = 0.26\n", "makes 33 rotated components"},
+      {"[model]\nrope_fraction = 0.0\n", "model.rope_fraction (0) must be above 0"},
+      {"[model]\nrope_scaling = \"llama3\"\nrope_low_freq = 4.0\n", "model.rope_low_freq (4) must be below model.rope_high_freq (4)"},
+      {"[model]\nrope_scaling = \"yarn\"\nrope_beta_fast = 0.5\n", "must be at least model.rope_beta_slow (1)"},
+      {"[model]\nlayer_pattern = []\n", "model.layer_pattern must not be empty"},
+      {"[model]\nlayer_pattern = [\"local\"]\n", "set model.window"},
+      {"[model]\nlayer_pattern = [\"chunk\"]\n", "set model.chunk"},
+      {"[model]\nlayer_pattern = [\"near\"]\n", "must be one of global, local, chunk"},
+      {"[model]\nn_layers = 1\nlayer_pattern = [\"global\", \"global\"]\n", "names 2 layers, model.n_layers is 1"},
+      {"[model]\nwindow_from_layer = 33\n", "model.window_from_layer (33) must be at most model.n_layers (32)"},
+      {"[model]\nattention = \"mla\"\nmla_rope_dim = 3\n", "model.mla_rope_dim (3) must be even"},
+      {"[model]\nattention = \"mla\"\nn_kv_heads = 8\n", "must equal model.n_heads (32)"},
+      {"[model]\nattention = \"mla\"\nhead_dim = 64\n", "leave model.head_dim out"},
+      {"[model]\nattention = \"mla\"\nqk_norm = true\n", "does not fit model.attention = 'mla'"},
+      {"[model]\nattn_sink = true\nsdpa_backend = \"flash\"\n", "model.attn_sink has no flash kernel"},
+      {"[run]\ndevice = \"cpu\"\n[model]\nsdpa_backend = \"cudnn\"\n", "is a GPU's kernel"},
+      {"[model]\nattn_temp_tuning = true\n", "works in layers without rotation"},
+      {"[model]\nscale = 2\n", "model.scale (2) grows a preset"},
+      {"[model]\npreset = \"llama3-8b\"\nscale = 3\n", "model.scale (3) must be a power of two"},
+      {"[model]\npreset = \"lama3-8b\"\n", "did you mean 'llama3-8b'?"},
       {"[train]\nseq_len = 4096\n", "train.seq_len (4096) exceeds model.max_seq_len (2048)"},
       {"[train]\ngrad_clip_norm = 0.0\n", "train.grad_clip_norm (0) must be positive"},
       {"[optimizer]\nmuon_momentum = 1.0\n", "optimizer.muon_momentum (1) must be in (0, 1)"},
@@ -160,6 +186,22 @@ TEST_CASE("config: the higher layer's budget counts, in steps or in tokens", "[c
   loaded = config::load(request, reference_catalog());
   CHECK_FALSE(good(loaded).train.max_tokens);
   CHECK(loaded.config.train.max_steps == 7);
+}
+
+TEST_CASE("config: a key that needs another one is said to do nothing without it", "[config]") {
+  const auto [toml, words] = GENERATE(values<std::pair<const char*, const char*>>({
+      {"[model]\nwindow = 8\n", "model.window has no effect: it needs 'local' in model.layer_pattern"},
+      {"[model]\nrope_factor = 4.0\n", "model.rope_factor has no effect: it needs model.rope_scaling"},
+      {"[model]\nqk_norm_kind = \"full\"\n", "model.qk_norm_kind has no effect: it needs model.qk_norm = true"},
+      {"[model]\nmla_kv_rank = 64\n", "model.mla_kv_rank has no effect: it needs model.attention = 'mla'"},
+      {"[model]\nattn_fp32 = \"none\"\n", "model.attn_fp32 has no effect"},
+      {"[model]\ninit_scale = 2.0\n", "model.init_scale has no effect: it needs model.init = 'fan_in'"},
+  }));
+  CAPTURE(toml);
+  const config::Loaded loaded = load_toml(toml);
+  good(loaded);
+  REQUIRE(loaded.report.warnings.size() == 1);
+  CHECK_THAT(loaded.report.warnings[0], Catch::Matchers::Contains(words));
 }
 
 }  // namespace kf::test

@@ -1,0 +1,31 @@
+#pragma once
+// The list of families.
+
+#include <map>
+#include <string>
+
+#include "checkpoint/huggingface/rules.h"
+
+namespace kf::huggingface {
+
+/// model_type to its table.
+const std::map<std::string, Rules>& tables();
+
+Rules llama_rules();  // and whoever has its names
+Rules phi3_rules();
+Rules glm_rules();
+Rules glm4_rules();
+Rules gemma2_rules();
+Rules gemma3_rules();
+Rules olmo2_rules();
+Rules gpt2_rules();
+Rules starcoder2_rules();
+Rules layernorm_rules();  // stablelm
+Rules nemotron_rules();
+Rules cohere_rules();
+Rules mixtral_rules();
+Rules qwen_moe_rules();
+Rules gpt_oss_rules();
+Rules deepseek_rules();
+
+}  // namespace kf::huggingface

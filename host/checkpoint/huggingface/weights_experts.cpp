@@ -1,0 +1,67 @@
+// Families with experts, and DeepSeek's latent attention.
+
+#include "checkpoint/huggingface/tables.h"
+
+namespace kf::huggingface {
+
+/// w1 is the gate, w3 the linear part, w2 leads back.
+Rules mixtral_rules() {
+  const std::string theirs = "model.layers.{l}.block_sparse_moe.";
+  return embedding_rules() + norm_rules(false) + attention_rules(false) +
+         Rules{{theirs + "gate.weight", "layers.{l}.mlp.router.gate.weight"},
+               {theirs + "experts.{e}.w1.weight", "layers.{l}.mlp.experts.{e}.gate_proj.weight"},
+               {theirs + "experts.{e}.w3.weight", "layers.{l}.mlp.experts.{e}.up_proj.weight"},
+               {theirs + "experts.{e}.w2.weight", "layers.{l}.mlp.experts.{e}.down_proj.weight"}};
+}
+
+/// qwen2_moe, qwen3_moe, olmoe.
+Rules qwen_moe_rules() {
+  Rules rules =
+      embedding_rules() + norm_rules(false) + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp");
+  for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+    rules.push_back({std::string("model.layers.{l}.mlp.shared_expert.") + name + ".weight",
+                     std::string("layers.{l}.mlp.shared_expert.") + name + ".weight"});
+  }
+  rules.push_back({"model.layers.{l}.mlp.shared_expert_gate.weight", "layers.{l}.mlp.shared_expert_gate.weight"});
+  return rules;
+}
+
+/// Stacks of experts, (E, in, out) as ours, whose gate and up alternate.
+Rules gpt_oss_rules() {
+  const std::string theirs = "model.layers.{l}.mlp.";
+  const std::string ours = "layers.{l}.mlp.";
+  return embedding_rules() + norm_rules(false) + attention_rules(true) +
+         Rules{{"model.layers.{l}.self_attn.sinks", "layers.{l}.attention.sinks"},
+               {theirs + "router.weight", ours + "router.gate.weight"},
+               {theirs + "router.bias", ours + "router.gate.bias"},
+               {theirs + "experts.gate_up_proj", ours + "gate_w", Layout::even},
+               {theirs + "experts.gate_up_proj", ours + "up_w", Layout::odd},
+               {theirs + "experts.gate_up_proj_bias", ours + "gate_bias", Layout::even},
+               {theirs + "experts.gate_up_proj_bias", ours + "up_bias", Layout::odd},
+               {theirs + "experts.down_proj", ours + "down_w"},
+               {theirs + "experts.down_proj_bias", ours + "down_bias"}};
+}
+
+Rules deepseek_rules() {
+  Rules rules = embedding_rules() + norm_rules(false) + gated_mlp_rules(true) + expert_rules("mlp");
+  const auto attention = [&](const std::string& theirs, const std::string& name) {
+    rules.push_back({"model.layers.{l}.self_attn." + theirs + ".weight", "layers.{l}.attention." + name + ".weight"});
+    rules.push_back({"model.layers.{l}.self_attn." + theirs + ".bias", "layers.{l}.attention." + name + ".bias"});
+  };
+  attention("q_proj", "q_proj");
+  attention("q_a_proj", "q_a_proj");
+  attention("q_a_layernorm", "q_a_norm");
+  attention("q_b_proj", "q_b_proj");
+  attention("kv_a_proj_with_mqa", "kv_a_proj");
+  attention("kv_a_layernorm", "kv_a_norm");
+  attention("kv_b_proj", "kv_b_proj");
+  attention("o_proj", "o_proj");
+  for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+    rules.push_back({std::string("model.layers.{l}.mlp.shared_experts.") + name + ".weight",
+                     std::string("layers.{l}.mlp.shared_expert.") + name + ".weight"});
+  }
+  rules.push_back({"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"});
+  return rules;
+}
+
+}  // namespace kf::huggingface

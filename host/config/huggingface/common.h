@@ -1,0 +1,53 @@
+#pragma once
+// What the families of config.json share.
+
+#include <string>
+#include <vector>
+
+#include "config/huggingface/reader.h"
+
+namespace kf::config::huggingface {
+
+/// Keys that no family's numbers depend on: token ids, versions, what generation does by default.
+void ignore_bookkeeping(Reader& c);
+
+/// hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads, vocab_size, intermediate_size, max_position_embeddings,
+/// initializer_range, tie_word_embeddings.
+struct Shape {
+  std::int64_t layers = 0;
+  std::int64_t heads = 0;
+  std::int64_t dim = 0;
+};
+Shape take_shape(Reader& c, bool tied);
+/// head_dim, where the family knows it; null and absent take `fallback`, 0 for hidden_size / num_attention_heads.
+void take_head_dim(Reader& c, std::int64_t fallback = 0);
+/// RMS norms, with the eps under `key`.
+void take_rms_norm(Reader& c, const std::string& key, double fallback);
+/// LayerNorm with the eps under `key`.
+void take_layer_norm(Reader& c, const std::string& key, double fallback, bool bias);
+/// The activation under `key`; gated or plain by the family's code.
+void take_activation(Reader& c, const std::string& key, const std::string& fallback, bool gated);
+/// attention_bias: on all four projections, or all but the output.
+void take_attention_bias(Reader& c, bool fallback, const std::string& where);
+/// A dropout rate under `key` into `ours`.
+void take_dropout(Reader& c, const std::string& key, const std::string& ours);
+
+struct RopeFamily {
+  double theta = 10000;
+  double fraction = 1;
+  bool squared_mscale = false;  // mscale_all_dim acts on the scores, squared (DeepSeek)
+};
+/// rope_parameters (transformers 5), or rope_theta, rope_scaling and partial_rotary_factor (transformers 4).
+void take_rope(Reader& c, const RopeFamily& family);
+/// The same with one rotation for sliding layers: nested rope_parameters, or `local` for them without scaling.
+void take_two_ropes(Reader& c, double theta, double local);
+
+/// layer_types, or what the family makes of its absence: kinds by layer, "global" | "local" | "chunk". `window` is sliding_window; 0
+/// where there is none. Writes layer_pattern, window and window_from_layer.
+void take_layer_types(Reader& c, std::vector<std::string> fallback, std::int64_t window);
+/// All layers of one kind.
+std::vector<std::string> all_layers(std::int64_t layers, const std::string& kind);
+/// Every n-th layer (from 1) global, the others local.
+std::vector<std::string> every_nth_global(std::int64_t layers, std::int64_t n);
+
+}  // namespace kf::config::huggingface

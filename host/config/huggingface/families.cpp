@@ -1,0 +1,63 @@
+#include "config/huggingface/families.h"
+
+#include <map>
+
+namespace kf::config::huggingface {
+namespace {
+
+const std::map<std::string, Family>& families() {
+  static const std::map<std::string, Family> all{
+      {"arcee", read_arcee},
+      {"cohere", read_cohere},
+      {"cohere2", read_cohere2},
+      {"deepseek_v2", read_deepseek_v2},
+      {"deepseek_v3", read_deepseek_v3},
+      {"ernie4_5", read_ernie4_5},
+      {"exaone4", read_exaone4},
+      {"gemma", read_gemma},
+      {"gemma2", read_gemma2},
+      {"gemma3_text", read_gemma3},
+      {"glm", read_glm},
+      {"glm4", read_glm4},
+      {"gpt2", read_gpt2},
+      {"gpt_oss", read_gpt_oss},
+      {"granite", read_granite},
+      {"helium", read_helium},
+      {"llama", read_llama},
+      {"ministral", read_ministral},
+      {"mistral", read_mistral},
+      {"mixtral", read_mixtral},
+      {"nemotron", read_nemotron},
+      {"olmo", read_olmo},
+      {"olmo2", read_olmo2},
+      {"olmo3", read_olmo3},
+      {"olmoe", read_olmoe},
+      {"phi3", read_phi3},
+      {"qwen2", read_qwen2},
+      {"qwen2_moe", read_qwen2_moe},
+      {"qwen3", read_qwen3},
+      {"qwen3_moe", read_qwen3_moe},
+      {"seed_oss", read_seed_oss},
+      {"smollm3", read_smollm3},
+      {"stablelm", read_stablelm},
+      {"starcoder2", read_starcoder2},
+  };
+  return all;
+}
+
+}  // namespace
+
+Family find_family(const std::string& model_type) {
+  const auto found = families().find(model_type);
+  return found == families().end() ? nullptr : found->second;
+}
+
+std::vector<std::string> family_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, family] : families()) {
+    names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace kf::config::huggingface

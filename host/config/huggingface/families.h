@@ -1,0 +1,54 @@
+#pragma once
+// model_type to what reads its config.json. One function a family, in family_*.cpp.
+
+#include <string>
+#include <vector>
+
+#include "config/huggingface/reader.h"
+
+namespace kf::config::huggingface {
+
+/// Reads the keys of its family into [model].
+using Family = void (*)(Reader&);
+
+/// Null where there is none.
+Family find_family(const std::string& model_type);
+/// In alphabetical order.
+std::vector<std::string> family_names();
+
+void read_llama(Reader& c);
+void read_mistral(Reader& c);
+void read_ministral(Reader& c);
+void read_smollm3(Reader& c);
+void read_granite(Reader& c);
+void read_arcee(Reader& c);
+void read_seed_oss(Reader& c);
+void read_qwen2(Reader& c);
+void read_qwen3(Reader& c);
+void read_gemma(Reader& c);
+void read_gemma2(Reader& c);
+void read_gemma3(Reader& c);
+void read_olmo(Reader& c);
+void read_olmo2(Reader& c);
+void read_olmo3(Reader& c);
+void read_exaone4(Reader& c);
+void read_gpt2(Reader& c);
+void read_starcoder2(Reader& c);
+void read_stablelm(Reader& c);
+void read_nemotron(Reader& c);
+void read_cohere(Reader& c);
+void read_cohere2(Reader& c);
+void read_phi3(Reader& c);
+void read_glm(Reader& c);
+void read_glm4(Reader& c);
+void read_helium(Reader& c);
+void read_ernie4_5(Reader& c);
+void read_mixtral(Reader& c);
+void read_qwen2_moe(Reader& c);
+void read_qwen3_moe(Reader& c);
+void read_olmoe(Reader& c);
+void read_gpt_oss(Reader& c);
+void read_deepseek_v2(Reader& c);
+void read_deepseek_v3(Reader& c);
+
+}  // namespace kf::config::huggingface

@@ -1,0 +1,160 @@
+// Llama and its nearest relatives: RMS norms before, SwiGLU, rotary positions.
+
+#include "config/huggingface/common.h"
+#include "config/huggingface/families.h"
+#include "core/text.h"
+
+namespace kf::config::huggingface {
+namespace {
+
+/// What all of them share; eps and theta are the classes' defaults.
+Shape take_base(Reader& c, double eps, bool tied) {
+  const Shape shape = take_shape(c, tied);
+  take_rms_norm(c, "rms_norm_eps", eps);
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  return shape;
+}
+
+void take_mlp_bias(Reader& c, const std::string& key, bool fallback) {
+  if (c.flag(key, fallback)) {
+    c.set("mlp_bias", true);
+  }
+}
+
+/// sliding_window on every layer, where it is given.
+void take_window(Reader& c, std::int64_t layers) {
+  const std::int64_t window = c.integer("sliding_window", 0);
+  take_layer_types(c, all_layers(layers, window > 0 ? "local" : "global"), window);
+}
+
+}  // namespace
+
+void read_llama(Reader& c) {
+  take_base(c, 1e-6, false);
+  take_head_dim(c);
+  take_activation(c, "hidden_act", "silu", true);
+  take_attention_bias(c, false, "all");
+  take_mlp_bias(c, "mlp_bias", false);
+  take_rope(c, {});
+}
+
+void read_mistral(Reader& c) {
+  const Shape shape = take_base(c, 1e-6, false);
+  take_head_dim(c);
+  take_activation(c, "hidden_act", "silu", true);
+  take_window(c, shape.layers);
+  take_rope(c, {});
+}
+
+void read_ministral(Reader& c) { read_mistral(c); }
+
+/// Every no_rope_layer_interval-th layer does not rotate (no_rope_layers: 1 = rotates).
+void read_smollm3(Reader& c) {
+  const Shape shape = take_base(c, 1e-6, true);
+  take_head_dim(c);
+  take_activation(c, "hidden_act", "silu", true);
+  take_attention_bias(c, false, "all");
+  take_mlp_bias(c, "mlp_bias", false);
+  const std::int64_t interval = c.integer("no_rope_layer_interval", 4);
+  c.set("nope_every", interval);
+  if (const Array* rotates = c.list("no_rope_layers")) {
+    for (std::size_t i = 0; i < rotates->size(); ++i) {
+      const bool expected = interval == 0 || (static_cast<std::int64_t>(i) + 1) % interval != 0;
+      if ((*rotates)[i] != Node(std::int64_t{expected ? 1 : 0}) && (*rotates)[i] != Node(expected)) {
+        c.problem(
+            format("no_rope_layers is understood where every no_rope_layer_interval-th ({}) layer is 0; layer {} is not", interval, i));
+        break;
+      }
+    }
+  }
+  if (c.flag("use_sliding_window", false)) {
+    c.problem("use_sliding_window = true is not understood for smollm3");
+  }
+  c.ignore({"sliding_window"});
+  take_layer_types(c, all_layers(shape.layers, "global"), 0);
+  take_rope(c, {2000000});
+}
+
+/// Llama with factors on the embedding, the branches, the scores and the logits.
+void read_granite(Reader& c) {
+  read_llama(c);
+  c.set("embed_scale", c.real("embedding_multiplier", 1));
+  c.set("residual_scale", c.real("residual_multiplier", 1));
+  c.set("attn_scale", c.real("attention_multiplier", 1));
+  c.set("logit_scale", 1 / c.real("logits_scaling", 1));
+}
+
+/// A squared ReLU without a gate.
+void read_arcee(Reader& c) {
+  take_base(c, 1e-5, false);
+  take_head_dim(c);
+  take_activation(c, "hidden_act", "relu2", false);
+  take_attention_bias(c, false, "all");
+  take_mlp_bias(c, "mlp_bias", false);
+  take_rope(c, {});
+}
+
+void read_seed_oss(Reader& c) {
+  take_base(c, 1e-6, false);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  const bool out = c.flag("attention_out_bias", false);
+  take_attention_bias(c, true, out ? "all" : "qkv");
+  if (out && !c.model().find("attn_bias")) {
+    c.problem("attention_out_bias = true without attention_bias is not understood");
+  }
+  take_mlp_bias(c, "mlp_bias", false);
+  take_dropout(c, "residual_dropout", "dropout_resid");
+  take_rope(c, {});
+}
+
+/// Neighbours rotate together.
+void read_helium(Reader& c) {
+  take_base(c, 1e-8, false);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  take_attention_bias(c, false, "qkv");
+  take_mlp_bias(c, "mlp_bias", false);
+  take_rope(c, {100000});
+  c.set("rope_layout", std::string("interleaved"));
+}
+
+void read_ernie4_5(Reader& c) {
+  take_base(c, 1e-5, true);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  if (c.flag("use_bias", false)) {
+    c.set("attn_bias", std::string("all"));
+    c.set("mlp_bias", true);
+  }
+  take_rope(c, {500000});
+  c.set("rope_layout", std::string("interleaved"));
+}
+
+/// One matrix for q, k, v and one for gate and up in the file.
+void read_phi3(Reader& c) {
+  const Shape shape = take_base(c, 1e-5, false);
+  take_head_dim(c);
+  take_activation(c, "hidden_act", "silu", true);
+  take_dropout(c, "resid_pdrop", "dropout_resid");
+  take_dropout(c, "embd_pdrop", "dropout_embed");
+  take_window(c, shape.layers);
+  take_rope(c, {});
+}
+
+/// Half of every head rotates, neighbours together; biases on q, k, v.
+void read_glm(Reader& c) {
+  take_base(c, 1.5625e-7, false);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  take_attention_bias(c, true, "qkv");
+  take_rope(c, {10000, 0.5});
+  c.set("rope_layout", std::string("interleaved"));
+}
+
+void read_glm4(Reader& c) {
+  read_glm(c);
+  c.set("norm_placement", std::string("sandwich"));
+}
+
+}  // namespace kf::config::huggingface

@@ -1,0 +1,22 @@
+#pragma once
+// A folder as Hugging Face's save_pretrained writes it: config.json becomes keys of [model].
+
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "core/fs.h"
+
+namespace kf::config {
+
+/// Whether `path` is a folder with a config.json.
+bool is_huggingface_folder(const fs::path& path);
+
+/// The [model] keys that a config.json (transformers 4 or 5) stands for, with the file as their origin; in `problems` whatever of it is
+/// not understood, named. The names of the families are in `kf-host` errors for others.
+Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems);
+
+/// "llama", from a config.json. Throws Code::config when the file is no JSON or has no model_type.
+std::string model_type_of(const fs::path& file);
+
+}  // namespace kf::config

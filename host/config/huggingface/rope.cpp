@@ -1,0 +1,173 @@
+// The rotary settings of config.json in both spellings.
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/huggingface/common.h"
+#include "core/text.h"
+
+namespace kf::config::huggingface {
+namespace {
+
+/// One table of rope_parameters; its problems and keys go to the reader.
+class RopeTable {
+ public:
+  RopeTable(Reader& c, Table values, std::int64_t trained) : c_(c), values_(std::move(values)), inner_(values_), trained_(trained) {}
+
+  std::string type() {
+    const std::string old = inner_.text("type", "default");
+    return inner_.text("rope_type", old);
+  }
+  double theta(double fallback) { return inner_.real("rope_theta", fallback); }
+  double fraction(double fallback) { return inner_.real("partial_rotary_factor", fallback); }
+
+  /// Writes rope_scaling and its keys.
+  void stretch(const std::string& type, bool squared_mscale) {
+    if (type == "default") {
+      inner_.ignore({"original_max_position_embeddings"});  // transformers reads it for stretches only
+      return;
+    }
+    if (type != "linear" && type != "llama3" && type != "yarn") {
+      c_.problem(format("the rotary kind '{}' is not understood; default, linear, llama3 and yarn are", type));
+      return;
+    }
+    c_.set("rope_scaling", type);
+    const double factor = inner_.real("factor");
+    c_.set("rope_factor", factor);
+    if (type == "linear") {
+      return;
+    }
+    c_.set("rope_orig_len", inner_.integer("original_max_position_embeddings", trained_));
+    if (type == "llama3") {
+      c_.set("rope_low_freq", inner_.real("low_freq_factor"));
+      c_.set("rope_high_freq", inner_.real("high_freq_factor"));
+    } else {
+      yarn(factor, squared_mscale);
+    }
+  }
+
+  /// Problems of this table, under its name.
+  void finish(const std::string& name) {
+    for (const std::string& problem : inner_.problems()) {
+      c_.problem(name + "." + problem);
+    }
+  }
+
+ private:
+  static double temperature(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
+
+  /// mscale at which our temperature, 0.1 mscale ln(factor) + 1, is `gain`.
+  void set_gain(double factor, double gain) {
+    if (std::abs(gain - 1) < 1e-12) {
+      c_.set("rope_attn_factor", std::string("none"));
+    } else if (gain < 1 || factor <= 1) {
+      c_.problem(format("a yarn attention factor of {} at factor {} is not understood; it must be at least 1", gain, factor));
+    } else {
+      c_.set("rope_mscale", (gain - 1) / (0.1 * std::log(factor)));
+    }
+  }
+
+  /// attention_factor replaces 0.1 ln(factor) + 1; mscale / mscale_all_dim is a ratio; DeepSeek squares mscale_all_dim into the scores.
+  void yarn(double factor, bool squared_mscale) {
+    c_.set("rope_beta_fast", inner_.real("beta_fast", 32));
+    c_.set("rope_beta_slow", inner_.real("beta_slow", 1));
+    c_.set("rope_truncate", inner_.flag("truncate", true));
+    const std::optional<double> given = inner_.maybe_real("attention_factor");
+    const double mscale = inner_.real("mscale", 0);
+    const double all = inner_.real("mscale_all_dim", 0);
+    const double gain = given                     ? *given
+                        : mscale != 0 && all != 0 ? temperature(factor, mscale) / temperature(factor, all)
+                                                  : temperature(factor, 1);
+    const bool plain = !given && !(mscale != 0 && all != 0);  // our own temperature
+    const bool on_scores = squared_mscale && all != 0;
+    if (on_scores && std::abs(gain - 1) > 1e-12) {
+      c_.problem(format("yarn with an attention factor of {} and mscale_all_dim = {} at once is not understood", gain, all));
+    } else if (on_scores) {
+      c_.set("rope_attn_factor", std::string("softmax"));
+      c_.set("rope_mscale", all);
+    } else if (!plain) {
+      set_gain(factor, gain);
+    }
+  }
+
+  Reader& c_;
+  Table values_;
+  Reader inner_;
+  std::int64_t trained_;  // positions before a stretch, where the table does not say
+};
+
+/// Positions before a stretch as the top level says them.
+std::int64_t trained_positions(Reader& c) {
+  const std::int64_t all = c.integer("max_position_embeddings");
+  return c.integer("original_max_position_embeddings", all);
+}
+
+bool nested(const Table& parameters) {
+  return std::any_of(parameters.begin(), parameters.end(), [](const auto& entry) { return entry.second.table() != nullptr; });
+}
+
+void set_fraction(Reader& c, double fraction) {
+  if (fraction != 1) {
+    c.set("rope_fraction", fraction);
+  }
+}
+
+/// rope_scaling and rope_parameters are one thing under two names; either may hold what the other spells at the top.
+Table parameters_of(Reader& c) {
+  const Table* scaling = c.table("rope_scaling");
+  const Table* parameters = c.table("rope_parameters");
+  if (scaling && parameters) {
+    c.problem("rope_scaling and rope_parameters are both given");
+  }
+  return scaling ? *scaling : parameters ? *parameters : Table();
+}
+
+}  // namespace
+
+void take_rope(Reader& c, const RopeFamily& family) {
+  const Table parameters = parameters_of(c);
+  const double theta = c.real("rope_theta", family.theta);
+  const double fraction = c.real("partial_rotary_factor", family.fraction);
+  if (nested(parameters)) {
+    c.problem("rope_parameters by layer type are not understood for this model_type");
+    return;
+  }
+  RopeTable table(c, parameters, trained_positions(c));
+  c.set("rope_theta", table.theta(theta));
+  set_fraction(c, table.fraction(fraction));
+  table.stretch(table.type(), family.squared_mscale);
+  table.finish("rope_parameters");
+}
+
+void take_two_ropes(Reader& c, double theta, double local) {
+  const Table parameters = parameters_of(c);
+  const double global_theta = c.real("rope_theta", theta);
+  const double local_theta = c.real("rope_local_base_freq", local == 0 ? global_theta : local);
+  const std::int64_t trained = trained_positions(c);
+  const bool by_type = nested(parameters);
+  const auto part = [&](const char* name) {
+    const Node* node = parameters.find(name);
+    return node && node->table() ? *node->table() : Table();
+  };
+  for (const auto& [name, value] : parameters) {
+    if (by_type && name != "full_attention" && name != "sliding_attention") {
+      c.problem(format("rope_parameters.{} is not understood", name));
+    }
+  }
+  RopeTable global(c, by_type ? part("full_attention") : parameters, trained);
+  c.set("rope_theta", global.theta(global_theta));
+  global.stretch(global.type(), false);
+  global.finish(by_type ? "rope_parameters.full_attention" : "rope_parameters");
+  RopeTable near(c, by_type ? part("sliding_attention") : Table(), trained);
+  if (c.model().find("layer_pattern")) {
+    c.set("rope_theta_local", near.theta(local_theta));
+  } else {
+    near.theta(local_theta);
+  }
+  if (near.type() != "default") {
+    c.problem("rope_parameters.sliding_attention stretches its frequencies, which is not understood");
+  }
+  near.finish("rope_parameters.sliding_attention");
+}
+
+}  // namespace kf::config::huggingface

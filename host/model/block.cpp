@@ -1,0 +1,70 @@
+#include "model/block.h"
+
+#include <ATen/ATen.h>
+
+#include "core/error.h"
+#include "model/parts.h"
+#include "registry/registries.h"
+
+namespace kf {
+namespace {
+
+at::Tensor normed(const std::shared_ptr<Norm>& norm, const at::Tensor& x) { return norm ? norm->forward(x) : x; }
+
+}  // namespace
+
+KvCache::Layer Block::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity*/, const at::Tensor& /*like*/) const {
+  fail(Code::config, "this block keeps no keys and values, so the model cannot generate; use model.block = \"standard\"");
+}
+
+StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
+    : parallel_(args.config.model.norm_placement == "parallel"),
+      residual_scale_(args.config.model.residual_scale),
+      drop_attention_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "attention"),
+      drop_mlp_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "mlp") {
+  const std::string& placement = args.config.model.norm_placement;
+  const bool before = placement != "post";
+  const bool after = placement == "post" || placement == "sandwich";
+  if (before) {
+    attention_norm_ = add_child("attention_norm", make_norm(args, place));
+  }
+  attention_ = add_child("attention", make_attention(args, place));
+  if (after) {
+    attention_post_norm_ = add_child("attention_post_norm", make_norm(args, place));
+  }
+  if (before && !parallel_) {
+    mlp_norm_ = add_child("mlp_norm", make_norm(args, place));
+  }
+  mlp_ = add_child("mlp", make_mlp(args, place));
+  if (after) {
+    mlp_post_norm_ = add_child("mlp_post_norm", make_norm(args, place));
+  }
+}
+
+at::Tensor StandardBlock::scaled(at::Tensor branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
+
+at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
+  const at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
+  return drop_attention_.apply(scaled(y), context, training());
+}
+
+at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& context) const {
+  const at::Tensor y = normed(mlp_post_norm_, mlp_->forward(normed(mlp_norm_, x)));
+  return drop_mlp_.apply(scaled(y), context, training());
+}
+
+at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {
+  if (parallel_) {
+    const at::Tensor n = attention_norm_->forward(x);
+    const at::Tensor mixed = drop_attention_.apply(scaled(attention_->forward(n, context)), context, training());
+    return x + mixed + transform(n, context);
+  }
+  const at::Tensor h = x + attend(x, context);
+  return h + transform(h, context);
+}
+
+KvCache::Layer StandardBlock::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
+  return attention_->make_cache(batch, capacity, like);
+}
+
+}  // namespace kf

@@ -1,0 +1,50 @@
+#pragma once
+// One layer of a transformer: the interface, and the block of attention and mlp with its norms.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "model/attention.h"
+#include "model/dropout.h"
+#include "model/mlp.h"
+#include "model/model.h"
+#include "model/norm.h"
+
+namespace kf {
+
+struct PartArgs;
+struct Place;
+
+/// The unit of recomputation, sharding and pipeline stages.
+class Block : public Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (B, T, C) -> (B, T, C)
+  /// An empty cache of this layer, as of its attention; the default refuses.
+  virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;
+};
+
+/// h = x + branch(attention, x); h + branch(mlp, h), where branch(f, x) = drop(residual_scale * N2(f(N1(x)))) and model.norm_placement
+/// says which norms there are: pre N1 (Llama), post N2 (OLMo 2), sandwich both (Gemma 2). parallel (GPT-J, Cohere) adds both branches of
+/// one norm: x + branch(attention, N(x)) + branch(mlp, N(x)).
+class StandardBlock final : public Block {
+ public:
+  StandardBlock(const PartArgs& args, const Place& place);
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
+
+ private:
+  at::Tensor attend(const at::Tensor& x, const ForwardContext& context) const;  // a branch with its norms
+  at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
+  at::Tensor scaled(at::Tensor branch) const;
+
+  std::shared_ptr<Norm> attention_norm_, attention_post_norm_;  // null where the placement has none
+  std::shared_ptr<Attention> attention_;
+  std::shared_ptr<Norm> mlp_norm_, mlp_post_norm_;
+  std::shared_ptr<Mlp> mlp_;
+  bool parallel_ = false;
+  double residual_scale_ = 1;
+  Dropout drop_attention_, drop_mlp_;
+};
+
+}  // namespace kf

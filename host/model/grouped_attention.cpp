@@ -1,0 +1,165 @@
+#include "model/grouped_attention.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "config/derived.h"
+#include "model/init.h"
+#include "model/parts.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
+    : n_kv_heads_(config::kv_heads(args.config.model)),
+      head_dim_(config::head_dim(args.config.model)),
+      layer_(place.layer),
+      mixer_(score_options(args.config.model, place.layer, head_dim_),
+             Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
+  const config::ModelConfig& m = args.config.model;
+  const bool rotates = config::has_rope(m, place.layer);
+  if (rotates) {
+    rope_ = place.ropes->get(rope_options(m, place.layer, head_dim_));
+  } else if (m.attn_temp_tuning) {
+    temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor};
+  }
+  const Init init = hidden_init(m, place.dim);
+  const bool bias = m.attn_bias != "none";
+  q_ = add_child("q_proj", std::make_shared<Linear>(place.dim, m.n_heads * head_dim_, init, Role::hidden, bias));
+  k_ = add_child("k_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  v_ = add_child("v_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  const std::int64_t width = m.n_heads * head_dim_;
+  o_ = add_child("o_proj", std::make_shared<Linear>(width, place.dim, output_init(m, width), Role::hidden, m.attn_bias == "all"));
+  if (m.qk_norm) {
+    add_norms(m);
+  }
+  if (m.attn_sink) {
+    sinks_ = add_parameter("sinks", {m.n_heads}, Init::zeros(), Role::vector);
+  }
+}
+
+void GroupedAttention::add_norms(const config::ModelConfig& m) {
+  NormOptions options = norm_options(m);
+  if (m.qk_norm_kind == "l2") {
+    options.weight = false;
+    if (rope_) {
+      late_norm_ = add_child("qk_norm", std::make_shared<RmsNorm>(head_dim_, options));
+    }
+    return;
+  }
+  norm_whole_ = m.qk_norm_kind == "full";
+  q_norm_ = add_child("q_norm", std::make_shared<RmsNorm>(norm_whole_ ? m.n_heads * head_dim_ : head_dim_, options));
+  k_norm_ = add_child("k_norm", std::make_shared<RmsNorm>(norm_whole_ ? n_kv_heads_ * head_dim_ : head_dim_, options));
+}
+
+at::Tensor GroupedAttention::heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const {
+  at::Tensor y = projection.forward(x);  // (B, T, H * D)
+  if (norm && norm_whole_) {
+    y = norm->forward(y);
+  }
+  y = y.view({x.size(0), x.size(1), -1, head_dim_});  // (B, T, H, D)
+  if (norm && !norm_whole_) {
+    y = norm->forward(y);
+  }
+  return y.transpose(1, 2);
+}
+
+at::Tensor GroupedAttention::placed(const at::Tensor& x, std::int64_t first) const {
+  if (!rope_) {
+    return x;
+  }
+  const at::Tensor rotated = rope_->rotate(x, first);
+  return late_norm_ ? late_norm_->forward(rotated) : rotated;
+}
+
+at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext& context) const {
+  const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
+  const Visibility own(past, q.size(2), q.device());
+  const at::Tensor positions = (context.visible ? *context.visible : own).positions();  // (B or 1, T)
+  const at::Tensor periods = (positions + 1).floor_divide(temperature_->floor).to(at::kFloat);
+  const at::Tensor scale = at::log1p(periods) * temperature_->scale + 1;
+  return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
+}
+
+at::Tensor GroupedAttention::forward(const at::Tensor& x, const ForwardContext& context) const {
+  const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
+  at::Tensor q = placed(heads(*q_, q_norm_, x), first);  // (B, H, T, D)
+  at::Tensor k = placed(heads(*k_, k_norm_, x), first);  // (B, Hkv, T, D)
+  at::Tensor v = heads(*v_, nullptr, x);
+  if (temperature_) {
+    q = tempered(q, context);
+  }
+  if (context.cache != nullptr) {
+    const KvCache::Layer& kept = context.cache->layers.at(static_cast<std::size_t>(layer_));
+    k = append(kept.k, first, k);
+    v = append(kept.v, first, v);
+  }
+  const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
+  return o_->forward(mixed.transpose(1, 2).flatten(2));
+}
+
+KvCache::Layer GroupedAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
+  const auto empty = [&] { return at::zeros({batch, n_kv_heads_, capacity, head_dim_}, like.options().requires_grad(false)); };
+  return {empty(), empty()};
+}
+
+double score_scale(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+  double scale = m.attn_scale > 0 ? m.attn_scale : 1 / std::sqrt(static_cast<double>(head_dim));
+  if (m.attn_inverse_layer_scale) {
+    scale /= static_cast<double>(layer + 1);
+  }
+  if (m.rope_scaling == "yarn" && m.rope_attn_factor == "softmax") {
+    const double temperature = yarn_temperature(m.rope_factor, m.rope_mscale);
+    scale *= temperature * temperature;  // once for the query, once for the key
+  }
+  return scale;
+}
+
+ScoreOptions score_options(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+  ScoreOptions options;
+  options.scale = score_scale(m, layer, head_dim);
+  options.softcap = m.attn_softcap;
+  options.fp32_scores = m.attn_fp32 == "scores";
+  options.fp32_softmax = m.attn_fp32 != "none";
+  options.backend = m.sdpa_backend;
+  const std::string& kind = config::layer_kind(m, layer);
+  if (kind == "local") {
+    options.reach = {Reach::Kind::local, m.window};
+  } else if (kind == "chunk") {
+    options.reach = {Reach::Kind::chunk, m.chunk};
+  }
+  return options;
+}
+
+RopeOptions rope_options(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+  RopeOptions options;
+  options.head_dim = head_dim;
+  options.max_seq_len = m.max_seq_len;
+  options.fraction = m.rope_fraction;
+  options.proportional = m.rope_fraction < 1 && m.rope_partial == "proportional";
+  options.interleaved = m.rope_layout == "interleaved";
+  if (m.rope_theta_local && config::layer_kind(m, layer) == "local") {
+    options.theta = *m.rope_theta_local;
+    return options;  // without scaling
+  }
+  options.theta = m.rope_theta;
+  options.factor = m.rope_factor;
+  options.orig_len = m.rope_orig_len;
+  if (m.rope_scaling == "linear") {
+    options.scaling = RopeOptions::Scaling::linear;
+  } else if (m.rope_scaling == "llama3") {
+    options.scaling = RopeOptions::Scaling::llama3;
+    options.low_freq = m.rope_low_freq;
+    options.high_freq = m.rope_high_freq;
+  } else if (m.rope_scaling == "yarn") {
+    options.scaling = RopeOptions::Scaling::yarn;
+    options.beta_fast = m.rope_beta_fast;
+    options.beta_slow = m.rope_beta_slow;
+    options.truncate = m.rope_truncate;
+    options.gain = m.rope_attn_factor == "rotary" ? yarn_temperature(m.rope_factor, m.rope_mscale) : 1;
+  }
+  return options;
+}
+
+}  // namespace kf

@@ -1,0 +1,59 @@
+#pragma once
+// Self-attention with grouped queries (Ainslie et al. 2023) and the variants of open models: model.attention = "gqa".
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <optional>
+
+#include "model/attention.h"
+#include "model/linear.h"
+#include "model/norm.h"
+#include "model/rope.h"
+#include "model/score.h"
+
+namespace kf {
+
+struct PartArgs;
+struct Place;
+
+/// Llama 4: layers without rotation scale query t by 1 + scale ln(1 + floor((t + 1) / floor)).
+struct TemperatureTuning {
+  double scale = 0.1;
+  std::int64_t floor = 8192;
+};
+
+class GroupedAttention final : public Attention {
+ public:
+  GroupedAttention(const PartArgs& args, const Place& place);
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
+
+ private:
+  void add_norms(const config::ModelConfig& model);
+  at::Tensor heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const;  // -> (B, H or Hkv, T, D)
+  at::Tensor placed(const at::Tensor& x, std::int64_t first) const;  // rotated, and normalised after it where the model does
+  at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
+
+  std::int64_t n_kv_heads_;  // Hkv; query head h reads kv head h / (H / Hkv)
+  std::int64_t head_dim_;    // D
+  std::int64_t layer_;
+  Mixer mixer_;
+  std::shared_ptr<const Rope> rope_;  // null in layers without rotation
+  std::shared_ptr<Linear> q_, k_, v_, o_;
+  std::shared_ptr<Norm> q_norm_, k_norm_;  // over D, or all heads where norm_whole_; before the rotation
+  bool norm_whole_ = false;
+  std::shared_ptr<Norm> late_norm_;  // over D without a weight, after the rotation (Llama 4)
+  std::optional<TemperatureTuning> temperature_;
+  ParameterPtr sinks_;  // (H) or null
+};
+
+/// What multiplies q k^T: attn_scale or 1 / sqrt(head_dim), divided by layer + 1 (GPT-2 option), times yarn's temperature squared where
+/// it acts on the scores (DeepSeek).
+double score_scale(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
+/// The scores of a layer by the settings; `head_dim` decides the scale where the settings leave it open.
+ScoreOptions score_options(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
+/// The rotation of a layer by the settings.
+RopeOptions rope_options(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
+
+}  // namespace kf

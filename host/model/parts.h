@@ -1,0 +1,26 @@
+#pragma once
+// The parts of a model by the settings, native or registered by a script.
+
+#include <memory>
+
+#include "model/attention.h"
+#include "model/block.h"
+#include "model/mlp.h"
+#include "model/norm.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+/// By model.norm_type, over `place.dim`.
+std::shared_ptr<Norm> make_norm(const PartArgs& args, const Place& place);
+/// By model.activation, `place.dim` wide outside and model.ffn_hidden_dim inside.
+std::shared_ptr<Mlp> make_mlp(const PartArgs& args, const Place& place);
+/// By model.attention.
+std::shared_ptr<Attention> make_attention(const PartArgs& args, const Place& place);
+/// By model.block.
+std::shared_ptr<Block> make_block(const PartArgs& args, const Place& place);
+
+/// What the settings say of norms.
+NormOptions norm_options(const config::ModelConfig& model);
+
+}  // namespace kf

@@ -1,0 +1,65 @@
+#include "model/visibility.h"
+
+#include <ATen/ATen.h>
+
+namespace kf {
+namespace {
+
+/// Index minus the index at which the document began: (B, T) -> (B, T).
+at::Tensor positions_in(const at::Tensor& doc_ids) {
+  const at::Tensor index = at::arange(doc_ids.size(1), doc_ids.options()).expand_as(doc_ids);
+  at::Tensor begins = at::ones_like(doc_ids, at::kBool);
+  begins.narrow(1, 1, doc_ids.size(1) - 1).copy_(doc_ids.narrow(1, 1, doc_ids.size(1) - 1).ne(doc_ids.narrow(1, 0, doc_ids.size(1) - 1)));
+  const at::Tensor starts = std::get<0>(at::where(begins, index, at::zeros_like(index)).cummax(1));
+  return index - starts;
+}
+
+}  // namespace
+
+Visibility::Visibility(const at::Tensor& doc_ids) : fresh_(doc_ids.size(1)), device_(doc_ids.device()), doc_ids_(doc_ids) {}
+
+at::Tensor Visibility::positions() const {
+  if (!positions_.defined()) {
+    positions_ = doc_ids_.defined() ? positions_in(doc_ids_)
+                                    : at::arange(past_, past_ + fresh_, at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);
+  }
+  return positions_;
+}
+
+bool Visibility::plain(const Reach& reach) const {
+  const bool near = reach.kind == Reach::Kind::global || past_ + fresh_ <= reach.size;
+  return near && !doc_ids_.defined() && (past_ == 0 || fresh_ == 1);
+}
+
+at::Tensor Visibility::make_mask(const Reach& reach) const {
+  const at::TensorOptions options = at::TensorOptions(device_).dtype(at::kLong);
+  const at::Tensor query = at::arange(past_, past_ + fresh_, options).unsqueeze(1);  // (T, 1)
+  const at::Tensor key = at::arange(past_ + fresh_, options).unsqueeze(0);           // (1, all)
+  at::Tensor seen = key.le(query).unsqueeze(0);                                      // (1, T, all)
+  if (doc_ids_.defined()) {
+    seen = seen.logical_and(doc_ids_.unsqueeze(2).eq(doc_ids_.unsqueeze(1)));  // (B, T, T)
+  }
+  if (reach.kind == Reach::Kind::local) {
+    seen = seen.logical_and((query - key).lt(reach.size));
+  } else if (reach.kind == Reach::Kind::chunk) {
+    const at::Tensor all = doc_ids_.defined() ? positions() : key;  // (B or 1, all)
+    const at::Tensor chunks = all.floor_divide(reach.size);
+    seen = seen.logical_and(chunks.narrow(1, past_, fresh_).unsqueeze(2).eq(chunks.unsqueeze(1)));
+  }
+  return seen.unsqueeze(1);
+}
+
+at::Tensor Visibility::mask(const Reach& reach) const {
+  if (plain(reach)) {
+    return {};
+  }
+  for (const auto& [known, mask] : masks_) {
+    if (known == reach) {
+      return mask;
+    }
+  }
+  masks_.emplace_back(reach, make_mask(reach));
+  return masks_.back().second;
+}
+
+}  // namespace kf

@@ -1,0 +1,47 @@
+#pragma once
+// Who sees whom in attention: causal, inside a document, inside a layer's reach. Made once a forward and kind of layer.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace kf {
+
+/// How far back the queries of a layer see.
+struct Reach {
+  enum class Kind { global, local, chunk };
+  Kind kind = Kind::global;
+  std::int64_t size = 0;  // local: keys seen, the query's own included; chunk: positions of a chunk
+  bool operator==(const Reach&) const = default;
+};
+
+/// `fresh` queries behind `past` positions that a cache holds. With document ids a row holds several documents, and nothing is cached.
+class Visibility {
+ public:
+  Visibility(std::int64_t past, std::int64_t fresh, at::Device device) : past_(past), fresh_(fresh), device_(device) {}
+  /// Rows of documents: (B, T) int64 ids; neighbours with one id are one document.
+  explicit Visibility(const at::Tensor& doc_ids);
+
+  /// (B or 1, 1, T, past + T) bool, true = may attend. Undefined where `causal()` (or, for one query, nothing at all) says it all:
+  /// those have faster kernels.
+  at::Tensor mask(const Reach& reach) const;
+  /// Whether an undefined mask stands for a triangle: the usual case without a cache.
+  bool causal() const { return past_ == 0; }
+  /// (B or 1, T) int64: the place of each query inside its document, from 0. The first position of a row counts as a document's first.
+  at::Tensor positions() const;
+
+ private:
+  at::Tensor make_mask(const Reach& reach) const;
+  bool plain(const Reach& reach) const;  // no mask is needed
+
+  std::int64_t past_ = 0;
+  std::int64_t fresh_ = 0;
+  at::Device device_;
+  at::Tensor doc_ids_;  // (B, T), undefined for one document a row
+  mutable at::Tensor positions_;
+  mutable std::vector<std::pair<Reach, at::Tensor>> masks_;
+};
+
+}  // namespace kf

@@ -1,0 +1,130 @@
+// config.json of Hugging Face folders: both spellings, and what is not understood.
+
+#include "config/huggingface/huggingface.h"
+
+#include "job.h"
+
+namespace kf::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const fs::path kModels = fs::path(KF_TEST_DATA) / "hf";
+
+struct Read {
+  config::Table model;
+  std::string problems;
+};
+
+Read read(const std::string& json) {
+  const TempDir temp;
+  std::vector<std::string> problems;
+  Read out;
+  out.model = config::model_of_config_json(temp.write("config.json", json), problems);
+  out.problems = join(problems, "\n");
+  return out;
+}
+
+/// A small Llama's config.json with further keys.
+Read llama_with(const std::string& more) {
+  return read(R"({"model_type": "llama", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99,
+                  "intermediate_size": 48, "max_position_embeddings": 64)" +
+              (more.empty() ? "" : ", " + more) + "}");
+}
+
+std::string value(const Read& read, const char* key) {
+  const config::Node* node = read.model.find(key);
+  return node ? config::to_text(*node) : "absent";
+}
+
+}  // namespace
+
+TEST_CASE("huggingface: both spellings of a config.json are the same model", "[huggingface]") {
+  for (const char* name : {"llama_tied_small"}) {
+    CAPTURE(name);
+    std::vector<std::string> problems;
+    const config::Table five = config::model_of_config_json(kModels / name / "config.json", problems);
+    const config::Table four = config::model_of_config_json(kModels / name / "config_v4.json", problems);
+    CHECK(join(problems, "\n").empty());
+    CHECK(five == four);
+    CHECK(five.size() > 10);
+  }
+}
+
+TEST_CASE("huggingface: every key that is not understood is named", "[huggingface]") {
+  CHECK(llama_with("").problems.empty());
+  CHECK_THAT(llama_with(R"("sparse_attention": true)").problems, Contains("sparse_attention = true is not understood (model_type llama)"));
+  CHECK_THAT(llama_with(R"("quantization_config": {"bits": 4})").problems, Contains("quantization_config"));
+  CHECK_THAT(llama_with(R"("hidden_act": "xielu")").problems, Contains("hidden_act = 'xielu' is not an activation that is understood"));
+  CHECK_THAT(llama_with(R"("is_encoder_decoder": true)").problems, Contains("is_encoder_decoder = true is not understood; only false is"));
+  CHECK_THAT(llama_with(R"("mlp_bias": 1)").problems, Contains("mlp_bias = 1 is not true or false"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})").problems,
+             Contains("the rotary kind 'dynamic' is not understood; default, linear, llama3 and yarn are"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "linear", "factor": 2.0, "secret": 1})").problems,
+             Contains("rope_parameters.secret = 1 is not understood"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "llama3", "factor": 2.0, "high_freq_factor": 4.0})").problems,
+             Contains("rope_parameters.low_freq_factor is missing"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 0.5})").problems,
+             Contains("attention factor of 0.5"));
+  CHECK_THAT(read(R"({"model_type": "lama"})").problems, Contains("the model_type 'lama' is not understood; did you mean 'llama'?"));
+  CHECK_THAT(read(R"({"model_type": "llama", "hidden_size": 32})").problems, Contains("num_hidden_layers is missing"));
+  CHECK_THROWS_WITH(read(R"({"hidden_size": 32})"), Contains("has no model_type"));
+}
+
+TEST_CASE("huggingface: rotary settings of either spelling become ours", "[huggingface]") {
+  const Read old =
+      llama_with(R"("rope_theta": 7000, "rope_scaling": {"type": "yarn", "factor": 8, "original_max_position_embeddings": 16})");
+  CHECK(old.problems.empty());
+  CHECK(value(old, "rope_theta") == "7000");
+  CHECK(value(old, "rope_scaling") == "'yarn'");
+  CHECK(value(old, "rope_orig_len") == "16");
+  CHECK(value(old, "rope_mscale") == "absent");
+  const Read fixed = llama_with(R"("rope_parameters": {"rope_type": "yarn", "factor": 8, "rope_theta": 100, "attention_factor": 1.0})");
+  CHECK(value(fixed, "rope_attn_factor") == "'none'");
+  CHECK(value(fixed, "rope_orig_len") == "64");
+}
+
+TEST_CASE("huggingface: layer types become a pattern, a late window, or an error", "[huggingface]") {
+  const auto qwen = [](const std::string& types, const std::string& window) {
+    return read(R"({"model_type": "qwen3", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99,
+                    "intermediate_size": 48, "max_position_embeddings": 64, "use_sliding_window": true, "sliding_window": )" +
+                window + R"(, "layer_types": [)" + types + "]}");
+  };
+  const std::string full = R"("full_attention")";
+  const std::string near = R"("sliding_attention")";
+  const Read late = qwen(full + "," + near + "," + near + "," + near, "8");
+  CHECK(late.problems.empty());
+  CHECK(value(late, "layer_pattern") == "['local']");
+  CHECK(value(late, "window_from_layer") == "1");
+  CHECK(value(late, "window") == "8");
+  const Read pairs = qwen(near + "," + full + "," + near + "," + full, "8");
+  CHECK(value(pairs, "layer_pattern") == "['local', 'global']");
+  CHECK(value(pairs, "window_from_layer") == "absent");
+  CHECK(value(qwen(full + "," + full + "," + full + "," + full, "8"), "layer_pattern") == "absent");
+  CHECK_THAT(qwen(near + "," + full + "," + near + "," + full, "null").problems, Contains("sliding_window is missing"));
+  CHECK_THAT(qwen(near + "," + full, "8").problems, Contains("layer_types names 2 layers, num_hidden_layers is 4"));
+  CHECK_THAT(qwen(R"("linear_attention", "x", "x", "x")", "8").problems, Contains("layer_types has 'linear_attention'"));
+}
+
+TEST_CASE("huggingface: a folder in init_from or preset sets the model, and the job's own keys win aloud", "[huggingface]") {
+  const std::string folder = (kModels / "llama_tied_small").string();
+  const std::string text = GENERATE(as<std::string>{}, "[checkpoint]\ninit_from = \"{}\"\n", "[model]\npreset = \"{}\"\n");
+  std::string toml = text;
+  toml.replace(toml.find("{}"), 2, folder);
+  const config::Loaded loaded = load_job({toml, {"--model.max_seq_len=4096", "--train.seq_len=32"}});
+  const config::Config config = good(loaded);
+  CHECK(config.model.dim == 32);
+  CHECK(config.model.tie_embeddings);
+  CHECK(config.model.max_seq_len == 4096);
+  REQUIRE(loaded.report.warnings.size() == 1);
+  CHECK_THAT(loaded.report.warnings[0], Contains("model.max_seq_len = 4096 (--model.max_seq_len) instead of 64"));
+}
+
+TEST_CASE("huggingface: a folder that is not understood is a problem of the job", "[huggingface]") {
+  const TempDir temp;
+  const fs::path file = temp.write("config.json", R"({"model_type": "mamba"})");
+  const config::Loaded loaded = load_job({"[checkpoint]\ninit_from = \"" + file.parent_path().string() + "\"\n"});
+  CHECK_THAT(messages(loaded), Contains("the model_type 'mamba' is not understood"));
+}
+
+}  // namespace kf::test
