@@ -218,7 +218,8 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   ConsoleSink console(std::cout, console_options);
 
   Stepper stepper(*model, *optimizer, *loss,
-                  {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device});
+                  {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device, config.model.mtp_layers,
+                   config.train.mtp_loss_weight, plan.max_steps});
   LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
                   hooks,  {&jsonl, &console}, checkpoints, throughput};
   LoopOptions options{plan.max_steps,

@@ -1,8 +1,7 @@
 #include "checkpoint/weights.h"
 
-#include <ATen/core/Tensor.h>
+#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <map>
@@ -58,7 +57,14 @@ struct Faults {
   }
 };
 
-/// Which tensor of the file each parameter takes; every name by which the model knows it counts.
+/// A tensor of the file and the part of a parameter that it fills.
+struct Match {
+  ParameterPtr parameter;
+  StoredView view;
+  at::Tensor tensor;
+};
+
+/// Which tensors of the file each parameter takes; every name by which the model knows it counts, and stacks in either form.
 class Matcher {
  public:
   Matcher(const NamedTensors& tensors, const fs::path& path, Model& model)
@@ -77,47 +83,85 @@ class Matcher {
     faults_.check(path);
   }
 
-  const std::vector<std::pair<ParameterPtr, at::Tensor>>& matches() const { return matches_; }
+  const std::vector<Match>& matches() const { return matches_; }
 
  private:
   void match(const ParameterPtr& parameter) {
-    std::vector<std::string> candidates{parameter->name};
-    candidates.insert(candidates.end(), aliases_[parameter->name].begin(), aliases_[parameter->name].end());
-    at::Tensor chosen;
+    std::vector<std::vector<StoredView>> forms = parameter->forms();
+    for (const std::string& alias : aliases_[parameter->name]) {
+      forms.push_back({{alias}});
+    }
+    std::vector<Match> chosen;
     bool fits = true;
-    for (const std::string& name : candidates) {
-      if (names_.count(name) == 0) {
+    for (const std::vector<StoredView>& form : forms) {
+      std::vector<Match> found;
+      const bool whole = find(*parameter, form, found);
+      fits = fits && whole;
+      if (!whole || found.empty()) {
         continue;
       }
-      used_.insert(name);
-      at::Tensor tensor = tensors_.get(name);
-      const std::string misfit = misfit_of(name, tensor, *parameter, chosen);
-      if (misfit.empty()) {
-        chosen = std::move(tensor);
-      } else {
+      if (chosen.empty()) {
+        chosen = std::move(found);
+      } else if (!agree(*parameter, chosen, found)) {
         fits = false;
-        faults_.misfits.push_back(misfit);
+        faults_.misfits.push_back(
+            format("{} and {} are one weight in the model, but differ in the file", chosen.front().view.name, found.front().view.name));
       }
     }
-    if (!fits) {
-      return;
+    if (fits && chosen.empty() && parameter->counted) {
+      for (const StoredView& view : forms.front()) {
+        faults_.missing.push_back(view.name);
+      }
     }
-    if (chosen.defined()) {
-      matches_.emplace_back(parameter, chosen);
-    } else {
-      faults_.missing.push_back(parameter->name);
+    if (fits) {
+      for (Match& match : chosen) {
+        match.parameter = parameter;
+        matches_.push_back(std::move(match));
+      }
     }
   }
 
-  static std::string misfit_of(const std::string& name, const at::Tensor& tensor, const Parameter& parameter, const at::Tensor& chosen) {
-    if (tensor.sizes() != parameter.shape) {
-      return format("{} is {} in the file, {} in the model", name, shape_text(tensor.sizes().vec()), shape_text(parameter.shape));
+  /// The tensors of one form into `found`, none when the file has none of its names. False, and a fault, when one is missing or misshapen.
+  bool find(const Parameter& parameter, const std::vector<StoredView>& form, std::vector<Match>& found) {
+    const auto in_file = [&](const StoredView& view) { return names_.count(view.name) > 0; };
+    if (std::none_of(form.begin(), form.end(), in_file)) {
+      return true;
+    }
+    const std::size_t before = faults_.missing.size() + faults_.misfits.size();
+    for (const StoredView& view : form) {
+      if (!in_file(view)) {
+        faults_.missing.push_back(view.name);
+        continue;
+      }
+      used_.insert(view.name);
+      at::Tensor tensor = tensors_.get(view.name);
+      const std::string misfit = misfit_of(view.name, tensor, view.shape(parameter.shape));
+      if (misfit.empty()) {
+        found.push_back({nullptr, view, std::move(tensor)});
+      } else {
+        faults_.misfits.push_back(misfit);
+      }
+    }
+    return faults_.missing.size() + faults_.misfits.size() == before;
+  }
+
+  static bool agree(const Parameter& parameter, const std::vector<Match>& a, const std::vector<Match>& b) {
+    const auto whole = [&](const std::vector<Match>& matches) {
+      const at::Tensor tensor = at::empty(parameter.shape, matches.front().tensor.options());
+      for (const Match& match : matches) {
+        match.view.of(tensor).copy_(match.tensor);
+      }
+      return tensor;
+    };
+    return at::equal(whole(a), whole(b));
+  }
+
+  static std::string misfit_of(const std::string& name, const at::Tensor& tensor, const std::vector<std::int64_t>& shape) {
+    if (tensor.sizes() != shape) {
+      return format("{} is {} in the file, {} in the model", name, shape_text(tensor.sizes().vec()), shape_text(shape));
     }
     if (!tensor.is_floating_point()) {
       return format("{} is {}, not a real type", name, c10::toString(tensor.scalar_type()));
-    }
-    if (chosen.defined() && !at::equal(tensor, chosen)) {
-      return format("{} and {} are one weight in the model, but differ in the file", parameter.name, name);
     }
     return {};
   }
@@ -127,7 +171,7 @@ class Matcher {
   std::map<std::string, std::vector<std::string>> aliases_;
   std::set<std::string> used_;
   Faults faults_;
-  std::vector<std::pair<ParameterPtr, at::Tensor>> matches_;
+  std::vector<Match> matches_;
 };
 
 }  // namespace
@@ -144,7 +188,9 @@ std::string list_names(const char* what, const std::vector<std::string>& names) 
 std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
   for (const ParameterPtr& parameter : model.parameters()) {
-    weights.emplace_back(parameter->name, parameter->master);
+    for (const StoredView& view : parameter->stored()) {
+      weights.emplace_back(view.name, view.of(parameter->master));
+    }
   }
   return weights;
 }
@@ -156,8 +202,10 @@ void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model&
 void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model) {
   const Matcher matcher(tensors, path, model);
   const at::NoGradGuard no_grad;
-  for (const auto& [parameter, tensor] : matcher.matches()) {
-    parameter->master.copy_(tensor);
+  for (const Match& match : matcher.matches()) {
+    match.view.of(match.parameter->master).copy_(match.tensor);
+  }
+  for (const ParameterPtr& parameter : model.parameters()) {
     parameter->publish();
   }
 }

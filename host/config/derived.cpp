@@ -51,7 +51,27 @@ std::int64_t active_weights(const ModelConfig& m, std::int64_t layer) {
   if (!is_moe_layer(m, layer)) {
     return attention_weights(m) + mlp_matrices(m) * m.dim * ffn_hidden_dim(m);
   }
-  return attention_weights(m) + (m.moe_top_k + m.moe_shared_experts) * mlp_matrices(m) * m.dim * expert_ffn_hidden_dim(m);
+  return attention_weights(m) +
+         mlp_matrices(m) * m.dim * (m.moe_top_k * expert_ffn_hidden_dim(m) + m.moe_shared_experts * shared_ffn_hidden_dim(m));
+}
+
+/// Of a feed-forward layer of width `hidden`, biases included.
+std::int64_t mlp_weights(const ModelConfig& m, std::int64_t hidden) { return mlp_matrices(m) * m.dim * hidden + mlp_biases(m, hidden); }
+
+/// Gate, its bias, and the selection bias.
+std::int64_t router_weights(const ModelConfig& m) {
+  return m.num_experts * (m.dim + (m.moe_router_bias ? 1 : 0) + (moe_bias_rule(m) == "none" ? 0 : 1));
+}
+
+std::int64_t shared_weights(const ModelConfig& m) {
+  return m.moe_shared_experts * mlp_weights(m, shared_ffn_hidden_dim(m)) + (m.moe_shared_gate ? m.dim : 0);
+}
+
+/// Of one layer of model.mtp_layers: two norms, their product, and a block like the last one.
+std::int64_t mtp_weights(const ModelConfig& m) {
+  const std::int64_t experts = router_weights(m) + shared_weights(m) + m.num_experts * mlp_weights(m, expert_ffn_hidden_dim(m));
+  return (2 + norms_in_block(m)) * norm_weights(m) + 2 * m.dim * m.dim + attention_weights(m) + attention_vectors(m) +
+         (is_moe_layer(m, m.n_layers - 1) ? experts : mlp_weights(m, ffn_hidden_dim(m)));
 }
 
 /// Components of q k^T and of weights times v, over all heads.
@@ -95,13 +115,24 @@ std::int64_t ffn_hidden_dim(const ModelConfig& model) {
 }
 
 std::int64_t expert_ffn_hidden_dim(const ModelConfig& model) {
+  if (model.moe_ffn_dim) {
+    return *model.moe_ffn_dim;
+  }
   const double raw = std::trunc(real(ffn_hidden_dim(model)) * model.moe_expert_ffn_multiplier);
   return std::max<std::int64_t>(16, 16 * whole(std::nearbyint(raw / 16.0)));  // half to even
 }
 
+std::int64_t shared_ffn_hidden_dim(const ModelConfig& model) { return model.moe_shared_ffn_dim.value_or(expert_ffn_hidden_dim(model)); }
+
 bool is_moe(const ModelConfig& model) { return model.num_experts > 0; }
 
-bool is_moe_layer(const ModelConfig& model, std::int64_t index) { return is_moe(model) && (index + 1) % model.moe_frequency == 0; }
+bool is_moe_layer(const ModelConfig& model, std::int64_t index) {
+  return is_moe(model) && index >= model.moe_first_dense && (index + 1) % model.moe_frequency == 0;
+}
+
+std::string moe_bias_rule(const ModelConfig& model) {
+  return model.moe_bias_rule != "auto" ? model.moe_bias_rule : model.moe_router == "sigmoid_topk" ? "ema" : "none";
+}
 
 std::string mlp_name(const std::string& activation) {
   if (activation == "silu") {
@@ -125,19 +156,17 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
   for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
     with_experts += is_moe_layer(m, layer) ? 1 : 0;
   }
-  const std::int64_t matrices = mlp_matrices(m) * m.dim;
-  const std::int64_t expert = matrices * expert_ffn_hidden_dim(m);
-  const std::int64_t bias = m.moe_router == "sigmoid_topk" ? m.num_experts : 0;
   const std::int64_t table = m.vocab_size * m.dim;
   std::vector<std::pair<std::string, std::int64_t>> parts = {
       {"embedding", table},
       {"positions", m.pos_embedding == "learned" ? m.max_seq_len * m.dim : 0},
       {"norms", (norms_in_block(m) * m.n_layers + 1 + (m.embed_norm ? 1 : 0)) * norm_weights(m)},
       {"attention", m.n_layers * (attention_weights(m) + attention_vectors(m))},
-      {"mlp", (m.n_layers - with_experts) * (matrices * ffn_hidden_dim(m) + mlp_biases(m, ffn_hidden_dim(m)))},
-      {"router", with_experts * (m.dim * m.num_experts + bias)},
-      {"shared_expert", with_experts * m.moe_shared_experts * expert},
-      {"experts", with_experts * m.num_experts * expert},
+      {"mlp", (m.n_layers - with_experts) * mlp_weights(m, ffn_hidden_dim(m))},
+      {"router", with_experts * router_weights(m)},
+      {"shared_expert", with_experts * shared_weights(m)},
+      {"experts", with_experts * m.num_experts * mlp_weights(m, expert_ffn_hidden_dim(m))},
+      {"mtp", m.mtp_layers * mtp_weights(m)},
       {"head", m.tie_embeddings ? 0 : table},
   };
   std::erase_if(parts, [](const auto& part) { return part.second == 0; });
@@ -151,6 +180,10 @@ double flops_per_token(const ModelConfig& model, std::int64_t seq_len) {
     weights += active_weights(model, layer);
     scores += 6.0 * real(score_width(model)) * real(keys_seen(model, layer, seq_len));
   }
+  // Each look ahead: a block like the last one, the product before it, and the head once more.
+  const std::int64_t last = model.n_layers - 1;
+  weights += model.mtp_layers * (active_weights(model, last) + 2 * model.dim * model.dim + model.vocab_size * model.dim);
+  scores += real(model.mtp_layers) * 6.0 * real(score_width(model)) * real(keys_seen(model, last, seq_len));
   return 6.0 * real(weights) + scores;
 }
 

@@ -21,11 +21,15 @@ bool has_rope(const ModelConfig& model, std::int64_t index);
 bool mlp_gated(const ModelConfig& model);
 /// ffn_hidden_dim, or trunc(4 * dim * (2/3) * multiplier) rounded up to a multiple of 256.
 std::int64_t ffn_hidden_dim(const ModelConfig& model);
-/// trunc(ffn_hidden_dim * moe_expert_ffn_multiplier) rounded (half to even) to a multiple of 16, at least 16.
+/// moe_ffn_dim, or trunc(ffn_hidden_dim * moe_expert_ffn_multiplier) rounded (half to even) to a multiple of 16, at least 16.
 std::int64_t expert_ffn_hidden_dim(const ModelConfig& model);
+/// moe_shared_ffn_dim, or an expert's width.
+std::int64_t shared_ffn_hidden_dim(const ModelConfig& model);
 bool is_moe(const ModelConfig& model);
-/// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1.
+/// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1, from moe_first_dense on.
 bool is_moe_layer(const ModelConfig& model, std::int64_t index);
+/// moe_bias_rule without "auto": ema for sigmoid_topk, else none.
+std::string moe_bias_rule(const ModelConfig& model);
 /// Matrices of the feed-forward layer: 3 for a gated one, else 2.
 std::int64_t mlp_matrices(const ModelConfig& model);
 
@@ -34,7 +38,7 @@ std::string mlp_name(const std::string& activation);
 
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
 std::int64_t parameter_count(const ModelConfig& model);
-/// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, head; only what there is.
+/// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, mtp, head; only what there is.
 std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelConfig& model);
 /// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
 /// 12 * layers * heads * head_dim * seq_len for attention, with the window or chunk for seq_len where that is shorter.

@@ -47,6 +47,9 @@ void sizes_fit_64_bits(const Job& job, Findings& findings) {
                                                                 {"model.n_layers", m.n_layers},
                                                                 {"model.vocab_size", m.vocab_size},
                                                                 {"model.num_experts", m.num_experts},
+                                                                {"model.moe_ffn_dim", m.moe_ffn_dim.value_or(0)},
+                                                                {"model.moe_shared_ffn_dim", m.moe_shared_ffn_dim.value_or(0)},
+                                                                {"model.moe_shared_experts", m.moe_shared_experts},
                                                                 {"model.max_seq_len", m.max_seq_len},
                                                                 {"model.ffn_hidden_dim", m.ffn_hidden_dim.value_or(0)},
                                                                 {"train.batch_size", job.config.train.batch_size},
@@ -78,6 +81,150 @@ void top_k_fits_experts(const Job& job, Findings& findings) {
   }
 }
 
+/// Whether the router scores by sigmoid or sqrtsoftplus; a script's own router may do anything.
+bool scores_by_sigmoid(const ModelConfig& m) {
+  return m.moe_router == "sigmoid_topk" || m.moe_router == "sigmoid" || m.moe_router == "sqrtsoftplus";
+}
+
+bool scores_by_softmax(const ModelConfig& m) { return m.moe_router == "softmax_topk" || m.moe_router == "softmax"; }
+
+bool chooses_in_groups(const ModelConfig& m) {
+  return m.moe_router == "softmax" || m.moe_router == "sigmoid" || m.moe_router == "sqrtsoftplus";
+}
+
+void groups_divide_experts(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (!is_moe(m) || m.moe_groups < 0 || m.moe_topk_groups < 0 || (m.moe_groups == 0 && m.moe_topk_groups == 0)) {
+    return;
+  }
+  const auto wrong = [&](const std::vector<std::string>& keys, const std::string& message) { findings.problem(keys, message); };
+  if (!chooses_in_groups(m)) {
+    wrong({"model.moe_groups", "model.moe_router"},
+          format("model.moe_groups ({}) needs model.moe_router = softmax, sigmoid or sqrtsoftplus, not {}", m.moe_groups, m.moe_router));
+  } else if (m.moe_groups == 0 || m.moe_topk_groups == 0) {
+    wrong(
+        {"model.moe_groups", "model.moe_topk_groups"},
+        format("model.moe_groups ({}) and model.moe_topk_groups ({}) go together: give both, or neither", m.moe_groups, m.moe_topk_groups));
+  } else if (m.num_experts % m.moe_groups != 0 || m.num_experts / m.moe_groups < 2) {
+    wrong({"model.num_experts", "model.moe_groups"},
+          format("model.num_experts ({}) must be divisible by model.moe_groups ({}), with at least 2 experts in each", m.num_experts,
+                 m.moe_groups));
+  } else if (m.moe_topk_groups > m.moe_groups) {
+    wrong({"model.moe_topk_groups", "model.moe_groups"},
+          format("model.moe_topk_groups ({}) must be <= model.moe_groups ({})", m.moe_topk_groups, m.moe_groups));
+  } else if (m.moe_top_k > m.moe_topk_groups * (m.num_experts / m.moe_groups)) {
+    wrong({"model.moe_top_k", "model.moe_topk_groups"},
+          format("model.moe_top_k ({}) must be <= the {} experts of model.moe_topk_groups ({}) groups", m.moe_top_k,
+                 m.moe_topk_groups * (m.num_experts / m.moe_groups), m.moe_topk_groups));
+  }
+}
+
+void dense_layers_come_first(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (!is_moe(m) || m.moe_frequency <= 0) {
+    return;
+  }
+  if (m.moe_first_dense > m.n_layers) {
+    findings.problem({"model.moe_first_dense", "model.n_layers"},
+                     format("model.moe_first_dense ({}) must be <= model.n_layers ({})", m.moe_first_dense, m.n_layers));
+    return;
+  }
+  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+    if (is_moe_layer(m, layer)) {
+      return;
+    }
+  }
+  findings.warn(
+      {"model.num_experts", "model.moe_frequency", "model.moe_first_dense", "model.n_layers"},
+      format("model.num_experts = {}, but none of the {} layers has experts: model.moe_frequency = {}, model.moe_first_dense = {}",
+             m.num_experts, m.n_layers, m.moe_frequency, m.moe_first_dense));
+}
+
+void bias_rule_fits_router(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  const bool fits = m.moe_bias_rule == "ema" ? m.moe_router != "softmax_topk" : m.moe_bias_rule == "sign" ? chooses_in_groups(m) : true;
+  if (is_moe(m) && !fits) {
+    findings.problem({"model.moe_bias_rule", "model.moe_router"},
+                     format("model.moe_bias_rule = {} needs model.moe_router = {}softmax, sigmoid or sqrtsoftplus, not {}", m.moe_bias_rule,
+                            m.moe_bias_rule == "ema" ? "sigmoid_topk, " : "", m.moe_router));
+  }
+}
+
+void expert_options_fit_together(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (!is_moe(m)) {
+    return;
+  }
+  if (m.moe_weight_on_input && m.moe_top_k != 1) {
+    findings.problem({"model.moe_weight_on_input", "model.moe_top_k"},
+                     format("model.moe_weight_on_input = true needs model.moe_top_k = 1, not {}", m.moe_top_k));
+  }
+  if (m.moe_shared_gate && m.moe_shared_experts == 0) {
+    findings.problem({"model.moe_shared_gate", "model.moe_shared_experts"},
+                     "model.moe_shared_gate = true needs model.moe_shared_experts > 0");
+  }
+  if (m.moe_shared_ffn_dim && m.moe_shared_experts == 0) {
+    findings.problem({"model.moe_shared_ffn_dim", "model.moe_shared_experts"},
+                     format("model.moe_shared_ffn_dim ({}) needs model.moe_shared_experts > 0", *m.moe_shared_ffn_dim));
+  }
+  if (m.moe_ffn_dim && m.moe_expert_ffn_multiplier != 1) {
+    findings.problem(
+        {"model.moe_ffn_dim", "model.moe_expert_ffn_multiplier"},
+        format("model.moe_ffn_dim ({}) and model.moe_expert_ffn_multiplier ({}) both say how wide an expert is: give one of the two",
+               *m.moe_ffn_dim, m.moe_expert_ffn_multiplier));
+  }
+  if (m.moe_random_routing) {
+    findings.warn(
+        {"model.moe_random_routing"},
+        "model.moe_random_routing = true sends tokens to random experts: use it for benchmarks only, the model does not learn to route");
+  }
+}
+
+/// Keys that another key leaves without a reader.
+void expert_keys_have_effect(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (!is_moe(m)) {
+    return;
+  }
+  const auto idle = [&](const std::string& key, const std::string& why) {
+    if (findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: {}", key, why));
+    }
+  };
+  if (scores_by_sigmoid(m)) {
+    idle("model.moe_aux_loss_weight",
+         format("the router {} is balanced by model.moe_sequence_aux_loss_weight and model.moe_bias_rule", m.moe_router));
+  }
+  if (scores_by_softmax(m) && m.moe_sequence_aux_loss_weight > 0) {
+    idle("model.moe_sequence_aux_loss_weight", format("the router {} is balanced by model.moe_aux_loss_weight", m.moe_router));
+  }
+  if (m.moe_norm_topk && m.moe_router != "softmax") {
+    idle("model.moe_norm_topk", format("the router {} always divides its weights by their sum", m.moe_router));
+  }
+  if (moe_bias_rule(m) == "none") {
+    const std::string why = "there is no selection bias; model.moe_bias_rule turns it on";
+    if (m.moe_bias_schedule != "constant") {
+      idle("model.moe_bias_schedule", why);
+    }
+    idle("model.moe_bias_rate", why);
+  }
+}
+
+void look_ahead_fits_sequence(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (m.mtp_layers > 0 && m.mtp_layers >= job.config.train.seq_len) {
+    findings.problem({"model.mtp_layers", "train.seq_len"},
+                     format("model.mtp_layers ({}) looks past the end of train.seq_len ({})", m.mtp_layers, job.config.train.seq_len));
+  }
+  if (m.mtp_layers == 0 && findings.given("train.mtp_loss_weight")) {
+    findings.warn({"train.mtp_loss_weight"}, "train.mtp_loss_weight has no effect: model.mtp_layers is 0");
+  }
+  if (m.mtp_layers > 0 && job.config.train.mtp_loss_weight == 0) {
+    findings.warn({"model.mtp_layers", "train.mtp_loss_weight"},
+                  format("train.mtp_loss_weight = 0: the {} layers of model.mtp_layers are not trained", m.mtp_layers));
+  }
+}
+
 void experts_and_fused_kernels(const Job& job, Findings& findings) {
   if (is_moe(job.config.model) && job.config.train.compile_model) {
     findings.warn({"model.num_experts", "train.compile_model"},
@@ -89,8 +236,10 @@ void experts_and_fused_kernels(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> model_rules() {
-  std::vector<Rule> rules{heads_divide_dim,   head_width_is_even, kv_heads_divide_heads,    sizes_fit_64_bits,
-                          derived_widths_fit, top_k_fits_experts, experts_and_fused_kernels};
+  std::vector<Rule> rules{heads_divide_dim,         head_width_is_even,          kv_heads_divide_heads,   sizes_fit_64_bits,
+                          derived_widths_fit,       top_k_fits_experts,          groups_divide_experts,   dense_layers_come_first,
+                          bias_rule_fits_router,    expert_options_fit_together, expert_keys_have_effect, look_ahead_fits_sequence,
+                          experts_and_fused_kernels};
   for (const Rule rule : block_rules()) {
     rules.push_back(rule);
   }

@@ -49,28 +49,11 @@ const std::vector<Unbuilt>& unbuilt_keys() {
 /// Keys of machinery that is not here yet; only their default says what happens.
 const std::vector<std::string>& keys_to_come() {
   static const std::vector<std::string> all{
-      "model.moe_ffn_dim",
-      "model.moe_shared_ffn_dim",
-      "model.moe_first_dense",
-      "model.moe_norm_topk",
-      "model.moe_routed_scale",
-      "model.moe_groups",
-      "model.moe_topk_groups",
-      "model.moe_bias_rule",
-      "model.moe_bias_rate",
-      "model.moe_router_bias",
-      "model.moe_router_fp32",
-      "model.moe_random_routing",
-      "model.moe_impl",
-      "model.moe_shared_gate",
-      "model.moe_weight_on_input",
-      "model.mtp_layers",
       "train.remat_save",
       "train.remat_every",
       "train.param_dtype",
       "train.matmul_precision",
       "train.loss_scale",
-      "train.mtp_loss_weight",
       "train.global_batch_size",
       "train.batch_schedule",
       "train.trainable",
@@ -129,7 +112,6 @@ const std::vector<std::string>& keys_to_come() {
 
 const std::map<std::string, std::vector<std::string>>& planned() {
   static const std::map<std::string, std::vector<std::string>> all{
-      {"router", {"softmax_topk", "sigmoid_topk", "softmax", "sigmoid", "sqrtsoftplus"}},
       {"loss", {"fused_linear_cross_entropy"}},
       {"optimizer", {"sgd", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "sophia_h", "soap", "kron"}},
       {"scheduler", {"inv_sqrt", "inv", "power"}},

@@ -1,5 +1,7 @@
 #include "model/build.h"
 
+#include "core/error.h"
+
 namespace kf {
 
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
@@ -8,6 +10,10 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
   std::shared_ptr<Model> model = registries.model.get(type).factory(args);
   model->parameters();  // names them
   return model;
+}
+
+at::Tensor Model::project(const at::Tensor& /*hidden*/) const {
+  fail(Code::config, "this model has no head of its own to look ahead with");
 }
 
 }  // namespace kf

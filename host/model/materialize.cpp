@@ -20,20 +20,33 @@ at::Tensor truncated_normal(const at::Tensor& values, double std, const at::Gene
   return values.copy_(uniform.erfinv_().mul_(std::sqrt(2.0) * unit).clamp_(-2 * unit, 2 * unit));
 }
 
-/// Always drawn on the CPU in fp32, so that every device starts from the same weights.
+void fill(const at::Tensor& values, const Init& init, std::uint64_t seed) {
+  switch (init.kind) {
+    case Init::Kind::ones: values.fill_(1); return;
+    case Init::Kind::zeros: values.zero_(); return;
+    case Init::Kind::constant: values.fill_(init.std); return;
+    case Init::Kind::normal: values.normal_(0, init.std, at::detail::createCPUGenerator(seed)); return;
+    case Init::Kind::truncated: truncated_normal(values, init.std, at::detail::createCPUGenerator(seed)); return;
+  }
+}
+
+/// Always drawn on the CPU in fp32, so that every device starts from the same weights; a stack slice by slice, so that both of its forms
+/// do, too.
 at::Tensor first_values(const Parameter& parameter, std::uint64_t seed) {
   at::Tensor values = at::empty(parameter.shape, at::kFloat);
-  switch (parameter.init.kind) {
-    case Init::Kind::ones: return values.fill_(1);
-    case Init::Kind::zeros: return values.zero_();
-    case Init::Kind::normal:
-    case Init::Kind::truncated: break;
+  if (!parameter.stack) {
+    fill(values, parameter.init, seed_of(seed, parameter.name));
+    return values;
   }
-  const at::Generator generator = at::detail::createCPUGenerator(seed_of(seed, parameter.name));
-  if (parameter.init.kind == Init::Kind::truncated) {
-    return truncated_normal(values, parameter.init.std, generator);
+  for (const std::vector<StoredView>& form : parameter.forms()) {
+    if (form.front().slice < 0) {
+      continue;
+    }
+    for (const StoredView& view : form) {
+      fill(view.of(values), parameter.init, seed_of(seed, view.name));
+    }
   }
-  return values.normal_(0, parameter.init.std, generator);
+  return values;
 }
 
 }  // namespace
@@ -42,16 +55,16 @@ void materialize(Model& model, at::Device device, at::ScalarType compute, std::u
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model.parameters()) {
     parameter->master = first_values(*parameter, seed).to(device);
-    const bool low = compute != at::kFloat && parameter->shape.size() >= 2;
+    const bool low = compute != at::kFloat && parameter->shape.size() >= 2 && !parameter->keep_fp32;
     parameter->value = low ? parameter->master.to(compute) : parameter->master;
-    parameter->value.set_requires_grad(parameter->trainable);
+    parameter->value.set_requires_grad(parameter->trainable && !parameter->buffer);
   }
 }
 
 std::int64_t count_parameters(const ParameterList& parameters) {
   std::int64_t count = 0;
   for (const ParameterPtr& parameter : parameters) {
-    count += parameter->numel();
+    count += parameter->counted ? parameter->numel() : 0;
   }
   return count;
 }

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/module.h"
@@ -31,13 +32,17 @@ struct ForwardContext {
   KvCache* cache = nullptr;                   // generation only
   std::int64_t step = 0;                      // the update and its micro-batch, from 0: what dropout draws from
   std::int64_t micro = 0;
+  /// Where set, the layers of model.mtp_layers leave here what the head makes their logits from, (B, T, C) a depth: position i of depth k
+  /// (from 0) speaks of the token after i + k + 1. Positions whose token i + k + 1 is beyond the row or in another document hold nothing.
+  std::vector<at::Tensor>* ahead = nullptr;
   /// Called with a name and the activation where set: "embed", "layer.0", ..., "norm". For parity tests and activation capture.
   std::function<void(const std::string&, const at::Tensor&)> observe;
 };
 
-/// The auxiliary terms of the last forward (mixture of experts); undefined tensors where there are none.
+/// The auxiliary terms of the last forward (mixture of experts), means over its tokens, summed over the layers; undefined tensors where
+/// there are none.
 struct AuxLosses {
-  at::Tensor balance;   // weighted by model.moe_aux_loss_weight
+  at::Tensor balance;   // weighted by model.moe_aux_loss_weight, or by model.moe_sequence_aux_loss_weight (sigmoid scores)
   at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
 };
 
@@ -45,7 +50,16 @@ class Model : public Module {
  public:
   /// tokens (B, T) int64 -> logits (B, T, V) in the compute type. `context` may be changed (visible, cache).
   virtual at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) = 0;
+  /// The head alone: what ForwardContext::ahead holds (.., C) -> logits (.., V).
+  virtual at::Tensor project(const at::Tensor& hidden) const;
   virtual AuxLosses aux_losses() const { return {}; }
+  /// After the backward of a training micro-batch: what its forward counted joins the step. (Recomputation inside backward joins nothing.)
+  virtual void end_micro() {}
+  /// After the last micro-batch: rules that are not gradients move their buffers (selection biases of routers), once, and only when the
+  /// optimizer has moved the weights. `progress` = completed updates / all updates of the run, in [0, 1).
+  virtual void end_step(bool /*updated*/, double /*progress*/) {}
+  /// Numbers about the last step for its row of metrics ("moe/aux_loss"); waits for the device.
+  virtual std::vector<std::pair<std::string, double>> metrics() const { return {}; }
   /// An empty cache for `batch` rows of up to `capacity` positions; generation refuses models without one.
   virtual KvCache make_cache(std::int64_t batch, std::int64_t capacity) = 0;
 };
@@ -54,7 +68,7 @@ class Model : public Module {
 /// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision.
 void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed);
 
-/// Sum of elements over `parameters`.
+/// Sum of elements over `parameters`, those that are not `counted` left out.
 std::int64_t count_parameters(const ParameterList& parameters);
 
 }  // namespace kf

@@ -12,7 +12,7 @@ void Module::walk(const std::string& prefix, Visit&& visit) {
     visit(prefix + name, parameter);
   }
   for (const auto& [name, child] : children_) {
-    child->walk(prefix + name + ".", visit);
+    child->walk(name.empty() ? prefix : prefix + name + ".", visit);
   }
 }
 

@@ -34,6 +34,7 @@ class Module {
   ParameterPtr add_parameter(std::string name, std::vector<std::int64_t> shape, Init init, Role role = Role::hidden);
   /// A weight that another module owns (tied embeddings).
   void share_parameter(std::string name, ParameterPtr parameter);
+  /// An empty name adds nothing to the names below it.
   template <class T>
   std::shared_ptr<T> add_child(std::string name, std::shared_ptr<T> child) {
     children_.emplace_back(std::move(name), child);

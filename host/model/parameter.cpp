@@ -4,8 +4,50 @@
 
 #include <functional>
 #include <numeric>
+#include <utility>
 
 namespace kf {
+namespace {
+
+/// The views of a stack in one of its forms; `parent` is the name of the module that owns it, with its dot.
+std::vector<StoredView> stack_views(const Parameter& parameter, const std::string& parent, bool packed) {
+  const StackNames& names = *parameter.stack;
+  if (packed) {
+    return {{parent + names.packed, -1, parameter.shape.size() == 3}};
+  }
+  std::vector<StoredView> views;
+  const std::size_t at = names.each.find("{}");
+  for (std::int64_t slice = 0; slice < parameter.shape.front(); ++slice) {
+    std::string name = names.each;
+    views.push_back({parent + name.replace(at, 2, std::to_string(slice)), slice, false});
+  }
+  return views;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> StoredView::shape(const std::vector<std::int64_t>& whole) const {
+  std::vector<std::int64_t> own(whole.begin() + (slice >= 0 ? 1 : 0), whole.end());
+  if (transposed) {
+    std::swap(own[own.size() - 1], own[own.size() - 2]);
+  }
+  return own;
+}
+
+at::Tensor StoredView::of(const at::Tensor& whole) const {
+  const at::Tensor part = slice >= 0 ? whole.select(0, slice) : whole;
+  return transposed ? part.transpose(-1, -2) : part;
+}
+
+std::vector<StoredView> Parameter::stored() const { return forms().front(); }
+
+std::vector<std::vector<StoredView>> Parameter::forms() const {
+  if (!stack) {
+    return {{{name}}};
+  }
+  const std::string parent = name.substr(0, name.rfind('.') + 1);
+  return {stack_views(*this, parent, stack->write_packed), stack_views(*this, parent, !stack->write_packed)};
+}
 
 std::int64_t Parameter::numel() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,19 +14,38 @@ namespace kf {
 /// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
 /// order of construction or on the parallel layout.
 struct Init {
-  enum class Kind { normal, ones, zeros, truncated };
+  enum class Kind { normal, ones, zeros, truncated, constant };
   Kind kind = Kind::normal;
-  double std = 0.02;  // normal, truncated only
+  double std = 0.02;  // normal, truncated: the standard deviation; constant: the value
 
   static Init normal(double std) { return {Kind::normal, std}; }
   /// A normal cut at two deviations, widened so that what is left has deviation `std`.
   static Init truncated(double std) { return {Kind::truncated, std}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init zeros() { return {Kind::zeros, 0}; }
+  static Init constant(double value) { return {Kind::constant, value}; }
 };
 
 /// What a weight is for: decides who updates it (Muon takes hidden matrices) and how it is reported.
 enum class Role { embedding, hidden, head, router, vector };
+
+/// One tensor of a state dict, and which part of a parameter it shows.
+struct StoredView {
+  std::string name;
+  std::int64_t slice = -1;  // along dim 0; -1 for all of it
+  bool transposed = false;  // the last two dims swapped
+
+  std::vector<std::int64_t> shape(const std::vector<std::int64_t>& whole) const;
+  at::Tensor of(const at::Tensor& whole) const;  // a view
+};
+
+/// A stack of matrices (E, out, in), or of vectors (E, out), one an expert, which files know in two forms: as one tensor (E, in, out), or
+/// as one tensor an expert, (out, in). Both are read; checkpoints hold the chosen one.
+struct StackNames {
+  std::string packed;  // "gate_w", the last word of the parameter's own name
+  std::string each;    // "experts.{}.gate_proj.weight" beside it, {} is the expert
+  bool write_packed = false;
+};
 
 /// A weight. `value` and `master` are undefined until `Model::materialize`.
 struct Parameter {
@@ -34,12 +54,20 @@ struct Parameter {
   Init init;
   Role role = Role::hidden;
   bool trainable = true;
+  bool buffer = false;     // moved by the model's own rule: no gradient, never the optimizer's, whatever the masks say
+  bool counted = true;     // part of parameter counts; a buffer that is not may be missing in files, and then starts fresh
+  bool keep_fp32 = false;  // `value` is fp32 whatever the compute type
+  std::optional<StackNames> stack;
 
   at::Tensor value;   // read by forward; a leaf that requires grad; compute type
   at::Tensor master;  // fp32; the same tensor as `value` where the compute type is fp32
   at::Tensor sum;     // fp32 gradient over the micro-batches; undefined where `value` is its own master
 
   std::int64_t numel() const;
+  /// The tensors that stand for it in a checkpoint: itself, or the slices of a stack.
+  std::vector<StoredView> stored() const;
+  /// Every form in which files may hold it; the first is `stored()`.
+  std::vector<std::vector<StoredView>> forms() const;
   /// The gradient of this step in fp32, undefined when nothing flowed here.
   at::Tensor gradient() const { return value.is_same(master) ? value.grad() : sum; }
   /// Replaces the gradient (parity tests, clipping of spoilt ones).

@@ -1,6 +1,7 @@
 #include "model/parts.h"
 
 #include "config/derived.h"
+#include "model/moe.h"
 
 namespace kf {
 namespace {
@@ -19,6 +20,9 @@ std::shared_ptr<Norm> make_norm(const PartArgs& args, const Place& place) {
 }
 
 std::shared_ptr<Mlp> make_mlp(const PartArgs& args, const Place& place) {
+  if (config::is_moe_layer(args.config.model, place.layer)) {
+    return make_moe(args, place);
+  }
   Place inside = place;
   inside.hidden = config::ffn_hidden_dim(args.config.model);
   return make(args.registries.mlp, config::mlp_name(args.config.model.activation), args, inside);

@@ -13,7 +13,7 @@ namespace kf {
 
 /// By model.norm_type, over `place.dim`.
 std::shared_ptr<Norm> make_norm(const PartArgs& args, const Place& place);
-/// By model.activation, `place.dim` wide outside and model.ffn_hidden_dim inside.
+/// Experts in layers that have them. Else by model.activation, `place.dim` wide outside and model.ffn_hidden_dim inside.
 std::shared_ptr<Mlp> make_mlp(const PartArgs& args, const Place& place);
 /// By model.attention.
 std::shared_ptr<Attention> make_attention(const PartArgs& args, const Place& place);

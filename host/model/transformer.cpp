@@ -27,8 +27,6 @@ class Group final : public Module {
 Transformer::Transformer(const PartArgs& args)
     : drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"), max_seq_len_(args.config.model.max_seq_len) {
   const config::ModelConfig& m = args.config.model;
-  KF_CHECK(m.num_experts == 0, Code::config, "model.num_experts = {}: mixtures of experts are not built yet; use num_experts = 0",
-           m.num_experts);
   add_embedding(args);
   Place place{0, m.dim, 0, std::make_shared<RopeTables>()};
   const auto layers = std::make_shared<Group>();
@@ -36,8 +34,14 @@ Transformer::Transformer(const PartArgs& args)
     blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
   }
   add_child("layers", layers);
+  const auto mtp = std::make_shared<Group>();
+  for (std::int64_t depth = 0; depth < m.mtp_layers; ++depth) {
+    mtp_.push_back(mtp->add_child(std::to_string(depth), std::make_shared<MtpLayer>(args, Place{m.n_layers - 1, m.dim, 0, place.ropes})));
+  }
+  add_child("mtp", mtp);
   norm_ = add_child("norm", make_norm(args, {-1, m.dim, 0, nullptr}));
   add_head(args);
+  experts_ = std::make_unique<MoeBook>(*this);
 }
 
 void Transformer::add_embedding(const PartArgs& args) {
@@ -86,6 +90,13 @@ at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& co
   return drop_embed_.apply(h, context, training());
 }
 
+void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
+  for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
+    h = mtp_[depth]->forward(h, embed(tokens_ahead(tokens, static_cast<std::int64_t>(depth) + 1), context), context);
+    context.ahead->push_back(norm_->forward(h));
+  }
+}
+
 at::Tensor Transformer::logits(const at::Tensor& h) const {
   at::Tensor z = head_->forward(h);  // (B, T, V)
   if (logit_scale_ != 1) {
@@ -115,6 +126,9 @@ at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& contex
   }
   if (context.cache != nullptr) {
     context.cache->filled += tokens.size(1);
+  }
+  if (context.ahead != nullptr) {
+    look_ahead(h, tokens, context);
   }
   h = norm_->forward(h);
   observe("norm", h);

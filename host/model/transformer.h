@@ -10,6 +10,8 @@
 #include "model/dropout.h"
 #include "model/linear.h"
 #include "model/model.h"
+#include "model/moe_book.h"
+#include "model/mtp.h"
 #include "model/norm.h"
 
 namespace kf {
@@ -20,13 +22,20 @@ class Transformer final : public Model {
  public:
   explicit Transformer(const PartArgs& args);
   at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override;
+  at::Tensor project(const at::Tensor& hidden) const override { return logits(hidden); }
+  AuxLosses aux_losses() const override { return experts_->losses(); }
+  void end_micro() override { experts_->end_micro(); }
+  void end_step(bool updated, double progress) override { experts_->end_step(updated, progress); }
+  std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
 
  private:
   void add_embedding(const PartArgs& args);
   void add_head(const PartArgs& args);
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
-  at::Tensor logits(const at::Tensor& h) const;                                     // (B, T, C) -> (B, T, V)
+  /// h (B, T, C) behind the last block -> context.ahead
+  void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
+  at::Tensor logits(const at::Tensor& h) const;  // (B, T, C) -> (B, T, V)
 
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;
@@ -35,10 +44,12 @@ class Transformer final : public Model {
   bool sinusoidal_ = false;
   Dropout drop_embed_;
   std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<std::shared_ptr<MtpLayer>> mtp_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;  // (V, C), the embedding itself when tied
   double logit_scale_ = 1;
   double logit_cap_ = 0;
+  std::unique_ptr<MoeBook> experts_;
   std::int64_t max_seq_len_ = 0;
 };
 

@@ -8,7 +8,7 @@ std::vector<ParamGroup> decay_groups(const ParameterList& parameters, double wei
   ParamGroup decay{{}, weight_decay};
   ParamGroup rest{{}, 0};
   for (const ParameterPtr& parameter : parameters) {
-    if (!parameter->trainable) {
+    if (!parameter->trainable || parameter->buffer) {
       continue;
     }
     const bool decays = parameter->shape.size() > 1 && parameter->name.find("bias") == std::string::npos;

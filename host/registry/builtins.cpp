@@ -7,6 +7,7 @@
 #include "model/grouped_attention.h"
 #include "model/latent_attention.h"
 #include "model/parts.h"
+#include "model/topk_router.h"
 #include "model/transformer.h"
 #include "optim/adamw.h"
 #include "optim/lion.h"
@@ -56,6 +57,19 @@ void add_mlps(Registries& r) {
   add("quick_gelu", "quick_gelu", "down(h sigmoid(1.702 h)), h = up x.");
   add("tanh", "tanh", "down(tanh(up x)).");
   add("swiglu_oai", "swiglu_oai", "down(g sigmoid(1.702 g) (u + 1)) with clamped g = gate x and u = up x (gpt-oss); needs mlp_act_limit.");
+}
+
+void add_routers(Registries& r) {
+  const auto add = [&](const char* name, std::string doc) {
+    r.router.add(native(name, std::move(doc)),
+                 [](const PartArgs& a, const Place& place) { return std::make_shared<TopKRouter>(topk_router_options(a, place)); });
+  };
+  add("softmax_topk", "Top k of the softmax over all experts, divided by their sum (Mixtral, Qwen 3).");
+  add("sigmoid_topk", "Top k of sigmoid + selection bias, weights from the sigmoids over their sum; the bias follows a running mean.");
+  add("softmax", "Top k of the softmax over all experts; moe_norm_topk divides by their sum (DeepSeek V2).");
+  add("sigmoid",
+      "Top k of sigmoid + selection bias in groups, weights over their sum (DeepSeek V3); moe_bias_rule = \"sign\" trains the bias.");
+  add("sqrtsoftplus", "As sigmoid, with the score sqrt(ln(1 + e^x)).");
 }
 
 void add_losses(Registries& r) {
@@ -126,6 +140,7 @@ Registries native_registries() {
   add_blocks(r);
   add_norms(r);
   add_mlps(r);
+  add_routers(r);
   add_losses(r);
   add_optimizers(r);
   add_schedules(r);

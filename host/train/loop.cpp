@@ -154,7 +154,12 @@ void TrainLoop::log_row(const StepResult& result) {
   row.mfu = rate.mfu;
   row.memory_bytes = memory_bytes(options_.device);
   row.seconds = parts_.throughput.seconds();
-  row.extra = std::exchange(extra_, {});
+  row.extra = parts_.model.metrics();
+  if (result.mtp_loss) {
+    row.extra.emplace_back("mtp_loss", *result.mtp_loss);
+  }
+  const auto logged = std::exchange(extra_, {});
+  row.extra.insert(row.extra.end(), logged.begin(), logged.end());
   for (Sink* sink : parts_.sinks) {
     sink->step(row);
   }

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "data/loader.h"
 #include "model/model.h"
@@ -16,14 +18,15 @@ namespace kf {
 
 /// What an update left behind; read from the device once.
 struct StepResult {
-  double ce = 0;             // cross entropy (or the chosen loss) over the counted tokens
-  double z_loss = 0;         // weighted
-  double aux_loss = 0;       // weighted; mean over the micro-batches
-  double grad_norm = 0;      // before clipping
-  std::int64_t tokens = 0;   // positions, counted or not
-  std::int64_t counted = 0;  // labels that counted
-  std::string skipped;       // why no update was made; empty when one was
-  double loss() const { return ce + z_loss + aux_loss; }
+  double ce = 0;                   // cross entropy (or the chosen loss) over the counted tokens
+  double z_loss = 0;               // weighted
+  double aux_loss = 0;             // weighted; mean over the positions of all micro-batches
+  std::optional<double> mtp_loss;  // weighted; of models with model.mtp_layers
+  double grad_norm = 0;            // before clipping
+  std::int64_t tokens = 0;         // positions, counted or not
+  std::int64_t counted = 0;        // labels that counted
+  std::string skipped;             // why no update was made; empty when one was
+  double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
 struct StepperOptions {
@@ -31,6 +34,9 @@ struct StepperOptions {
   double grad_clip_norm = 1;
   double z_loss_weight = 0;
   at::Device device = at::kCPU;
+  std::int64_t mtp_layers = 0;
+  double mtp_loss_weight = 0;
+  std::int64_t max_steps = 0;  // of the run, for rules that follow its progress; 0 = unknown, they stay at their start
 };
 
 class Stepper {
@@ -49,6 +55,8 @@ class Stepper {
 
  private:
   struct Totals;
+  /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
+  at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
   void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
 
   Model& model_;

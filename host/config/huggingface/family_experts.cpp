@@ -179,8 +179,14 @@ void read_deepseek_v2(Reader& c) {
   if (c.flag("mlp_bias", false)) {
     c.set("mlp_bias", true);
   }
-  c.only("topk_method", Node(std::string("greedy")));  // group_limited_greedy ranks groups by their best expert, we by their best two
-  c.ignore({"n_group", "topk_group"});                 // read by group_limited_greedy only
+  const std::string method = c.text("topk_method", "greedy");
+  const std::int64_t groups = c.integer("n_group", 0), kept = c.integer("topk_group", 0);
+  if (method == "group_limited_greedy") {  // groups rank by their best expert, as with our router softmax
+    c.set("moe_groups", groups);
+    c.set("moe_topk_groups", kept);
+  } else if (method != "greedy") {
+    c.problem("topk_method = '" + method + "' is not understood; it may be greedy or group_limited_greedy");
+  }
   c.only("scoring_func", Node(std::string("softmax")));
   c.ignore({"norm_topk_prob"});  // the class never divides
   c.set("moe_router", std::string("softmax"));
@@ -192,7 +198,7 @@ void read_deepseek_v3(Reader& c) {
   c.only("topk_method", Node(std::string("noaux_tc")));
   c.only("scoring_func", Node(std::string("sigmoid")));
   c.set("moe_router", std::string("sigmoid"));
-  c.set("moe_norm_topk", c.flag("norm_topk_prob", true));
+  c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
   c.set("moe_bias_rule", std::string("sign"));
   const std::int64_t groups = c.integer("n_group", 8);
   const std::int64_t kept = c.integer("topk_group", 4);

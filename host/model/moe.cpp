@@ -1,0 +1,130 @@
+#include "model/moe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/derived.h"
+#include "core/error.h"
+#include "model/init.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor) {
+  const double even = static_cast<double>(experts.numel()) / static_cast<double>(n_experts);
+  const auto capacity = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(even * factor)));
+  const at::Tensor queue = experts.t().flatten();  // (k N): slot 0 of every token, then slot 1
+  const auto [sorted, order] = at::sort(queue, /*stable=*/true, 0, /*descending=*/false);
+  const at::Tensor counts = count_assignments(queue, n_experts);
+  const at::Tensor first = counts.cumsum(0) - counts;  // (E): where each expert's part of the sorted queue starts
+  const at::Tensor place = at::arange(queue.numel(), queue.options()) - first.index_select(0, sorted);
+  const at::Tensor fits = at::empty_like(queue).scatter_(0, order, place).lt(capacity).view({experts.size(1), experts.size(0)}).t();
+  return weights * fits;
+}
+
+MoeLayer::MoeLayer(const MoeOptions& options, std::shared_ptr<Router> router, std::shared_ptr<Experts> experts,
+                   std::vector<std::shared_ptr<Mlp>> shared, std::shared_ptr<Linear> shared_gate)
+    : options_(options),
+      router_(add_child("router", std::move(router))),
+      experts_(add_child("", std::move(experts))),
+      shared_(std::move(shared)),
+      shared_gate_(std::move(shared_gate)),
+      record_(std::make_unique<MoeRecord>()) {
+  for (std::size_t i = 0; i < shared_.size(); ++i) {
+    add_child(shared_.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), shared_[i]);
+  }
+  if (shared_gate_ != nullptr) {
+    add_child("shared_expert_gate", shared_gate_);
+  }
+}
+
+at::Tensor MoeLayer::shared(const at::Tensor& x) const {
+  at::Tensor y = shared_.front()->forward(x);
+  for (std::size_t i = 1; i < shared_.size(); ++i) {
+    y = y + shared_[i]->forward(x);
+  }
+  return shared_gate_ != nullptr ? y * shared_gate_->forward(x).sigmoid() : y;
+}
+
+at::Tensor MoeLayer::forward(const at::Tensor& x) const {
+  const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
+  const Routing routing = router_->route(tokens);
+  Dispatch dispatch;
+  dispatch.experts = routing.experts;
+  dispatch.weights = options_.capacity_factor > 0
+                         ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
+                         : routing.weights;
+  dispatch.weigh_input = options_.weigh_input;
+  MoeRecord record{routing.experts, routing.weights.detach(), dispatch.weights.detach(), {}, routing.balance, routing.z};
+  if (training()) {
+    record.counts = count_assignments(routing.experts, options_.experts);
+    if (options_.gradient_scale) {  // experts with few tokens learn as fast as those with many
+      const at::Tensor counts = record.counts.to(at::kFloat);
+      dispatch.gradient_factors = (counts.mean() / counts).nan_to_num(0.0, 0.0, 0.0);  // nothing flows where there is no token
+    }
+  }
+  *record_ = std::move(record);
+  at::Tensor y = experts_->forward(tokens, dispatch);
+  if (!shared_.empty()) {
+    y = y + shared(tokens);
+  }
+  return y.view_as(x);
+}
+
+namespace {
+
+/// "swiglu" -> "silu": what the native mlp part does.
+std::string activation_name(const std::string& mlp) {
+  const std::string prefix = "standard_";
+  return mlp == "swiglu" ? "silu" : mlp.starts_with(prefix) ? mlp.substr(prefix.size()) : mlp;
+}
+
+/// `count` layers of the settings' mlp, `hidden` wide inside.
+std::vector<std::shared_ptr<Mlp>> make_mlps(const PartArgs& args, const Place& place, std::int64_t count, std::int64_t hidden) {
+  Place inside = place;
+  inside.hidden = hidden;
+  const std::string name = config::mlp_name(args.config.model.activation);
+  const PartArgs own{args.config, Registries::options_of(args.config, "mlp", name), args.registries};
+  std::vector<std::shared_ptr<Mlp>> mlps;
+  for (std::int64_t i = 0; i < count; ++i) {
+    mlps.push_back(args.registries.mlp.get(name).factory(own, inside));
+  }
+  return mlps;
+}
+
+std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) {
+  const config::ModelConfig& m = args.config.model;
+  const std::string name = config::mlp_name(m.activation);
+  const std::string& origin = args.registries.mlp.get(name).info.origin;
+  const std::int64_t hidden = config::expert_ffn_hidden_dim(m);
+  if (origin != "native") {
+    KF_CHECK(!m.moe_packed_experts, Code::config,
+             "model.moe_packed_experts = true needs a native model.activation; experts of the mlp '{}' (registered by {}) are modules of "
+             "their own",
+             name, origin);
+    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden));
+  }
+  const ExpertsOptions options{m.num_experts, place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden),
+                               m.mlp_bias,    m.moe_packed_experts};
+  const Activation activation = activation_of(m, activation_name(name));
+  if (m.moe_impl == "loop") {
+    return std::make_shared<LoopExperts>(options, activation);
+  }
+  return std::make_shared<GroupedExperts>(options, activation);
+}
+
+}  // namespace
+
+std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
+  const config::ModelConfig& m = args.config.model;
+  const PartArgs own{args.config, Registries::options_of(args.config, "router", m.moe_router), args.registries};
+  const MoeOptions options{place.layer,          m.num_experts,         m.moe_capacity_factor,
+                           m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
+  return std::make_shared<MoeLayer>(options, args.registries.router.get(m.moe_router).factory(own, place), make_experts(args, place),
+                                    make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m)),
+                                    m.moe_shared_gate ? std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim)) : nullptr);
+}
+
+}  // namespace kf

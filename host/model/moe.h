@@ -1,0 +1,69 @@
+#pragma once
+// Mixture of experts in place of a feed-forward layer (Shazeer et al. 2017): y = sum over the k chosen experts of weight * expert(x), plus
+// the shared experts, which every token visits (Dai et al. 2024, DeepSeekMoE).
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "model/experts.h"
+#include "model/linear.h"
+#include "model/mlp.h"
+#include "model/router.h"
+
+namespace kf {
+
+struct PartArgs;
+struct Place;
+
+struct MoeOptions {
+  std::int64_t layer = 0;      // index of the block
+  std::int64_t experts = 0;    // E
+  double capacity_factor = 0;  // 0 drops nothing
+  bool gradient_scale = false;
+  bool weigh_input = false;
+  double z_weight = 0;
+};
+
+/// What the last forward of a layer did; the losses hold its graph.
+struct MoeRecord {
+  at::Tensor experts;  // (N, k) int64
+  at::Tensor weights;  // (N, k) before dropping
+  at::Tensor kept;     // (N, k) after it
+  at::Tensor counts;   // (E) int64 assignments before dropping; training only
+  at::Tensor balance;  // 0-dim, Routing::balance
+  at::Tensor z;        // 0-dim
+};
+
+class MoeLayer final : public Mlp {
+ public:
+  MoeLayer(const MoeOptions& options, std::shared_ptr<Router> router, std::shared_ptr<Experts> experts,
+           std::vector<std::shared_ptr<Mlp>> shared, std::shared_ptr<Linear> shared_gate);
+  at::Tensor forward(const at::Tensor& x) const override;
+
+  const MoeOptions& options() const { return options_; }
+  Router& router() const { return *router_; }
+  /// Recomputation replaces it by equal values, so it may be read before or after a backward.
+  const MoeRecord& last() const { return *record_; }
+  void forget() { *record_ = {}; }
+
+ private:
+  at::Tensor shared(const at::Tensor& x) const;  // (N, C)
+
+  MoeOptions options_;
+  std::shared_ptr<Router> router_;
+  std::shared_ptr<Experts> experts_;
+  std::vector<std::shared_ptr<Mlp>> shared_;
+  std::shared_ptr<Linear> shared_gate_;  // (1, C), null without model.moe_shared_gate
+  std::unique_ptr<MoeRecord> record_;
+};
+
+/// By the settings, for the block at `place`.
+std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
+
+/// The weights with 0 where an expert was full (Lepikhin et al. 2020, GShard): it takes max(1, ceil(N k / E * factor)) assignments, first
+/// those of slot 0 in the order of the tokens, then those of slot 1, and so on. experts, weights (N, k) -> (N, k).
+at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor);
+
+}  // namespace kf
