@@ -30,19 +30,25 @@ void check_constant(const std::string& name, const at::Tensor& value, double rul
   out.tensor(name, value, at::full_like(value, rule), Tolerance{{{}}});
 }
 
-void check_parameter(const Parameter& parameter, const Table& entry, Comparison& out) {
-  const std::string& name = parameter.name;
-  out.integers(name + " shape", parameter.shape, integers(at(entry, "shape"), "shape"));
-  out.integer(name + " n", parameter.numel(), integer(at(entry, "n"), "n"));
+/// A tensor of the state dict and the parameter that it shows.
+struct Stored {
+  ParameterPtr parameter;
+  at::Tensor value;
+};
+
+void check_parameter(const std::string& name, const Stored& stored, const Table& entry, Comparison& out) {
+  const Parameter& parameter = *stored.parameter;
+  out.integers(name + " shape", stored.value.sizes().vec(), integers(at(entry, "shape"), "shape"));
+  out.integer(name + " n", stored.value.numel(), integer(at(entry, "n"), "n"));
   const std::string rule = text(at(entry, "rule"), "rule");
   if (rule == "normal") {
-    const double std = number(at(entry, "rule_std"), "rule_std");
+    const double std = number(at(entry, get(entry, "right_std") ? "right_std" : "rule_std"), "rule_std");
     out.require(name + " rule", parameter.init.kind == Init::Kind::normal, name + " is not drawn from a normal distribution");
     out.number(name + " rule_std", parameter.init.std, std, Tolerance{{{0, 1e-12}}});
-    check_normal(name, parameter.master, std, out);
+    check_normal(name, stored.value, std, out);
   } else {
     out.require(name + " rule", rule == "constant", "the runner knows no rule '" + rule + "'");
-    check_constant(name, parameter.master, number(at(entry, "rule_value"), "rule_value"), out);
+    check_constant(name, stored.value, number(at(entry, "rule_value"), "rule_value"), out);
   }
 }
 
@@ -58,18 +64,21 @@ void run_init(const Case& test, Comparison& out) {
   const auto model = build_model(config, registries);
   materialize(*model, at::kCPU, at::kFloat, static_cast<std::uint64_t>(config.train.seed));
 
-  std::map<std::string, ParameterPtr> ours;
+  const at::NoGradGuard no_grad;
+  std::map<std::string, Stored> ours;
   for (const ParameterPtr& parameter : model->parameters()) {
-    ours[parameter->name] = parameter;
+    for (const StoredView& view : parameter->stored()) {
+      ours[view.name] = {parameter, view.of(parameter->master)};
+    }
   }
   const Table& expected = table(test.at("parameters"), "parameters");
   for (const auto& [name, entry] : expected) {
     out.require(name, ours.count(name) > 0, "the model has no " + name);
     if (ours.count(name)) {
-      check_parameter(*ours[name], table(entry, name), out);
+      check_parameter(name, ours[name], table(entry, name), out);
     }
   }
-  for (const auto& [name, parameter] : ours) {
+  for (const auto& [name, stored] : ours) {
     out.require(name, expected.find(name) != nullptr, "the reference has no " + name);
   }
   const std::int64_t total = integer(test.at("total_parameters"), "total_parameters");

@@ -138,16 +138,16 @@ void run_clip(const Case& test, Comparison& out) {
 
 /// What a weight is spent on, by its name; the words of config::parameter_parts.
 std::string part_of(const Parameter& parameter) {
-  const std::string& name = parameter.name;
+  const std::string name = parameter.stored().front().name;
   const auto holds = [&](std::string_view word) { return name.find(word) != std::string::npos; };
-  return name.starts_with("token_embedding") ? "embedding"
-         : name.starts_with("output_head")   ? "head"
-         : holds(".attention.")              ? "attention"
-         : holds(".router.")                 ? "router"
-         : holds(".shared_expert")           ? "shared_expert"
-         : holds(".experts.")                ? "experts"
-         : holds(".mlp.")                    ? "mlp"
-                                             : "norms";
+  return name.starts_with("token_embedding")     ? "embedding"
+         : name.starts_with("output_head")       ? "head"
+         : holds(".attention.")                  ? "attention"
+         : holds(".router.")                     ? "router"
+         : holds(".shared_expert")               ? "shared_expert"
+         : holds(".experts.") || parameter.stack ? "experts"
+         : holds(".mlp.")                        ? "mlp"
+                                                 : "norms";
 }
 
 /// The settings' arithmetic, and for models that can be built the shapes of the built one.
@@ -155,13 +155,11 @@ void compare_counts(const Case& test, const config::Config& config, const Regist
   std::vector<std::pair<std::string, std::map<std::string, std::int64_t>>> sources;
   const auto parts = config::parameter_parts(config.model);
   sources.push_back({"settings", {parts.begin(), parts.end()}});
-  if (!config::is_moe(config.model)) {
-    std::map<std::string, std::int64_t> built;
-    for (const ParameterPtr& parameter : build_model(config, registries)->parameters()) {
-      built[part_of(*parameter)] += parameter->numel();
-    }
-    sources.push_back({"model", built});
+  std::map<std::string, std::int64_t> built;
+  for (const ParameterPtr& parameter : build_model(config, registries)->parameters()) {
+    built[part_of(*parameter)] += parameter->counted ? parameter->numel() : 0;
   }
+  sources.push_back({"model", built});
   for (const auto& [source, counts] : sources) {
     std::int64_t total = 0;
     Table table_of;

@@ -117,7 +117,7 @@ void compare_metrics(const Case& test, const Rows& rows, Comparison& out) {
   const Table& series = table(test.at("series"), "series");
   out.numbers("lr", column(rows.steps, "lr"), numbers(at(series, "lr"), "lr"), Tolerance{{{1e-12, 0}}});
   if (get(series, "aux")) {
-    compare_series(test, "aux", column(rows.steps, "aux_loss"), test.get("noise_loss"), out);
+    compare_series(test, "aux", column(rows.steps, "moe/aux_loss"), test.get("noise_loss"), out);
   }
   if (const Node* tokens = test.get("tokens_seen")) {
     out.number("tokens_seen", column(rows.steps, "tokens").back(), number(*tokens, "tokens_seen"), Tolerance{{{}}});

@@ -14,7 +14,11 @@ namespace {
 void check_names(const Case& test, Model& model, Comparison& out) {
   std::vector<std::string> ours;
   for (const ParameterPtr& parameter : model.parameters()) {
-    ours.push_back(parameter->name);
+    for (const StoredView& view : parameter->stored()) {
+      if (parameter->counted || test.has_tensor("weights." + view.name)) {
+        ours.push_back(view.name);
+      }
+    }
   }
   std::vector<std::string> theirs = test.tensors("weights.");
   std::sort(ours.begin(), ours.end());
@@ -38,10 +42,12 @@ std::shared_ptr<Model> model_of(const Case& test, const config::Config& config, 
   materialize(*model, at::kCPU, compute, 0);
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model->parameters()) {
-    if (test.has_tensor("weights." + parameter->name)) {
-      parameter->master.copy_(test.tensor("weights." + parameter->name));
-      parameter->publish();
+    for (const StoredView& view : parameter->stored()) {
+      if (test.has_tensor("weights." + view.name)) {
+        view.of(parameter->master).copy_(test.tensor("weights." + view.name));
+      }
     }
+    parameter->publish();
   }
   return model;
 }
