@@ -106,7 +106,11 @@ void compare_stored(const Case& test, Model& model, const std::string& prefix, c
       }
     }
   }
-  out.integer(prefix + "*", found, static_cast<std::int64_t>(test.tensors(prefix).size()));
+  // Where the reference builds other experts than it should, its own names stand beside the right ones.
+  const std::vector<std::string> names = test.tensors(prefix);
+  const auto is_right = [&](const std::string& name) { return test.has_right(prefix + name); };
+  const auto right = std::count_if(names.begin(), names.end(), is_right);
+  out.integer(prefix + "*", found, right > 0 ? right : static_cast<std::int64_t>(names.size()));
 }
 
 at::Tensor master_of(const Parameter& parameter) { return parameter.master; }
