@@ -18,6 +18,9 @@ Shape take_base(Reader& c, double eps, bool tied) {
 /// Experts, how many a token visits, and the weight of the balance loss (the classes add it to the loss on request).
 void take_experts(Reader& c, std::int64_t experts, std::int64_t top_k, double balance) {
   c.set("num_experts", experts);
+  if (const Node* width = c.model().find("ffn_hidden_dim")) {
+    c.set("moe_ffn_dim", width->value);  // to the digit; a derived width would be rounded to a multiple of 16
+  }
   c.set("moe_top_k", c.integer("num_experts_per_tok", top_k));
   c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", balance));
 }
