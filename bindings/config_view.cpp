@@ -97,6 +97,18 @@ int view_gc(lua_State* L) {
 
 }  // namespace
 
+namespace {
+
+/// Lua has one type of number: the whole schedule as a share is the text "1.0" (arithmetic takes it as 1), which reads back as it was; the
+/// number 1 would be one step.
+config::Node shown(const config::Row& row, const config::Config& config) {
+  config::Node value = row.get(config);
+  const double* const share = row.type == config::Type::duration ? std::get_if<double>(&value.value) : nullptr;
+  return share != nullptr && *share == 1 ? config::Node(std::string("1.0")) : value;
+}
+
+}  // namespace
+
 Table job_tree(const config::Config& config) {
   Table tree;
   for (const config::Section& section : config::sections()) {
@@ -104,7 +116,7 @@ Table job_tree(const config::Config& config) {
   }
   for (const config::Row& row : config::rows()) {
     Table& home = row.section.empty() ? tree : *tree[row.section].table();
-    home[row.name] = row.get(config);
+    home[row.name] = shown(row, config);
   }
   for (const auto& [key, options] : config.parts) {
     const std::size_t dot = key.find('.');

@@ -230,6 +230,9 @@ void push_eval(lua_State* L, const EvalResult& eval) {
   set(L, "loss", eval.loss);
   set(L, "perplexity", eval.perplexity);
   set(L, "tokens", static_cast<double>(eval.tokens));
+  if (eval.ema) {
+    set(L, "ema", *eval.ema);
+  }
 }
 
 void push_cached_eval(lua_State* L, int context, ContextSlot& slot, const EvalResult& eval) {

@@ -43,7 +43,8 @@ std::string model_line(const HeaderFacts& f) {
 std::string plan_line(const HeaderFacts& f) {
   const config::TrainConfig& t = f.config.train;
   const std::string precision = t.mixed_precision == "fp32" ? "fp32" : t.mixed_precision + " with fp32 masters";
-  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), grouped(t.batch_size * t.seq_len * t.grad_accum_steps),
+  const std::string tokens = grouped(f.plan.tokens_per_step) + (t.batch_schedule.empty() ? "" : " (at first)");
+  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), tokens,
                 f.config.optimizer.name, short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
 }
 

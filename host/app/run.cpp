@@ -8,6 +8,8 @@
 #include "app/resume.h"
 #include "app/run_lock.h"
 #include "checkpoint/manager.h"
+#include "config/batch_plan.h"
+#include "config/budget.h"
 #include "config/derived.h"
 #include "config/emit.h"
 #include "config/plan.h"
@@ -19,19 +21,19 @@
 #include "metrics/jsonl.h"
 #include "metrics/peak.h"
 #include "model/build.h"
-#include "optim/schedule.h"
+#include "optim/averaging.h"
+#include "optim/schedules.h"
 #include "train/loop.h"
 
 namespace kf {
 namespace {
 
 /// What this build cannot do although the settings allow it is said before anything starts.
-void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries) {
+void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, const config::Plan& plan) {
   const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
   KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
-  const std::string& precision = loaded.config.train.mixed_precision;
-  KF_CHECK(precision == "fp32" || precision == "bf16", Code::config,
-           "train.mixed_precision = \"{}\" is not built yet; use \"bf16\" or \"fp32\"", precision);
+  KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
+           "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more, and the device is {}; use \"bf16\"", plan.device);
   KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
            "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
 }
@@ -48,12 +50,23 @@ void say_notes(const config::Plan& plan) {
   }
 }
 
-at::ScalarType compute_type(const config::TrainConfig& train) { return train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat; }
+at::ScalarType compute_type(const config::TrainConfig& train) {
+  return train.mixed_precision == "bf16" ? at::kBFloat16 : train.mixed_precision == "fp16" ? at::kHalf : at::kFloat;
+}
+
+/// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
+void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
 std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, Model& model) {
   const std::string& name = config.optimizer.name;
   const PartArgs args{config, Registries::options_of(config, "optimizer", name), registries};
-  return registries.optimizer.get(name).factory(args, decay_groups(model.parameters(), config.optimizer.weight_decay));
+  const std::vector<ParamGroup> groups = decay_groups(model.parameters(), config.optimizer);
+  const config::OptimizerConfig defaults;
+  if (config.optimizer.decay_default != defaults.decay_default || !config.optimizer.decay_include.empty() ||
+      !config.optimizer.decay_exclude.empty()) {
+    log::info("{}", describe_groups(groups));
+  }
+  return registries.optimizer.get(name).factory(args, groups);
 }
 
 std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries) {
@@ -63,7 +76,9 @@ std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& 
 
 std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps) {
   const std::string& name = config.scheduler.name;
-  return registries.scheduler.get(name).factory({config, Registries::options_of(config, "scheduler", name), registries}, max_steps);
+  const std::int64_t length = config::schedule_length(config.scheduler, max_steps);
+  return ending(registries.scheduler.get(name).factory({config, Registries::options_of(config, "scheduler", name), registries}, length),
+                config.scheduler);
 }
 
 Hooks make_hooks(const config::Config& config, const Registries& registries) {
@@ -140,6 +155,23 @@ void say_end(const RunResult& result, const fs::path& file) {
   std::cout << std::flush;
 }
 
+StepperOptions stepper_options(const config::Config& config, const config::Plan& plan, at::Device device) {
+  StepperOptions out;
+  out.batches = config::BatchPlan(config.train, plan.data_ranks);
+  out.grad_clip_norm = config.train.grad_clip_norm;
+  out.z_loss_weight = config.train.z_loss_weight;
+  out.device = device;
+  out.mtp_layers = config.model.mtp_layers;
+  out.mtp_loss_weight = config.train.mtp_loss_weight;
+  out.max_steps = plan.max_steps;
+  out.guard = config.train;
+  if (config.train.mixed_precision == "fp16") {
+    out.loss_scale = config.train.loss_scale;
+  }
+  out.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
+  return out;
+}
+
 /// The state that a new run starts from, or the one of the checkpoint, loaded into the live objects.
 CheckpointState starting_state(const Resume& resume, const config::Config& config, Model& model, Optimizer& optimizer, Hooks& hooks) {
   if (resume.kind == Resume::Kind::resume) {
@@ -159,7 +191,7 @@ CheckpointState starting_state(const Resume& resume, const config::Config& confi
 
 RunResult run_job(const RunRequest& request, const Registries& registries) {
   const config::Config& config = request.loaded.config;
-  refuse_unbuilt(request.loaded, registries);
+  refuse_unbuilt(request.loaded, registries, plan);
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
   const config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
@@ -188,8 +220,16 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   }
 
   const std::shared_ptr<Model> model = build_model(config, registries);
-  materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed));
-  const std::unique_ptr<Optimizer> optimizer = make_optimizer(config, registries, *model);
+  set_matmul_precision(config.train);
+  materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
+              config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+  std::unique_ptr<Optimizer> optimizer = make_optimizer(config, registries, *model);
+  Averaged* average = nullptr;
+  if (config.averaging.type != "none") {
+    auto averaged = std::make_unique<Averaged>(std::move(optimizer), model->parameters(), config.averaging);
+    average = averaged.get();
+    optimizer = std::move(averaged);
+  }
   const std::unique_ptr<Loss> loss = make_loss(config, registries);
   const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
   Hooks hooks = make_hooks(config, registries);
@@ -217,11 +257,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   console_options.bits_per_byte = tokenizer != nullptr && config.data.tokenizer_path.empty();
   ConsoleSink console(std::cout, console_options);
 
-  Stepper stepper(*model, *optimizer, *loss,
-                  {config.train.grad_accum_steps, config.train.grad_clip_norm, config.train.z_loss_weight, device, config.model.mtp_layers,
-                   config.train.mtp_loss_weight, plan.max_steps});
+  Stepper stepper(*model, *optimizer, *loss, stepper_options(config, plan, device));
   LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
-                  hooks,  {&jsonl, &console}, checkpoints, throughput};
+                  hooks,  {&jsonl, &console}, checkpoints, throughput,    average};
   LoopOptions options{plan.max_steps,
                       config.optimizer.lr,
                       config.metrics.log_interval,
@@ -231,7 +269,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
                       save_rule(config.checkpoint, registries),
                       milestone_rule(config.checkpoint, registries)(0),
                       device,
-                      resume.kind == Resume::Kind::resume ? resume.checkpoint.string() : ""};
+                      resume.kind == Resume::Kind::resume ? resume.checkpoint.string() : "",
+                      config.eval.target_loss,
+                      loss->takes_hidden()};
   const RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
   say_end(result, request.file);
   log::close_file();

@@ -113,6 +113,7 @@ std::string to_text(const StateFile& content) {
   table["files"] = Node(std::move(files));
   table["optimizer"] = Node(std::move(optimizer));
   table["hooks"] = to_node(content.state.hooks);
+  table["train"] = content.state.train;
   table["job"] = content.state.job;
   table["cpu_rng"] = Node(content.cpu_rng);
   const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
@@ -131,6 +132,9 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.finished = fields.get<bool>("finished");
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
+  if (const Node* const train = fields.table().find("train")) {  // earlier versions had none
+    content.state.train = *train;
+  }
   for (const auto& [name, state] : fields.fields("hooks").table()) {
     content.state.hooks[name] = state;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "config/batch_plan.h"
+
 namespace kf::config {
 namespace {
 
@@ -23,7 +25,7 @@ std::int64_t data_ranks(const DistributedConfig& d, std::int64_t world) { return
 
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks) {
   const TrainConfig& t = config.train;
-  return times(times(t.batch_size, t.seq_len), times(t.grad_accum_steps, ranks));
+  return times(times(t.batch_size, t.seq_len), times(BatchPlan(t, ranks).micros(0), ranks));
 }
 
 std::int64_t steps_for_tokens(std::int64_t tokens, std::int64_t per_step) {
@@ -32,7 +34,16 @@ std::int64_t steps_for_tokens(std::int64_t tokens, std::int64_t per_step) {
 
 std::int64_t effective_max_steps(const Config& config, std::int64_t world) {
   const TrainConfig& t = config.train;
-  return t.max_tokens ? steps_for_tokens(*t.max_tokens, tokens_per_step(config, data_ranks(config.distributed, world))) : t.max_steps;
+  if (!t.max_tokens) {
+    return t.max_steps;
+  }
+  const std::int64_t ranks = data_ranks(config.distributed, world);
+  const std::int64_t micros = steps_for_tokens(*t.max_tokens, times(times(t.batch_size, t.seq_len), ranks));
+  return BatchPlan(t, ranks).steps_for(micros);
+}
+
+std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps) {
+  return scheduler.total_steps.value_or(max_steps);
 }
 
 std::int64_t ranks_for_budget(const Config& config) {

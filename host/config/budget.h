@@ -5,13 +5,16 @@
 
 namespace kf::config {
 
+/// Steps of the learning-rate schedule: scheduler.total_steps, or those of the run.
+std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps);
+
 /// dp_shard, with -1 resolved on `world` ranks; at least 1, also for degrees that do not fit.
 std::int64_t shard_ranks(const DistributedConfig& distributed, std::int64_t world);
 
 /// Ranks that see different data, of `world`: dp_replicate * dp_shard.
 std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world);
 
-/// Tokens of one update on `ranks` data ranks: batch_size * seq_len * grad_accum_steps * ranks.
+/// Tokens of the first update on `ranks` data ranks: batch_size * seq_len * micro-batches * ranks.
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks);
 
 /// ceil(tokens / per_step), at least 1.

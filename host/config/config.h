@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "config/duration.h"
 #include "config/part.h"
 
 namespace kf::config {

@@ -96,6 +96,27 @@ Result to_real(const Node& node) {
   return bad("is not a number");
 }
 
+/// A real past 1 that is an integer counts steps, as in every integer field; one in (0, 1] is a share.
+Result real_to_duration(double value) {
+  if (value > 0 && value <= 1) {
+    return good(value);
+  }
+  Result steps = real_to_integer(value);
+  return steps.node ? steps : bad("is neither a number of steps nor a share in (0, 1]");
+}
+
+Result to_duration(const Node& node) {
+  if (const double* value = std::get_if<double>(&node.value)) {
+    return real_to_duration(*value);
+  }
+  if (const std::string* text = loose_text(node); text && !parse_int(*text)) {
+    if (const std::optional<double> real = parse_real(*text)) {
+      return real_to_duration(*real);
+    }
+  }
+  return to_integer(node);
+}
+
 Result to_string(const Node& node) {
   if (const std::string* value = std::get_if<std::string>(&node.value)) {
     return is_utf8(*value) ? good(*value) : bad("is not valid UTF-8");
@@ -126,6 +147,7 @@ Result convert_scalar(const Node& node, Type type) {
     case Type::boolean: return to_boolean(node);
     case Type::integer: return to_integer(node);
     case Type::real: return to_real(node);
+    case Type::duration: return to_duration(node);
     case Type::text: return to_string(node);
     default: return to_any(node);
   }
@@ -133,7 +155,9 @@ Result convert_scalar(const Node& node, Type type) {
 
 Type item_type(Type type) { return type == Type::pair ? Type::real : type == Type::texts ? Type::text : Type::list; }
 
-bool is_scalar(Type type) { return type == Type::boolean || type == Type::integer || type == Type::real || type == Type::text; }
+bool is_scalar(Type type) {
+  return type == Type::boolean || type == Type::integer || type == Type::real || type == Type::duration || type == Type::text;
+}
 
 bool is_null_word(const Node& node) {
   const std::string* text = loose_text(node);

@@ -57,7 +57,8 @@ Node row_schema(const Row& row, const Catalog& catalog) {
   switch (row.type) {
     case Type::boolean: out = object({{"type", text("boolean")}}); break;
     case Type::integer: out = number_schema(row.check, "integer"); break;
-    case Type::real: out = number_schema(row.check, "number"); break;
+    case Type::real:
+    case Type::duration: out = number_schema(row.check, "number"); break;
     case Type::text: out = text_schema(row.check, catalog); break;
     case Type::pair:
       out = list_schema(number_schema(row.check, "number"));

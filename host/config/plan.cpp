@@ -16,9 +16,11 @@ fs::path output_folder(const std::string& path, const std::string& fallback, con
 std::string budget_note(const Config& config, const Plan& plan) {
   const std::int64_t budget = *config.train.max_tokens;
   const std::int64_t spare = plan.max_steps * plan.tokens_per_step - budget;
-  const std::int64_t warmup = config.scheduler.warmup_steps;
-  const std::int64_t decay =
-      config.scheduler.decay_steps.value_or(std::max<std::int64_t>(0, plan.max_steps - warmup - config.scheduler.stable_steps.value_or(0)));
+  const SchedulerConfig& s = config.scheduler;
+  const std::int64_t length = schedule_length(s, plan.max_steps);
+  const std::int64_t warmup = s.warmup_steps.of(length);
+  const std::int64_t stable = s.stable_steps.value_or(0).of(length);
+  const std::int64_t decay = s.decay_steps ? s.decay_steps->of(length) : std::max<std::int64_t>(0, length - warmup - stable);
   const std::string passed = spare == 0 ? "" : format(" (rounded up: {} tokens past the budget)", grouped(spare));
   return format("train.max_tokens = {} at {} tokens a step is {} steps{}: warm-up {}, decay {}", grouped(budget),
                 grouped(plan.tokens_per_step), grouped(plan.max_steps), passed, grouped(warmup), grouped(decay));

@@ -34,6 +34,8 @@ using Rule = void (*)(const Job&, Findings&);
 std::vector<Rule> model_rules();
 std::vector<Rule> block_rules();  // part of model_rules
 std::vector<Rule> train_rules();
+std::vector<Rule> optimizer_rules();
+std::vector<Rule> batch_rules();
 std::vector<Rule> data_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();

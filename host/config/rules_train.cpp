@@ -18,8 +18,8 @@ void sequence_fits_model(const Job& job, Findings& findings) {
 }
 
 void warmup_ends_within_run(const Job& job, Findings& findings) {
-  const std::int64_t warmup = job.config.scheduler.warmup_steps;
   const std::int64_t steps = effective_max_steps(job.config, job.world.value_or(1));
+  const std::int64_t warmup = job.config.scheduler.warmup_steps.of(schedule_length(job.config.scheduler, steps));
   if (warmup > steps && job.config.scheduler.name != "constant" && job.config.scheduler.name != "none") {
     findings.warn(
         {"scheduler.warmup_steps", "train.max_steps", "train.max_tokens"},

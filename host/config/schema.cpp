@@ -12,6 +12,7 @@ namespace {
 Node to_node(bool value) { return Node(value); }
 Node to_node(Int value) { return Node(value); }
 Node to_node(Real value) { return Node(value); }
+Node to_node(const Duration& value) { return value.is_share() ? Node(value.share()) : Node(value.steps()); }
 Node to_node(const Text& value) { return Node(value); }
 Node to_node(const Betas& value) { return Node(Array{Node(value[0]), Node(value[1])}); }
 Node to_node(const Numbers& value) {
@@ -29,6 +30,10 @@ Node to_node(const List<T>& value);
 void from_node(const Node& node, bool& out) { out = std::get<bool>(node.value); }
 void from_node(const Node& node, Int& out) { out = std::get<Int>(node.value); }
 void from_node(const Node& node, Real& out) { out = std::get<Real>(node.value); }
+void from_node(const Node& node, Duration& out) {
+  const double* const share = std::get_if<double>(&node.value);
+  out = share ? Duration::of_share(*share) : Duration(std::get<Int>(node.value));
+}
 void from_node(const Node& node, Text& out) { out = std::get<Text>(node.value); }
 void from_node(const Node& node, Betas& out) {
   const Array& pair = std::get<Array>(node.value);
@@ -119,6 +124,7 @@ Row make_row(std::string name, const T& fallback, Check check, std::string doc);
 constexpr Type type_of(Of<Bool>) { return Type::boolean; }
 constexpr Type type_of(Of<Int>) { return Type::integer; }
 constexpr Type type_of(Of<Real>) { return Type::real; }
+constexpr Type type_of(Of<Duration>) { return Type::duration; }
 constexpr Type type_of(Of<Text>) { return Type::text; }
 constexpr Type type_of(Of<Betas>) { return Type::pair; }
 constexpr Type type_of(Of<Strings>) { return Type::texts; }
@@ -230,6 +236,7 @@ std::string type_name(Type type) {
     case Type::boolean: return "boolean";
     case Type::integer: return "integer";
     case Type::real: return "number";
+    case Type::duration: return "steps or share";
     case Type::text: return "string";
     case Type::pair: return "pair of numbers";
     case Type::texts: return "list of strings";

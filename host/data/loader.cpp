@@ -129,7 +129,7 @@ class TrainLoader final : public Loader {
  public:
   TrainLoader(const config::Config& config, TrainData data, const LoaderOptions& options)
       : eos_(packing_eos(config, data)),
-        order_(train_phases(config, data, options), config.train.batch_size, config.train.grad_accum_steps),
+        order_(train_phases(config, data, options), config.train.batch_size, config::BatchPlan(config.train, options.world)),
         data_(std::move(data.data)),
         seq_len_(config.train.seq_len),
         holdout_(config.data.holdout) {}

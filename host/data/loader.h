@@ -20,7 +20,7 @@ struct Config;
 class Loader {
  public:
   virtual ~Loader() = default;
-  /// Micro-batch number `index` since the start of the run (step * grad_accum_steps + micro).
+  /// Micro-batch number `index` since the start of the run (config::BatchPlan::first_micro(step) + micro).
   virtual Batch batch(std::int64_t index) = 0;
   /// Micro-batches before an epoch ends; of an evaluation loader, all there are (the last may be shorter).
   virtual std::int64_t batches_per_epoch() const = 0;

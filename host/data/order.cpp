@@ -4,8 +4,8 @@
 
 namespace kf {
 
-Order::Order(std::vector<OrderPhase> phases, std::int64_t batch_size, std::int64_t grad_accum_steps)
-    : phases_(std::move(phases)), batch_size_(batch_size), grad_accum_steps_(grad_accum_steps) {
+Order::Order(std::vector<OrderPhase> phases, std::int64_t batch_size, config::BatchPlan plan)
+    : phases_(std::move(phases)), batch_size_(batch_size), plan_(std::move(plan)) {
   KF_CHECK(!phases_.empty() && phases_[0].start_step == 0 && phases_[0].sampler, Code::data,
            "the first phase of an order starts at step 0");
   for (std::size_t i = 0; i < phases_.size(); ++i) {
@@ -32,7 +32,7 @@ Order::Position Order::position(std::int64_t micro) const {
   Position at;
   std::int64_t epoch = 0;
   for (std::size_t i = 1; i < phases_.size(); ++i) {
-    const std::int64_t begin = phases_[i].start_step * grad_accum_steps_;
+    const std::int64_t begin = plan_.first_micro(phases_[i].start_step);
     if (micro < begin) {
       break;
     }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "config/batch_plan.h"
 #include "data/sampler.h"
 
 namespace kf {
@@ -29,7 +30,7 @@ class Order {
   /// `phases` start with one at step 0 that has a sampler; starts strictly increase. A change of sampler starts at position 0 of the new
   /// order of the same epoch. What is left of an epoch and shorter than a batch is dropped.
   /// Throws Code::data when a sampler has fewer samples than a batch.
-  Order(std::vector<OrderPhase> phases, std::int64_t batch_size, std::int64_t grad_accum_steps);
+  Order(std::vector<OrderPhase> phases, std::int64_t batch_size, config::BatchPlan plan);
 
   Position position(std::int64_t micro) const;
   /// Valid until the next call.
@@ -43,7 +44,7 @@ class Order {
   std::vector<OrderPhase> phases_;  // a null sampler is replaced by that of the phase before
   std::vector<bool> restarts_;      // whether the phase brought a sampler of its own
   std::int64_t batch_size_;
-  std::int64_t grad_accum_steps_;
+  config::BatchPlan plan_;
   // The permutation in use: shuffling again for each micro-batch would cost more than the step.
   std::vector<std::int64_t> cached_;
   std::int64_t cached_phase_ = -1;

@@ -113,6 +113,9 @@ void ConsoleSink::eval(const EvalResult& result) {
   if (options_.bits_per_byte) {
     note += " (" + number(result.loss / std::log(2.0), 2, 1e4) + " bits/byte)";
   }
+  if (result.ema) {
+    note += ", ema " + number(*result.ema, 3, 1e4);
+  }
   noted_step_ = result.step;
   notes_.push_back(std::move(note));
 }

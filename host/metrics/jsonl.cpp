@@ -106,6 +106,9 @@ void JsonlSink::eval(const EvalResult& result) {
   numbers["loss"] = Node(result.loss);
   numbers["perplexity"] = Node(result.perplexity);
   numbers["tokens"] = Node(result.tokens);
+  if (result.ema) {
+    numbers["ema"] = Node(*result.ema);
+  }
   Table row;
   row["step"] = Node(result.step);
   row["eval"] = Node(std::move(numbers));

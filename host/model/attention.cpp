@@ -6,6 +6,10 @@
 
 namespace kf {
 
+void Attention::scale_queries(const at::Tensor& /*factors*/) const {
+  fail(Code::config, "optimizer.qk_clip cannot scale the queries of this attention; use model.attention = \"gqa\", or leave qk_clip out");
+}
+
 KvCache::Layer Attention::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity*/, const at::Tensor& /*like*/) const {
   fail(Code::config, "this attention keeps no keys and values, so the model cannot generate; use model.attention = \"gqa\" or \"mla\"");
 }

@@ -12,6 +12,9 @@ class Attention : public Module {
  public:
   /// (B, T, C) -> (B, T, C). `context.visible` says who sees whom; with `context.cache` the T positions come after `cache->filled` others.
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;
+  /// Multiplies the query weights by `factors` (H), one a query head: the masters move, the caller publishes. The default refuses: QK-clip
+  /// needs an attention that overrides it.
+  virtual void scale_queries(const at::Tensor& factors) const;
   /// An empty cache of this layer for `batch` rows of `capacity` positions, in the type and on the device of `like`. The default refuses:
   /// a model that generates needs an attention that overrides it.
   virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;

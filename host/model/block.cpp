@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "core/error.h"
+#include "model/moe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
 
@@ -13,6 +14,10 @@ at::Tensor normed(const std::shared_ptr<Norm>& norm, const at::Tensor& x) { retu
 
 }  // namespace
 
+void Block::scale_queries(const at::Tensor& /*factors*/) const {
+  fail(Code::config, "optimizer.qk_clip cannot scale the queries of this block; use model.block = \"standard\", or leave qk_clip out");
+}
+
 KvCache::Layer Block::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity*/, const at::Tensor& /*like*/) const {
   fail(Code::config, "this block keeps no keys and values, so the model cannot generate; use model.block = \"standard\"");
 }
@@ -21,7 +26,8 @@ StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
     : parallel_(args.config.model.norm_placement == "parallel"),
       residual_scale_(args.config.model.residual_scale),
       drop_attention_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "attention"),
-      drop_mlp_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "mlp") {
+      drop_mlp_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "mlp"),
+      recompute_(recompute_policy(args.config.train, place.layer)) {
   const std::string& placement = args.config.model.norm_placement;
   const bool before = placement != "post";
   const bool after = placement == "post" || placement == "sandwich";
@@ -44,6 +50,9 @@ StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
 at::Tensor StandardBlock::scaled(at::Tensor branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
 
 at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
+  if (parallel_) {  // x is normed already
+    return drop_attention_.apply(scaled(attention_->forward(x, context)), context, training());
+  }
   const at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
   return drop_attention_.apply(scaled(y), context, training());
 }
@@ -53,14 +62,32 @@ at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& c
   return drop_mlp_.apply(scaled(y), context, training());
 }
 
+at::Tensor StandardBlock::attended(const at::Tensor& x, const ForwardContext& context) const {
+  if (!recompute_.attention || !may_recompute(context, training())) {
+    return attend(x, context);
+  }
+  return recompute({[this, context](const at::Tensor& in) { return attend(in, context); }, {}, recompute_.kept}, x);
+}
+
+at::Tensor StandardBlock::transformed(const at::Tensor& x, const ForwardContext& context) const {
+  if (!recompute_.mlp || !may_recompute(context, training())) {
+    return transform(x, context);
+  }
+  return recompute({[this, context](const at::Tensor& in) { return transform(in, context); }, [this] { return side_terms(); }, recompute_.kept}, x);
+}
+
 at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {
   if (parallel_) {
     const at::Tensor n = attention_norm_->forward(x);
-    const at::Tensor mixed = drop_attention_.apply(scaled(attention_->forward(n, context)), context, training());
-    return x + mixed + transform(n, context);
+    return x + attended(n, context) + transformed(n, context);
   }
-  const at::Tensor h = x + attend(x, context);
-  return h + transform(h, context);
+  const at::Tensor h = x + attended(x, context);
+  return h + transformed(h, context);
+}
+
+std::vector<at::Tensor*> StandardBlock::side_terms() const {
+  const auto* const experts = dynamic_cast<const MoeLayer*>(mlp_.get());
+  return experts != nullptr ? experts->side_terms() : std::vector<at::Tensor*>();
 }
 
 KvCache::Layer StandardBlock::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {

@@ -10,6 +10,7 @@
 #include "model/mlp.h"
 #include "model/model.h"
 #include "model/norm.h"
+#include "model/recompute.h"
 
 namespace kf {
 
@@ -20,6 +21,10 @@ struct Place;
 class Block : public Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (B, T, C) -> (B, T, C)
+  /// Tensors that forward leaves behind elsewhere and that carry gradients (auxiliary losses of experts).
+  virtual std::vector<at::Tensor*> side_terms() const { return {}; }
+  /// As of its attention; the default refuses.
+  virtual void scale_queries(const at::Tensor& factors) const;
   /// An empty cache of this layer, as of its attention; the default refuses.
   virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;
 };
@@ -31,12 +36,17 @@ class StandardBlock final : public Block {
  public:
   StandardBlock(const PartArgs& args, const Place& place);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  std::vector<at::Tensor*> side_terms() const override;
+  void scale_queries(const at::Tensor& factors) const override { attention_->scale_queries(factors); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
 
  private:
   at::Tensor attend(const at::Tensor& x, const ForwardContext& context) const;  // a branch with its norms
   at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
   at::Tensor scaled(at::Tensor branch) const;
+  /// The branches, made again in backward where the policy says so.
+  at::Tensor attended(const at::Tensor& x, const ForwardContext& context) const;
+  at::Tensor transformed(const at::Tensor& x, const ForwardContext& context) const;
 
   std::shared_ptr<Norm> attention_norm_, attention_post_norm_;  // null where the placement has none
   std::shared_ptr<Attention> attention_;
@@ -45,6 +55,7 @@ class StandardBlock final : public Block {
   bool parallel_ = false;
   double residual_scale_ = 1;
   Dropout drop_attention_, drop_mlp_;
+  RecomputePolicy recompute_;  // of branches; whole blocks are the model's business
 };
 
 }  // namespace kf

@@ -1,6 +1,7 @@
 #include "model/build.h"
 
 #include "core/error.h"
+#include "model/freeze.h"
 
 namespace kf {
 
@@ -9,6 +10,7 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
   const PartArgs args{config, Registries::options_of(config, "model", type), registries};
   std::shared_ptr<Model> model = registries.model.get(type).factory(args);
   model->parameters();  // names them
+  freeze(*model, config.train);
   return model;
 }
 

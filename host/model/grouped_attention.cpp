@@ -99,6 +99,17 @@ at::Tensor GroupedAttention::forward(const at::Tensor& x, const ForwardContext& 
   return o_->forward(mixed.transpose(1, 2).flatten(2));
 }
 
+void GroupedAttention::scale_queries(const at::Tensor& factors) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor each = factors.repeat_interleave(head_dim_);  // (H * D)
+  for (const ParameterPtr& parameter : {q_->weight(), q_->bias()}) {
+    if (parameter && parameter->trainable) {
+      const at::Tensor master = parameter->master.detach();
+      master.mul_(master.dim() == 2 ? each.unsqueeze(1) : each);
+    }
+  }
+}
+
 KvCache::Layer GroupedAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
   const auto empty = [&] { return at::zeros({batch, n_kv_heads_, capacity, head_dim_}, like.options().requires_grad(false)); };
   return {empty(), empty()};
@@ -118,6 +129,7 @@ double score_scale(const config::ModelConfig& m, std::int64_t layer, std::int64_
 
 ScoreOptions score_options(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
   ScoreOptions options;
+  options.layer = layer;
   options.scale = score_scale(m, layer, head_dim);
   options.softcap = m.attn_softcap;
   options.fp32_scores = m.attn_fp32 == "scores";

@@ -27,6 +27,7 @@ class GroupedAttention final : public Attention {
  public:
   GroupedAttention(const PartArgs& args, const Place& place);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  void scale_queries(const at::Tensor& factors) const override;
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
 
  private:

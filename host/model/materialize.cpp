@@ -51,12 +51,15 @@ at::Tensor first_values(const Parameter& parameter, std::uint64_t seed) {
 
 }  // namespace
 
-void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed) {
+void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model.parameters()) {
     parameter->master = first_values(*parameter, seed).to(device);
     const bool low = compute != at::kFloat && parameter->shape.size() >= 2 && !parameter->keep_fp32;
     parameter->value = low ? parameter->master.to(compute) : parameter->master;
+    if (low && kept == compute) {
+      parameter->master = parameter->value;
+    }
     parameter->value.set_requires_grad(parameter->trainable && !parameter->buffer);
   }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,6 +36,9 @@ struct ForwardContext {
   /// Where set, the layers of model.mtp_layers leave here what the head makes their logits from, (B, T, C) a depth: position i of depth k
   /// (from 0) speaks of the token after i + k + 1. Positions whose token i + k + 1 is beyond the row or in another document hold nothing.
   std::vector<at::Tensor>* ahead = nullptr;
+  /// Where set, attention leaves the largest score (before the softmax, masked ones left out) of each query head here: one (H) a layer,
+  /// the larger of what is there and what this forward saw. For QK-clip.
+  std::vector<at::Tensor>* largest_scores = nullptr;
   /// Called with a name and the activation where set: "embed", "layer.0", ..., "norm". For parity tests and activation capture.
   std::function<void(const std::string&, const at::Tensor&)> observe;
 };
@@ -44,6 +48,13 @@ struct ForwardContext {
 struct AuxLosses {
   at::Tensor balance;   // weighted by model.moe_aux_loss_weight, or by model.moe_sequence_aux_loss_weight (sigmoid scores)
   at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
+};
+
+/// The last matrix of a model, for losses that never hold all logits: logits = cap(scale * h W^T).
+struct OutputHead {
+  at::Tensor weight;   // (V, C), as forward reads it
+  double scale = 1;
+  double softcap = 0;  // c tanh(logits / c); 0 for none
 };
 
 class Model : public Module {
@@ -60,13 +71,19 @@ class Model : public Module {
   virtual void end_step(bool /*updated*/, double /*progress*/) {}
   /// Numbers about the last step for its row of metrics ("moe/aux_loss"); waits for the device.
   virtual std::vector<std::pair<std::string, double>> metrics() const { return {}; }
+  /// What `forward` gives to its last matrix, (B, T, C); only of models with a `head`.
+  virtual at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context);
+  virtual std::optional<OutputHead> head() { return std::nullopt; }
+  /// Multiplies the query weights of `layer` by `factors` (H), one a query head: the masters move, the caller publishes.
+  virtual void scale_queries(std::int64_t layer, const at::Tensor& factors);
   /// An empty cache for `batch` rows of up to `capacity` positions; generation refuses models without one.
   virtual KvCache make_cache(std::int64_t batch, std::int64_t capacity) = 0;
 };
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.
-/// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision.
-void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed);
+/// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision. With `kept` = `compute` the others
+/// have no fp32 master: the optimizer moves what forward reads.
+void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept = at::kFloat);
 
 /// Sum of elements over `parameters`, those that are not `counted` left out.
 std::int64_t count_parameters(const ParameterList& parameters);

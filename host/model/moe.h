@@ -47,6 +47,8 @@ class MoeLayer final : public Mlp {
   /// Recomputation replaces it by equal values, so it may be read before or after a backward.
   const MoeRecord& last() const { return *record_; }
   void forget() { *record_ = {}; }
+  /// The losses of the last forward, which carry gradients beside the result.
+  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z}; }
 
  private:
   at::Tensor shared(const at::Tensor& x) const;  // (N, C)

@@ -52,7 +52,7 @@ std::vector<std::vector<StoredView>> Parameter::forms() const {
 std::int64_t Parameter::numel() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 
 void Parameter::set_gradient(at::Tensor gradient) {
-  if (value.is_same(master)) {
+  if (!is_low()) {
     value.mutable_grad() = std::move(gradient);
   } else {
     sum = std::move(gradient);
@@ -60,7 +60,7 @@ void Parameter::set_gradient(at::Tensor gradient) {
 }
 
 void Parameter::accumulate() {
-  if (value.is_same(master) || !value.grad().defined()) {
+  if (!is_low() || !value.grad().defined()) {
     return;
   }
   if (sum.defined()) {

@@ -60,16 +60,18 @@ struct Parameter {
   std::optional<StackNames> stack;
 
   at::Tensor value;   // read by forward; a leaf that requires grad; compute type
-  at::Tensor master;  // fp32; the same tensor as `value` where the compute type is fp32
-  at::Tensor sum;     // fp32 gradient over the micro-batches; undefined where `value` is its own master
+  at::Tensor master;  // fp32, or bf16 by train.param_dtype; the same tensor as `value` where the types are the same
+  at::Tensor sum;     // fp32 gradient over the micro-batches of a `value` in low precision
 
   std::int64_t numel() const;
   /// The tensors that stand for it in a checkpoint: itself, or the slices of a stack.
   std::vector<StoredView> stored() const;
   /// Every form in which files may hold it; the first is `stored()`.
   std::vector<std::vector<StoredView>> forms() const;
+  /// Whether forward reads 16-bit numbers: gradients then are summed in fp32 beside them.
+  bool is_low() const { return value.defined() && c10::isReducedFloatingType(value.scalar_type()); }
   /// The gradient of this step in fp32, undefined when nothing flowed here.
-  at::Tensor gradient() const { return value.is_same(master) ? value.grad() : sum; }
+  at::Tensor gradient() const { return is_low() ? sum : value.grad(); }
   /// Replaces the gradient (parity tests, clipping of spoilt ones).
   void set_gradient(at::Tensor gradient);
   /// Moves what the last backward left on a low-precision `value` into the fp32 sum.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "model/largest_scores.h"
 
 namespace kf {
 namespace {
@@ -64,6 +65,9 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   const Visibility own(past, q.size(2), q.device());
   const Visibility& visible = context.visible ? *context.visible : own;
   const at::Tensor mask = visible.mask(options_.reach);
+  if (context.largest_scores != nullptr) {
+    note_largest(*context.largest_scores, options_.layer, largest_scores(q, k, options_.scale, mask, visible.causal()));
+  }
   if (sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula) {
     const at::Tensor triangle = mask.defined() || past > 0 ? mask : at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril();
     return formula(q, keys, values, sinks, triangle, context, training);

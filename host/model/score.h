@@ -13,6 +13,7 @@ namespace kf {
 
 struct ScoreOptions {
   double scale = 1;    // multiplies q k^T
+  std::int64_t layer = 0;
   double softcap = 0;  // c > 0: scores become c tanh(scores / c)
   bool fp32_scores = false;
   bool fp32_softmax = true;

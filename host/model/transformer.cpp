@@ -32,6 +32,7 @@ Transformer::Transformer(const PartArgs& args)
   const auto layers = std::make_shared<Group>();
   for (; place.layer < m.n_layers; ++place.layer) {
     blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
+    recompute_.push_back(recompute_policy(args.config.train, place.layer));
   }
   add_child("layers", layers);
   const auto mtp = std::make_shared<Group>();
@@ -105,7 +106,25 @@ at::Tensor Transformer::logits(const at::Tensor& h) const {
   return logit_cap_ > 0 ? at::tanh(z / logit_cap_) * logit_cap_ : z;
 }
 
-at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) {
+at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) { return logits(hidden(tokens, context)); }
+
+std::optional<OutputHead> Transformer::head() { return OutputHead{head_->weight()->value, logit_scale_, logit_cap_}; }
+
+void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
+  blocks_.at(static_cast<std::size_t>(layer))->scale_queries(factors);
+}
+
+at::Tensor Transformer::run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
+  const Block& block = *blocks_[layer];
+  if (!recompute_[layer].block || !may_recompute(context, training())) {
+    return block.forward(h, context);
+  }
+  return recompute({[&block, context](const at::Tensor& x) { return block.forward(x, context); }, [&block] { return block.side_terms(); },
+                    recompute_[layer].kept},
+                   h);
+}
+
+at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
   KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
            max_seq_len_);
@@ -121,7 +140,7 @@ at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& contex
   at::Tensor h = embed(tokens, context);
   observe("embed", h);
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    h = blocks_[layer]->forward(h, context);
+    h = run_block(layer, h, context);
     observe("layer." + std::to_string(layer), h);
   }
   if (context.cache != nullptr) {
@@ -132,7 +151,7 @@ at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& contex
   }
   h = norm_->forward(h);
   observe("norm", h);
-  return logits(h);
+  return h;
 }
 
 KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {

@@ -27,6 +27,9 @@ class Transformer final : public Model {
   void end_micro() override { experts_->end_micro(); }
   void end_step(bool updated, double progress) override { experts_->end_step(updated, progress); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
+  at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context) override;
+  std::optional<OutputHead> head() override;
+  void scale_queries(std::int64_t layer, const at::Tensor& factors) override;
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
 
  private:
@@ -35,7 +38,8 @@ class Transformer final : public Model {
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
   /// h (B, T, C) behind the last block -> context.ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
-  at::Tensor logits(const at::Tensor& h) const;  // (B, T, C) -> (B, T, V)
+  at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
+  at::Tensor logits(const at::Tensor& h) const;                                     // (B, T, C) -> (B, T, V)
 
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;
@@ -45,6 +49,7 @@ class Transformer final : public Model {
   Dropout drop_embed_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::vector<std::shared_ptr<MtpLayer>> mtp_;
+  std::vector<RecomputePolicy> recompute_;  // of each block
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;  // (V, C), the embedding itself when tied
   double logit_scale_ = 1;

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include <cmath>
+#include "optim/group_optimizer.h"
 
 namespace kf {
 namespace {
@@ -11,41 +11,96 @@ constexpr std::size_t kM = 0;
 constexpr std::size_t kV = 1;
 constexpr std::size_t kStep = 2;
 
-/// The same update from list operators, one at a time: the reference of the fused kernel.
-void foreach_step(TensorLists& lists, double lr, double weight_decay, const AdamWOptions& o) {
+/// Moves the moments and returns the directions m / (sqrt(v) + eps), both corrected for their bias: one tensor after the other, the
+/// reference of the fused kernel.
+std::vector<at::Tensor> directions(TensorLists& lists, const AdamWOptions& o) {
   std::vector<at::Tensor>& m = lists.slots[kM];
   std::vector<at::Tensor>& v = lists.slots[kV];
-  at::_foreach_mul_(lists.masters, 1 - lr * weight_decay);
   at::_foreach_lerp_(m, lists.gradients, 1 - o.beta1);
   at::_foreach_mul_(v, o.beta2);
   at::_foreach_addcmul_(v, lists.gradients, lists.gradients, 1 - o.beta2);
+  std::vector<at::Tensor> out;
   for (std::size_t i = 0; i < lists.masters.size(); ++i) {
-    const double step = lists.slots[kStep][i].item<double>();  // parameters may have begun at different steps
-    const at::Tensor denominator = v[i].sqrt().div_(std::sqrt(1 - std::pow(o.beta2, step))).add_(o.eps);
-    lists.masters[i].addcdiv_(m[i], denominator, -lr / (1 - std::pow(o.beta1, step)));
+    const at::Tensor& step = lists.slots[kStep][i];  // parameters may have begun at different steps
+    const at::Tensor mean = o.nesterov ? o.beta1 * m[i] / bias_correction(o.beta1, step + 1) +
+                                             (1 - o.beta1) * lists.gradients[i] / bias_correction(o.beta1, step)
+                                       : m[i] / bias_correction(o.beta1, step);
+    const at::Tensor variance = v[i] / bias_correction(o.beta2, step);
+    out.push_back(mean / ((o.eps_root > 0 ? variance + o.eps_root : variance).sqrt() + o.eps));
   }
+  return out;
 }
+
+bool has_extras(const AdamWOptions& o) { return o.eps_root > 0 || o.nesterov; }
 
 }  // namespace
 
 AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
     : groups_(std::move(groups)),
       options_(options),
-      slots_({{"exp_avg", Slots::Start::zeros}, {"exp_avg_sq", Slots::Start::zeros}, {"step", Slots::Start::scalar}}) {}
+      slots_({{"exp_avg", Slots::Start::zeros, options.type_m},
+              {"exp_avg_sq", Slots::Start::zeros, options.type_v},
+              {"step", Slots::Start::scalar}}) {
+  if (options.norm_window > 0) {
+    norm_clip_.emplace(options.norm_window, options.norm_sigma);
+  }
+}
+
+void AdamW::plain(TensorLists& lists, double lr, double weight_decay) const {
+  if (options_.fused && !has_extras(options_)) {
+    at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1,
+                      options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    return;
+  }
+  const std::vector<at::Tensor> updates = directions(lists, options_);
+  decay_weights(lists.masters, lr, weight_decay);
+  at::_foreach_add_(lists.masters, updates, -lr);
+}
+
+void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr) {
+  std::vector<at::Tensor> updates;
+  std::vector<at::Tensor> masters;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<at::Tensor> mine = directions(all[i], options_);
+    at::_foreach_add_(mine, all[i].masters, decays[i]);  // what is clipped is the whole update
+    updates.insert(updates.end(), mine.begin(), mine.end());
+    masters.insert(masters.end(), all[i].masters.begin(), all[i].masters.end());
+  }
+  if (options_.rms_clip > 0) {
+    clip_by_rms(updates, options_.rms_clip);
+  }
+  if (norm_clip_) {
+    norm_clip_->clip(updates);
+  }
+  if (!updates.empty()) {
+    at::_foreach_add_(masters, updates, -lr);
+  }
+}
 
 void AdamW::step(double lr) {
   const at::NoGradGuard no_grad;
+  const bool clips = options_.rms_clip > 0 || norm_clip_;
+  const double correction = options_.corrected_by > 0 ? lr / options_.corrected_by : 1;
+  std::vector<TensorLists> all;
+  std::vector<double> decays;
   for (const ParamGroup& group : groups_) {
-    TensorLists lists = lists_of(group, slots_, 3);
-    if (lists.masters.empty()) {
+    TensorLists lists = lists_of(group, slots_);
+    if (lists.empty()) {
       continue;
     }
     at::_foreach_add_(lists.slots[kStep], 1);
-    if (options_.fused) {
-      at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1,
-                        options_.beta2, group.weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+    decays.push_back(group.weight_decay * correction);
+    if (clips) {
+      all.push_back(std::move(lists));
     } else {
-      foreach_step(lists, lr, group.weight_decay, options_);
+      plain(lists, lr, decays.back());
+      lists.write_back();
+    }
+  }
+  if (clips) {
+    clipped(all, decays, lr);
+    for (TensorLists& lists : all) {
+      lists.write_back();
     }
   }
 }
@@ -53,9 +108,17 @@ void AdamW::step(double lr) {
 OptimizerState AdamW::state() const {
   OptimizerState state;
   slots_.save(state);
+  if (norm_clip_) {
+    norm_clip_->save(state);
+  }
   return state;
 }
 
-void AdamW::load(const OptimizerState& state) { slots_.load(state, groups_); }
+void AdamW::load(const OptimizerState& state) {
+  slots_.load(state, groups_);
+  if (norm_clip_) {
+    norm_clip_->load(state);
+  }
+}
 
 }  // namespace kf

@@ -1,8 +1,11 @@
 #pragma once
-// AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2).
+// AdamW: Adam with decoupled weight decay (Loshchilov and Hutter 2019, algorithm 2), and the extras of optax and Levanter.
+
+#include <optional>
 
 #include "optim/optimizer.h"
 #include "optim/slots.h"
+#include "optim/update_clip.h"
 
 namespace kf {
 
@@ -10,7 +13,15 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  bool fused = true;  // one kernel for a whole group; false takes the foreach twin
+  bool fused = true;       // one kernel for a whole group; false takes the foreach twin
+  double eps_root = 0;     // m / (sqrt(v + eps_root) + eps)
+  bool nesterov = false;   // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
+  double corrected_by = 0;  // AdamC (Defazio 2025): the decay is multiplied by lr / this; 0 for none
+  at::ScalarType type_m = at::kFloat;  // of the first moment in memory
+  at::ScalarType type_v = at::kFloat;
+  double rms_clip = 0;           // 0 for none, see clip_by_rms
+  std::int64_t norm_window = 0;  // 0 for none, see UpdateNormClip
+  double norm_sigma = 3;
 };
 
 class AdamW final : public Optimizer {
@@ -21,9 +32,13 @@ class AdamW final : public Optimizer {
   void load(const OptimizerState& state) override;
 
  private:
+  void plain(TensorLists& lists, double lr, double weight_decay) const;
+  void clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr);
+
   std::vector<ParamGroup> groups_;
   AdamWOptions options_;
   Slots slots_;  // exp_avg, exp_avg_sq, step
+  std::optional<UpdateNormClip> norm_clip_;
 };
 
 }  // namespace kf

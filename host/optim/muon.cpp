@@ -5,17 +5,37 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/name_pattern.h"
+
 namespace kf {
 namespace {
 
-/// The groups with the parameters that Muon takes (or leaves) alone.
-std::vector<ParamGroup> select(const std::vector<ParamGroup>& groups, bool by_shape, bool taken) {
-  std::vector<ParamGroup> out;
+/// The groups split in two: what Muon takes, and what it leaves to AdamW.
+struct Shares {
+  std::vector<ParamGroup> taken;
+  std::vector<ParamGroup> left;
+};
+
+Shares share(const std::vector<ParamGroup>& groups, const MuonOptions& options) {
+  std::vector<std::string> names;  // of what could be taken
   for (const ParamGroup& group : groups) {
-    ParamGroup kept{{}, group.weight_decay};
-    std::copy_if(group.parameters.begin(), group.parameters.end(), std::back_inserter(kept.parameters),
-                 [&](const ParameterPtr& parameter) { return muon_takes(*parameter, by_shape) == taken; });
-    out.push_back(std::move(kept));
+    for (const ParameterPtr& parameter : group.parameters) {
+      if (muon_takes(*parameter, options.by_shape)) {
+        names.push_back(parameter->name);
+      }
+    }
+  }
+  const std::vector<bool> excluded = match_names(options.exclude, names, "optimizer.muon_exclude");
+  Shares out;
+  std::size_t at = 0;
+  for (const ParamGroup& group : groups) {
+    const double decay = options.weight_decay && group.decays ? *options.weight_decay : group.weight_decay;
+    out.taken.push_back({{}, decay, group.decays});
+    out.left.push_back({{}, group.weight_decay, group.decays});
+    for (const ParameterPtr& parameter : group.parameters) {
+      const bool taken = muon_takes(*parameter, options.by_shape) && !excluded[at++];
+      (taken ? out.taken : out.left).back().parameters.push_back(parameter);
+    }
   }
   return out;
 }
@@ -50,23 +70,31 @@ bool muon_takes(const Parameter& parameter, bool by_shape) {
 }
 
 Muon::Muon(std::vector<ParamGroup> groups, const MuonOptions& options)
-    : groups_(select(groups, options.by_shape, true)),
+    : groups_(share(groups, options).taken),
       options_(options),
-      slots_({{"momentum", Slots::Start::zeros}}),
-      adam_(select(groups, options.by_shape, false), options.adam) {}
+      slots_({{"momentum"}}),
+      adam_(share(groups, options).left, options.adam) {}
+
+double Muon::scale(double rows, double columns) const {
+  return options_.to_rms ? options_.rms * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
+}
 
 void Muon::update(const Parameter& parameter, double lr, double weight_decay) {
   const at::Tensor gradient = parameter.gradient();
   at::Tensor& momentum = slots_.of(parameter)[0];
   momentum.mul_(options_.momentum).add_(gradient);
-  const at::Tensor nesterov = gradient + options_.momentum * momentum;
+  const at::Tensor ahead = options_.nesterov ? gradient + options_.momentum * momentum : momentum;
   // By role a stack of experts is one matrix each; by shape the trailing dims are one.
-  const bool stack = !options_.by_shape && nesterov.dim() == 3;
-  const at::Tensor matrix = stack ? nesterov : nesterov.flatten(1);
-  const double rows = static_cast<double>(matrix.size(-2));
-  const double columns = static_cast<double>(matrix.size(-1));
-  const at::Tensor direction = newton_schulz(matrix, options_.ns_steps).view_as(nesterov) * std::sqrt(std::max(1.0, rows / columns));
-  parameter.master.detach().mul_(1 - lr * weight_decay).add_(direction, -lr);
+  const bool stack = !options_.by_shape && ahead.dim() == 3;
+  const at::Tensor matrix = stack ? ahead : ahead.flatten(1);
+  const double factor = scale(static_cast<double>(matrix.size(-2)), static_cast<double>(matrix.size(-1)));
+  const at::Tensor direction = newton_schulz(matrix, options_.ns_steps).view_as(ahead) * factor;
+  const at::Tensor stored = parameter.master.detach();
+  const at::Tensor master = stored.to(at::kFloat);  // the same tensor, but for bf16 weights
+  master.mul_(1 - lr * weight_decay).add_(direction, -lr);
+  if (!master.is_same(stored)) {
+    stored.copy_(master);
+  }
 }
 
 void Muon::step(double lr) {

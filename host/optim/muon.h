@@ -3,7 +3,9 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "optim/adamw.h"
 #include "optim/optimizer.h"
@@ -15,6 +17,11 @@ struct MuonOptions {
   double momentum = 0.95;
   std::int64_t ns_steps = 5;
   bool by_shape = false;  // the peer's rule instead of roles, see muon_takes
+  bool nesterov = true;
+  bool to_rms = false;  // scale updates to the RMS of AdamW's, rms sqrt(max(rows, columns)) (Liu et al. 2025), not by sqrt(max(1, rows / columns))
+  double rms = 0.2;
+  std::optional<double> weight_decay;  // of the orthogonalised matrices that decay; unset takes their group's
+  std::vector<std::string> exclude;    // name patterns of matrices left to AdamW; one that matches none throws Code::config
   double lr = 0;          // optimizer.lr: the AdamW part follows the schedule through the ratio to it
   double adam_lr = 0;     // peak rate of the AdamW part
   AdamWOptions adam;
@@ -36,6 +43,7 @@ class Muon final : public Optimizer {
 
  private:
   void update(const Parameter& parameter, double lr, double weight_decay);
+  double scale(double rows, double columns) const;
 
   std::vector<ParamGroup> groups_;  // of the orthogonalised part
   MuonOptions options_;

@@ -35,8 +35,8 @@ void ScheduleFreeAdamW::step(double lr) {
   const double correction = 1 - std::pow(o.beta2, static_cast<double>(step_));
 
   for (const ParamGroup& group : groups_) {
-    TensorLists lists = lists_of(group, slots_, 3);
-    if (lists.masters.empty()) {
+    TensorLists lists = lists_of(group, slots_);
+    if (lists.empty()) {
       continue;
     }
     std::vector<at::Tensor>& z = lists.slots[kZ];
@@ -53,6 +53,7 @@ void ScheduleFreeAdamW::step(double lr) {
     at::_foreach_lerp_(x, z, share);
     at::_foreach_copy_(lists.masters, z);
     at::_foreach_lerp_(lists.masters, x, o.beta1);  // y = (1 - beta1) z + beta1 x
+    lists.write_back();
   }
 }
 

@@ -7,10 +7,11 @@
 namespace kf {
 
 at::Tensor Slots::make(const Kind& kind, const Parameter& parameter) const {
+  const at::TensorOptions options = parameter.master.options().requires_grad(false).dtype(kind.type);
   switch (kind.start) {
-    case Start::zeros: return at::zeros_like(parameter.master, parameter.master.options().requires_grad(false));
-    case Start::scalar: return at::zeros({}, parameter.master.options().requires_grad(false));
-    case Start::parameter: return parameter.master.detach().clone();
+    case Start::zeros: return at::zeros(kind.shape ? kind.shape(parameter) : parameter.shape, options);
+    case Start::scalar: return at::zeros({}, options);
+    case Start::parameter: return parameter.master.detach().to(kind.type, /*non_blocking=*/false, /*copy=*/true);
   }
   return {};
 }
@@ -53,19 +54,39 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
   }
 }
 
-TensorLists lists_of(const ParamGroup& group, Slots& slots, std::size_t kinds) {
+namespace {
+
+/// `stored` itself, or an fp32 copy of it.
+at::Tensor working(const at::Tensor& stored, TensorLists& lists) {
+  if (stored.scalar_type() == at::kFloat) {
+    return stored;
+  }
+  lists.copies.emplace_back(stored, stored.to(at::kFloat));
+  return lists.copies.back().second;
+}
+
+}  // namespace
+
+void TensorLists::write_back() {
+  for (const auto& [stored, copy] : copies) {
+    stored.copy_(copy);
+  }
+}
+
+TensorLists lists_of(const ParamGroup& group, Slots& slots) {
   TensorLists lists;
-  lists.slots.resize(kinds);
+  lists.slots.resize(slots.size());
   for (const ParameterPtr& parameter : group.parameters) {
     const at::Tensor gradient = parameter->gradient();
     if (!gradient.defined()) {
       continue;
     }
-    lists.masters.push_back(parameter->master.detach());
+    lists.parameters.push_back(parameter.get());
+    lists.masters.push_back(working(parameter->master.detach(), lists));
     lists.gradients.push_back(gradient);
     const std::vector<at::Tensor>& mine = slots.of(*parameter);
-    for (std::size_t i = 0; i < kinds; ++i) {
-      lists.slots[i].push_back(mine[i]);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      lists.slots[i].push_back(working(mine[i], lists));
     }
   }
   return lists;

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -19,16 +20,19 @@ class Slots {
   struct Kind {
     std::string name;
     Start start = Start::zeros;
+    at::ScalarType type = at::kFloat;                                        // in memory; the arithmetic is fp32
+    std::function<std::vector<std::int64_t>(const Parameter&)> shape = {};  // of zeros; unset takes the parameter's
   };
 
   explicit Slots(std::vector<Kind> kinds) : kinds_(std::move(kinds)) {}
 
+  std::size_t size() const { return kinds_.size(); }
   /// The tensors of `parameter`, in the order of the kinds.
   std::vector<at::Tensor>& of(const Parameter& parameter);
   bool contains(const Parameter& parameter) const { return tensors_.count(parameter.name) > 0; }
 
   void save(OptimizerState& state) const;
-  /// Throws Code::checkpoint for a missing or misshapen tensor; `known` are the parameters that may appear.
+  /// Throws Code::checkpoint for a missing or misshapen tensor; `known` are the parameters that may appear. Other types are cast.
   void load(const OptimizerState& state, const std::vector<ParamGroup>& known);
 
  private:
@@ -38,12 +42,18 @@ class Slots {
   std::map<std::string, std::vector<at::Tensor>> tensors_;
 };
 
-/// What one fused or foreach call works on: the parameters of a group that have a gradient.
+/// What one fused or foreach call works on: parameters of a group that have a gradient. All tensors are fp32; what is stored in 16 bits is
+/// here as a copy, which `write_back` puts back, rounded to nearest.
 struct TensorLists {
+  std::vector<const Parameter*> parameters;
   std::vector<at::Tensor> masters;
   std::vector<at::Tensor> gradients;
-  std::vector<std::vector<at::Tensor>> slots;  // one list a kind
+  std::vector<std::vector<at::Tensor>> slots;             // one list a kind
+  std::vector<std::pair<at::Tensor, at::Tensor>> copies;  // stored, working
+
+  bool empty() const { return masters.empty(); }
+  void write_back();
 };
-TensorLists lists_of(const ParamGroup& group, Slots& slots, std::size_t kinds);
+TensorLists lists_of(const ParamGroup& group, Slots& slots);
 
 }  // namespace kf

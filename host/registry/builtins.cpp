@@ -3,24 +3,21 @@
 #include <utility>
 
 #include "config/config.h"
+#include "config/batch_plan.h"
 #include "config/derived.h"
 #include "model/grouped_attention.h"
 #include "model/latent_attention.h"
 #include "model/parts.h"
 #include "model/topk_router.h"
 #include "model/transformer.h"
-#include "optim/adamw.h"
-#include "optim/lion.h"
-#include "optim/muon.h"
-#include "optim/schedule_free.h"
 #include "optim/schedules.h"
+#include "registry/native.h"
 #include "registry/registries.h"
+#include "train/fused_cross_entropy.h"
 #include "train/losses.h"
 
 namespace kf {
 namespace {
-
-config::PartInfo native(std::string name, std::string doc) { return {std::move(name), std::move(doc), "native", {}}; }
 
 void add_models(Registries& r) {
   r.model.add(native("transformer", "Decoder-only transformer with pre-norm blocks (Llama)."),
@@ -78,44 +75,19 @@ void add_losses(Registries& r) {
     const std::int64_t chunk = a.config.train.ce_chunk_size;
     return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk);
   });
-}
-
-AdamWOptions adamw_options(const config::OptimizerConfig& o) { return {o.betas[0], o.betas[1], o.eps, o.fused}; }
-
-std::unique_ptr<Optimizer> make_muon(const PartArgs& a, std::vector<ParamGroup> groups) {
-  const config::OptimizerConfig& o = a.config.optimizer;
-  MuonOptions options;
-  options.momentum = o.muon_momentum;
-  options.ns_steps = o.muon_ns_steps;
-  options.by_shape = o.muon_params == "shape";
-  options.lr = o.lr;
-  options.adam_lr = o.muon_adam_lr.value_or(o.lr);
-  options.adam = adamw_options(o);
-  return std::make_unique<Muon>(std::move(groups), options);
-}
-
-void add_optimizers(Registries& r) {
-  r.optimizer.add(native("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2019)."),
-                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
-                    return std::make_unique<AdamW>(std::move(groups), adamw_options(a.config.optimizer));
-                  });
-  r.optimizer.add(native("lion", "Sign of an interpolated momentum (Chen et al. 2023)."),
-                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
-                    return std::make_unique<Lion>(std::move(groups), a.config.optimizer.betas[0], a.config.optimizer.betas[1]);
-                  });
-  r.optimizer.add(native("schedule_free_adamw", "AdamW with averaged iterates instead of a schedule (Defazio et al. 2024)."),
-                  [](const PartArgs& a, std::vector<ParamGroup> groups) {
-                    const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<ScheduleFreeAdamW>(
-                        std::move(groups), ScheduleFreeOptions{o.betas[0], o.betas[1], o.eps, o.schedule_free_warmup_steps});
-                  });
-  r.optimizer.add(native("muon", "Orthogonalised momentum for hidden matrices, AdamW for the rest (Jordan et al. 2024)."), make_muon);
+  r.loss.add(native("fused_linear_cross_entropy", "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
+             [](const PartArgs& a) {
+               const config::TrainConfig& t = a.config.train;
+               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model);
+             });
 }
 
 void add_schedules(Registries& r) {
   const auto add = [&](const std::string& name, std::string doc) {
     r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
-      return make_native_schedule(name, a.config.scheduler, max_steps);
+      const config::TrainConfig& t = a.config.train;
+      const auto sequences = static_cast<double>(t.batch_size * config::BatchPlan(t, 1).micros(0));
+      return make_native_schedule(name, a.config.scheduler, max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
     });
   };
   add("cosine", "Warm-up, then half a cosine down to the floor.");
@@ -124,6 +96,9 @@ void add_schedules(Registries& r) {
   add("constant", "Warm-up, then the peak.");
   add("rex", "Warm-up, then (1 - p)^rex_alpha down to the floor.");
   add("none", "The peak from the first step on.");
+  add("inv_sqrt", "Warm-up, then 1 / sqrt(step / inv_sqrt_timescale), at most the peak and at least the floor.");
+  add("inv", "Warm-up, then 1 / (1 + c t) so that the floor is reached after decay_steps.");
+  add("power", "Warm-up, then the power law of the power schedule, power_a and power_b, capped at the peak (Shen et al. 2024).");
 }
 
 /// power2: the window's start and the powers of two behind it.
@@ -142,7 +117,7 @@ Registries native_registries() {
   add_mlps(r);
   add_routers(r);
   add_losses(r);
-  add_optimizers(r);
+  add_native_optimizers(r);
   add_schedules(r);
   r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... inside the window."), power_of_two);
   return r;

@@ -41,6 +41,7 @@ struct EvalResult {
   double loss = 0;        // cross entropy over all counted tokens
   double perplexity = 0;  // exp(loss)
   std::int64_t tokens = 0;
+  std::optional<double> ema = {};  // the loss of the averaged weights (averaging.type)
 };
 
 struct GenerateOptions {

@@ -15,6 +15,9 @@ namespace kf {
 TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
     : parts_(std::move(parts)), options_(std::move(options)), state_(std::move(state)) {
   fill_context();
+  if (!state_.train.is_null()) {
+    parts_.stepper.load(state_.train);
+  }
 }
 
 void TrainLoop::fill_context() {
@@ -120,13 +123,13 @@ void TrainLoop::after_step(const StepResult& result) {
     log::warn("step {}: no update, {}", step, result.skipped);
   }
   parts_.hooks.call(Event::step_end, context_);
-  if (step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || !extra_.empty()) {
+  if (step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || !extra_.empty() || !result.abort.empty()) {
     log_row(result);
   }
-  if (parts_.eval_data != nullptr && (step % options_.eval_interval == 0 || step == options_.max_steps)) {
+  if (result.abort.empty() && parts_.eval_data != nullptr && (step % options_.eval_interval == 0 || step == options_.max_steps)) {
     run_eval();
   }
-  check_finite(result);
+  KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
   if (options_.save_due(step) || finished()) {
     save();
   }
@@ -169,8 +172,15 @@ void TrainLoop::log_row(const StepResult& result) {
 
 void TrainLoop::run_eval() {
   parts_.throughput.pause();
-  const EvalResult eval =
-      evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step);
+  EvalResult eval =
+      evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
+               options_.eval_in_chunks);
+  if (parts_.average != nullptr) {
+    const WithRunningAverage average(*parts_.average);
+    eval.ema = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
+                        options_.eval_in_chunks)
+                   .loss;
+  }
   for (Sink* sink : parts_.sinks) {
     sink->eval(eval);
   }
@@ -178,6 +188,9 @@ void TrainLoop::run_eval() {
   outcome_.eval = eval;
   context_.eval = eval;
   parts_.hooks.call(Event::eval_end, context_);
+  if (options_.target_loss > 0 && eval.loss <= options_.target_loss) {
+    context_.stop(format("the evaluation loss {} reached eval.target_loss ({})", eval.loss, options_.target_loss));
+  }
   parts_.throughput.resume();
 }
 
@@ -185,6 +198,7 @@ void TrainLoop::save(const std::string& name) {
   parts_.throughput.pause();
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
+  state_.train = parts_.stepper.state();
   fs::path path;
   {
     const WithAverages averages(parts_.optimizer);
@@ -200,16 +214,6 @@ void TrainLoop::save(const std::string& name) {
   }
   parts_.hooks.call(Event::checkpoint_save, context_);
   parts_.throughput.resume();
-}
-
-void TrainLoop::check_finite(const StepResult& result) {
-  // An empty batch is no sign of trouble; a loss or norm that is not finite is.
-  const bool bad = !std::isfinite(result.loss()) || !std::isfinite(result.grad_norm);
-  bad_steps_ = bad ? bad_steps_ + 1 : 0;
-  KF_CHECK(bad_steps_ < kMaxBadSteps, Code::other,
-           "the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with a lower "
-           "optimizer.lr",
-           kMaxBadSteps, state_.run.step);
 }
 
 RunResult TrainLoop::result(double seconds) const {

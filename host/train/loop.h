@@ -16,6 +16,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "metrics/sink.h"
 #include "metrics/throughput.h"
+#include "optim/averaging.h"
 #include "optim/schedule.h"
 #include "train/hooks.h"
 #include "train/run_result.h"
@@ -36,6 +37,7 @@ struct LoopParts {
   std::vector<Sink*> sinks;
   CheckpointManager& checkpoints;
   Throughput& throughput;
+  Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
 };
 
 struct LoopOptions {
@@ -49,17 +51,17 @@ struct LoopOptions {
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
   at::Device device = at::kCPU;
   std::string resumed_from;  // the checkpoint, for the hooks; empty for a new run
+  double target_loss = 0;    // an evaluation at or below it ends the run; 0 for none
+  bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
 };
 
 class TrainLoop {
  public:
   TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state);
 
-  /// Runs to the end, or until SIGINT, SIGTERM or a hook stops it; saves in each of these cases. Throws Code::other when the loss was not
-  /// finite for kMaxBadSteps steps in a row, and whatever a hook throws.
+  /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
+  /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
   RunResult run();
-
-  static constexpr int kMaxBadSteps = 10;
 
  private:
   void steps();
@@ -70,7 +72,6 @@ class TrainLoop {
   void log_row(const StepResult& result);
   void run_eval();
   void save(const std::string& name = {});
-  void check_finite(const StepResult& result);
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_; }
   RunResult result(double seconds) const;
@@ -86,7 +87,6 @@ class TrainLoop {
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
   std::int64_t saved_step_ = -1;
-  int bad_steps_ = 0;
 };
 
 }  // namespace kf

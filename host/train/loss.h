@@ -5,12 +5,34 @@
 
 namespace kf {
 
+struct OutputHead;
+
+/// What a sum of the step is multiplied by: 1 / counted tokens, train.z_loss_weight / positions.
+struct LossFactors {
+  double ce = 1;
+  double z = 0;
+};
+
+/// A loss without logits. `total` carries the gradient; the parts are for the metrics. All 0-dim fp32, factors applied.
+struct LossParts {
+  at::Tensor total;
+  at::Tensor ce;
+  at::Tensor z;
+};
+
 class Loss {
  public:
   virtual ~Loss() = default;
   /// logits (N, V), labels (N) int64 with kIgnore for positions that do not count -> 0-dim fp32: the sum over counted tokens
   /// (0 when there are none). Computed in fp32 whatever the type of the logits.
   virtual at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const = 0;
+  /// Whether `from_hidden` is called in place of `sum`, and the model never makes all logits.
+  virtual bool takes_hidden() const { return false; }
+  /// hidden (N, C), the model's head, labels (N).
+  virtual LossParts from_hidden(const at::Tensor& /*hidden*/, const OutputHead& /*head*/, const at::Tensor& /*labels*/,
+                                const LossFactors& /*factors*/) const {
+    return {};
+  }
 };
 
 /// Sum over all positions of logsumexp(logits)^2 in fp32 (PaLM, section 5); the caller multiplies by z_loss_weight / positions.

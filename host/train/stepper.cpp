@@ -8,8 +8,10 @@
 #include <cmath>
 #include <vector>
 
+#include "core/error.h"
 #include "core/text.h"
 #include "optim/clip.h"
+#include "optim/qk_clip.h"
 #include "train/look_ahead.h"
 
 namespace kf {
@@ -32,43 +34,78 @@ class SingleThreadedBackward {
 
 /// Sums over the micro-batches of a step; tensors stay on the device.
 struct Stepper::Totals {
+  std::int64_t micros = 0;
   std::int64_t counted = 0;
   std::int64_t positions = 0;
   std::int64_t ahead = 0;      // labels of multi-token prediction, over all depths
-  at::Tensor ce, z, aux, mtp;  // 0-dim fp32, already divided by the global counts
+  at::Tensor ce, z, aux, mtp;  // 0-dim fp32, already divided by the global counts; times the loss scale
 };
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
-    : model_(model), optimizer_(optimizer), loss_(loss), options_(options), parameters_(model.parameters()) {}
+    : model_(model), optimizer_(optimizer), loss_(loss), options_(options), parameters_(model.parameters()), guard_(options.guard) {
+  if (options.loss_scale) {
+    loss_scale_.emplace(*options.loss_scale);
+  }
+  KF_CHECK(!loss.takes_hidden() || model.head().has_value(), Code::config,
+           "train.loss_fn = \"fused_linear_cross_entropy\" needs a model that gives its hidden state and its head away; this one does not: "
+           "use \"cross_entropy\" or \"chunked_cross_entropy\"");
+}
+
+Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
+  Totals totals;
+  totals.micros = static_cast<std::int64_t>(batches.size());
+  for (const Batch& batch : batches) {
+    totals.counted += batch.counted;
+    totals.positions += batch.tokens.numel();
+  }
+  totals.ahead = looks_ahead() ? count_ahead(batches, options_.mtp_layers) : 0;
+  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
+  totals.ce = zero.clone();
+  totals.z = zero.clone();
+  totals.aux = zero.clone();
+  totals.mtp = zero.clone();
+  return totals;
+}
+
+LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const Totals& totals) {
+  const at::Tensor labels = batch.labels.flatten();
+  const LossFactors factors{scale() / static_cast<double>(totals.counted),
+                            scale() * options_.z_loss_weight / static_cast<double>(totals.positions)};
+  if (loss_.takes_hidden()) {
+    return loss_.from_hidden(model_.hidden(batch.tokens, context).flatten(0, 1), *model_.head(), labels, factors);
+  }
+  const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
+  LossParts parts;
+  parts.ce = loss_.sum(logits, labels) / (static_cast<double>(totals.counted) / scale());
+  parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, parts.ce.options());
+  parts.total = factors.z > 0 ? parts.ce + parts.z : parts.ce;
+  return parts;
+}
 
 at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const {
+  // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
+  const double factor = scale() * options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, totals.ahead));
   at::Tensor sum = at::zeros({}, totals.mtp.options());
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
-    const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1);
-    sum = sum + loss_.sum(model_.project(ahead[depth]).flatten(0, 1), labels.flatten());
+    const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1).flatten();
+    sum = sum + (loss_.takes_hidden()
+                     ? loss_.from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
+                     : loss_.sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
   }
-  // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
-  return sum * (options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, totals.ahead)));
+  return sum;
 }
 
 void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
   const Batch batch = to_device(host_batch, options_.device);
+  std::vector<at::Tensor> ahead;
   ForwardContext context;
   context.step = step;
   context.micro = micro;
   context.doc_ids = batch.doc_ids;
-  std::vector<at::Tensor> ahead;
-  if (options_.mtp_layers > 0 && options_.mtp_loss_weight > 0) {
-    context.ahead = &ahead;
-  }
-  const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
-  const at::Tensor ce = loss_.sum(logits, batch.labels.flatten()) / static_cast<double>(totals.counted);
-  at::Tensor total = ce;
-  if (options_.z_loss_weight > 0) {
-    const at::Tensor z = z_loss_sum(logits) * (options_.z_loss_weight / static_cast<double>(totals.positions));
-    total = total + z;
-    totals.z += z.detach();
-  }
+  context.ahead = looks_ahead() ? &ahead : nullptr;
+  context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
+  const LossParts parts = losses_of(batch, context, totals);
+  at::Tensor total = parts.total;
   if (!ahead.empty()) {
     const at::Tensor mtp = mtp_loss(ahead, batch, totals);
     total = total + mtp;
@@ -78,7 +115,7 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {
     if (term.defined()) {
       // The term is a mean over this micro-batch's positions: its share of the step's mean.
-      const at::Tensor share = term * (static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
+      const at::Tensor share = term * (scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
       total = total + share;
       totals.aux += share.detach();
     }
@@ -88,18 +125,63 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
     parameter->accumulate();
   }
   model_.end_micro();
-  totals.ce += ce.detach();
+  totals.ce += parts.ce.detach();
+  totals.z += parts.z.detach();
+}
+
+void Stepper::unscale() const {
+  std::vector<at::Tensor> gradients;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (const at::Tensor gradient = parameter->gradient(); gradient.defined()) {
+      gradients.push_back(gradient);
+    }
+  }
+  const at::NoGradGuard no_grad;
+  at::_foreach_mul_(gradients, 1 / scale());
+}
+
+void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
+  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
+  const float* const numbers = read.const_data_ptr<float>();
+  result.ce = numbers[0] / scale();
+  result.z_loss = numbers[1] / scale();
+  result.aux_loss = numbers[2] / scale();
+  result.grad_norm = numbers[4];
+  if (options_.mtp_layers > 0) {
+    result.mtp_loss = numbers[3] / scale();
+  }
+}
+
+/// An overflow of fp16 is the scale's business as long as halving it can help; everything else is the guard's.
+void Stepper::judge(std::int64_t step, StepResult& result) {
+  if (loss_scale_ && std::isfinite(result.loss()) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
+    const double before = loss_scale_->value();
+    loss_scale_->overflow();
+    result.skipped = format("a gradient overflowed fp16 at loss scale {}; it is now {}", before, loss_scale_->value());
+    return;
+  }
+  UpdateGuard::Verdict verdict = guard_.judge(result.loss(), result.grad_norm, step);
+  result.skipped = std::move(verdict.skip);
+  result.abort = std::move(verdict.abort);
+  if (loss_scale_ && result.skipped.empty()) {
+    loss_scale_->good();
+  }
+}
+
+void Stepper::update(double lr, const at::Tensor& norm) {
+  clip_gradients(parameters_, norm, options_.grad_clip_norm);
+  optimizer_.step(lr);
+  if (options_.qk_clip_tau > 0) {
+    clip_queries(model_, largest_scores_, options_.qk_clip_tau);
+  }
 }
 
 StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
   std::vector<Batch> batches;
-  Totals totals;
-  for (std::int64_t micro = 0; micro < options_.grad_accum_steps; ++micro) {
-    batches.push_back(loader.batch(step * options_.grad_accum_steps + micro));
-    totals.counted += batches.back().counted;
-    totals.positions += batches.back().tokens.numel();
+  for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
+    batches.push_back(loader.batch(options_.batches.first_micro(step) + micro));
   }
-  totals.ahead = options_.mtp_loss_weight > 0 ? count_ahead(batches, options_.mtp_layers) : 0;
+  Totals totals = count(batches);
   StepResult result;
   result.tokens = totals.positions;
   result.counted = totals.counted;
@@ -107,12 +189,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     result.skipped = "the batch has no label that counts";
     return result;
   }
-
-  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
-  totals.ce = zero.clone();
-  totals.z = zero.clone();
-  totals.aux = zero.clone();
-  totals.mtp = zero.clone();
+  largest_scores_.clear();
   {
     const SingleThreadedBackward single;
     for (std::size_t micro = 0; micro < batches.size(); ++micro) {
@@ -122,26 +199,20 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
       }
     }
   }
-  const at::Tensor norm = gradient_norm(parameters_);
-  const at::Tensor read =
-      at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
-  const float* const numbers = read.const_data_ptr<float>();
-  result.ce = numbers[0];
-  result.z_loss = numbers[1];
-  result.aux_loss = numbers[2];
-  result.grad_norm = numbers[4];
-  if (options_.mtp_layers > 0) {
-    result.mtp_loss = numbers[3];
+  if (loss_scale_) {
+    unscale();
   }
+  const at::Tensor norm = gradient_norm(parameters_);
+  read(totals, norm, result);
   if (callbacks.backward_end) {
     callbacks.backward_end(result);
   }
-  if (!std::isfinite(result.loss()) || !std::isfinite(result.grad_norm)) {
-    result.skipped = format("loss {} and gradient norm {} are not both finite", result.loss(), result.grad_norm);
-  } else {
-    clip_gradients(parameters_, norm, options_.grad_clip_norm);
-    optimizer_.step(lr);
+  judge(step, result);
+  if (result.skipped.empty()) {
+    update(lr, norm);
   }
+  const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
+  model_.end_step(result.skipped.empty(), progress);
   const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
   model_.end_step(result.skipped.empty(), progress);
   for (const ParameterPtr& parameter : parameters_) {
@@ -151,6 +222,28 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     parameter->clear_gradient();
   }
   return result;
+}
+
+config::Node Stepper::state() const {
+  config::Table out;
+  out["guard"] = guard_.state();
+  if (loss_scale_) {
+    out["loss_scale"] = config::Node(loss_scale_->value());
+    out["good_updates"] = config::Node(loss_scale_->good_updates());
+  }
+  return config::Node(std::move(out));
+}
+
+void Stepper::load(const config::Node& state) {
+  const config::Table* const table = state.table();
+  const config::Node* const guard = table != nullptr ? table->find("guard") : nullptr;
+  KF_CHECK(guard != nullptr, Code::checkpoint, "the checkpoint holds no memory of recent updates");
+  guard_.load(*guard);
+  const config::Node* const scale = table->find("loss_scale");
+  const config::Node* const good = table->find("good_updates");
+  if (loss_scale_ && scale != nullptr && good != nullptr) {
+    loss_scale_->set(std::get<double>(scale->value), std::get<std::int64_t>(good->value));
+  }
 }
 
 Batch to_device(const Batch& batch, at::Device device) {

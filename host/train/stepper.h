@@ -9,34 +9,41 @@
 #include <string>
 #include <vector>
 
+#include "config/batch_plan.h"
 #include "data/loader.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "train/loss.h"
+#include "train/loss_scale.h"
+#include "train/update_guard.h"
 
 namespace kf {
 
 /// What an update left behind; read from the device once.
 struct StepResult {
-  double ce = 0;                   // cross entropy (or the chosen loss) over the counted tokens
-  double z_loss = 0;               // weighted
-  double aux_loss = 0;             // weighted; mean over the positions of all micro-batches
+  double ce = 0;             // cross entropy (or the chosen loss) over the counted tokens
+  double z_loss = 0;         // weighted
+  double aux_loss = 0;       // weighted; mean over the positions of all micro-batches
   std::optional<double> mtp_loss;  // weighted; of models with model.mtp_layers
-  double grad_norm = 0;            // before clipping
-  std::int64_t tokens = 0;         // positions, counted or not
-  std::int64_t counted = 0;        // labels that counted
-  std::string skipped;             // why no update was made; empty when one was
+  double grad_norm = 0;      // before clipping
+  std::int64_t tokens = 0;   // positions, counted or not
+  std::int64_t counted = 0;  // labels that counted
+  std::string skipped;       // why no update was made; empty when one was
+  std::string abort;         // why the run must end here; mostly empty
   double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
 struct StepperOptions {
-  std::int64_t grad_accum_steps = 1;
+  config::BatchPlan batches = 1;  // micro-batches of each update
   double grad_clip_norm = 1;
   double z_loss_weight = 0;
   at::Device device = at::kCPU;
   std::int64_t mtp_layers = 0;
   double mtp_loss_weight = 0;
   std::int64_t max_steps = 0;  // of the run, for rules that follow its progress; 0 = unknown, they stay at their start
+  config::TrainConfig guard = {};      // skip_*, on_nan, on_inf
+  std::optional<double> loss_scale = {};  // first one, of fp16
+  double qk_clip_tau = 0;              // 0: no QK-clip
 };
 
 class Stepper {
@@ -50,20 +57,36 @@ class Stepper {
   Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options);
 
   /// Update number `step` + 1 with learning rate `lr`. Micro-batches weigh by their counted tokens: A of them equal one batch of all.
-  /// A batch without counted tokens, or a loss or norm that is not finite, changes nothing and says so in `skipped`.
+  /// A batch without counted tokens, a loss or norm that is not finite, a spike or an overflow of fp16 changes nothing and says so in
+  /// `skipped`; `abort` says that the run must not go on.
   StepResult run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks = {});
+
+  /// What a resumed run must know of the updates before: recent losses and norms, the loss scale.
+  config::Node state() const;
+  void load(const config::Node& state);
 
  private:
   struct Totals;
+  Totals count(const std::vector<Batch>& batches) const;
+  void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
+  LossParts losses_of(const Batch& batch, ForwardContext& context, const Totals& totals);
   /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
   at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
-  void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
+  void unscale() const;
+  void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
+  void judge(std::int64_t step, StepResult& result);
+  void update(double lr, const at::Tensor& norm);
+  bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
+  double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 
   Model& model_;
   Optimizer& optimizer_;
   const Loss& loss_;
   StepperOptions options_;
   ParameterList parameters_;
+  UpdateGuard guard_;
+  std::optional<LossScale> loss_scale_;
+  std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
 };
 
 /// A batch on `device`.

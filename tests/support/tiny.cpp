@@ -60,22 +60,33 @@ FixedLoader::FixedLoader(const at::Tensor& tokens, const at::Tensor& labels, std
 
 Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(given)) {
   model = build_model(config, registries);
-  materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed));
+  materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
+              config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   const auto args = [&](const char* kind, const std::string& name) {
     return PartArgs{config, Registries::options_of(config, kind, name), registries};
   };
   const std::string& name = config.optimizer.name;
   optimizer =
-      registries.optimizer.get(name).factory(args("optimizer", name), decay_groups(model->parameters(), config.optimizer.weight_decay));
+      registries.optimizer.get(name).factory(args("optimizer", name), decay_groups(model->parameters(), config.optimizer));
   loss = registries.loss.get(config.train.loss_fn).factory(args("loss", config.train.loss_fn));
+  make_stepper();
 }
 
 StepResult Bench::step(Loader& data, std::int64_t number, double lr, const std::function<void(const StepResult&)>& backward_end) {
+  return stepper->run(data, number, lr, {{}, backward_end});
+}
+
+void Bench::make_stepper() {
   StepperOptions options;
-  options.grad_accum_steps = config.train.grad_accum_steps;
+  options.batches = config::BatchPlan(config.train, 1);
+  options.guard = config.train;
+  options.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
   options.grad_clip_norm = config.train.grad_clip_norm;
   options.z_loss_weight = config.train.z_loss_weight;
-  return Stepper(*model, *optimizer, *loss, options).run(data, number, lr, {{}, backward_end});
+  if (config.train.mixed_precision == "fp16") {
+    options.loss_scale = config.train.loss_scale;
+  }
+  stepper = std::make_unique<Stepper>(*model, *optimizer, *loss, options);
 }
 
 std::vector<at::Tensor> Bench::masters() const {

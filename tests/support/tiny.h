@@ -56,6 +56,8 @@ struct Bench {
   explicit Bench(config::Config config, at::ScalarType compute = at::kFloat);
 
   StepResult step(Loader& data, std::int64_t number, double lr, const std::function<void(const StepResult&)>& backward_end = {});
+  /// From `config` as it is now.
+  void make_stepper();
   /// Copies of every weight, by name order of the model.
   std::vector<at::Tensor> masters() const;
 
@@ -64,6 +66,7 @@ struct Bench {
   std::shared_ptr<Model> model;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Loss> loss;
+  std::unique_ptr<Stepper> stepper;  // remembers what the guard has seen
 };
 
 /// A free-standing weight in fp32, or with an fp32 master behind a value of a lower type.

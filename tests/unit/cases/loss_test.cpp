@@ -61,6 +61,7 @@ TEST_CASE("loss: micro-batches weigh by their counted tokens, so token losses 1 
   config.train.grad_accum_steps = 2;
   Bench bench(config);
   bench.loss = std::make_unique<LabelLoss>();
+  bench.make_stepper();
   at::Tensor labels = at::full({2, 3}, kIgnore, at::kLong);
   labels[0].fill_(1);
   labels[1][0] = 5;

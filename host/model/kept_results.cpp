@@ -1,0 +1,94 @@
+#include "model/kept_results.h"
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+// A key below autograd and above the backends that LibTorch itself leaves unused.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
+
+thread_local KeptResults* active = nullptr;
+
+void run_or_replay(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard below(kKey);
+  KeptResults* const results = active;
+  if (results == nullptr || !results->concerns(op.schema().name())) {
+    op.callBoxed(stack);
+    return;
+  }
+  if (results->first()) {
+    op.callBoxed(stack);
+    const auto count = static_cast<std::ptrdiff_t>(op.schema().returns().size());
+    results->keep({stack->end() - count, stack->end()});
+    return;
+  }
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  for (c10::IValue& value : results->next()) {
+    stack->push_back(std::move(value));
+  }
+}
+
+/// Once a process, at first use; it acts only inside a Scope.
+void register_fallback() {
+  static const auto* const registration = new c10::RegistrationHandleRAII(c10::Dispatcher::singleton().registerFallback(
+      kKey, c10::KernelFunction::makeFromBoxedFunction<&run_or_replay>(), "kept results of kf-host"));
+  (void)registration;
+}
+
+}  // namespace
+
+KeptResults::Scope::Scope(KeptResults& results, bool first) : before_(active), active_(!results.operators_.empty()) {
+  if (!active_) {
+    return;
+  }
+  register_fallback();
+  results.first_ = first;
+  results.next_ = 0;
+  active = &results;
+  c10::impl::tls_set_dispatch_key_included(kKey, true);
+}
+
+KeptResults::Scope::~Scope() {
+  if (active_) {
+    active = before_;
+    c10::impl::tls_set_dispatch_key_included(kKey, before_ != nullptr);
+  }
+}
+
+void KeptResults::keep(std::vector<c10::IValue> results) {
+  Kept kept;
+  for (const c10::IValue& value : results) {
+    const bool versioned = value.isTensor() && value.toTensor().defined();
+    kept.versions.push_back(versioned ? value.toTensor()._version() : 0);
+  }
+  kept.results = std::move(results);
+  kept_.push_back(std::move(kept));
+}
+
+std::vector<c10::IValue> KeptResults::next() {
+  KF_CHECK(next_ < kept_.size(), Code::other, "recomputation called more of the kept operators than the first run");
+  Kept& kept = kept_[next_++];
+  for (std::size_t i = 0; i < kept.results.size(); ++i) {
+    const c10::IValue& value = kept.results[i];
+    KF_CHECK(!value.isTensor() || !value.toTensor().defined() || value.toTensor()._version() == kept.versions[i], Code::other,
+             "a result kept by train.remat_save was changed in place before backward; leave its operator out");
+  }
+  return std::move(kept.results);
+}
+
+std::string operator_name(const std::string& text, const std::string& key) {
+  const std::size_t colons = text.rfind("::");
+  const std::string name = "aten::" + (colons == std::string::npos ? text : text.substr(colons + 2));
+  for (const c10::OperatorName& known : c10::Dispatcher::singleton().getAllOpNames()) {
+    if (known.name == name) {
+      return name;
+    }
+  }
+  fail(Code::config, "{}: LibTorch has no operator '{}'; give attention, mlp, or an operator as at::mm", key, text);
+}
+
+}  // namespace kf

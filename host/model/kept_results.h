@@ -1,0 +1,54 @@
+#pragma once
+// Results of chosen operators, kept on the way forward and handed out again when the same code runs a second time.
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kf {
+
+class KeptResults {
+ public:
+  explicit KeptResults(std::vector<std::string> operators) : operators_(operators.begin(), operators.end()) {}
+
+  /// While one exists, this thread's calls of the operators are kept (first = true), or answered from what was kept, in the same order.
+  /// Autograd lies above: the second time builds the graph as always.
+  class Scope {
+   public:
+    Scope(KeptResults& results, bool first);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    KeptResults* before_;
+    bool active_;
+  };
+
+  bool concerns(const std::string& name) const { return operators_.count(name) > 0; }
+  bool first() const { return first_; }
+  void keep(std::vector<c10::IValue> results);
+  /// Throws Code::other when the calls differ from those of the first time.
+  std::vector<c10::IValue> next();
+
+ private:
+  struct Kept {
+    std::vector<c10::IValue> results;
+    std::vector<std::int64_t> versions;   // of the tensors: a later change in place is an error
+  };
+
+  std::set<std::string> operators_;
+  std::vector<Kept> kept_;
+  std::size_t next_ = 0;
+  bool first_ = true;
+};
+
+/// "at::mm", "mm" or "aten::mm" -> "aten::mm". Throws Code::config with `key` where there is no such operator.
+std::string operator_name(const std::string& text, const std::string& key);
+
+}  // namespace kf

@@ -1,0 +1,160 @@
+#include "model/recompute.h"
+
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+#include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/autograd/custom_function.h>
+#include <torch/csrc/autograd/engine.h>
+
+#include <mutex>
+
+#include "core/error.h"
+#include "model/kept_results.h"
+#include "model/model.h"
+
+namespace kf {
+namespace {
+
+namespace ag = torch::autograd;
+
+thread_local int depth = 0;  // of recomputations that run
+
+/// What the autograd node holds besides its input.
+struct Replay : torch::CustomClassHolder {
+  explicit Replay(Region r) : region(std::move(r)), kept(region.kept) {}
+
+  /// The result, then the side tensors that are there.
+  ag::variable_list run(const at::Tensor& x, bool first) {
+    const KeptResults::Scope scope(kept, first);
+    ag::variable_list out{region.body(x)};
+    for (const at::Tensor* side : side_tensors()) {
+      out.push_back(*side);
+    }
+    return out;
+  }
+  std::vector<at::Tensor*> side_tensors() const {
+    std::vector<at::Tensor*> out = region.side ? region.side() : std::vector<at::Tensor*>();
+    std::erase_if(out, [](const at::Tensor* tensor) { return !tensor->defined(); });
+    return out;
+  }
+
+  Region region;
+  KeptResults kept;
+  at::Tensor rng;  // the CPU generator's state before the first run
+};
+
+at::Tensor generator_state() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  return generator.get_state();
+}
+
+void set_generator_state(const at::Tensor& state) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_state(state);
+}
+
+/// The generator as it was before the first run, and afterwards as it was before the second; `recomputing()` meanwhile.
+class SecondRun {
+ public:
+  explicit SecondRun(const at::Tensor& rng) : after_(generator_state()) {
+    set_generator_state(rng);
+    ++depth;
+  }
+  ~SecondRun() {
+    --depth;
+    set_generator_state(after_);
+  }
+  SecondRun(const SecondRun&) = delete;
+  SecondRun& operator=(const SecondRun&) = delete;
+
+ private:
+  at::Tensor after_;
+};
+
+struct Recompute : ag::Function<Recompute> {
+  /// `anchor` needs a gradient, so that the node is part of the graph also where x needs none.
+  static ag::variable_list forward(ag::AutogradContext* context, c10::intrusive_ptr<Replay> replay, const at::Tensor& x,
+                                   const at::Tensor& anchor) {
+    (void)anchor;
+    replay->rng = generator_state();
+    context->saved_data["replay"] = c10::IValue::make_capsule(replay);
+    context->save_for_backward({x});
+    return replay->run(x, true);
+  }
+
+  static ag::variable_list backward(ag::AutogradContext* context, ag::variable_list gradients) {
+    KF_CHECK(ag::Engine::get_default_engine().is_checkpoint_valid(), Code::other,
+             "recomputed activations need a whole backward: gradients of chosen tensors alone cannot be had through them");
+    const auto replay = c10::static_intrusive_pointer_cast<Replay>(context->saved_data["replay"].toCapsule());
+    const at::Tensor saved = context->get_saved_variables().front();
+    const at::Tensor x = saved.detach().set_requires_grad(saved.requires_grad());
+    ag::variable_list roots, root_gradients;
+    {
+      const SecondRun second(replay->rng);
+      const at::AutoGradMode on(true);
+      const ag::variable_list outputs = replay->run(x, false);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (outputs[i].requires_grad() && gradients[i].defined()) {
+          roots.push_back(outputs[i]);
+          root_gradients.push_back(gradients[i]);
+        }
+      }
+    }
+    if (!roots.empty()) {
+      ag::backward(roots, root_gradients);
+    }
+    return {at::Tensor(), x.grad(), at::Tensor()};
+  }
+};
+
+}  // namespace
+
+at::Tensor recompute(Region region, const at::Tensor& x) {
+  const auto replay = c10::make_intrusive<Replay>(std::move(region));
+  const at::Tensor anchor = at::zeros({}, x.options().dtype(at::kFloat).requires_grad(true));
+  const ag::variable_list outputs = Recompute::apply(replay, x, anchor);
+  const std::vector<at::Tensor*> sides = replay->side_tensors();
+  for (std::size_t i = 0; i < sides.size(); ++i) {
+    *sides[i] = outputs[i + 1];
+  }
+  return outputs[0];
+}
+
+bool may_recompute(const ForwardContext& context, bool training) {
+  return training && context.cache == nullptr && at::GradMode::is_enabled();
+}
+
+bool recomputing() { return depth > 0; }
+
+RecomputePolicy recompute_policy(const config::TrainConfig& train, std::int64_t layer) {
+  RecomputePolicy out;
+  if (train.activation_checkpointing == "none" || layer % train.remat_every != 0) {
+    return out;
+  }
+  if (train.activation_checkpointing == "full") {
+    out.block = true;
+    return out;
+  }
+  bool keeps_attention = false;
+  bool keeps_mlp = false;
+  for (const std::string& name : train.remat_save) {
+    keeps_attention = keeps_attention || name == "attention";
+    keeps_mlp = keeps_mlp || name == "mlp";
+    if (name != "attention" && name != "mlp") {
+      out.kept.push_back(operator_name(name, "train.remat_save"));
+    }
+  }
+  if (train.remat_save.empty()) {
+    out.kept = {"aten::mm", "aten::addmm", "aten::bmm", "aten::_grouped_mm", "aten::_scaled_dot_product_flash_attention",
+                "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_efficient_attention",
+                "aten::_scaled_dot_product_cudnn_attention"};
+  }
+  out.block = !keeps_attention && !keeps_mlp;
+  out.attention = keeps_mlp && !keeps_attention;
+  out.mlp = keeps_attention && !keeps_mlp;
+  return out;
+}
+
+}  // namespace kf

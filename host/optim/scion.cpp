@@ -1,0 +1,31 @@
+#include "optim/scion.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "optim/muon.h"
+
+namespace kf {
+
+Scion::Scion(std::vector<ParamGroup> groups, const ScionOptions& options)
+    : GroupOptimizer(std::move(groups), {{"momentum"}}), options_(options) {}
+
+void Scion::update(TensorLists& lists, double lr, double weight_decay) {
+  decay_weights(lists.masters, lr, weight_decay);
+  for (std::size_t i = 0; i < lists.masters.size(); ++i) {
+    const Parameter& parameter = *lists.parameters[i];
+    at::Tensor& m = lists.slots[0][i];
+    m.lerp_(lists.gradients[i], 1 - options_.beta1);
+    if (muon_takes(parameter, /*by_shape=*/false)) {
+      const at::Tensor matrix = m.dim() == 3 ? m : m.flatten(1);
+      const double scale = std::sqrt(static_cast<double>(matrix.size(-2)) / static_cast<double>(matrix.size(-1)));
+      lists.masters[i].sub_(newton_schulz(matrix, options_.ns_steps).view_as(m), lr * options_.hidden_radius * scale);
+    } else {
+      const double in = parameter.role == Role::head ? static_cast<double>(parameter.shape.back()) : 1;
+      lists.masters[i].sub_(m.sign(), lr * options_.other_radius / in);
+    }
+  }
+}
+
+}  // namespace kf

@@ -1,0 +1,33 @@
+#pragma once
+// Clipping of updates instead of gradients: by each tensor's RMS, or by the norms of recent updates.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "optim/optimizer.h"
+
+namespace kf {
+
+/// Divides each update by max(1, RMS / limit) (Shazeer and Stern 2018, "Adafactor", section 6).
+void clip_by_rms(std::vector<at::Tensor>& updates, double limit);
+
+/// Scales all updates of a step together so that their global norm is at most mean + sigma * max(std, 1e-6) of the last `window` norms
+/// (population std; norms before clipping). Nothing happens until max(2, window / 2) of them are there. Numbers stay on the device.
+class UpdateNormClip {
+ public:
+  UpdateNormClip(std::int64_t window, double sigma) : window_(window), sigma_(sigma) {}
+
+  void clip(std::vector<at::Tensor>& updates);
+  void save(OptimizerState& state) const;
+  void load(const OptimizerState& state);
+
+ private:
+  std::int64_t window_;
+  double sigma_;
+  std::int64_t count_ = 0;  // norms seen
+  at::Tensor norms_;        // (window) fp32, a ring
+};
+
+}  // namespace kf

@@ -1,0 +1,117 @@
+// bf16 against fp32, fp16 with its loss scale, weights without masters.
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+#include <iostream>
+
+#include "support/tiny.h"
+
+#include <catch2/catch.hpp>
+
+namespace kf::test {
+namespace {
+
+/// Sequences with something to learn: each token follows from the one before.
+FixedLoader counting(std::int64_t rows) {
+  const at::Tensor first = random_tokens(rows, 1, 5);
+  const at::Tensor stride = random_tokens(rows, 1, 6, 3) + 1;
+  const at::Tensor all = (first + stride * at::arange(33)).remainder(kTinyVocab);
+  return FixedLoader(all.narrow(1, 0, 32), all.narrow(1, 1, 32), 4);
+}
+
+std::vector<double> losses(const std::string& precision, std::int64_t steps, const std::string& param_dtype = "fp32") {
+  config::Config config = tiny_config();
+  config.train.mixed_precision = precision;
+  config.train.param_dtype = param_dtype;
+  const at::ScalarType compute = precision == "bf16" ? at::kBFloat16 : precision == "fp16" ? at::kHalf : at::kFloat;
+  Bench bench(config, compute);
+  FixedLoader data = counting(64);
+  std::vector<double> out;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    out.push_back(bench.step(data, step, 3e-3 * std::min(1.0, static_cast<double>(step + 1) / 20)).ce);
+  }
+  return out;
+}
+
+/// Mean difference over the last 50 steps, relative to the mean loss there.
+double distance(const std::vector<double>& a, const std::vector<double>& b) {
+  double difference = 0, level = 0;
+  for (std::size_t i = a.size() - 50; i < a.size(); ++i) {
+    difference += a[i] - b[i];
+    level += b[i];
+  }
+  return std::fabs(difference / level);
+}
+
+}  // namespace
+
+TEST_CASE("precision: 300 steps of bf16 and fp16 with fp32 masters follow the fp32 loss", "[precision]") {
+  const std::vector<double> reference = losses("fp32", 300);
+  CHECK(reference.back() < 0.6 * reference.front());
+  const double bf16 = distance(losses("bf16", 300), reference);
+  const double fp16 = distance(losses("fp16", 300), reference);
+  std::cout << "300 steps against fp32 (mean loss of the last 50, from " << reference.front() << " to " << reference.back()
+            << "): bf16 " << 100 * bf16 << " %, fp16 " << 100 * fp16 << " %\n";
+  CHECK(bf16 < 0.02);
+  CHECK(fp16 < 0.01);
+}
+
+TEST_CASE("precision: bf16 weights without masters train, and their states are fp32", "[precision]") {
+  const std::vector<double> values = losses("bf16", 60, "bf16");
+  CHECK(values.back() < values.front());
+  config::Config config = tiny_config();
+  config.train.mixed_precision = "bf16";
+  config.train.param_dtype = "bf16";
+  config.optimizer.name = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "sgd", "adopt");
+  Bench bench(config, at::kBFloat16);
+  FixedLoader data = counting(16);
+  const std::vector<at::Tensor> before = bench.masters();
+  bench.step(data, 0, 1e-2);
+  bench.step(data, 1, 1e-2);
+  CHECK_FALSE(bitwise_equal(bench.masters(), before));
+  for (const ParameterPtr& parameter : bench.model->parameters()) {
+    CHECK(parameter->master.scalar_type() == (parameter->shape.size() > 1 ? at::kBFloat16 : at::kFloat));
+    CHECK(parameter->value.is_same(parameter->master));
+  }
+  for (const auto& [name, tensor] : bench.optimizer->state().tensors) {
+    CHECK(tensor.scalar_type() == at::kFloat);
+  }
+}
+
+TEST_CASE("precision: an overflow of fp16 skips the update and halves the scale, which a restart keeps", "[precision]") {
+  config::Config config = tiny_config();
+  config.train.mixed_precision = "fp16";
+  config.train.loss_scale = 1e12;
+  Bench bench(config, at::kHalf);
+  FixedLoader data = counting(16);
+  const std::vector<at::Tensor> before = bench.masters();
+  const StepResult result = bench.step(data, 0, 1e-2);
+  CHECK(result.skipped.find("a gradient overflowed fp16 at loss scale 1000000000000; it is now 500000000000") == 0);
+  CHECK(result.abort.empty());
+  CHECK(bitwise_equal(bench.masters(), before));
+  Bench resumed(config, at::kHalf);
+  resumed.stepper->load(bench.stepper->state());
+  CHECK(*resumed.stepper->state().table()->find("loss_scale") == config::Node(5e11));
+}
+
+TEST_CASE("precision: moments in bf16 take half the memory and follow those in fp32", "[precision]") {
+  config::Config config = tiny_config();
+  config.optimizer.state_dtype_m = "bf16";
+  config.optimizer.state_dtype_v = "bf16";
+  Bench low(config), high(tiny_config());
+  FixedLoader data = counting(16);
+  for (std::int64_t step = 0; step < 5; ++step) {
+    low.step(data, step, 1e-3);
+    high.step(data, step, 1e-3);
+  }
+  const OptimizerState state = low.optimizer->state();
+  CHECK(state.tensors.at("exp_avg.norm.weight").scalar_type() == at::kBFloat16);
+  CHECK(state.tensors.at("exp_avg_sq.norm.weight").scalar_type() == at::kBFloat16);
+  CHECK(state.tensors.at("step.norm.weight").scalar_type() == at::kFloat);
+  for (std::size_t i = 0; i < low.masters().size(); ++i) {
+    CHECK(relative_difference(low.masters()[i], high.masters()[i]) < 2e-2);
+  }
+}
+
+}  // namespace kf::test

@@ -1,0 +1,127 @@
+// Activation checkpointing changes no bit.
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "core/error.h"
+#include "model/kept_results.h"
+#include "model/recompute.h"
+#include "support/tiny.h"
+
+#include <catch2/catch.hpp>
+
+namespace kf::test {
+namespace {
+
+struct Outcome {
+  double loss = 0;
+  std::vector<at::Tensor> gradients;
+};
+
+Outcome run(const config::Config& config, bool packed) {
+  Bench bench(config);
+  const at::Tensor tokens = random_tokens(2, 32, 3);
+  Batch batch = make_batch(tokens, random_tokens(2, 32, 4));
+  if (packed) {
+    batch.doc_ids = at::arange(32).floor_divide(9).expand({2, 32}).contiguous();
+  }
+  FixedLoader data({batch});
+  Outcome out;
+  const StepResult result = bench.step(data, 3, 0.0, [&](const StepResult&) {
+    for (const ParameterPtr& parameter : bench.model->parameters()) {
+      out.gradients.push_back(parameter->gradient().defined() ? parameter->gradient().clone() : at::zeros({0}));
+    }
+  });
+  out.loss = result.loss();
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("recompute: no bit of loss or gradient changes, whatever is kept", "[recompute]") {
+  struct Mode {
+    const char* kind;
+    std::vector<std::string> save;
+    std::int64_t every = 1;
+  };
+  const Mode mode = GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}},
+                             Mode{"selective", {"mlp"}}, Mode{"selective", {"at::mm"}}, Mode{"selective", {"mlp", "mm"}});
+  const std::string placement = GENERATE("pre", "parallel");
+  const bool packed = GENERATE(true, false);
+  CAPTURE(mode.kind, mode.save, placement, packed);
+  config::Config config = tiny_config();
+  config.model.norm_placement = placement;
+  config.model.dropout_resid = 0.1;
+  config.model.dropout_attn = packed ? 0.1 : 0.0;
+  if (placement == "parallel") {
+    config.train.frozen = {"token_embedding.*"};  // the first block's input needs no gradient
+  }
+  const Outcome plain = run(config, packed);
+  config.train.activation_checkpointing = mode.kind;
+  config.train.remat_save = mode.save;
+  config.train.remat_every = mode.every;
+  const Outcome redone = run(config, packed);
+  CHECK(plain.loss == redone.loss);
+  CHECK(bitwise_equal(plain.gradients, redone.gradients));
+}
+
+TEST_CASE("recompute: full runs everything twice, kept operators run once", "[recompute]") {
+  int runs = 0;
+  const at::Tensor weight = at::randn({4, 4}, at::detail::createCPUGenerator(1)).set_requires_grad(true);
+  const at::Tensor x = at::randn({3, 4}, at::detail::createCPUGenerator(2)).set_requires_grad(true);
+  const auto body = [&](const at::Tensor& in) {
+    ++runs;
+    return at::tanh(at::mm(in, weight));
+  };
+  torch::autograd::backward({body(x).sum()}, {});
+  const at::Tensor expected = weight.grad().clone();
+  for (const bool keep : {false, true}) {
+    weight.mutable_grad() = at::Tensor();
+    runs = 0;
+    const at::Tensor y = recompute({body, {}, keep ? std::vector<std::string>{"aten::mm"} : std::vector<std::string>{}}, x);
+    CHECK(runs == 1);
+    torch::autograd::backward({y.sum()}, {});
+    CHECK(runs == 2);
+    CHECK(at::equal(weight.grad(), expected));
+  }
+  // What is kept really is what the second run reads.
+  weight.mutable_grad() = at::Tensor();
+  KeptResults kept({"aten::mm"});
+  at::Tensor first;
+  {
+    const KeptResults::Scope scope(kept, true);
+    first = at::mm(x.detach(), weight.detach());
+  }
+  const KeptResults::Scope scope(kept, false);
+  CHECK(at::mm(x.detach() * 2, weight.detach()).is_same(first));
+  CHECK_THROWS_WITH(at::mm(x.detach(), weight.detach()), Catch::Contains("more of the kept operators"));
+}
+
+TEST_CASE("recompute: side tensors carry their gradients, and random numbers are drawn again", "[recompute]") {
+  const at::Tensor x = at::randn({5}, at::detail::createCPUGenerator(2)).set_requires_grad(true);
+  at::Tensor aux;
+  const auto body = [&](const at::Tensor& in) {
+    const at::Tensor noise = at::rand({5});
+    aux = (in * in * noise).sum();
+    return in * noise;
+  };
+  const auto gradient = [&](bool redo) {
+    x.mutable_grad() = at::Tensor();
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    generator.set_current_seed(7);
+    const at::Tensor y = redo ? recompute({body, [&] { return std::vector<at::Tensor*>{&aux}; }, {}}, x) : body(x);
+    torch::autograd::backward({y.sum() + 3 * aux}, {});
+    return x.grad().clone();
+  };
+  const at::Tensor expected = gradient(false);
+  CHECK(at::equal(gradient(true), expected));
+}
+
+TEST_CASE("recompute: an unknown operator is an error by name", "[recompute]") {
+  config::TrainConfig train;
+  train.activation_checkpointing = "selective";
+  train.remat_save = {"at::mmm"};
+  CHECK_THROWS_WITH(recompute_policy(train, 0), Catch::Contains("train.remat_save: LibTorch has no operator 'at::mmm'"));
+}
+
+}  // namespace kf::test
