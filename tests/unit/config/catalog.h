@@ -40,7 +40,7 @@ inline config::Catalog reference_catalog() {
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},
       {"optimizer", {part("adamw"), part("lion"), part("schedule_free_adamw"), part("muon")}},
       {"scheduler",
-       {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"),
+       {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"), part("inv"), part("power"),
         part("inverse_sqrt", {power, field("shift", Type::integer)})}},
       {"hook", {part("guard"), part("norms")}},
       {"ckpt_strategy", {part("power2")}},
