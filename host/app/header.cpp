@@ -44,8 +44,8 @@ std::string plan_line(const HeaderFacts& f) {
   const config::TrainConfig& t = f.config.train;
   const std::string precision = t.mixed_precision == "fp32" ? "fp32" : t.mixed_precision + " with fp32 masters";
   const std::string tokens = grouped(f.plan.tokens_per_step) + (t.batch_schedule.empty() ? "" : " (at first)");
-  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), tokens,
-                f.config.optimizer.name, short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
+  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), tokens, f.config.optimizer.name,
+                short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, 
   const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
   KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
   KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
-           "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more, and the device is {}; use \"bf16\"", plan.device);
+           "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more, and the device is {}; use \"bf16\"",
+           plan.device);
   KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
            "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
 }
@@ -259,7 +260,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
 
   Stepper stepper(*model, *optimizer, *loss, stepper_options(config, plan, device));
   LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
-                  hooks,  {&jsonl, &console}, checkpoints, throughput,    average};
+                  hooks,  {&jsonl, &console}, checkpoints, throughput,  average};
   LoopOptions options{plan.max_steps,
                       config.optimizer.lr,
                       config.metrics.log_interval,

@@ -42,9 +42,7 @@ std::int64_t effective_max_steps(const Config& config, std::int64_t world) {
   return BatchPlan(t, ranks).steps_for(micros);
 }
 
-std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps) {
-  return scheduler.total_steps.value_or(max_steps);
-}
+std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps) { return scheduler.total_steps.value_or(max_steps); }
 
 std::int64_t ranks_for_budget(const Config& config) {
   const TrainConfig& t = config.train;

@@ -19,8 +19,8 @@ class Duration {
   }
 
   bool is_share() const { return share_ > 0; }
-  double share() const { return share_; }         // 0 where it is steps
-  std::int64_t steps() const { return steps_; }   // 0 where it is a share
+  double share() const { return share_; }        // 0 where it is steps
+  std::int64_t steps() const { return steps_; }  // 0 where it is a share
   /// Steps of a schedule of `total` steps; a share is rounded down.
   std::int64_t of(std::int64_t total) const;
 

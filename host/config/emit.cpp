@@ -64,6 +64,9 @@ std::string toml_line(const Row& row, const Config& config) {
   if (row.key() == "train.max_steps" && config.train.max_tokens && config.train.max_steps == TrainConfig().max_steps) {
     return "# max_steps follows from max_tokens\n";
   }
+  if (row.key() == "train.grad_accum_steps" && (config.train.global_batch_size || !config.train.batch_schedule.empty())) {
+    return format("# grad_accum_steps follows from {}\n", config.train.global_batch_size ? "global_batch_size" : "batch_schedule");
+  }
   // The default of these folders lies below run.dir and must stay the default.
   return format("{} = {}\n", row.name, toml_value(value));
 }

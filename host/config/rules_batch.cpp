@@ -18,23 +18,26 @@ void one_way_to_size(const Job& job, Findings& findings) {
   const TrainConfig& t = job.config.train;
   const bool accumulates = findings.given("train.grad_accum_steps");
   if (t.global_batch_size && accumulates) {
-    findings.problem({"train.global_batch_size", "train.grad_accum_steps"},
-                     format("train.global_batch_size ({}) and train.grad_accum_steps ({}) are both given; the one follows from the other: give "
-                            "one of the two",
-                            *t.global_batch_size, t.grad_accum_steps));
+    findings.problem(
+        {"train.global_batch_size", "train.grad_accum_steps"},
+        format("train.global_batch_size ({}) and train.grad_accum_steps ({}) are both given; the one follows from the other: give "
+               "one of the two",
+               *t.global_batch_size, t.grad_accum_steps));
   }
   if (t.batch_schedule.empty()) {
     return;
   }
   if (t.global_batch_size) {
-    findings.problem({"train.batch_schedule", "train.global_batch_size"},
-                     format("train.batch_schedule and train.global_batch_size ({}) are both given; give one of the two", *t.global_batch_size));
+    findings.problem(
+        {"train.batch_schedule", "train.global_batch_size"},
+        format("train.batch_schedule and train.global_batch_size ({}) are both given; give one of the two", *t.global_batch_size));
   }
   if (accumulates) {
-    findings.problem({"train.batch_schedule", "train.grad_accum_steps"},
-                     format("train.batch_schedule and train.grad_accum_steps ({}) are both given; the schedule says how many micro-batches an "
-                            "update has: leave train.grad_accum_steps out",
-                            t.grad_accum_steps));
+    findings.problem(
+        {"train.batch_schedule", "train.grad_accum_steps"},
+        format("train.batch_schedule and train.grad_accum_steps ({}) are both given; the schedule says how many micro-batches an "
+               "update has: leave train.grad_accum_steps out",
+               t.grad_accum_steps));
   }
 }
 
@@ -44,10 +47,11 @@ void check_multiple(const Job& job, Findings& findings, const std::string& key, 
     return;
   }
   const std::int64_t below = size / each * each;
-  findings.problem({key, "train.batch_size"},
-                   format("{} ({}) must be a multiple of train.batch_size ({}){}; the nearest {} {}{}", name, size, job.config.train.batch_size,
-                          each == job.config.train.batch_size ? "" : format(" x {} data ranks", each / job.config.train.batch_size),
-                          below == 0 ? "is" : "are", below == 0 ? "" : format("{} and ", below), below + each));
+  findings.problem(
+      {key, "train.batch_size"},
+      format("{} ({}) must be a multiple of train.batch_size ({}){}; the nearest {} {}{}", name, size, job.config.train.batch_size,
+             each == job.config.train.batch_size ? "" : format(" x {} data ranks", each / job.config.train.batch_size),
+             below == 0 ? "is" : "are", below == 0 ? "" : format("{} and ", below), below + each));
 }
 
 void sizes_are_whole_micro_batches(const Job& job, Findings& findings) {
@@ -67,8 +71,9 @@ void stages_ascend(const Job& job, Findings& findings) {
       findings.problem({"train.batch_schedule"},
                        format("train.batch_schedule[0].start ({}) must be 0: the first stage says how the run begins", stages[i].start));
     } else if (i > 0 && stages[i].start <= stages[i - 1].start) {
-      findings.problem({"train.batch_schedule"}, format("train.batch_schedule[{}].start ({}) must be larger than that of the stage before ({})",
-                                                        i, stages[i].start, stages[i - 1].start));
+      findings.problem({"train.batch_schedule"},
+                       format("train.batch_schedule[{}].start ({}) must be larger than that of the stage before ({})", i, stages[i].start,
+                              stages[i - 1].start));
     }
   }
 }

@@ -4,6 +4,7 @@
 
 #include "config/budget.h"
 #include "config/rules.h"
+#include "config/schema.h"
 #include "core/error.h"
 #include "core/name_pattern.h"
 #include "core/text.h"
@@ -18,26 +19,23 @@ struct Readers {
 };
 
 const std::vector<Readers>& readers() {
-  static const std::vector<Readers> all{{"muon_nesterov", {"muon"}},
-                                        {"muon_scale", {"muon"}},
-                                        {"muon_rms", {"muon"}},
-                                        {"muon_weight_decay", {"muon"}},
-                                        {"muon_exclude", {"muon"}},
-                                        {"eps_root", {"adamw"}},
-                                        {"nesterov", {"adamw", "sgd"}},
-                                        {"sgd_momentum", {"sgd"}},
-                                        {"state_dtype_m", {"adamw"}},
-                                        {"state_dtype_v", {"adamw"}},
-                                        {"adamc", {"adamw"}},
-                                        {"update_rms_clip", {"adamw"}},
-                                        {"update_norm_window", {"adamw"}},
-                                        {"update_norm_sigma", {"adamw"}}};
+  static const std::vector<Readers> all{
+      {"muon_nesterov", {"muon"}},       {"muon_scale", {"muon"}},        {"muon_rms", {"muon"}},         {"muon_weight_decay", {"muon"}},
+      {"muon_exclude", {"muon"}},        {"eps_root", {"adamw"}},         {"nesterov", {"adamw", "sgd"}}, {"sgd_momentum", {"sgd"}},
+      {"state_dtype_m", {"adamw"}},      {"state_dtype_v", {"adamw"}},    {"adamc", {"adamw"}},           {"update_rms_clip", {"adamw"}},
+      {"update_norm_window", {"adamw"}}, {"update_norm_sigma", {"adamw"}}};
   return all;
 }
 
+/// Whether a key has another value than its default: a snapshot gives every key.
+bool changed(const Job& job, const std::string& key) {
+  const Row* const row = find_row(key);
+  return !(row->get(job.config) == row->fallback);
+}
+
 bool is_native(const std::string& name) {
-  static const std::vector<std::string> all{"adamw", "lion",  "muon",      "schedule_free_adamw", "sgd",    "cautious_adamw",
-                                            "mars",  "adopt", "adam_mini", "scion",               "rmsprop"};
+  static const std::vector<std::string> all{"adamw",     "lion",  "muon",   "schedule_free_adamw", "sgd", "cautious_adamw", "mars", "adopt",
+                                            "adam_mini", "scion", "rmsprop"};
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 
@@ -48,7 +46,7 @@ void optimizer_reads_its_keys(const Job& job, Findings& findings) {
   }
   for (const Readers& reader : readers()) {
     const std::string key = std::string("optimizer.") + reader.key;
-    if (findings.given(key) && std::find(reader.optimizers.begin(), reader.optimizers.end(), name) == reader.optimizers.end()) {
+    if (changed(job, key) && std::find(reader.optimizers.begin(), reader.optimizers.end(), name) == reader.optimizers.end()) {
       findings.warn({key, "optimizer.name"},
                     format("{} has no effect with optimizer.name = \"{}\"; it is read by {}", key, name, join(reader.optimizers, ", ")));
     }
@@ -74,14 +72,15 @@ void score_clip_fits_model(const Job& job, Findings& findings) {
     return;
   }
   if (m.qk_norm) {
-    findings.problem({"optimizer.qk_clip", "model.qk_norm"},
-                     "optimizer.qk_clip = true has no effect with model.qk_norm = true, which normalises whatever the weights give; leave one "
-                     "of the two out");
+    findings.problem(
+        {"optimizer.qk_clip", "model.qk_norm"},
+        "optimizer.qk_clip = true has no effect with model.qk_norm = true, which normalises whatever the weights give; leave one "
+        "of the two out");
   }
   if (m.attn_softcap > 0) {
-    findings.problem({"optimizer.qk_clip", "model.attn_softcap"},
-                     format("optimizer.qk_clip = true and model.attn_softcap ({}) both bound the scores; leave one of the two out",
-                            m.attn_softcap));
+    findings.problem(
+        {"optimizer.qk_clip", "model.attn_softcap"},
+        format("optimizer.qk_clip = true and model.attn_softcap ({}) both bound the scores; leave one of the two out", m.attn_softcap));
   }
   if (m.attention == "mla") {
     findings.problem({"optimizer.qk_clip", "model.attention"},
@@ -95,10 +94,11 @@ void shares_fit_schedule(const Job& job, Findings& findings) {
   const double decay = s.decay_steps ? s.decay_steps->share() : 0;
   const double sum = s.warmup_steps.share() + stable + decay;
   if (sum > 1 + 1e-9) {
-    findings.problem({"scheduler.warmup_steps", "scheduler.decay_steps", "scheduler.stable_steps"},
-                     format("the shares of scheduler.warmup_steps ({}), stable_steps ({}) and decay_steps ({}) add up to {}; they must be at "
-                            "most 1, the whole schedule",
-                            s.warmup_steps.share(), stable, decay, sum));
+    findings.problem(
+        {"scheduler.warmup_steps", "scheduler.decay_steps", "scheduler.stable_steps"},
+        format("the shares of scheduler.warmup_steps ({}), stable_steps ({}) and decay_steps ({}) add up to {}; they must be at "
+               "most 1, the whole schedule",
+               s.warmup_steps.share(), stable, decay, sum));
   }
 }
 
@@ -110,7 +110,7 @@ void schedule_ends_within_run(const Job& job, Findings& findings) {
                      format("scheduler.total_steps ({}) must be <= the run's {} steps; leave it out for a schedule of the whole run",
                             *s.total_steps, steps));
   }
-  if (findings.given("scheduler.after") && !s.total_steps) {
+  if (changed(job, "scheduler.after") && !s.total_steps) {
     findings.warn({"scheduler.after"}, "scheduler.after has no effect without scheduler.total_steps: nothing comes after the schedule");
   }
 }
@@ -119,9 +119,9 @@ void cycles_fit_schedule(const Job& job, Findings& findings) {
   const SchedulerConfig& s = job.config.scheduler;
   const std::int64_t length = schedule_length(s, effective_max_steps(job.config, job.world.value_or(1)));
   if (s.cycles > 1 && s.cycle_length > 0) {
-    findings.problem({"scheduler.cycles", "scheduler.cycle_length"},
-                     format("scheduler.cycles ({}) and scheduler.cycle_length ({}) are both given; give one of the two", s.cycles,
-                            s.cycle_length));
+    findings.problem(
+        {"scheduler.cycles", "scheduler.cycle_length"},
+        format("scheduler.cycles ({}) and scheduler.cycle_length ({}) are both given; give one of the two", s.cycles, s.cycle_length));
     return;
   }
   if (s.cycles > length) {
@@ -130,7 +130,7 @@ void cycles_fit_schedule(const Job& job, Findings& findings) {
   }
   const std::int64_t cycle = s.cycle_length > 0 ? s.cycle_length : length / s.cycles;
   const bool several = s.cycles > 1 || (s.cycle_length > 0 && s.cycle_length < length);
-  if (!several && findings.given("scheduler.rewarmup_steps")) {
+  if (!several && changed(job, "scheduler.rewarmup_steps")) {
     findings.warn({"scheduler.rewarmup_steps"}, "scheduler.rewarmup_steps has no effect: there is one cycle only");
   }
   if (several && s.rewarmup_steps.of(cycle) >= cycle) {
@@ -157,7 +157,7 @@ void precisions_agree(const Job& job, Findings& findings) {
     findings.problem({"train.param_dtype", "train.mixed_precision"},
                      format("train.param_dtype = \"bf16\" needs train.mixed_precision = \"bf16\", not \"{}\"", t.mixed_precision));
   }
-  if (findings.given("train.loss_scale") && t.mixed_precision != "fp16") {
+  if (changed(job, "train.loss_scale") && t.mixed_precision != "fp16") {
     findings.warn({"train.loss_scale", "train.mixed_precision"},
                   format("train.loss_scale has no effect with train.mixed_precision = \"{}\"; only fp16 needs it", t.mixed_precision));
   }
@@ -167,12 +167,14 @@ void recomputation_says_what(const Job& job, Findings& findings) {
   const TrainConfig& t = job.config.train;
   const auto has = [&](const char* name) { return std::find(t.remat_save.begin(), t.remat_save.end(), name) != t.remat_save.end(); };
   if (!t.remat_save.empty() && t.activation_checkpointing != "selective") {
-    findings.problem({"train.remat_save", "train.activation_checkpointing"},
-                     format("train.remat_save is for train.activation_checkpointing = \"selective\", not \"{}\"", t.activation_checkpointing));
+    findings.problem(
+        {"train.remat_save", "train.activation_checkpointing"},
+        format("train.remat_save is for train.activation_checkpointing = \"selective\", not \"{}\"", t.activation_checkpointing));
   }
   if (has("attention") && has("mlp")) {
-    findings.problem({"train.remat_save"},
-                     "train.remat_save keeps attention and mlp, so nothing is left to recompute; use train.activation_checkpointing = \"none\"");
+    findings.problem(
+        {"train.remat_save"},
+        "train.remat_save keeps attention and mlp, so nothing is left to recompute; use train.activation_checkpointing = \"none\"");
   }
   if (t.remat_every > 1 && t.activation_checkpointing == "none") {
     findings.warn({"train.remat_every"}, "train.remat_every has no effect with train.activation_checkpointing = \"none\"");
@@ -181,18 +183,20 @@ void recomputation_says_what(const Job& job, Findings& findings) {
 
 void target_needs_evaluation(const Job& job, Findings& findings) {
   if (job.config.eval.target_loss > 0 && !job.config.eval.enabled) {
-    findings.problem({"eval.target_loss", "eval.enabled"},
-                     format("eval.target_loss ({}) needs eval.enabled = true: only an evaluation can reach it", job.config.eval.target_loss));
+    findings.problem(
+        {"eval.target_loss", "eval.enabled"},
+        format("eval.target_loss ({}) needs eval.enabled = true: only an evaluation can reach it", job.config.eval.target_loss));
   }
 }
 
 void averages_are_of_one_kind(const Job& job, Findings& findings) {
   const AveragingConfig& a = job.config.averaging;
   if (a.type != "none" && job.config.optimizer.name == "schedule_free_adamw") {
-    findings.problem({"averaging.type", "optimizer.name"},
-                     format("averaging.type = \"{}\" with optimizer.name = \"schedule_free_adamw\", which averages by itself; leave one of the "
-                            "two out",
-                            a.type));
+    findings.problem(
+        {"averaging.type", "optimizer.name"},
+        format("averaging.type = \"{}\" with optimizer.name = \"schedule_free_adamw\", which averages by itself; leave one of the "
+               "two out",
+               a.type));
   }
 }
 

@@ -73,7 +73,8 @@ at::Tensor StandardBlock::transformed(const at::Tensor& x, const ForwardContext&
   if (!recompute_.mlp || !may_recompute(context, training())) {
     return transform(x, context);
   }
-  return recompute({[this, context](const at::Tensor& in) { return transform(in, context); }, [this] { return side_terms(); }, recompute_.kept}, x);
+  return recompute(
+      {[this, context](const at::Tensor& in) { return transform(in, context); }, [this] { return side_terms(); }, recompute_.kept}, x);
 }
 
 at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {

@@ -39,7 +39,7 @@ class KeptResults {
  private:
   struct Kept {
     std::vector<c10::IValue> results;
-    std::vector<std::int64_t> versions;   // of the tensors: a later change in place is an error
+    std::vector<std::int64_t> versions;  // of the tensors: a later change in place is an error
   };
 
   std::set<std::string> operators_;

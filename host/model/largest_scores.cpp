@@ -17,8 +17,8 @@ at::Tensor largest_scores(const at::Tensor& q, const at::Tensor& k, double scale
   const std::int64_t heads = q.size(1);
   const std::int64_t rows = q.size(2);
   const std::int64_t keys = k.size(2);
-  const at::Tensor wide_k = k.to(at::kFloat).unsqueeze(2).transpose(-2, -1);                                          // (B, Hkv, 1, D, S)
-  const at::Tensor grouped = q.view({q.size(0), k.size(1), heads / k.size(1), rows, q.size(3)});                       // (B, Hkv, G, T, D)
+  const at::Tensor wide_k = k.to(at::kFloat).unsqueeze(2).transpose(-2, -1);                      // (B, Hkv, 1, D, S)
+  const at::Tensor grouped = q.view({q.size(0), k.size(1), heads / k.size(1), rows, q.size(3)});  // (B, Hkv, G, T, D)
   at::Tensor best = at::full({heads}, -std::numeric_limits<float>::infinity(), q.options().dtype(at::kFloat));
   for (std::int64_t first = 0; first < rows; first += kRows) {
     const std::int64_t n = std::min(kRows, rows - first);

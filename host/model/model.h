@@ -52,7 +52,7 @@ struct AuxLosses {
 
 /// The last matrix of a model, for losses that never hold all logits: logits = cap(scale * h W^T).
 struct OutputHead {
-  at::Tensor weight;   // (V, C), as forward reads it
+  at::Tensor weight;  // (V, C), as forward reads it
   double scale = 1;
   double softcap = 0;  // c tanh(logits / c); 0 for none
 };

@@ -147,8 +147,13 @@ RecomputePolicy recompute_policy(const config::TrainConfig& train, std::int64_t 
     }
   }
   if (train.remat_save.empty()) {
-    out.kept = {"aten::mm", "aten::addmm", "aten::bmm", "aten::_grouped_mm", "aten::_scaled_dot_product_flash_attention",
-                "aten::_scaled_dot_product_flash_attention_for_cpu", "aten::_scaled_dot_product_efficient_attention",
+    out.kept = {"aten::mm",
+                "aten::addmm",
+                "aten::bmm",
+                "aten::_grouped_mm",
+                "aten::_scaled_dot_product_flash_attention",
+                "aten::_scaled_dot_product_flash_attention_for_cpu",
+                "aten::_scaled_dot_product_efficient_attention",
                 "aten::_scaled_dot_product_cudnn_attention"};
   }
   out.block = !keeps_attention && !keeps_mlp;

@@ -12,7 +12,7 @@
 namespace kf {
 
 struct ScoreOptions {
-  double scale = 1;    // multiplies q k^T
+  double scale = 1;  // multiplies q k^T
   std::int64_t layer = 0;
   double softcap = 0;  // c > 0: scores become c tanh(scores / c)
   bool fp32_scores = false;

@@ -39,7 +39,7 @@ class Transformer final : public Model {
   /// h (B, T, C) behind the last block -> context.ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
-  at::Tensor logits(const at::Tensor& h) const;                                     // (B, T, C) -> (B, T, V)
+  at::Tensor logits(const at::Tensor& h) const;  // (B, T, C) -> (B, T, V)
 
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;

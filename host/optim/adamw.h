@@ -13,10 +13,10 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  bool fused = true;       // one kernel for a whole group; false takes the foreach twin
-  double eps_root = 0;     // m / (sqrt(v + eps_root) + eps)
-  bool nesterov = false;   // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
-  double corrected_by = 0;  // AdamC (Defazio 2025): the decay is multiplied by lr / this; 0 for none
+  bool fused = true;                   // one kernel for a whole group; false takes the foreach twin
+  double eps_root = 0;                 // m / (sqrt(v + eps_root) + eps)
+  bool nesterov = false;               // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
+  double corrected_by = 0;             // AdamC (Defazio 2025): the decay is multiplied by lr / this; 0 for none
   at::ScalarType type_m = at::kFloat;  // of the first moment in memory
   at::ScalarType type_v = at::kFloat;
   double rms_clip = 0;           // 0 for none, see clip_by_rms

@@ -91,10 +91,11 @@ void Averaged::load(const OptimizerState& state) {
   inner_->load(state);
   const auto updates = state.integers.find(kUpdates);
   const auto sum = state.reals.find(kWeightSum);
-  KF_CHECK(updates != state.integers.end() && sum != state.reals.end(), Code::checkpoint,
-           "the checkpoint holds no running average of the weights (averaging.type = \"{}\"); use checkpoint.init_from, or averaging.type = "
-           "\"none\"",
-           config_.type);
+  KF_CHECK(
+      updates != state.integers.end() && sum != state.reals.end(), Code::checkpoint,
+      "the checkpoint holds no running average of the weights (averaging.type = \"{}\"); use checkpoint.init_from, or averaging.type = "
+      "\"none\"",
+      config_.type);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::string name = kPrefix + parameters_[i]->name;
     const auto found = state.tensors.find(name);

@@ -70,10 +70,7 @@ bool muon_takes(const Parameter& parameter, bool by_shape) {
 }
 
 Muon::Muon(std::vector<ParamGroup> groups, const MuonOptions& options)
-    : groups_(share(groups, options).taken),
-      options_(options),
-      slots_({{"momentum"}}),
-      adam_(share(groups, options).left, options.adam) {}
+    : groups_(share(groups, options).taken), options_(options), slots_({{"momentum"}}), adam_(share(groups, options).left, options.adam) {}
 
 double Muon::scale(double rows, double columns) const {
   return options_.to_rms ? options_.rms * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));

@@ -18,12 +18,13 @@ struct MuonOptions {
   std::int64_t ns_steps = 5;
   bool by_shape = false;  // the peer's rule instead of roles, see muon_takes
   bool nesterov = true;
-  bool to_rms = false;  // scale updates to the RMS of AdamW's, rms sqrt(max(rows, columns)) (Liu et al. 2025), not by sqrt(max(1, rows / columns))
+  bool to_rms =
+      false;  // scale updates to the RMS of AdamW's, rms sqrt(max(rows, columns)) (Liu et al. 2025), not by sqrt(max(1, rows / columns))
   double rms = 0.2;
   std::optional<double> weight_decay;  // of the orthogonalised matrices that decay; unset takes their group's
   std::vector<std::string> exclude;    // name patterns of matrices left to AdamW; one that matches none throws Code::config
-  double lr = 0;          // optimizer.lr: the AdamW part follows the schedule through the ratio to it
-  double adam_lr = 0;     // peak rate of the AdamW part
+  double lr = 0;                       // optimizer.lr: the AdamW part follows the schedule through the ratio to it
+  double adam_lr = 0;                  // peak rate of the AdamW part
   AdamWOptions adam;
 };
 

@@ -58,8 +58,8 @@ class WithAverages {
 
 /// Two groups by the peer's rule: decay for more than one dimension and no "bias" in the name; norms and biases without.
 std::vector<ParamGroup> decay_groups(const ParameterList& parameters, double weight_decay);
-/// The same with optimizer.decay_default, decay_include and decay_exclude, in this order. Frozen weights are in neither. Throws Code::config
-/// for a pattern that matches no weight.
+/// The same with optimizer.decay_default, decay_include and decay_exclude, in this order. Frozen weights are in neither. Throws
+/// Code::config for a pattern that matches no weight.
 std::vector<ParamGroup> decay_groups(const ParameterList& parameters, const config::OptimizerConfig& config);
 /// "decay 0.1: 15 weights; none: a, b, c": for the log.
 std::string describe_groups(const std::vector<ParamGroup>& groups);

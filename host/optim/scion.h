@@ -6,10 +6,10 @@
 namespace kf {
 
 struct ScionOptions {
-  double beta1 = 0.9;            // 1 - alpha
-  std::int64_t ns_steps = 5;     // see newton_schulz
-  double hidden_radius = 50;     // rho of the hidden matrices
-  double other_radius = 3000;    // rho of embedding, head and vectors
+  double beta1 = 0.9;          // 1 - alpha
+  std::int64_t ns_steps = 5;   // see newton_schulz
+  double hidden_radius = 50;   // rho of the hidden matrices
+  double other_radius = 3000;  // rho of embedding, head and vectors
 };
 
 /// m = beta1 m + (1 - beta1) g; p -= lr rho d(m), where d is sqrt(out / in) U V^T of a hidden matrix (each of a stack), sign(m) / in of the

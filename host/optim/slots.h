@@ -20,7 +20,7 @@ class Slots {
   struct Kind {
     std::string name;
     Start start = Start::zeros;
-    at::ScalarType type = at::kFloat;                                        // in memory; the arithmetic is fp32
+    at::ScalarType type = at::kFloat;                                       // in memory; the arithmetic is fp32
     std::function<std::vector<std::int64_t>(const Parameter&)> shape = {};  // of zeros; unset takes the parameter's
   };
 

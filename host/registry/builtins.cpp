@@ -2,8 +2,8 @@
 
 #include <utility>
 
-#include "config/config.h"
 #include "config/batch_plan.h"
+#include "config/config.h"
 #include "config/derived.h"
 #include "model/grouped_attention.h"
 #include "model/latent_attention.h"
@@ -75,7 +75,8 @@ void add_losses(Registries& r) {
     const std::int64_t chunk = a.config.train.ce_chunk_size;
     return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk);
   });
-  r.loss.add(native("fused_linear_cross_entropy", "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
+  r.loss.add(native("fused_linear_cross_entropy",
+                    "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
              [](const PartArgs& a) {
                const config::TrainConfig& t = a.config.train;
                return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model);

@@ -103,12 +103,11 @@ void add_published(Registries& r) {
                     const config::OptimizerConfig& o = a.config.optimizer;
                     return std::make_unique<Adopt>(std::move(groups), o.betas[0], o.betas[1], o.eps);
                   });
-  r.optimizer.add(native("adam_mini", "AdamW with one second moment a head or neuron (Zhang et al. 2024)."),
-                  [](const PartArgs& a, Groups groups) {
-                    const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<AdamMini>(std::move(groups),
-                                                      AdamMiniOptions{o.betas[0], o.betas[1], o.eps, config::head_dim(a.config.model)});
-                  });
+  r.optimizer.add(native("adam_mini", "AdamW with one second moment a head or neuron (Zhang et al. 2024)."), [](const PartArgs& a,
+                                                                                                                Groups groups) {
+    const config::OptimizerConfig& o = a.config.optimizer;
+    return std::make_unique<AdamMini>(std::move(groups), AdamMiniOptions{o.betas[0], o.betas[1], o.eps, config::head_dim(a.config.model)});
+  });
   r.optimizer.add(native("scion", "Steps to the border of norm balls: orthogonalised or signs (Pethick et al. 2025).",
                          {positive("hidden_radius", 50, "Radius for hidden matrices."),
                           positive("other_radius", 3000, "Radius for embedding, head and vectors.")}),

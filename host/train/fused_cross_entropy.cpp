@@ -20,7 +20,7 @@ at::Tensor wide(const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x
 
 /// Sums of a pass over the chunks, and the gradients of ce_factor * ce + z_factor * z.
 struct Pass {
-  at::Tensor ce, z;    // 0-dim, factors applied
+  at::Tensor ce, z;     // 0-dim, factors applied
   at::Tensor d_hidden;  // (N, C), undefined where not asked for
   at::Tensor d_weight;  // (V, C) fp32
 };
@@ -137,8 +137,7 @@ LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, 
     const Pass pass = run_chunks(hidden, head, labels, factors, chunk, false, false);
     return {pass.ce + pass.z, pass.ce, pass.z};
   }
-  const ag::variable_list out =
-      FusedFunction::apply(hidden, head.weight, labels, head.scale, head.softcap, factors.ce, factors.z, chunk);
+  const ag::variable_list out = FusedFunction::apply(hidden, head.weight, labels, head.scale, head.softcap, factors.ce, factors.z, chunk);
   return {out[0], out[1], out[2]};
 }
 

@@ -172,9 +172,8 @@ void TrainLoop::log_row(const StepResult& result) {
 
 void TrainLoop::run_eval() {
   parts_.throughput.pause();
-  EvalResult eval =
-      evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
-               options_.eval_in_chunks);
+  EvalResult eval = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
+                             options_.eval_in_chunks);
   if (parts_.average != nullptr) {
     const WithRunningAverage average(*parts_.average);
     eval.ema = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,

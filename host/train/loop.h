@@ -50,8 +50,8 @@ struct LoopOptions {
   std::function<bool(std::int64_t step)> save_due;
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
   at::Device device = at::kCPU;
-  std::string resumed_from;  // the checkpoint, for the hooks; empty for a new run
-  double target_loss = 0;    // an evaluation at or below it ends the run; 0 for none
+  std::string resumed_from;     // the checkpoint, for the hooks; empty for a new run
+  double target_loss = 0;       // an evaluation at or below it ends the run; 0 for none
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
 };
 

@@ -88,9 +88,8 @@ at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& 
   at::Tensor sum = at::zeros({}, totals.mtp.options());
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
     const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1).flatten();
-    sum = sum + (loss_.takes_hidden()
-                     ? loss_.from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
-                     : loss_.sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
+    sum = sum + (loss_.takes_hidden() ? loss_.from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
+                                      : loss_.sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
   }
   return sum;
 }
@@ -141,7 +140,8 @@ void Stepper::unscale() const {
 }
 
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
-  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
+  const at::Tensor read =
+      at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
   const float* const numbers = read.const_data_ptr<float>();
   result.ce = numbers[0] / scale();
   result.z_loss = numbers[1] / scale();

@@ -21,15 +21,15 @@ namespace kf {
 
 /// What an update left behind; read from the device once.
 struct StepResult {
-  double ce = 0;             // cross entropy (or the chosen loss) over the counted tokens
-  double z_loss = 0;         // weighted
-  double aux_loss = 0;       // weighted; mean over the positions of all micro-batches
+  double ce = 0;                   // cross entropy (or the chosen loss) over the counted tokens
+  double z_loss = 0;               // weighted
+  double aux_loss = 0;             // weighted; mean over the positions of all micro-batches
   std::optional<double> mtp_loss;  // weighted; of models with model.mtp_layers
-  double grad_norm = 0;      // before clipping
-  std::int64_t tokens = 0;   // positions, counted or not
-  std::int64_t counted = 0;  // labels that counted
-  std::string skipped;       // why no update was made; empty when one was
-  std::string abort;         // why the run must end here; mostly empty
+  double grad_norm = 0;            // before clipping
+  std::int64_t tokens = 0;         // positions, counted or not
+  std::int64_t counted = 0;        // labels that counted
+  std::string skipped;             // why no update was made; empty when one was
+  std::string abort;               // why the run must end here; mostly empty
   double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
@@ -40,10 +40,10 @@ struct StepperOptions {
   at::Device device = at::kCPU;
   std::int64_t mtp_layers = 0;
   double mtp_loss_weight = 0;
-  std::int64_t max_steps = 0;  // of the run, for rules that follow its progress; 0 = unknown, they stay at their start
-  config::TrainConfig guard = {};      // skip_*, on_nan, on_inf
+  std::int64_t max_steps = 0;             // of the run, for rules that follow its progress; 0 = unknown, they stay at their start
+  config::TrainConfig guard = {};         // skip_*, on_nan, on_inf
   std::optional<double> loss_scale = {};  // first one, of fp16
-  double qk_clip_tau = 0;              // 0: no QK-clip
+  double qk_clip_tau = 0;                 // 0: no QK-clip
 };
 
 class Stepper {

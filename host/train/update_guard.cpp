@@ -92,7 +92,9 @@ std::string UpdateGuard::fault_of(double loss, double norm, bool finite) {
   }
   losses_.add(loss);
   norms_.add(norm);
-  return out.empty() ? out : out + format(": more than train.skip_sigma ({}) deviations above the last {} updates", sigma_, losses_.values().size() - 1);
+  return out.empty()
+             ? out
+             : out + format(": more than train.skip_sigma ({}) deviations above the last {} updates", sigma_, losses_.values().size() - 1);
 }
 
 UpdateGuard::Verdict UpdateGuard::judge(double loss, double norm, std::int64_t step) {
@@ -102,17 +104,20 @@ UpdateGuard::Verdict UpdateGuard::judge(double loss, double norm, std::int64_t s
   skipped_ = out.skip.empty() ? 0 : skipped_ + 1;
   bad_ = finite ? 0 : bad_ + 1;
   if (!finite && (nan ? abort_on_nan_ : abort_on_inf_)) {
-    out.abort = format("step {}: loss {}, gradient norm {}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
-                       "optimizer.lr, or with \"skip\"",
-                       step + 1, loss, norm, nan ? "train.on_nan" : "train.on_inf");
+    out.abort = format(
+        "step {}: loss {}, gradient norm {}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
+        "optimizer.lr, or with \"skip\"",
+        step + 1, loss, norm, nan ? "train.on_nan" : "train.on_inf");
   } else if (max_consecutive_ > 0 && skipped_ >= max_consecutive_) {
-    out.abort = format("{} updates in a row were skipped up to step {} (train.skip_max_consecutive = {}), the last because {}; resume from "
-                       "the last checkpoint with a lower optimizer.lr",
-                       skipped_, step + 1, max_consecutive_, out.skip);
+    out.abort = format(
+        "{} updates in a row were skipped up to step {} (train.skip_max_consecutive = {}), the last because {}; resume from "
+        "the last checkpoint with a lower optimizer.lr",
+        skipped_, step + 1, max_consecutive_, out.skip);
   } else if (max_consecutive_ == 0 && bad_ >= kMaxBadSteps) {
-    out.abort = format("the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with "
-                       "a lower optimizer.lr",
-                       kMaxBadSteps, step + 1);
+    out.abort = format(
+        "the loss or its gradient was not finite for {} steps in a row (up to step {}); resume from the last checkpoint with "
+        "a lower optimizer.lr",
+        kMaxBadSteps, step + 1);
   }
   return out;
 }

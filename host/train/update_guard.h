@@ -15,7 +15,8 @@ class RecentValues {
  public:
   explicit RecentValues(std::int64_t window) : window_(window) {}
   void add(double value);
-  /// Whether `value` lies more than sigma * max(std, 1e-6) above the mean (population std). False until max(2, window / 2) values are there.
+  /// Whether `value` lies more than sigma * max(std, 1e-6) above the mean (population std). False until max(2, window / 2) values are
+  /// there.
   bool spikes(double value, double sigma) const;
   const std::vector<double>& values() const { return values_; }
   void set(std::vector<double> values) { values_ = std::move(values); }

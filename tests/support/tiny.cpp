@@ -66,8 +66,7 @@ Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(gi
     return PartArgs{config, Registries::options_of(config, kind, name), registries};
   };
   const std::string& name = config.optimizer.name;
-  optimizer =
-      registries.optimizer.get(name).factory(args("optimizer", name), decay_groups(model->parameters(), config.optimizer));
+  optimizer = registries.optimizer.get(name).factory(args("optimizer", name), decay_groups(model->parameters(), config.optimizer));
   loss = registries.loss.get(config.train.loss_fn).factory(args("loss", config.train.loss_fn));
   make_stepper();
 }

@@ -20,9 +20,7 @@ constexpr std::int64_t kRows = 3, kColumns = 4;
 
 using Numbers = std::vector<double>;
 
-at::Tensor start_of(const std::string& name) {
-  return at::randn({kRows, kColumns}, at::detail::createCPUGenerator(name.size()));
-}
+at::Tensor start_of(const std::string& name) { return at::randn({kRows, kColumns}, at::detail::createCPUGenerator(name.size())); }
 
 Numbers gradient_at(int step) {
   Numbers out;
@@ -55,7 +53,8 @@ Numbers adam(const Numbers& g, std::vector<Cell>& cells, int t, double b1, doubl
     Cell& c = cells[i];
     c.m = b1 * c.m + (1 - b1) * g[i];
     c.v = b2 * c.v + (1 - b2) * g[i] * g[i];
-    const double mean = nesterov ? b1 * c.m / (1 - std::pow(b1, t + 1)) + (1 - b1) * g[i] / (1 - std::pow(b1, t)) : c.m / (1 - std::pow(b1, t));
+    const double mean =
+        nesterov ? b1 * c.m / (1 - std::pow(b1, t + 1)) + (1 - b1) * g[i] / (1 - std::pow(b1, t)) : c.m / (1 - std::pow(b1, t));
     out.push_back(mean / (std::sqrt(c.v / (1 - std::pow(b2, t)) + root) + eps));
   }
   return out;
@@ -76,8 +75,8 @@ void compare(const config::OptimizerConfig& o, const Formula& formula, double to
   config.model.head_dim = kColumns;
   const Registries registries = native_registries();
   const ParameterPtr weight = free_weight("w", start_of(o.name));
-  const auto optimizer = registries.optimizer.get(o.name).factory(
-      {config, Registries::options_of(config, "optimizer", o.name), registries}, decay_groups({weight}, config.optimizer));
+  const auto optimizer = registries.optimizer.get(o.name).factory({config, Registries::options_of(config, "optimizer", o.name), registries},
+                                                                  decay_groups({weight}, config.optimizer));
   Numbers p(static_cast<std::size_t>(kRows * kColumns));
   for (std::size_t i = 0; i < p.size(); ++i) {
     p[i] = weight->master.flatten()[static_cast<std::int64_t>(i)].item<double>();
@@ -219,8 +218,7 @@ TEST_CASE("adopt: gradients are normalised by what came before, and the first up
       Numbers u;
       for (std::size_t i = 0; i < g.size(); ++i) {
         const double limit = std::pow(t - 1, 0.25);
-        cells[i].m = o.betas[0] * cells[i].m +
-                     (1 - o.betas[0]) * std::clamp(g[i] / std::max(std::sqrt(cells[i].v), o.eps), -limit, limit);
+        cells[i].m = o.betas[0] * cells[i].m + (1 - o.betas[0]) * std::clamp(g[i] / std::max(std::sqrt(cells[i].v), o.eps), -limit, limit);
         u.push_back(cells[i].m);
       }
       move(p, u, lr, o.weight_decay);

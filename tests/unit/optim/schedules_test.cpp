@@ -11,7 +11,8 @@
 namespace kf::test {
 namespace {
 
-std::vector<double> factors(const std::string& name, const config::SchedulerConfig& config, std::int64_t steps, const PowerScale& power = {}) {
+std::vector<double> factors(const std::string& name, const config::SchedulerConfig& config, std::int64_t steps,
+                            const PowerScale& power = {}) {
   const auto schedule = ending(make_native_schedule(name, config, steps, power), config);
   std::vector<double> out;
   for (std::int64_t step = 0; step < steps; ++step) {
