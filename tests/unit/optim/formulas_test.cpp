@@ -165,7 +165,8 @@ TEST_CASE("adamw: an update whose norm leaves the recent ones is capped", "[opti
 TEST_CASE("sgd: momentum as in torch, decay apart from it", "[optim]") {
   config::OptimizerConfig o = settings("sgd");
   o.sgd_momentum = GENERATE(0.0, 0.9);
-  o.nesterov = o.sgd_momentum > 0 && GENERATE(true, false);
+  const bool nesterov = GENERATE(true, false);
+  o.nesterov = nesterov && o.sgd_momentum > 0;
   compare(o, [o](Numbers& p, const Numbers& g, std::vector<Cell>& cells, int, double lr) {
     Numbers u = g;
     for (std::size_t i = 0; i < g.size(); ++i) {
