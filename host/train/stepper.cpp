@@ -213,8 +213,6 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   }
   const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
   model_.end_step(result.skipped.empty(), progress);
-  const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
-  model_.end_step(result.skipped.empty(), progress);
   for (const ParameterPtr& parameter : parameters_) {
     if (result.skipped.empty()) {
       parameter->publish();
