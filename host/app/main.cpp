@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,12 @@ void print_failure(const std::string& message) {
 
 extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** argv) {
   try {
-    return kf::run_program(std::vector<std::string>(argv + 1, argv + argc));
+    const int status = kf::run_program(std::vector<std::string>(argv + 1, argv + argc));
+    if (!std::cout.flush()) {
+      print_failure("not everything could be written to standard output");
+      return status == 0 ? static_cast<int>(kf::Code::other) : status;
+    }
+    return status;
   } catch (const kf::Error& e) {
     print_failure(e.what());
     return static_cast<int>(e.code());

@@ -1,5 +1,6 @@
 #include "app/run.h"
 
+#include <algorithm>
 #include <iostream>
 
 #include "app/device.h"
@@ -108,11 +109,31 @@ std::function<bool(std::int64_t)> save_rule(const config::CheckpointConfig& c, c
   };
 }
 
-/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted.
-void move_aside(const fs::path& folder) {
-  if (!fs::exists(folder) || fs::is_empty(folder)) {
+bool holds_a_run(const fs::path& folder) {
+  for (const char* mark : {"job.toml", ".lock", "metrics.jsonl", "latest"}) {
+    if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
+      return true;
+    }
+  }
+  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) { return entry.path().filename().string().starts_with("step_"); });
+}
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const fs::path inside = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(folder));
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
+void move_aside(const fs::path& given, const char* key) {
+  if (!fs::exists(given) || fs::is_empty(given)) {
     return;
   }
+  const fs::path folder = fs::canonical(given);
+  KF_CHECK(holds_a_run(folder), Code::config,
+           "run.fresh: {} ({}) holds no earlier run, but other things, so it is not moved; name another {}", key, given, key);
+  KF_CHECK(!is_within(fs::current_path(), folder), Code::config,
+           "run.fresh: {} ({}) holds the working folder and cannot be moved; name another {}", key, given, key);
   if (fs::exists(folder / ".lock")) {
     const RunLock idle(folder);  // a run that is still going on keeps its folder
   }
@@ -121,6 +142,32 @@ void move_aside(const fs::path& folder) {
     if (!fs::exists(aside)) {
       fs::rename(folder, aside);
       log::info("run.fresh: the earlier run was moved to {}", aside);
+      return;
+    }
+  }
+}
+
+void start_over(const config::Config& config, const config::Plan& plan) {
+  const std::pair<const char*, std::optional<std::string>> sources[] = {{"checkpoint.init_from", config.checkpoint.init_from},
+                                                                        {"checkpoint.load_path", config.checkpoint.load_path}};
+  for (const auto& [key, source] : sources) {
+    KF_CHECK(!source || !(is_within(*source, plan.dir) || is_within(*source, plan.checkpoint_dir)), Code::config,
+             "{} ({}) lies in the run that run.fresh moves aside; give the new run another run.name", key, source.value_or(""));
+  }
+  move_aside(plan.dir, "run.dir");
+  move_aside(plan.checkpoint_dir, "checkpoint.dir");
+}
+
+/// Rows of a run whose checkpoints are not found (another checkpoint.dir, or killed before the first one) are kept beside the new ones.
+void keep_old_rows(const fs::path& metrics) {
+  if (!fs::exists(metrics) || fs::is_empty(metrics)) {
+    return;
+  }
+  for (int number = 1;; ++number) {
+    const fs::path aside = metrics.string() + "." + std::to_string(number);
+    if (!fs::exists(aside)) {
+      fs::rename(metrics, aside);
+      log::info("there is no checkpoint to go on from, so the run starts over; its earlier rows are in {}", aside);
       return;
     }
   }
@@ -192,10 +239,10 @@ CheckpointState starting_state(const Resume& resume, const config::Config& confi
 
 RunResult run_job(const RunRequest& request, const Registries& registries) {
   const config::Config& config = request.loaded.config;
-  refuse_unbuilt(request.loaded, registries, plan);
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
   const config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
+  refuse_unbuilt(request.loaded, registries, plan);
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {});
@@ -208,8 +255,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   checkpoint_options.keep_forever = milestone_rule(config.checkpoint, registries);
   CheckpointManager checkpoints(checkpoint_options);
   if (config.run.fresh) {
-    move_aside(plan.dir);
-    move_aside(plan.checkpoint_dir);
+    start_over(config, plan);
   }
   std::optional<fs::path> newest = checkpoints.newest();
   if (!newest && config.checkpoint.load_path) {
@@ -251,6 +297,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
   print_header({request, config, plan, *model, *train_data, eval_data.get(), *schedule, compute, peak});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
+  if (resume.kind != Resume::Kind::resume) {
+    keep_old_rows(plan.dir / "metrics.jsonl");
+  }
   JsonlSink jsonl(plan.dir / "metrics.jsonl", state.run.step);
   ConsoleOptions console_options = stdout_options();
   console_options.max_steps = plan.max_steps;

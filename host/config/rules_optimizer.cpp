@@ -19,11 +19,20 @@ struct Readers {
 };
 
 const std::vector<Readers>& readers() {
-  static const std::vector<Readers> all{
-      {"muon_nesterov", {"muon"}},       {"muon_scale", {"muon"}},        {"muon_rms", {"muon"}},         {"muon_weight_decay", {"muon"}},
-      {"muon_exclude", {"muon"}},        {"eps_root", {"adamw"}},         {"nesterov", {"adamw", "sgd"}}, {"sgd_momentum", {"sgd"}},
-      {"state_dtype_m", {"adamw"}},      {"state_dtype_v", {"adamw"}},    {"adamc", {"adamw"}},           {"update_rms_clip", {"adamw"}},
-      {"update_norm_window", {"adamw"}}, {"update_norm_sigma", {"adamw"}}};
+  static const std::vector<Readers> all{{"muon_nesterov", {"muon"}},
+                                        {"muon_scale", {"muon"}},
+                                        {"muon_rms", {"muon"}},
+                                        {"muon_weight_decay", {"muon"}},
+                                        {"muon_exclude", {"muon"}},
+                                        {"eps_root", {"adamw"}},
+                                        {"nesterov", {"adamw", "sgdm"}},
+                                        {"sgd_momentum", {"sgdm"}},
+                                        {"state_dtype_m", {"adamw"}},
+                                        {"state_dtype_v", {"adamw"}},
+                                        {"adamc", {"adamw"}},
+                                        {"update_rms_clip", {"adamw"}},
+                                        {"update_norm_window", {"adamw"}},
+                                        {"update_norm_sigma", {"adamw"}}};
   return all;
 }
 
@@ -34,8 +43,8 @@ bool changed(const Job& job, const std::string& key) {
 }
 
 bool is_native(const std::string& name) {
-  static const std::vector<std::string> all{"adamw",     "lion",  "muon",   "schedule_free_adamw", "sgd", "cautious_adamw", "mars", "adopt",
-                                            "adam_mini", "scion", "rmsprop"};
+  static const std::vector<std::string> all{
+      "adamw", "lion", "muon", "schedule_free_adamw", "sgdm", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop"};
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 

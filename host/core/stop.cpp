@@ -10,9 +10,10 @@
 namespace kf {
 namespace {
 
-constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGUSR1};
+constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::atomic<int> arrived{0};
 std::array<struct sigaction, kSignals.size()> earlier{};
+struct sigaction earlier_pipe {};
 
 extern "C" void on_signal(int) {
   // Only async-signal-safe calls here.
@@ -33,13 +34,20 @@ StopSignals::StopSignals() {
   action.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &action, &earlier[i]);
+    if (kSignals[i] == SIGHUP && earlier[i].sa_handler == SIG_IGN) {
+      sigaction(SIGHUP, &earlier[i], nullptr);  // nohup means it
+    }
   }
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigaction(SIGPIPE, &ignore, &earlier_pipe);
 }
 
 StopSignals::~StopSignals() {
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &earlier[i], nullptr);
   }
+  sigaction(SIGPIPE, &earlier_pipe, nullptr);
 }
 
 bool StopSignals::requested() { return arrived > 0; }

@@ -4,7 +4,8 @@
 namespace kf {
 
 /// While one exists, the first SIGINT or SIGTERM sets a flag (and says so on stderr); the second leaves at once with status 130.
-/// SIGUSR1 (Slurm's usual warning) counts as the first. Restores the earlier handlers when destroyed. At most one at a time.
+/// SIGUSR1 (Slurm's usual warning) and SIGHUP (the terminal is gone; not under nohup) count as the first. A reader of standard output that
+/// goes away (SIGPIPE) ends nothing. Restores the earlier handlers when destroyed. At most one at a time.
 class StopSignals {
  public:
   StopSignals();

@@ -32,7 +32,7 @@ Named all_names(Model& model) {
 
 void set_trainable(const Named& named, const std::vector<bool>& chosen, bool trainable) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
-    if (chosen[i]) {
+    if (chosen[i] && !named.parameters[i]->buffer) {
       named.parameters[i]->trainable = trainable;
     }
   }

@@ -134,7 +134,7 @@ void add_native_optimizers(Registries& r) {
                         std::move(groups), ScheduleFreeOptions{o.betas[0], o.betas[1], o.eps, o.schedule_free_warmup_steps});
                   });
   r.optimizer.add(native("muon", "Orthogonalised momentum for hidden matrices, AdamW for the rest (Jordan et al. 2024)."), make_muon);
-  r.optimizer.add(native("sgd", "Gradient descent with momentum and decoupled decay (Loshchilov and Hutter 2019)."),
+  r.optimizer.add(native("sgdm", "Gradient descent with momentum and decoupled decay (Loshchilov and Hutter 2019)."),
                   [](const PartArgs& a, Groups groups) {
                     return std::make_unique<Sgd>(std::move(groups), a.config.optimizer.sgd_momentum, a.config.optimizer.nesterov);
                   });

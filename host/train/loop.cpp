@@ -49,7 +49,11 @@ RunResult TrainLoop::run() {
     steps();
   } catch (const std::exception& e) {
     context_.message = e.what();
-    parts_.hooks.call(Event::error, context_);
+    try {
+      parts_.hooks.call(Event::error, context_);
+    } catch (const std::exception& second) {
+      log::error("on_error failed, too: {}", second.what());  // the first error is the one to know
+    }
     throw;
   }
   for (Sink* sink : parts_.sinks) {

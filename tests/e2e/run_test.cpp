@@ -184,3 +184,42 @@ TEST_CASE("run: a GPU that cannot be had is said before anything starts", "[run]
   CHECK(automatic.status == 0);
   CHECK(automatic.out.find("  cpu, ") != std::string::npos);
 }
+
+TEST_CASE("run: run.fresh moves earlier runs only", "[run]") {
+  const Toy toy;
+  const Finished data = toy.train({"--run.dir=text", "--run.fresh"});
+  CHECK(data.status == 2);
+  CHECK(data.err.find("run.dir") != std::string::npos);
+  CHECK(std::filesystem::exists(toy / "text/a.txt"));
+  const Finished here = toy.train({"--run.dir=.", "--run.fresh"});
+  CHECK(here.status == 2);
+  CHECK(std::filesystem::exists(toy / "toy.toml"));
+
+  REQUIRE(toy.train({"--run.dir=out/"}).status == 0);
+  const Finished inside = toy.train({"--run.dir=out/", "--run.fresh", "--checkpoint.init_from=out/checkpoints/step_5"});
+  CHECK(inside.status == 2);
+  CHECK(inside.err.find("checkpoint.init_from") != std::string::npos);
+  CHECK(std::filesystem::exists(toy / "out/checkpoints/step_5"));
+  CHECK(toy.train({"--run.dir=out/", "--run.fresh"}).status == 0);
+  CHECK(std::filesystem::exists(toy / "out.1/checkpoints/step_10"));
+}
+
+TEST_CASE("run: rows of a run without its checkpoints are kept", "[run]") {
+  const Toy toy;
+  REQUIRE(toy.train().status == 0);
+  const Finished again = toy.train({"--checkpoint.dir=elsewhere", "--train.max_steps=2"});
+  CHECK(again.status == 0);
+  CHECK(again.err.find("metrics.jsonl.1") != std::string::npos);
+  CHECK(toy.read("runs/toy/metrics.jsonl.1").find("\"step\": 10") != std::string::npos);
+}
+
+TEST_CASE("run: output that cannot be written is a failure", "[run]") {
+  if (!std::filesystem::exists("/dev/full")) {
+    WARN("skipped: this system has no /dev/full");
+    return;
+  }
+  const Toy toy;
+  const Finished full = kf::test::run({"sh", "-c", "'" + std::string(KF_HOST) + "' config show toy.toml > /dev/full"}, {toy.folder()});
+  CHECK(full.status == 1);
+  CHECK(full.err.find("standard output") != std::string::npos);
+}

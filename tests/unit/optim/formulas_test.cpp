@@ -163,7 +163,7 @@ TEST_CASE("adamw: an update whose norm leaves the recent ones is capped", "[opti
 }
 
 TEST_CASE("sgd: momentum as in torch, decay apart from it", "[optim]") {
-  config::OptimizerConfig o = settings("sgd");
+  config::OptimizerConfig o = settings("sgdm");
   o.sgd_momentum = GENERATE(0.0, 0.9);
   const bool nesterov = GENERATE(true, false);
   o.nesterov = nesterov && o.sgd_momentum > 0;

@@ -63,7 +63,7 @@ TEST_CASE("precision: bf16 weights without masters train, and their states are f
   config::Config config = tiny_config();
   config.train.mixed_precision = "bf16";
   config.train.param_dtype = "bf16";
-  config.optimizer.name = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "sgd", "adopt");
+  config.optimizer.name = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "sgdm", "adopt");
   Bench bench(config, at::kBFloat16);
   FixedLoader data = counting(16);
   const std::vector<at::Tensor> before = bench.masters();

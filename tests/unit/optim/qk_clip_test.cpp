@@ -22,7 +22,7 @@ TEST_CASE("qk-clip: the largest score of each head is that of the whole matrix",
 
 TEST_CASE("qk-clip: after an update only the heads above tau have smaller queries", "[qk_clip]") {
   config::Config config = tiny_config();
-  config.optimizer.name = "sgd";
+  config.optimizer.name = "sgdm";
   config.optimizer.weight_decay = 0;
   config.optimizer.qk_clip = true;
   config.optimizer.qk_clip_tau = 5;

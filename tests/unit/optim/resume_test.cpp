@@ -58,7 +58,7 @@ void compare(const config::Config& config, at::ScalarType compute) {
 
 TEST_CASE("resume: every optimizer goes on bit for bit", "[optim][H36]") {
   const std::string name =
-      GENERATE("sgd", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "adamw", "muon", "lion", "schedule_free_adamw");
+      GENERATE("sgdm", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "adamw", "muon", "lion", "schedule_free_adamw");
   CAPTURE(name);
   compare(config_with(name), at::kFloat);
 }
