@@ -1,6 +1,8 @@
 #include "bindings/module.h"
 
 #include "bindings/guard.h"
+#include "bindings/nn/layers.h"
+#include "bindings/nn/loaded_model.h"
 #include "bindings/register.h"
 #include "bindings/run.h"
 #include "bindings/session.h"
@@ -107,6 +109,9 @@ int open_native(lua_State* L) {
   const luaL_Reg functions[] = {{"log", &guarded<write_log>},
                                 {"run", &guarded<run_job>},
                                 {"config_words", &guarded<config_words>},
+                                {"load_model", &guarded<load_model>},
+                                {"loss", &guarded<native_loss>},
+                                {"loss_names", &guarded<loss_names>},
                                 {"missing", &guarded<missing_field>},
                                 {"refuse", &guarded<refuse_assignment>},
                                 {nullptr, nullptr}};
@@ -114,6 +119,8 @@ int open_native(lua_State* L) {
   luaL_register(L, nullptr, functions);
   set(L, "version", std::string_view(KF_VERSION));
   open_tensor_library(L);
+  push_layers(L);
+  lua_setfield(L, -2, "nn");
   push_register(L);
   lua_setfield(L, -2, "register");
   push_dist(L, session);

@@ -3,6 +3,9 @@
 #include <algorithm>
 
 #include "bindings/adapters/lua_hook.h"
+#include "bindings/adapters/lua_layers.h"
+#include "bindings/adapters/lua_loss.h"
+#include "bindings/adapters/lua_optimizer.h"
 #include "bindings/adapters/lua_schedule.h"
 #include "bindings/guard.h"
 #include "bindings/stack.h"
@@ -22,11 +25,13 @@ struct Kind {
 
 /// Every kind of part, as `kf-host registry` names them.
 constexpr Kind kKinds[] = {
-    {"model", nullptr},          {"block", nullptr},   {"attention", nullptr},     {"mlp", nullptr},
-    {"norm", nullptr},           {"router", nullptr},  {"loss", nullptr},          {"optimizer", nullptr},
-    {"scheduler", add_schedule}, {"dataset", nullptr}, {"transform", nullptr},     {"tokenizer", nullptr},
-    {"sampler", nullptr},        {"metric", nullptr},  {"sink", nullptr},          {"ckpt_strategy", nullptr},
-    {"phase", nullptr},          {"hook", add_hook},   {"parallel_plan", nullptr},
+    {"model", add_model},       {"block", add_block},         {"attention", add_attention},
+    {"mlp", add_mlp},           {"norm", add_norm},           {"router", nullptr},
+    {"loss", add_loss},         {"optimizer", add_optimizer}, {"scheduler", add_schedule},
+    {"dataset", nullptr},       {"transform", nullptr},       {"tokenizer", nullptr},
+    {"sampler", nullptr},       {"metric", nullptr},          {"sink", nullptr},
+    {"ckpt_strategy", nullptr}, {"phase", nullptr},           {"hook", add_hook},
+    {"parallel_plan", nullptr},
 };
 
 std::vector<std::string> kind_names(bool scriptable_only) {

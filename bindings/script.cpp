@@ -79,7 +79,7 @@ Script::Script(Registries& registries, ScriptHost host, std::vector<std::string>
 
 Script::~Script() {
   Registries& r = session_->registries;
-  lua::forget_scripted(r.model, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.hook, r.ckpt_strategy);
+  lua::forget_scripted(r.model, r.block, r.attention, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.hook, r.ckpt_strategy);
   lua::Session::attach(runtime_->state(), nullptr);
 }
 

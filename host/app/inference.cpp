@@ -41,8 +41,11 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config) {
 }
 
 LoadedModel load_for_inference(const fs::path& source, at::Device device) {
+  return load_for_inference(source, device, native_registries());
+}
+
+LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries) {
   const fs::path checkpoint = find_checkpoint(source);
-  const Registries registries = native_registries();
   config::Request request;
   request.job = checkpoint / "job.toml";
   request.files_must_exist = false;

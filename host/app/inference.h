@@ -7,6 +7,7 @@
 #include "core/fs.h"
 #include "data/tokenizer/tokenizer.h"
 #include "model/model.h"
+#include "registry/registries.h"
 
 namespace kf {
 
@@ -23,5 +24,7 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config);
 /// `source` is a checkpoint folder, or a run or checkpoints folder whose latest one is meant. Weights in fp32, evaluation mode.
 /// Throws Code::checkpoint.
 LoadedModel load_for_inference(const fs::path& source, at::Device device);
+/// With the parts that a script has registered, too.
+LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries);
 
 }  // namespace kf

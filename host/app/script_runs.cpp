@@ -1,5 +1,6 @@
 #include "app/script_runs.h"
 
+#include "app/inference.h"
 #include "app/launch.h"
 #include "app/run.h"
 
@@ -15,7 +16,10 @@ config::Request request_of(const TrainArguments& arguments) {
 ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
     : arguments_(std::move(arguments)),
       registries_(registries),
-      script_(registries, {[this](config::Node recipe) { return run(std::move(recipe)); }}, arguments_.script) {}
+      script_(registries,
+              {[this](config::Node recipe) { return run(std::move(recipe)); },
+               [this](const fs::path& path) { return load_for_inference(path, at::kCPU, registries_).model; }},
+              arguments_.script) {}
 
 void ScriptRuns::run_file() {
   if (std::optional<config::Node> recipe = script_.run_file(arguments_.file)) {

@@ -25,6 +25,7 @@ void fill(const at::Tensor& values, const Init& init, std::uint64_t seed) {
     case Init::Kind::ones: values.fill_(1); return;
     case Init::Kind::zeros: values.zero_(); return;
     case Init::Kind::constant: values.fill_(init.std); return;
+    case Init::Kind::given: values.copy_(init.values); return;
     case Init::Kind::normal: values.normal_(0, init.std, at::detail::createCPUGenerator(seed)); return;
     case Init::Kind::truncated: truncated_normal(values, init.std, at::detail::createCPUGenerator(seed)); return;
   }
@@ -52,8 +53,12 @@ at::Tensor first_values(const Parameter& parameter, std::uint64_t seed) {
 }  // namespace
 
 void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
+  materialize(model.parameters(), device, compute, seed, kept);
+}
+
+void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
   const at::NoGradGuard no_grad;
-  for (const ParameterPtr& parameter : model.parameters()) {
+  for (const ParameterPtr& parameter : parameters) {
     parameter->master = first_values(*parameter, seed).to(device);
     const bool low = compute != at::kFloat && parameter->shape.size() >= 2 && !parameter->keep_fp32;
     parameter->value = low ? parameter->master.to(compute) : parameter->master;

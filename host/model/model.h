@@ -84,6 +84,9 @@ class Model : public Module {
 /// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision. With `kept` = `compute` the others
 /// have no fp32 master: the optimizer moves what forward reads.
 void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept = at::kFloat);
+/// The same for some parameters, which have their names.
+void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed,
+                 at::ScalarType kept = at::kFloat);
 
 /// Sum of elements over `parameters`, those that are not `counted` left out.
 std::int64_t count_parameters(const ParameterList& parameters);

@@ -7,7 +7,7 @@
 namespace kf {
 
 template <class Visit>
-void Module::walk(const std::string& prefix, Visit&& visit) {
+void Module::walk(const std::string& prefix, Visit&& visit) const {
   for (const auto& [name, parameter] : parameters_) {
     visit(prefix + name, parameter);
   }
@@ -35,6 +35,12 @@ std::vector<std::pair<std::string, std::string>> Module::aliases() {
       found.emplace_back(name, parameter->name);
     }
   });
+  return found;
+}
+
+std::vector<std::pair<std::string, ParameterPtr>> Module::named_parameters() const {
+  std::vector<std::pair<std::string, ParameterPtr>> found;
+  walk("", [&](const std::string& name, const ParameterPtr& parameter) { found.emplace_back(name, parameter); });
   return found;
 }
 

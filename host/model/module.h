@@ -22,6 +22,11 @@ class Module {
   /// Names that stand for a parameter listed under another name: "output_head.proj.weight" of tied embeddings.
   std::vector<std::pair<std::string, std::string>> aliases();  // alias, listed name
 
+  /// This module's own parameters by their names, without those of its children.
+  const std::vector<std::pair<std::string, ParameterPtr>>& own_parameters() const { return parameters_; }
+  /// Every parameter below by its name from here. Unlike `parameters` it leaves `Parameter::name`, the name from the root, alone.
+  std::vector<std::pair<std::string, ParameterPtr>> named_parameters() const;
+
   /// Training or evaluation, for the whole tree.
   void train(bool on = true);
   bool training() const { return training_; }
@@ -43,7 +48,7 @@ class Module {
 
  private:
   template <class Visit>
-  void walk(const std::string& prefix, Visit&& visit);
+  void walk(const std::string& prefix, Visit&& visit) const;
 
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kf {
@@ -14,13 +15,16 @@ namespace kf {
 /// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
 /// order of construction or on the parallel layout.
 struct Init {
-  enum class Kind { normal, ones, zeros, truncated, constant };
+  enum class Kind { normal, ones, zeros, truncated, constant, given };
   Kind kind = Kind::normal;
-  double std = 0.02;  // normal, truncated: the standard deviation; constant: the value
+  double std = 0.02;       // normal, truncated: the standard deviation; constant: the value
+  at::Tensor values = {};  // given only
 
   static Init normal(double std) { return {Kind::normal, std}; }
   /// A normal cut at two deviations, widened so that what is left has deviation `std`.
   static Init truncated(double std) { return {Kind::truncated, std}; }
+  /// These values, of the parameter's shape.
+  static Init given(at::Tensor values) { return {Kind::given, 0, std::move(values)}; }
   static Init ones() { return {Kind::ones, 0}; }
   static Init zeros() { return {Kind::zeros, 0}; }
   static Init constant(double value) { return {Kind::constant, value}; }

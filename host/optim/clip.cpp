@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -22,7 +23,9 @@ std::vector<at::Tensor> gradients_of(const ParameterList& parameters) {
 
 at::Tensor gradient_norm(const ParameterList& parameters) {
   const at::NoGradGuard no_grad;
-  const std::vector<at::Tensor> gradients = gradients_of(parameters);
+  ParameterList ordered = parameters;  // by name: the sum of a model does not depend on the order in which its layers were made
+  std::sort(ordered.begin(), ordered.end(), [](const ParameterPtr& a, const ParameterPtr& b) { return a->name < b->name; });
+  const std::vector<at::Tensor> gradients = gradients_of(ordered);
   if (gradients.empty()) {
     return at::zeros({}, at::kFloat);
   }

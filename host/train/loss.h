@@ -5,6 +5,7 @@
 
 namespace kf {
 
+struct Batch;
 struct OutputHead;
 
 /// What a sum of the step is multiplied by: 1 / counted tokens, train.z_loss_weight / positions.
@@ -33,6 +34,8 @@ class Loss {
                                 const LossFactors& /*factors*/) const {
     return {};
   }
+  /// The same of a batch, for losses that look at more than its labels. logits (N, V), N = B T.
+  virtual at::Tensor sum_of(const at::Tensor& logits, const Batch& batch) const;
 };
 
 /// Sum over all positions of logsumexp(logits)^2 in fp32 (PaLM, section 5); the caller multiplies by z_loss_weight / positions.

@@ -6,6 +6,8 @@
 
 namespace kf {
 
+at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { return sum(logits, batch.labels.flatten()); }
+
 at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
   return at::cross_entropy_loss(logits.to(at::kFloat), labels, {}, at::Reduction::Sum, kIgnore);
 }

@@ -76,7 +76,7 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
   }
   const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
   LossParts parts;
-  parts.ce = loss_.sum(logits, labels) / (static_cast<double>(totals.counted) / scale());
+  parts.ce = loss_.sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
   parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, parts.ce.options());
   parts.total = factors.z > 0 ? parts.ce + parts.z : parts.ce;
   return parts;

@@ -34,6 +34,12 @@ local kf = {
   no_grad = native.no_grad,
   enable_grad = native.enable_grad,
   is_grad_enabled = native.is_grad_enabled,
+  --- Modules, native and written in Lua.
+  nn = require("kf.nn"),
+  --- The registered losses as functions: `kf.losses.cross_entropy(logits, labels)` -> sum, number.
+  losses = require("kf.losses"),
+  --- The model of a checkpoint as a function of tokens, frozen, in evaluation mode.
+  load_model = native.load_model,
 }
 
 -- kf.zeros, kf.randn, ...: what makes tensors.

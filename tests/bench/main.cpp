@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/compare.h"
+#include "bench/lua_bench.h"
 #include "config/derived.h"
 #include "config/load.h"
 #include "data/loader.h"
@@ -137,6 +138,7 @@ int main() {
     bench_experts(registries, at::kFloat);
     bench_experts(registries, at::kBFloat16);
     bench_config(registries);
+    bench::bench_lua();
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());

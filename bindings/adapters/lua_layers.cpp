@@ -1,0 +1,197 @@
+#include "bindings/adapters/lua_layers.h"
+
+#include <ATen/ATen.h>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/adapters/lua_part.h"
+#include "bindings/nn/build_scope.h"
+#include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
+#include "config/derived.h"
+#include "core/text.h"
+#include "model/attention.h"
+#include "model/block.h"
+#include "model/mlp.h"
+#include "model/model.h"
+#include "model/norm.h"
+
+namespace kf::lua {
+namespace {
+
+/// An adapter has the children and names of the module that it wraps.
+template <class Base>
+class Wrapped : public Base {
+ public:
+  explicit Wrapped(LuaPart part) : part_(std::move(part)) {
+    if (part_.module()) {
+      this->add_child("", part_.module());
+    }
+  }
+
+ protected:
+  const LuaPart& part() const { return part_; }
+
+ private:
+  LuaPart part_;
+};
+
+class LuaMlp final : public Wrapped<Mlp> {
+ public:
+  using Wrapped::Wrapped;
+  at::Tensor forward(const at::Tensor& x) const override { return part().call(x, nullptr); }
+};
+
+class LuaNorm final : public Wrapped<Norm> {
+ public:
+  using Wrapped::Wrapped;
+  at::Tensor forward(const at::Tensor& x) const override { return part().call(x, nullptr); }
+};
+
+/// The native attentions below a module, depth first.
+void find_attentions(const Module& module, std::vector<const Attention*>& found) {
+  for (const auto& [name, child] : module.children()) {
+    if (const auto* attention = dynamic_cast<const Attention*>(child.get())) {
+      found.push_back(attention);
+    } else {
+      find_attentions(*child, found);
+    }
+  }
+}
+
+/// A part in Lua keeps what the one native attention inside of it keeps.
+KvCache::Layer cache_inside(const Module& module, const std::string& where, std::int64_t batch, std::int64_t capacity,
+                            const at::Tensor& like) {
+  std::vector<const Attention*> found;
+  find_attentions(module, found);
+  KF_CHECK(found.size() == 1, Code::config, "{} has {} native attentions; a model generates with blocks that have exactly one", where,
+           found.size());
+  return found.front()->make_cache(batch, capacity, like);
+}
+
+class LuaAttention final : public Wrapped<Attention> {
+ public:
+  using Wrapped::Wrapped;
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override { return part().call(x, &context); }
+  KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
+    return cache_inside(*this, part().where(), batch, capacity, like);
+  }
+};
+
+class LuaBlock final : public Wrapped<Block> {
+ public:
+  using Wrapped::Wrapped;
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override { return part().call(x, &context); }
+  KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
+    return cache_inside(*this, part().where(), batch, capacity, like);
+  }
+};
+
+class LuaModel final : public Wrapped<Model> {
+ public:
+  LuaModel(LuaPart part, std::int64_t vocab) : Wrapped(std::move(part)), vocab_(vocab) {}
+
+  at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override {
+    const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
+    context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
+                                                : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device());
+    at::Tensor logits = part().call_free(tokens, &context);
+    const bool fits = logits.dim() == 3 && logits.size(0) == tokens.size(0) && logits.size(1) == tokens.size(1) && logits.size(2) == vocab_;
+    KF_CHECK(fits, Code::script, "{}: forward must return logits ({}, {}, {}) for tokens {}, got {}", part().where(), tokens.size(0),
+             tokens.size(1), vocab_, tensor_text(tokens), tensor_text(logits));
+    if (context.cache != nullptr) {
+      context.cache->filled += tokens.size(1);
+    }
+    return logits;
+  }
+
+  KvCache make_cache(std::int64_t batch, std::int64_t capacity) override {
+    std::vector<const Attention*> found;
+    find_attentions(*this, found);
+    KF_CHECK(!found.empty(), Code::config, "{} has no native attention, so it keeps no keys and values and cannot generate",
+             part().where());
+    const ParameterList parameters = this->parameters();
+    KvCache cache;
+    cache.capacity = capacity;
+    for (const Attention* attention : found) {
+      cache.layers.push_back(attention->make_cache(batch, capacity, parameters.front()->value));
+    }
+    return cache;
+  }
+
+ private:
+  std::int64_t vocab_;
+};
+
+void set_count(lua_State* L, const char* name, std::int64_t value) {
+  push_integer(L, value, name);
+  lua_setfield(L, -2, name);
+}
+
+/// Calls the factory for a place in the model.
+LuaPart make_part(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
+                  const std::function<void(lua_State*)>& fill) {
+  const BuildScope scope(args, place);
+  return LuaPart(where, build(factory, where, args, fill, "a module (nn.module({ forward = ... })) or a function", is_part));
+}
+
+}  // namespace
+
+void add_mlp(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("mlp", info);
+  const auto factory = take_factory(L, 2, "mlp");
+  session.registries.mlp.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Mlp> {
+    return std::make_shared<LuaMlp>(make_part(*factory, where, args, place, [&](lua_State* state) {
+      set_count(state, "dim", place.dim);
+      set_count(state, "hidden_dim", place.hidden);
+    }));
+  });
+}
+
+void add_norm(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("norm", info);
+  const auto factory = take_factory(L, 2, "norm");
+  session.registries.norm.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Norm> {
+    return std::make_shared<LuaNorm>(make_part(*factory, where, args, place, [&](lua_State* state) {
+      set_count(state, "dim", place.dim);
+      set(state, "eps", args.config.model.norm_eps);
+    }));
+  });
+}
+
+void add_attention(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("attention", info);
+  const auto factory = take_factory(L, 2, "attention");
+  session.registries.attention.add(std::move(info),
+                                   [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Attention> {
+                                     return std::make_shared<LuaAttention>(make_part(*factory, where, args, place, [&](lua_State* state) {
+                                       const config::ModelConfig& model = args.config.model;
+                                       set_count(state, "dim", place.dim);
+                                       set_count(state, "n_heads", model.n_heads);
+                                       set_count(state, "n_kv_heads", config::kv_heads(model));
+                                       set_count(state, "head_dim", config::head_dim(model));
+                                       set_count(state, "layer", place.layer);
+                                     }));
+                                   });
+}
+
+void add_block(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("block", info);
+  const auto factory = take_factory(L, 2, "block");
+  session.registries.block.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Block> {
+    return std::make_shared<LuaBlock>(make_part(*factory, where, args, place, [&](lua_State* state) {
+      set_count(state, "layer", place.layer);
+      set_count(state, "hidden_dim", config::ffn_hidden_dim(args.config.model));
+    }));
+  });
+}
+
+void add_model(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("model", info);
+  const auto factory = take_factory(L, 2, "model");
+  session.registries.model.add(std::move(info), [factory, where](const PartArgs& args) -> std::shared_ptr<Model> {
+    const Place place{-1, args.config.model.dim, 0, nullptr};
+    return std::make_shared<LuaModel>(make_part(*factory, where, args, place, {}), args.config.model.vocab_size);
+  });
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,93 @@
+#include "bindings/adapters/lua_loss.h"
+
+#include <ATen/ATen.h>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
+#include "core/text.h"
+#include "data/batch.h"
+#include "train/loss.h"
+
+namespace kf::lua {
+namespace {
+
+void set_tensor(lua_State* L, const char* name, const at::Tensor& tensor) {
+  if (tensor.defined()) {
+    push_tensor(L, tensor);
+    lua_setfield(L, -2, name);
+  }
+}
+
+void push_batch(lua_State* L, const Batch& batch) {
+  lua_createtable(L, 0, 4);
+  set_tensor(L, "tokens", batch.tokens);
+  set_tensor(L, "labels", batch.labels);
+  set_tensor(L, "doc_ids", batch.doc_ids);
+  set(L, "counted", static_cast<double>(batch.counted));
+}
+
+class LuaLoss final : public Loss {
+ public:
+  LuaLoss(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+
+  at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override {
+    Batch batch;
+    batch.labels = labels;
+    batch.counted = labels.ne(kIgnore).sum().item<std::int64_t>();
+    return sum_of(logits, batch);
+  }
+
+  at::Tensor sum_of(const at::Tensor& logits, const Batch& batch) const override {
+    Runtime& runtime = function_.runtime();
+    lua_State* L = runtime.state();
+    KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
+    const StackTop top(L);
+    function_.push(L);
+    push_tensor(L, logits);
+    push_tensor(L, batch.labels.flatten());
+    push_batch(L, batch);
+    try {
+      runtime.call(3, 2);
+    } catch (const Error& error) {
+      rethrow_from(error, where_, "in " + where_);
+    }
+    const at::Tensor* total = tensor_at(L, -2);
+    KF_CHECK(total != nullptr && total->numel() == 1, Code::script,
+             "{} must return the sum over the counted tokens (a tensor without dims) and their number, got {}", where_,
+             describe_any(L, lua_gettop(L) - 1));
+    // The step divides by the labels that count. A loss that counts others is divided by its own number, micro-batch by micro-batch.
+    const at::Tensor wide = total->to(at::kFloat).reshape({});
+    const at::Tensor share =
+        at::scalar_tensor(static_cast<double>(batch.counted), wide.options().dtype(at::kDouble)) / count_at(L, lua_gettop(L));
+    return wide * share.to(at::kFloat);  // by exactly 1 in the usual case
+  }
+
+ private:
+  /// The second result as a tensor: nothing waits for the device.
+  at::Tensor count_at(lua_State* L, int index) const {
+    if (const at::Tensor* tensor = tensor_at(L, index)) {
+      KF_CHECK(tensor->numel() == 1, Code::script, "{}: the number of counted tokens must be one number, got {}", where_,
+               tensor_text(*tensor));
+      return tensor->detach().to(at::kDouble).reshape({});
+    }
+    KF_CHECK(lua_type(L, index) == LUA_TNUMBER && lua_tonumber(L, index) > 0, Code::script,
+             "{} must return the number of counted tokens, above 0, as second result, got {}", where_, describe_any(L, index));
+    return at::scalar_tensor(lua_tonumber(L, index), at::kDouble);
+  }
+
+  std::string where_;
+  Ref function_;
+};
+
+}  // namespace
+
+void add_loss(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("loss", info);
+  const auto factory = take_factory(L, 2, "loss");
+  session.registries.loss.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<Loss> {
+    return std::make_unique<LuaLoss>(where, build(*factory, where, args, {}, "a function(logits, labels, batch)", is_callable));
+  });
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,164 @@
+#include "bindings/adapters/lua_optimizer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
+#include "core/text.h"
+#include "optim/optimizer.h"
+#include "optim/slots.h"
+
+namespace kf::lua {
+namespace {
+
+void push_list(lua_State* L, const std::vector<at::Tensor>& tensors, const std::shared_ptr<Lease>& lease) {
+  lua_createtable(L, static_cast<int>(tensors.size()), 0);
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    push_lent(L, tensors[i], lease);
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+}
+
+/// Of the parameters that have a gradient, as in `lists_of`.
+void push_names(lua_State* L, const ParameterList& parameters) {
+  lua_newtable(L);
+  int number = 0;
+  for (const ParameterPtr& parameter : parameters) {
+    if (parameter->gradient().defined()) {
+      push(L, std::string_view(parameter->name));
+      lua_rawseti(L, -2, ++number);
+    }
+  }
+}
+
+class LuaOptimizer final : public Optimizer {
+ public:
+  LuaOptimizer(std::string where, std::vector<std::string> names, Ref step, std::vector<ParamGroup> groups)
+      : where_(std::move(where)), names_(std::move(names)), step_(std::move(step)), groups_(std::move(groups)), slots_(kinds_of(names_)) {}
+
+  void step(double lr) override {
+    const at::NoGradGuard no_grad;
+    ++updates_;
+    for (const ParamGroup& group : groups_) {
+      const TensorLists lists = lists_of(group, slots_, names_.size());
+      if (!lists.masters.empty()) {
+        step_group(group, lists, lr);
+      }
+    }
+  }
+
+  OptimizerState state() const override {
+    OptimizerState state;
+    slots_.save(state);
+    state.integers["step"] = updates_;
+    return state;
+  }
+
+  void load(const OptimizerState& state) override {
+    const auto step = state.integers.find("step");
+    KF_CHECK(step != state.integers.end(), Code::checkpoint, "the optimizer state lacks 'step': it is not of {}", where_);
+    updates_ = step->second;
+    if (!names_.empty()) {
+      slots_.load(state, groups_);
+    }
+  }
+
+ private:
+  static std::vector<Slots::Kind> kinds_of(const std::vector<std::string>& names) {
+    std::vector<Slots::Kind> kinds;
+    for (const std::string& name : names) {
+      kinds.push_back({name, Slots::Start::zeros});
+    }
+    return kinds;
+  }
+
+  void step_group(const ParamGroup& group, const TensorLists& lists, double lr) {
+    Runtime& runtime = step_.runtime();
+    lua_State* L = runtime.state();
+    KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
+    const StackTop top(L);
+    const LeaseScope lease(format("the parameters, gradients and states of update {}", updates_));
+    step_.push(L);
+    lua_createtable(L, 0, 7);
+    push_list(L, lists.masters, lease.lease());
+    lua_setfield(L, -2, "params");
+    push_list(L, lists.gradients, lease.lease());
+    lua_setfield(L, -2, "grads");
+    push_names(L, group.parameters);
+    lua_setfield(L, -2, "names");
+    lua_createtable(L, 0, static_cast<int>(names_.size()));
+    for (std::size_t i = 0; i < names_.size(); ++i) {
+      push_list(L, lists.slots[i], lease.lease());
+      lua_setfield(L, -2, names_[i].c_str());
+    }
+    lua_setfield(L, -2, "state");
+    set(L, "lr", lr);
+    set(L, "weight_decay", group.weight_decay);
+    set(L, "step", static_cast<double>(updates_));
+    try {
+      runtime.call(1, 0);
+    } catch (const Error& error) {
+      rethrow_from(error, where_, format("in {}, update {}", where_, updates_));
+    }
+  }
+
+  std::string where_;
+  std::vector<std::string> names_;
+  Ref step_;
+  std::vector<ParamGroup> groups_;
+  Slots slots_;
+  std::int64_t updates_ = 0;
+};
+
+bool is_table(lua_State* L, int index) { return lua_istable(L, index); }
+
+/// The strings of t.state, which may be left out; the table is on top.
+std::vector<std::string> state_names(lua_State* L, const std::string& where) {
+  std::vector<std::string> names;
+  lua_getfield(L, -1, "state");
+  if (!lua_isnil(L, -1)) {
+    KF_CHECK(lua_istable(L, -1), Code::script, "{}: state must be a list of names, got {}", where, describe(L, -1));
+    const int count = static_cast<int>(lua_objlen(L, -1));
+    for (int i = 1; i <= count; ++i) {
+      lua_rawgeti(L, -1, i);
+      names.push_back(check_text(L, -1, where + ": state", "names"));
+      KF_CHECK(std::count(names.begin(), names.end(), names.back()) == 1, Code::script, "{}: the state '{}' is named twice", where,
+               names.back());
+      lua_pop(L, 1);
+    }
+  }
+  lua_pop(L, 1);
+  return names;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const Ref& table, const std::string& where, std::vector<ParamGroup> groups) {
+  std::unique_ptr<Optimizer> out;
+  table.runtime().protect([&](lua_State* L) {
+    table.push(L);
+    for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
+      const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+      KF_CHECK(key == "state" || key == "step", Code::script, "{}: no key '{}'{}", where, key, suggestion(key, {"state", "step"}));
+    }
+    std::vector<std::string> names = state_names(L, where);
+    lua_getfield(L, 1, "step");
+    KF_CHECK(is_callable(L, -1), Code::script, "{}: step must be a function, got {}", where, describe(L, -1));
+    out = std::make_unique<LuaOptimizer>(where, std::move(names), Ref(L), std::move(groups));
+  });
+  return out;
+}
+
+}  // namespace
+
+void add_optimizer(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("optimizer", info);
+  const auto factory = take_factory(L, 2, "optimizer");
+  session.registries.optimizer.add(std::move(info), [factory, where](const PartArgs& args, std::vector<ParamGroup> groups) {
+    return make_optimizer(build(*factory, where, args, {}, "a table { state = { names }, step = function(g) ... end }", is_table), where,
+                          std::move(groups));
+  });
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,60 @@
+#include "bindings/adapters/lua_part.h"
+
+#include <ATen/ATen.h>
+
+#include "bindings/adapters/factory.h"
+#include "bindings/nn/context_box.h"
+#include "bindings/nn/module_box.h"
+#include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
+#include "core/text.h"
+
+namespace kf::lua {
+
+LuaPart::LuaPart(std::string where, Ref value) : where_(std::move(where)), value_(std::move(value)) {
+  lua_State* L = value_.runtime().state();
+  const StackTop top(L);
+  value_.push(L);
+  module_ = module_at(L, lua_gettop(L));
+}
+
+at::Tensor LuaPart::call_free(const at::Tensor& x, const ForwardContext* context) const {
+  Runtime& runtime = value_.runtime();
+  lua_State* L = runtime.state();
+  KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
+  const StackTop top(L);
+  std::optional<LentForward> lent;
+  if (context != nullptr) {
+    lent.emplace(L, *context);  // stays below the call, so that it outlives what the function does with its argument
+  }
+  const int box = lua_gettop(L);
+  value_.push(L);
+  push_tensor(L, x);
+  if (context != nullptr) {
+    lua_pushvalue(L, box);
+  }
+  try {
+    runtime.call(context != nullptr ? 2 : 1, 1);
+  } catch (const Error& error) {
+    rethrow_from(error, where_, "in forward of " + where_);
+  }
+  const at::Tensor* result = tensor_at(L, -1);
+  KF_CHECK(result != nullptr, Code::script, "{}: forward must return a tensor, got {}", where_, describe(L, -1));
+  return *result;
+}
+
+at::Tensor LuaPart::call(const at::Tensor& x, const ForwardContext* context) const {
+  at::Tensor result = call_free(x, context);
+  KF_CHECK(result.sizes() == x.sizes(), Code::script, "{}: forward must return the shape of its input, {}, got {}", where_, tensor_text(x),
+           tensor_text(result));
+  KF_CHECK(result.scalar_type() == x.scalar_type(), Code::script,
+           "{}: forward must return the type of its input, {}, got {}; make constants with x.dtype, or convert with result:to(x)", where_,
+           tensor_text(x), tensor_text(result));
+  return result;
+}
+
+bool is_part(lua_State* L, int index) {
+  return module_at(L, index < 0 ? lua_gettop(L) + index + 1 : index) != nullptr || is_callable(L, index);
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,247 @@
+--- Parts written in Lua train like their native twins: toy runs of a few steps, compared by their checkpoints.
+local kf = require("kf")
+local nn = kf.nn
+local T = require("kf.test")
+
+kf.register.block("lua_llama", function(a)
+  local m = a.config.model
+  return nn.module({
+    attention_norm = nn.norm(m.norm_type, m.dim, m.norm_eps),
+    attention = nn.attention(m, { layer = a.layer }),
+    mlp_norm = nn.norm(m.norm_type, m.dim, m.norm_eps),
+    mlp = nn.mlp(m.activation, m.dim, a.hidden_dim),
+    forward = function(self, x, ctx)
+      local h = x + self.attention(self.attention_norm(x), ctx)
+      return h + self.mlp(self.mlp_norm(h))
+    end,
+  })
+end)
+
+--- The whole block from linear layers: attention with grouped queries, RoPE and a mask by hand.
+kf.register.block("lua_llama_whole", function(a)
+  local m = a.config.model
+  local d = m.dim / m.n_heads
+  local function group(fields)
+    fields.forward = function() end
+    return nn.module(fields)
+  end
+  local rope = nn.rope(d)
+  local function heads(t)
+    return t:view(t:size(0), t:size(1), -1, d):transpose(1, 2)
+  end
+  return nn.module({
+    attention_norm = nn.rmsnorm(m.dim, m.norm_eps),
+    attention = group({
+      q_proj = nn.linear(m.dim, m.n_heads * d),
+      k_proj = nn.linear(m.dim, m.n_kv_heads * d),
+      v_proj = nn.linear(m.dim, m.n_kv_heads * d),
+      o_proj = nn.linear(m.n_heads * d, m.dim, { init = "output" }),
+    }),
+    mlp_norm = nn.rmsnorm(m.dim, m.norm_eps),
+    mlp = group({
+      gate_proj = nn.linear(m.dim, a.hidden_dim),
+      up_proj = nn.linear(m.dim, a.hidden_dim),
+      down_proj = nn.linear(a.hidden_dim, m.dim, { init = "output" }),
+    }),
+    forward = function(self, x)
+      local at, ff, times = self.attention, self.mlp, m.n_heads / m.n_kv_heads
+      local h = self.attention_norm(x)
+      local q, k, v = rope(heads(at.q_proj(h))), rope(heads(at.k_proj(h))), heads(at.v_proj(h))
+      k, v = k:repeat_interleave(times, 1), v:repeat_interleave(times, 1)
+      local mixed = kf.op.scaled_dot_product_attention(q, k, v, { is_causal = true })
+      x = x + at.o_proj(mixed:transpose(1, 2):flatten(2))
+      h = self.mlp_norm(x)
+      return x + ff.down_proj(kf.op.silu(ff.gate_proj(h)) * ff.up_proj(h))
+    end,
+  })
+end)
+
+kf.register.mlp("lua_swiglu", function(a)
+  return nn.module({
+    gate_proj = nn.linear(a.dim, a.hidden_dim),
+    up_proj = nn.linear(a.dim, a.hidden_dim),
+    down_proj = nn.linear(a.hidden_dim, a.dim, { init = "output" }),
+    forward = function(self, x)
+      return self.down_proj(kf.op.silu(self.gate_proj(x)) * self.up_proj(x))
+    end,
+  })
+end)
+
+kf.register.norm("lua_rmsnorm", function(a)
+  return nn.module({
+    weight = nn.parameter({ a.dim }, { init = "ones" }),
+    forward = function(self, x)
+      local wide = x:float()
+      return (wide * (wide:square():mean(-1, true) + a.eps):rsqrt() * self.weight):to(x.dtype)
+    end,
+  })
+end)
+
+kf.register.loss("lua_cross_entropy", function()
+  return function(logits, labels, batch)
+    T.eq(batch.labels:flatten(), labels)
+    local sum = kf.op.cross_entropy_loss(logits:float(), labels, { reduction = 2, ignore_index = -100 })
+    return sum, labels:ne(-100):sum()
+  end
+end)
+
+kf.register.optimizer("lua_adamw", function(a)
+  local o = a.config.optimizer
+  local b1, b2 = o.betas[1], o.betas[2]
+  return {
+    state = { "exp_avg", "exp_avg_sq" },
+    step = function(g)
+      local m, v = g.state.exp_avg, g.state.exp_avg_sq
+      kf.op._foreach_mul_(g.params, 1 - g.lr * g.weight_decay)
+      kf.op._foreach_lerp_(m, g.grads, 1 - b1)
+      kf.op._foreach_mul_(v, b2)
+      kf.op._foreach_addcmul_(v, g.grads, g.grads, 1 - b2)
+      local denom = kf.op._foreach_sqrt(v)
+      kf.op._foreach_div_(denom, math.sqrt(1 - b2 ^ g.step))
+      kf.op._foreach_add_(denom, o.eps)
+      kf.op._foreach_addcdiv_(g.params, m, denom, -g.lr / (1 - b1 ^ g.step))
+    end,
+  }
+end)
+
+--- A small folder of text below the working folder.
+local function write_text()
+  os.execute("mkdir -p text")
+  local file = assert(io.open("text/lines.txt", "w"))
+  for i = 1, 400 do
+    file:write(("line %d says that %d is not %d\n"):format(i, i * 7 % 31, i * 3 % 17))
+  end
+  file:close()
+end
+write_text()
+
+local runs = 0
+
+--- A toy run with `changes` by section; returns its result and its weights.
+local function train(changes)
+  runs = runs + 1
+  local job = {
+    run = { name = "run-" .. runs },
+    model = { dim = 32, n_layers = 2, n_heads = 4, n_kv_heads = 2, vocab_size = 320, max_seq_len = 32 },
+    train = { batch_size = 4, seq_len = 32, max_steps = 5, mixed_precision = "fp32" },
+    optimizer = { lr = 1e-2 },
+    scheduler = { warmup_steps = 2 },
+    data = { dataset_path = "text", file_pattern = "*" },
+    metrics = { log_interval = 1 },
+    checkpoint = { interval = 1000 },
+  }
+  for section, keys in pairs(changes or {}) do
+    job[section] = job[section] or {}
+    for key, value in pairs(keys) do
+      job[section][key] = value
+    end
+  end
+  local result = kf.run(job)
+  return result, kf.safetensors.load(result.checkpoint .. "/model.safetensors")
+end
+
+local function losses(result)
+  local out = {}
+  for _, row in ipairs(result.history) do
+    out[#out + 1] = row.loss
+  end
+  return out
+end
+
+--- Two runs end with the same bits.
+local function same(changes, native_changes)
+  local native, native_weights = train(native_changes)
+  local lua, lua_weights = train(changes)
+  T.eq(losses(lua), losses(native))
+  for name, tensor in pairs(native_weights) do
+    T.ok(lua_weights[name], name .. " in the checkpoint")
+    T.ok(tensor:equal(lua_weights[name]), name .. " is the same")
+  end
+end
+
+T.test("block: the Llama block in Lua equals the native one to the last bit", function()
+  same({ model = { block = "lua_llama" } })
+end)
+
+T.test("block: the same, written from linear layers", function()
+  same({ model = { block = "lua_llama_whole" } })
+end)
+
+T.test("mlp, norm, loss: twins equal to the last bit", function()
+  same({ model = { activation = "lua_swiglu", norm_type = "lua_rmsnorm" }, train = { loss_fn = "lua_cross_entropy" } })
+end)
+
+T.test("mlp: under bf16 and gradient accumulation", function()
+  local setting = { mixed_precision = "bf16", grad_accum_steps = 2, batch_size = 2 }
+  same({ model = { activation = "lua_swiglu", norm_type = "lua_rmsnorm" }, train = setting }, { train = setting })
+end)
+
+T.test("block: under full activation checkpointing", function()
+  local setting = { activation_checkpointing = "full" }
+  same({ model = { block = "lua_llama", activation = "lua_swiglu" }, train = setting }, { train = setting })
+end)
+
+T.test("optimizer: AdamW in Lua equals the native one to 1e-6 over 20 steps", function()
+  local setting = { max_steps = 20 }
+  local _, native = train({ train = setting })
+  local _, lua = train({ train = setting, optimizer = { name = "lua_adamw" } })
+  for name, tensor in pairs(native) do
+    local worst = (tensor - lua[name]):abs():max():item()
+    T.ok(worst < 1e-6, ("%s differs by %g"):format(name, worst))
+  end
+end)
+
+T.test("optimizer: its state is in checkpoints, and a run goes on from there to the same end", function()
+  local setting = { name = "lua_adamw" }
+  local _, whole = train({ train = { max_steps = 8 }, optimizer = setting, scheduler = { name = "constant" } })
+  local first = train({ train = { max_steps = 4 }, optimizer = setting, scheduler = { name = "constant" } })
+  local state = kf.safetensors.load(first.checkpoint .. "/optimizer.safetensors")
+  T.ok(state["exp_avg.norm.weight"] and state["exp_avg_sq.norm.weight"], "the moments in the checkpoint")
+  runs = runs - 1
+  local _, resumed = train({ train = { max_steps = 8 }, optimizer = setting, scheduler = { name = "constant" } })
+  for name, tensor in pairs(whole) do
+    T.ok(tensor:equal(resumed[name]), name .. " is the same")
+  end
+end)
+
+T.test("optimizer: its tensors are lent", function()
+  local kept
+  kf.register.optimizer("keeper", function()
+    return {
+      step = function(g)
+        kept = kept or g.params[1]
+      end,
+    }
+  end)
+  train({ optimizer = { name = "keeper" } })
+  T.raises(function()
+    return kept + 1
+  end, "was lent with the parameters, gradients and states of update 1")
+end)
+
+kf.register.norm("wrong_shape", function(a)
+  return nn.module({
+    weight = nn.parameter({ a.dim }),
+    forward = function(_, x)
+      return x:sum(-1)
+    end,
+  })
+end)
+
+kf.register.mlp("failing", function()
+  return nn.module({
+    forward = function()
+      error("this mlp fails")
+    end,
+  })
+end)
+
+T.test("errors: a wrong result and an error in forward name the part and the line", function()
+  T.raises(function()
+    train({ model = { norm_type = "wrong_shape" } })
+  end, "norm 'wrong_shape': forward must return the shape of its input")
+  local message = T.raises(function()
+    train({ model = { activation = "failing" } })
+  end, "this mlp fails")
+  T.ok(message:find("training_spec.lua:%d+: this mlp fails"), message)
+end)
