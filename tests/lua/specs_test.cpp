@@ -78,3 +78,17 @@ TEST_CASE("lua: the interpreter runs chunks, files and what is typed", "[lua]") 
   CHECK(typed.err.find("attempt to perform arithmetic on a nil value") != std::string::npos);
   CHECK(host({"lua", "-e", "error('no')"}, folder.path()).status == 3);
 }
+
+TEST_CASE("lua: the example scripts run as they stand", "[lua]") {
+  const std::filesystem::path examples = KF_SOURCE_DIR "/examples/scripts";
+  const std::string script = GENERATE(as<std::string>{}, "mlp.lua", "block.lua", "optimizer.lua", "loss.lua", "program.lua");
+  const TempDir folder;
+  const Finished done = host({(examples / script).string()}, folder.path());
+  CAPTURE(script, done.out, done.err);
+  CHECK(done.status == 0);
+}
+
+TEST_CASE("lua: the example of tests passes", "[lua]") {
+  const TempDir folder;
+  CHECK(host({"test", KF_SOURCE_DIR "/examples/scripts/tensors_spec.lua"}, folder.path()).status == 0);
+}
