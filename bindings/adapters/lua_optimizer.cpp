@@ -43,9 +43,10 @@ class LuaOptimizer final : public Optimizer {
     const at::NoGradGuard no_grad;
     ++updates_;
     for (const ParamGroup& group : groups_) {
-      const TensorLists lists = lists_of(group, slots_, names_.size());
+      TensorLists lists = lists_of(group, slots_);
       if (!lists.masters.empty()) {
         step_group(group, lists, lr);
+        lists.write_back();
       }
     }
   }
