@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bindings/adapters/lua_hook.h"
+#include "bindings/adapters/lua_phase.h"
 #include "bindings/register.h"
 #include "bindings/stack.h"
 #include "bindings/values.h"
@@ -39,10 +40,10 @@ std::string add_anonymous(lua_State* L, int index, int number, Session& session,
   return name;
 }
 
-/// { "name", field = value } at `index`: the name, and the fields below hook.<name> of the table at `job`.
-std::string add_options(lua_State* L, int index, int job, const std::string& where) {
+/// { "name", field = value } at `index`: the name, and the fields below <kind>.<name> of the table at `job`.
+std::string add_options(lua_State* L, int index, int job, const char* kind, const std::string& where) {
   lua_rawgeti(L, index, 1);
-  const std::string name = check_text(L, -1, where, "the name of a hook first");
+  const std::string name = check_text(L, -1, where, format("the name of a {} first", kind));
   lua_pop(L, 1);
   lua_newtable(L);
   const int options = lua_gettop(L);
@@ -59,16 +60,16 @@ std::string add_options(lua_State* L, int index, int job, const std::string& whe
     lua_rawset(L, options);
   }
   if (any) {
-    lua_getfield(L, job, "hook");
+    lua_getfield(L, job, kind);
     if (lua_isnil(L, -1)) {
       lua_pop(L, 1);
       lua_newtable(L);
       lua_pushvalue(L, -1);
-      lua_setfield(L, job, "hook");
+      lua_setfield(L, job, kind);
     }
-    KF_CHECK(lua_istable(L, -1), Code::script, "{}: 'hook' must be a table of the hooks' own tables, got {}", where, describe(L, -1));
+    KF_CHECK(lua_istable(L, -1), Code::script, "{}: '{}' must be a table of the parts' own tables, got {}", where, kind, describe(L, -1));
     lua_getfield(L, -1, name.c_str());
-    KF_CHECK(lua_isnil(L, -1), Code::script, "{}: the fields of '{}' are given here and in hook.{}; keep one", where, name, name);
+    KF_CHECK(lua_isnil(L, -1), Code::script, "{}: the fields of '{}' are given here and in {}.{}; keep one", where, name, kind, name);
     lua_pop(L, 1);
     lua_pushvalue(L, options);
     lua_setfield(L, -2, name.c_str());
@@ -78,7 +79,7 @@ std::string add_options(lua_State* L, int index, int job, const std::string& whe
   return name;
 }
 
-/// A shallow copy of the table at `index`, and of its `hook` table: what is put in belongs to this run only.
+/// A shallow copy of the table at `index`, and of its `hook` and `phase` tables: what is put in belongs to this run only.
 void push_copy(lua_State* L, int index) {
   lua_newtable(L);
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
@@ -115,7 +116,7 @@ void name_hooks(lua_State* L, int job, Session& session, const std::string& posi
       lua_rawgeti(L, item, 1);
       const bool by_name = !lua_isnil(L, -1);
       lua_pop(L, 1);
-      names.push_back(by_name ? add_options(L, item, job, where) : add_anonymous(L, item, i, session, position, hooks));
+      names.push_back(by_name ? add_options(L, item, job, "hook", where) : add_anonymous(L, item, i, session, position, hooks));
     }
     KF_CHECK(std::count(names.begin(), names.end(), names.back()) == 1, Code::script, "{}: the hook '{}' is listed twice", where,
              names.back());
@@ -127,6 +128,88 @@ void name_hooks(lua_State* L, int job, Session& session, const std::string& posi
     lua_rawseti(L, -2, static_cast<int>(i + 1));
   }
   lua_setfield(L, job, "hooks");
+  lua_pop(L, 1);
+}
+
+/// Whether a value of the table at `index` can be called; its place goes to `position`.
+bool has_functions(lua_State* L, int index, std::string& position) {
+  bool any = false;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    if (is_callable(L, -1)) {
+      any = true;
+      position = lua_isfunction(L, -1) && !definition_position(L, -1).empty() ? definition_position(L, -1) : position;
+    }
+  }
+  return any;
+}
+
+/// Pushes what stands for `phases[number]`, the item at `index`: functions become a registered phase that the entry names.
+void push_phase(lua_State* L, int index, int number, int job, Session& session, std::string position, TableHooks& parts) {
+  const std::string where = format("{}: phases[{}]", position, number);
+  if (lua_type(L, index) == LUA_TSTRING) {
+    lua_newtable(L);
+    lua_pushvalue(L, index);
+    lua_setfield(L, -2, "phase");
+    return;
+  }
+  KF_CHECK(lua_istable(L, index), Code::script, "{}: a phase is a table, a name, or { name, field = value }; got {}", where,
+           describe(L, index));
+  lua_rawgeti(L, index, 1);
+  const bool by_name = !lua_isnil(L, -1);
+  lua_pop(L, 1);
+  if (by_name) {
+    const std::string name = add_options(L, index, job, "phase", where);
+    lua_newtable(L);
+    set(L, "phase", std::string_view(name));
+    return;
+  }
+  if (!has_functions(L, index, position)) {
+    lua_pushvalue(L, index);
+    return;
+  }
+  config::PartInfo info;
+  info.name = format("phase {}", number);
+  info.origin = position;
+  info.doc = "A phase of the job's own table.";
+  add_phase_table(L, index, session, info);
+  parts.add_phase(info.name);
+  push_copy(L, index);
+  const int entry = lua_gettop(L);
+  lua_getfield(L, entry, "phase");
+  KF_CHECK(lua_isnil(L, -1), Code::script, "{}: it has functions of its own and names a registered phase; keep one", where);
+  lua_pop(L, 1);
+  for (const char* key : {"stop_when", "lr_scale"}) {
+    lua_getfield(L, entry, key);
+    if (is_callable(L, -1)) {
+      lua_pushnil(L);
+      lua_setfield(L, entry, key);
+    }
+    lua_pop(L, 1);
+  }
+  set(L, "phase", std::string_view(info.name));
+}
+
+/// Turns `phases` of the table at `job` into entries without functions.
+void name_phases(lua_State* L, int job, Session& session, const std::string& position, TableHooks& parts) {
+  lua_getfield(L, job, "phases");
+  const int list = lua_gettop(L);
+  if (!lua_istable(L, list)) {  // nil, or wrong in a way that the schema reports
+    lua_pop(L, 1);
+    return;
+  }
+  const int count = static_cast<int>(lua_objlen(L, list));
+  lua_createtable(L, count, 0);
+  for (int i = 1; i <= count; ++i) {
+    lua_rawgeti(L, list, i);
+    push_phase(L, lua_gettop(L), i, job, session, position, parts);
+    lua_rawseti(L, list + 1, i);
+    lua_settop(L, list + 1);
+  }
+  if (count > 0) {
+    lua_setfield(L, job, "phases");
+  } else {
+    lua_pop(L, 1);
+  }
   lua_pop(L, 1);
 }
 
@@ -157,19 +240,25 @@ TableHooks::~TableHooks() {
   for (const std::string& name : names_) {
     session_.registries.hook.remove(name);
   }
+  for (const std::string& name : phases_) {
+    session_.registries.phase.remove(name);
+  }
 }
 
 config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks) {
   const std::string position = format("{}:{}", file, line);
   push_copy(L, index);
   const int job = lua_gettop(L);
-  lua_getfield(L, job, "hook");
-  if (lua_istable(L, -1)) {
-    push_copy(L, lua_gettop(L));
-    lua_setfield(L, job, "hook");
+  for (const char* kind : {"hook", "phase"}) {
+    lua_getfield(L, job, kind);
+    if (lua_istable(L, -1)) {
+      push_copy(L, lua_gettop(L));
+      lua_setfield(L, job, kind);
+    }
+    lua_pop(L, 1);
   }
-  lua_pop(L, 1);
   name_hooks(L, job, session, position, hooks);
+  name_phases(L, job, session, position, hooks);
   const SourceMap* map = session.source_of(file);
   ReadOptions options;
   options.what = "the job";

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 
+#include "bindings/adapters/lua_data.h"
 #include "bindings/adapters/lua_hook.h"
 #include "bindings/adapters/lua_layers.h"
 #include "bindings/adapters/lua_loss.h"
 #include "bindings/adapters/lua_optimizer.h"
+#include "bindings/adapters/lua_phase.h"
+#include "bindings/adapters/lua_run_parts.h"
+#include "bindings/adapters/lua_sampler.h"
 #include "bindings/adapters/lua_schedule.h"
 #include "bindings/guard.h"
 #include "bindings/stack.h"
@@ -25,13 +29,25 @@ struct Kind {
 
 /// Every kind of part, as `kf-host registry` names them.
 constexpr Kind kKinds[] = {
-    {"model", add_model},       {"block", add_block},         {"attention", add_attention},
-    {"mlp", add_mlp},           {"norm", add_norm},           {"router", nullptr},
-    {"loss", add_loss},         {"optimizer", add_optimizer}, {"scheduler", add_schedule},
-    {"dataset", nullptr},       {"transform", nullptr},       {"tokenizer", nullptr},
-    {"sampler", nullptr},       {"metric", nullptr},          {"sink", nullptr},
-    {"ckpt_strategy", nullptr}, {"phase", nullptr},           {"hook", add_hook},
-    {"parallel_plan", nullptr},
+    {"model", add_model},
+    {"block", add_block},
+    {"attention", add_attention},
+    {"mlp", add_mlp},
+    {"norm", add_norm},
+    {"router", nullptr},
+    {"loss", add_loss},
+    {"optimizer", add_optimizer},
+    {"scheduler", add_schedule},
+    {"dataset", add_dataset},
+    {"transform", add_transform},
+    {"tokenizer", add_tokenizer},
+    {"sampler", add_sampler},
+    {"metric", add_metric},
+    {"sink", add_sink},
+    {"ckpt_strategy", add_strategy},
+    {"phase", add_phase},
+    {"hook", add_hook},
+    {"parallel_plan", add_plan},
 };
 
 std::vector<std::string> kind_names(bool scriptable_only) {

@@ -1,5 +1,6 @@
 // What `require` finds: shipped modules first, then the script's folder, then KF_LUA_PATH.
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "bindings/guard.h"
@@ -71,6 +72,32 @@ void Runtime::set_search_path(const fs::path& script_folder) {
     lua_pushstring(L, path.c_str());
     lua_setfield(L, -2, "path");
   });
+}
+
+std::map<std::string, fs::path> Runtime::loaded_files() const {
+  std::map<std::string, fs::path> files;
+  lua_State* L = current_;
+  const StackTop top(L);
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "path");
+  const std::string templates = lua_tostring(L, -1);
+  lua_getfield(L, -2, "loaded");
+  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) != LUA_TSTRING || find_shipped(lua_tostring(L, -2)) != nullptr) {
+      continue;
+    }
+    std::string name = lua_tostring(L, -2);
+    std::string below = name;
+    std::replace(below.begin(), below.end(), '.', '/');
+    for (std::string candidate : split(templates, ';')) {
+      candidate.replace(candidate.find('?'), 1, below);
+      if (fs::is_regular_file(candidate)) {
+        files[name] = candidate;
+        break;
+      }
+    }
+  }
+  return files;
 }
 
 void Runtime::load_file(const fs::path& path, const std::string& shown) {

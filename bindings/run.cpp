@@ -2,6 +2,7 @@
 
 #include "bindings/guard.h"
 #include "bindings/recipe.h"
+#include "bindings/rows.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "core/text.h"
@@ -36,33 +37,6 @@ std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
   lua_getinfo(L, "Sl", &ar);
   const bool in_file = ar.currentline > 0 && ar.source[0] == '@';
   return in_file ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
-}
-
-void push_row(lua_State* L, const StepRow& row) {
-  lua_createtable(L, 0, 12);
-  set(L, "step", static_cast<double>(row.step));
-  set(L, "loss", row.loss);
-  set(L, "ce", row.ce);
-  set(L, "z_loss", row.z_loss);
-  set(L, "aux_loss", row.aux_loss);
-  set(L, "grad_norm", row.grad_norm);
-  set(L, "lr", row.lr);
-  set(L, "tokens", static_cast<double>(row.tokens));
-  set(L, "tokens_per_sec", row.tokens_per_sec);
-  set(L, "mfu", row.mfu);
-  set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
-  set(L, "seconds", row.seconds);
-  for (const auto& [name, value] : row.extra) {
-    set(L, name.c_str(), value);
-  }
-}
-
-/// As in metrics.jsonl: { step = 20, eval = { loss = ..., perplexity = ... } }.
-void push_row(lua_State* L, const EvalResult& eval) {
-  lua_createtable(L, 0, 2);
-  set(L, "step", static_cast<double>(eval.step));
-  push_eval(L, eval);
-  lua_setfield(L, -2, "eval");
 }
 
 void push_result(lua_State* L, const RunResult& result) {

@@ -4,6 +4,7 @@
 #include <lua.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -40,6 +41,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// Where `require` looks after the shipped modules: the script's folder, then KF_LUA_PATH (folders or ?-templates between ';').
   void set_search_path(const fs::path& script_folder);
 
+  /// Modules that `require` has loaded from files: name to path, sorted.
+  std::map<std::string, fs::path> loaded_files() const;
+
   /// Leaves the compiled chunk of `path` on the stack. Messages call the file `shown`.
   void load_file(const fs::path& path, const std::string& shown);
 
@@ -47,6 +51,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// traceback as context. An Error that C++ code raised below the script keeps its code.
   void call(int arguments, int results) {
     lua_State* L = current_;
+    ++calls_;
     const int handler = lua_gettop(L) - arguments;
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_);
     lua_insert(L, handler);
@@ -55,6 +60,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
     }
     lua_remove(L, handler);
   }
+
+  /// How many calls there were so far.
+  std::uint64_t calls() const { return calls_; }
 
   /// Runs C++ code that may raise Lua errors (building tables, reading fields) as a protected call.
   template <class F>
@@ -81,6 +89,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   lua_State* main_ = nullptr;
   lua_State* current_ = nullptr;
   int handler_ = LUA_NOREF;
+  std::uint64_t calls_ = 0;
   Passed passed_;
   std::string thrown_;              // first line of the last error that left Lua, so that an outer script does not locate it again
   std::string passing_;             // the whole of it, while it passes through that outer script

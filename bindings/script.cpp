@@ -1,11 +1,13 @@
 #include "bindings/script.h"
 
 #include "bindings/config_view.h"
+#include "bindings/interrupt.h"
 #include "bindings/module.h"
 #include "bindings/recipe.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "core/text.h"
+#include "data/digest.h"
 
 namespace kf {
 namespace lua {
@@ -79,7 +81,8 @@ Script::Script(Registries& registries, ScriptHost host, std::vector<std::string>
 
 Script::~Script() {
   Registries& r = session_->registries;
-  lua::forget_scripted(r.model, r.block, r.attention, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.hook, r.ckpt_strategy);
+  lua::forget_scripted(r.model, r.block, r.attention, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.dataset, r.transform,
+                       r.tokenizer, r.sampler, r.metric, r.sink, r.ckpt_strategy, r.phase, r.hook, r.parallel_plan);
   lua::Session::attach(runtime_->state(), nullptr);
 }
 
@@ -106,7 +109,20 @@ Script::Phase::Phase(Script& script, const fs::path& path) : script_(script) {
 
 Script::Phase::~Phase() { script_.session_->may_register = false; }
 
-Script::RunScope::RunScope(Script& script, const config::Config& config) : script_(script) {
+std::string Script::digest() const {
+  Digest digest;
+  if (fs::exists(session_->script)) {  // not what a prompt or -e runs
+    digest.add(read_file(session_->script));
+  }
+  for (const auto& [name, path] : runtime_->loaded_files()) {
+    digest.add(name);
+    digest.add(read_file(path));
+  }
+  return digest.hex();
+}
+
+Script::RunScope::RunScope(Script& script, const config::Config& config)
+    : script_(script), interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)) {
   script.runtime_->protect([&](lua_State* L) {
     lua::push_view(L, lua::job_tree(config), "kf.config", 1);
     script.session_->config = lua::Ref(L);

@@ -16,6 +16,7 @@
 namespace kf {
 
 namespace lua {
+class Interrupt;
 class Runtime;
 struct Session;
 }  // namespace lua
@@ -58,6 +59,9 @@ class Script {
 
   lua::Runtime& runtime() { return *runtime_; }
 
+  /// Of the text of the script and of the modules it required from its folder or KF_LUA_PATH.
+  std::string digest() const;
+
   /// While one exists, kf.config shows the job of the run that is on.
   class RunScope {
    public:
@@ -68,6 +72,7 @@ class Script {
 
    private:
     Script& script_;
+    std::unique_ptr<lua::Interrupt> interrupt_;
   };
 
  private:

@@ -3,21 +3,33 @@
 
 #include <lua.hpp>
 
+#include <memory>
+#include <utility>
+
 #include "bindings/runtime.h"
 #include "train/hook.h"
 
 namespace kf::lua {
 
+struct Lease;
+
 /// What the userdata holds. Field names are kept as Lua's own interned pointers, so that reading a field compares addresses.
 struct ContextSlot {
-  static constexpr int kFields = 6;
+  static constexpr int kFields = 9;
 
   HookContext* context = nullptr;  // null outside of callbacks
   Event event = Event::train_begin;
   const char* names[kFields] = {};
   std::int64_t eval_step = -1;  // of the table that `ctx.eval` gave last: made anew when the evaluation is another
   double eval_loss = 0;
+  std::shared_ptr<Lease> lease;  // of tensors that the running callback was lent; null while it has none
+  bool weights_lent = false;     // it may have changed masters: what forward reads must follow
 };
+
+/// After a callback: what it was lent ends, and changed weights are published.
+void end_lease(ContextSlot& slot);
+/// Makes forward see what a callback wrote into weights.
+void publish_weights(ContextSlot& slot);
 
 /// The `ctx` of a runtime: its userdata and the slot inside.
 struct HookContextHandle {
@@ -36,11 +48,16 @@ void push_cached_eval(lua_State* L, int context, ContextSlot& slot, const EvalRe
 /// Lends a context to Lua for one callback; the earlier one, if any, returns afterwards.
 class LentContext {
  public:
-  LentContext(ContextSlot& slot, HookContext& context, Event event) : slot_(slot), before_(slot.context), before_event_(slot.event) {
+  LentContext(ContextSlot& slot, HookContext& context, Event event)
+      : slot_(slot), before_(slot.context), before_event_(slot.event), before_lease_(std::exchange(slot.lease, nullptr)) {
     slot.context = &context;
     slot.event = event;
   }
   ~LentContext() {
+    if (slot_.lease || slot_.weights_lent) {
+      end_lease(slot_);
+    }
+    slot_.lease = std::move(before_lease_);
     slot_.context = before_;
     slot_.event = before_event_;
   }
@@ -51,6 +68,7 @@ class LentContext {
   ContextSlot& slot_;
   HookContext* before_;
   Event before_event_;
+  std::shared_ptr<Lease> before_lease_;
 };
 
 }  // namespace kf::lua

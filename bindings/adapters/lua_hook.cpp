@@ -18,7 +18,7 @@ std::vector<std::string> known_keys() {
   for (const std::string_view event : kEventNames) {
     names.push_back("on_" + std::string(event));
   }
-  for (const char* name : {"name", "every", "ranks", "state", "load"}) {
+  for (const char* name : {"name", "every", "ranks", "priority", "state", "load"}) {
     names.emplace_back(name);
   }
   return names;
@@ -85,6 +85,10 @@ void read_key(lua_State* L, const std::string& key, const std::string& where, Ho
     KF_CHECK(!out.name.empty(), Code::script, "{}: name must not be empty", where);
   } else if (key == "every") {
     out.every = read_every(L, value, where);
+  } else if (key == "priority") {
+    const auto priority = exact_integer(L, value);
+    KF_CHECK(priority, Code::script, "{}: priority must be a whole number, got {}", where, describe(L, value));
+    out.priority = *priority;
   } else if (key == "ranks") {
     out.ranks = read_ranks(L, value, where);
   } else if (key == "state") {
@@ -176,6 +180,9 @@ void LuaHook::run(Event event, HookContext& context) {
     ++arguments;
   } else if (event == Event::error || event == Event::train_end) {
     push(L, context.message);
+    ++arguments;
+  } else if (event == Event::phase_change) {
+    push(L, context.phase);
     ++arguments;
   }
   runtime.call(arguments, 0);

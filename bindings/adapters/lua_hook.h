@@ -25,6 +25,7 @@ struct HookTable {
   std::int64_t every = 1;                          // step events only
   std::optional<std::vector<std::int64_t>> ranks;  // nothing: all
   bool warn_on_error = false;                      // on_error = "warn"
+  std::int64_t priority = 0;                       // higher ones are called first
   std::array<Ref, kEventCount> events;             // empty where the table has none
   Ref state;
   Ref load;
@@ -43,6 +44,7 @@ class LuaHook final : public Hook {
   /// `every` = n: step events of the updates n, 2n, ... (`step` counts completed updates, so the events before the update see one less).
   bool wants(Event event, std::int64_t step) const override;
   void call(Event event, HookContext& context) override;
+  std::int64_t priority() const override { return table_.priority; }
   config::Node state() override;
   void load(const config::Node& state) override;
 

@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/config_command.h"
+#include "bindings/meta.h"
 #include "bindings/script.h"
 #include "core/error.h"
 #include "registry/registries.h"
@@ -46,7 +47,13 @@ Recipe read_recipe(const fs::path& path) {
   return {std::move(*table), registries.catalog()};
 }
 
-int config_subcommand(const Arguments& args) { return config_command(args, native_registries().catalog(), std::cout, read_recipe); }
+int config_subcommand(const Arguments& args) {
+  if (args.size() == 1 && args[0] == "meta") {
+    std::cout << lua::meta_text();
+    return 0;
+  }
+  return config_command(args, native_registries().catalog(), std::cout, read_recipe);
+}
 
 struct Entry {
   const char* name;

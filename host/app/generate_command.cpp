@@ -16,10 +16,10 @@ constexpr const char* kUsage =
     "usage: kf-host generate CHECKPOINT --prompt TEXT [options]\n\n"
     "Continues TEXT with the model of a checkpoint: a step_N folder, or a run folder (its latest checkpoint).\n\n"
     "  --prompt TEXT         what to continue; \"\" starts a document\n"
-    "  --max-new-tokens N    length of the answer (default 128)\n"
-    "  --temperature T       0 always takes the likeliest token (default 1)\n"
-    "  --top-k K             draw from the K likeliest only (default 0, off)\n"
-    "  --top-p P             draw from the likeliest with mass P only (default 1, off)\n"
+    "  --max-new-tokens N    length of the answer (default: generate.max_new_tokens of the job)\n"
+    "  --temperature T       0 always takes the likeliest token (default: generate.temperature)\n"
+    "  --top-k K             draw from the K likeliest only (default: generate.top_k)\n"
+    "  --top-p P             draw from the likeliest with mass P only (default: generate.top_p)\n"
     "  --seed N              of the draws (default 0)\n"
     "  --device D            auto, cpu or cuda (default auto)\n";
 
@@ -38,23 +38,34 @@ struct GenerateArguments {
   std::string prompt;
   bool has_prompt = false;
   std::string device = "auto";
-  GenerateOptions options;
+  std::vector<std::pair<std::string, std::string>> options;  // in order, checked
 };
 
+/// Sets one option of the text; false for another name.
+bool set_text_option(GenerateOptions& out, const std::string& name, const std::string& value) {
+  if (name == "--max-new-tokens") {
+    out.max_new_tokens = number<std::int64_t>(name, value, 0, 1e9);
+  } else if (name == "--temperature") {
+    out.temperature = number<double>(name, value, 0, 1e6);
+  } else if (name == "--top-k") {
+    out.top_k = number<std::int64_t>(name, value, 0, 1e9);
+  } else if (name == "--top-p") {
+    out.top_p = number<double>(name, value, 0, 1);
+  } else if (name == "--seed") {
+    out.seed = number<std::uint64_t>(name, value, 0, 1.8e19);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void set_option(GenerateArguments& out, const std::string& name, const std::string& value) {
-  if (name == "--prompt") {
+  GenerateOptions checked;
+  if (set_text_option(checked, name, value)) {
+    out.options.emplace_back(name, value);
+  } else if (name == "--prompt") {
     out.prompt = value;
     out.has_prompt = true;
-  } else if (name == "--max-new-tokens") {
-    out.options.max_new_tokens = number<std::int64_t>(name, value, 0, 1e9);
-  } else if (name == "--temperature") {
-    out.options.temperature = number<double>(name, value, 0, 1e6);
-  } else if (name == "--top-k") {
-    out.options.top_k = number<std::int64_t>(name, value, 0, 1e9);
-  } else if (name == "--top-p") {
-    out.options.top_p = number<double>(name, value, 0, 1);
-  } else if (name == "--seed") {
-    out.options.seed = number<std::uint64_t>(name, value, 0, 1.8e19);
   } else if (name == "--device") {
     KF_CHECK(value == "auto" || value == "cpu" || value == "cuda", Code::config, "--device: '{}' is none of auto, cpu, cuda", value);
     out.device = value;
@@ -68,7 +79,6 @@ void set_option(GenerateArguments& out, const std::string& name, const std::stri
 
 GenerateArguments parse(const Arguments& args) {
   GenerateArguments out;
-  out.options.max_new_tokens = 128;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i].rfind("--", 0) != 0) {
       KF_CHECK(out.checkpoint.empty(), Code::config, "one checkpoint at a time, got '{}' and '{}'", out.checkpoint, args[i]);
@@ -100,8 +110,13 @@ int generate_command(const Arguments& args) {
   const LoadedModel loaded = load_for_inference(arguments.checkpoint, device);
   KF_CHECK(loaded.tokenizer != nullptr, Code::config,
            "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)", arguments.checkpoint);
+  GenerateOptions options = generate_options(loaded.config.generate);
+  options.strategy = loaded.sampler.get();
+  for (const auto& [name, value] : arguments.options) {
+    set_text_option(options, name, value);
+  }
   std::cout << arguments.prompt;
-  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, arguments.options, device,
+  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, options, device,
                 [](const std::string& text) { std::cout << text << std::flush; });
   std::cout << '\n';
   return 0;

@@ -29,7 +29,7 @@ fs::path find_checkpoint(const fs::path& source) {
 
 }  // namespace
 
-std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config) {
+std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries) {
   const config::DataConfig& d = config.data;
   const auto is_token_pattern = [](const std::string& pattern) { return pattern.ends_with(".npy") || pattern.ends_with(".bin"); };
   const bool from_files = !d.datasets.empty() || !d.dataset_path.empty();
@@ -37,7 +37,21 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config) {
   if (d.tokenizer_path.empty() && (tokens || config.model.vocab_size < kByteVocab)) {
     return nullptr;
   }
-  return make_tokenizer(config);
+  return make_tokenizer(config, &registries);
+}
+
+std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries) {
+  const std::string& name = config.generate.strategy;
+  return registries.sampler.get(name).factory({config, Registries::options_of(config, "sampler", name), registries});
+}
+
+GenerateOptions generate_options(const config::GenerateConfig& config) {
+  GenerateOptions options;
+  options.max_new_tokens = config.max_new_tokens;
+  options.temperature = config.temperature;
+  options.top_k = config.top_k;
+  options.top_p = config.top_p;
+  return options;
 }
 
 LoadedModel load_for_inference(const fs::path& source, at::Device device) {
@@ -55,7 +69,8 @@ LoadedModel load_for_inference(const fs::path& source, at::Device device, const 
   materialize(*out.model, device, at::kFloat, 0);
   CheckpointManager::load_weights(checkpoint, *out.model);
   out.model->train(false);
-  out.tokenizer = tokenizer_of(out.config);
+  out.tokenizer = tokenizer_of(out.config, registries);
+  out.sampler = sampler_of(out.config, registries);
   return out;
 }
 

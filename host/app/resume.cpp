@@ -10,6 +10,8 @@
 namespace kf {
 namespace {
 
+constexpr const char* kScript = "the script";
+
 /// Keys that say what is learned from: with another value the steps done so far were steps of another run.
 bool is_data_source(const std::string& key) {
   static const std::set<std::string> keys{
@@ -19,7 +21,7 @@ bool is_data_source(const std::string& key) {
   return keys.count(key) > 0;
 }
 
-bool is_run_length(const std::string& key) { return key == "train.max_steps" || key == "train.max_tokens"; }
+bool is_run_length(const std::string& key) { return key == "train.max_steps" || key == "train.max_tokens" || key == kScript; }
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
 
@@ -39,7 +41,7 @@ std::vector<Difference> select(const std::vector<Difference>& all, bool (*wanted
 
 }  // namespace
 
-config::Table job_values(const config::Config& config) {
+config::Table job_values(const config::Config& config, const std::string& script) {
   config::Table values;
   for (const config::Row& row : config::rows()) {
     // Where a run lies and which checkpoint it took over do not change what is computed.
@@ -50,6 +52,9 @@ config::Table job_values(const config::Config& config) {
   }
   for (const auto& [name, options] : config.parts) {
     values[name] = config::Node(options);
+  }
+  if (!script.empty()) {
+    values[kScript] = config::Node(script);
   }
   return values;
 }
@@ -78,7 +83,7 @@ std::vector<Difference> differences(const config::Table& before, const config::T
   return out;
 }
 
-Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, std::int64_t max_steps,
+Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, const std::string& script, std::int64_t max_steps,
                      const std::string& data_fingerprint) {
   Resume resume;
   if (!newest) {
@@ -88,7 +93,7 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   const CheckpointState state = CheckpointManager::peek(*newest);
   const config::Table* const before = state.job.table();
   KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *newest);
-  resume.changed = differences(*before, job_values(config));
+  resume.changed = differences(*before, job_values(config, script));
   constexpr const char* remedy = "give the run another run.name, or start over with run.fresh = true";
 
   const auto is_model = [](const std::string& key) { return key.rfind("model.", 0) == 0; };
@@ -104,8 +109,10 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   const bool only_length =
       std::all_of(resume.changed.begin(), resume.changed.end(), [](const Difference& d) { return is_run_length(d.key); });
   if (state.finished) {
-    KF_CHECK(only_length, Code::config, "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed),
-             remedy);
+    const bool other_length = std::any_of(resume.changed.begin(), resume.changed.end(),
+                                          [](const Difference& d) { return is_run_length(d.key) && d.key != kScript; });
+    KF_CHECK(resume.changed.empty() || (only_length && other_length), Code::config,
+             "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed), remedy);
     KF_CHECK(longer || resume.changed.empty(), Code::config,
              "the run in {} is complete at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step, max_steps,
              remedy);

@@ -6,8 +6,11 @@
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
+#include "app/phases.h"
 #include "app/resume.h"
 #include "app/run_lock.h"
+#include "app/stored_result.h"
+#include "app/strategies.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
 #include "config/budget.h"
@@ -17,6 +20,7 @@
 #include "config/unbuilt.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/name_pattern.h"
 #include "data/loader.h"
 #include "metrics/console.h"
 #include "metrics/jsonl.h"
@@ -25,6 +29,7 @@
 #include "optim/averaging.h"
 #include "optim/schedules.h"
 #include "train/loop.h"
+#include "train/metric.h"
 
 namespace kf {
 namespace {
@@ -88,25 +93,39 @@ Hooks make_hooks(const config::Config& config, const Registries& registries) {
   for (const std::string& name : config.hooks) {
     hooks.push_back(registries.hook.get(name).factory({config, Registries::options_of(config, "hook", name), registries}));
   }
+  for (const std::string& name : config.metrics.extra) {
+    const PartArgs args{config, Registries::options_of(config, "metric", name), registries};
+    hooks.push_back(metric_hook(name, registries.metric.get(name).factory(args), config.metrics.log_interval));
+  }
   return Hooks(std::move(hooks));
 }
 
-/// Whether `step` is one of the window's, which are kept for ever.
-std::function<bool(std::int64_t)> milestone_rule(const config::CheckpointConfig& c, const Registries& registries) {
-  if (!c.dyn_ckpt_window) {
-    return [](std::int64_t) { return false; };
+std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
+                                              std::int64_t completed_steps) {
+  std::vector<std::unique_ptr<Sink>> sinks;
+  for (const std::string& name : config.metrics.sinks) {
+    const PartArgs args{config, Registries::options_of(config, "sink", name), registries};
+    sinks.push_back(registries.sink.get(name).factory(args, dir, completed_steps));
   }
-  return [window = *c.dyn_ckpt_window, due = registries.ckpt_strategy.get(c.dyn_ckpt_window->strategy).factory](std::int64_t step) {
-    return window.start <= step && step <= window.stop && due(window.start, window.stop, step);
-  };
+  return sinks;
 }
 
-/// Inside the window its strategy decides, outside the interval does.
-std::function<bool(std::int64_t)> save_rule(const config::CheckpointConfig& c, const Registries& registries) {
-  return [c, milestone = milestone_rule(c, registries)](std::int64_t step) {
-    const bool inside = c.dyn_ckpt_window && c.dyn_ckpt_window->start <= step && step <= c.dyn_ckpt_window->stop;
-    return inside ? milestone(step) : step % c.interval == 0;
-  };
+/// distributed.plan has nothing to split on one rank; what it says must still hold for this model.
+void check_plan(const config::Config& config, const Registries& registries, Model& model) {
+  const std::string& name = config.distributed.plan;
+  if (name.empty()) {
+    return;
+  }
+  std::vector<std::string> weights;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    weights.push_back(parameter->name);
+  }
+  const ParallelPlan plan =
+      registries.parallel_plan.get(name).factory({config, Registries::options_of(config, "parallel_plan", name), registries});
+  for (const auto& [pattern, how] : plan) {
+    match_names({pattern}, weights, format("parallel_plan '{}'", name));
+  }
+  log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
 }
 
 bool holds_a_run(const fs::path& folder) {
@@ -179,12 +198,15 @@ void say_changes(const Resume& resume) {
   }
 }
 
-RunResult already_complete(const Resume& resume) {
+RunResult already_complete(const Resume& resume, const fs::path& dir) {
   const CheckpointState state = CheckpointManager::peek(resume.checkpoint);
   std::cout << "already complete: " << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in "
             << resume.checkpoint.string() << '\n';
+  if (std::optional<RunResult> stored = stored_result(dir, resume.checkpoint)) {
+    return std::move(*stored);
+  }
   RunResult result;
-  result.status = "already complete";
+  result.status = "complete";
   result.step = state.run.step;
   result.tokens = state.run.tokens;
   result.checkpoint = resume.checkpoint.string();
@@ -212,6 +234,8 @@ StepperOptions stepper_options(const config::Config& config, const config::Plan&
   out.mtp_layers = config.model.mtp_layers;
   out.mtp_loss_weight = config.train.mtp_loss_weight;
   out.max_steps = plan.max_steps;
+  out.batch_size = config.train.batch_size;
+  out.seq_len = config.train.seq_len;
   out.guard = config.train;
   if (config.train.mixed_precision == "fp16") {
     out.loss_scale = config.train.loss_scale;
@@ -245,14 +269,14 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   refuse_unbuilt(request.loaded, registries, plan);
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
-  const std::unique_ptr<Loader> train_data = make_train_loader(config, {});
-  const std::unique_ptr<Loader> eval_data = make_eval_loader(config, {});
-  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config);
+  const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries});
+  const std::unique_ptr<Loader> eval_data = make_eval_loader(config, {0, 1, &registries});
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
   checkpoint_options.keep_last = config.checkpoint.keep_last_n;
-  checkpoint_options.keep_forever = milestone_rule(config.checkpoint, registries);
+  checkpoint_options.keep_forever = milestone_rule(config, registries);
   CheckpointManager checkpoints(checkpoint_options);
   if (config.run.fresh) {
     start_over(config, plan);
@@ -261,9 +285,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   if (!newest && config.checkpoint.load_path) {
     newest = *config.checkpoint.load_path;
   }
-  const Resume resume = decide_resume(newest, config, plan.max_steps, train_data->fingerprint());
+  const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, train_data->fingerprint());
   if (resume.kind == Resume::Kind::complete) {
-    return already_complete(resume);
+    return already_complete(resume, plan.dir);
   }
 
   const std::shared_ptr<Model> model = build_model(config, registries);
@@ -279,6 +303,10 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   }
   const std::unique_ptr<Loss> loss = make_loss(config, registries);
   const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
+  const std::unique_ptr<TokenSampler> sampler = sampler_of(config, registries);
+  check_plan(config, registries, *model);
+  Phases phases = make_phases(config, registries, plan.max_steps);
+  check_phases(phases, *model, *train_data);
   Hooks hooks = make_hooks(config, registries);
 
   fs::create_directories(plan.dir);
@@ -291,7 +319,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
 
   CheckpointState state = starting_state(resume, config, *model, *optimizer, hooks);
   state.data_fingerprint = train_data->fingerprint();
-  state.job = config::Node(job_values(config));
+  state.job = config::Node(job_values(config, request.script));
   state.job_toml = config::to_toml(config);
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
@@ -308,21 +336,31 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   ConsoleSink console(std::cout, console_options);
 
   Stepper stepper(*model, *optimizer, *loss, stepper_options(config, plan, device));
+  const std::vector<std::unique_ptr<Sink>> own_sinks = make_sinks(config, registries, plan.dir, state.run.step);
   LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
                   hooks,  {&jsonl, &console}, checkpoints, throughput,  average};
+  for (const std::unique_ptr<Sink>& sink : own_sinks) {
+    parts.sinks.push_back(sink.get());
+  }
+  parts.sampler = sampler.get();
+  parts.phases = std::move(phases);
   LoopOptions options{plan.max_steps,
                       config.optimizer.lr,
                       config.metrics.log_interval,
                       config.eval.interval,
                       config.eval.steps,
                       config.eval.at_start,
-                      save_rule(config.checkpoint, registries),
-                      milestone_rule(config.checkpoint, registries)(0),
+                      save_rule(config, registries),
+                      milestone_rule(config, registries)(0),
                       device,
                       resume.kind == Resume::Kind::resume ? resume.checkpoint.string() : "",
                       config.eval.target_loss,
-                      loss->takes_hidden()};
-  const RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
+                      loss->takes_hidden(),
+                      request.report,
+                      generate_options(config.generate)};
+  RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
+  result.history = read_rows(plan.dir / "metrics.jsonl");  // those before a resume, too
+  store_result(result, plan.dir);
   say_end(result, request.file);
   log::close_file();
   return result;

@@ -1,6 +1,7 @@
 #pragma once
 // One run as a straight line: settings to parts, resume, training, the closing words.
 
+#include <functional>
 #include <string>
 
 #include "config/load.h"
@@ -15,6 +16,9 @@ struct RunRequest {
   const config::Loaded& loaded;
   fs::path file;              // the job or script, for the first line and the run's default name
   std::size_t overrides = 0;  // how many, for the first line
+  std::string script = {};    // digest of the script that the job comes from; "" for TOML
+  /// Of a sweep's trial: takes what it reports; true ends the run.
+  std::function<bool(std::int64_t step, double value)> report = {};
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.

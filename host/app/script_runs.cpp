@@ -33,7 +33,7 @@ RunResult ScriptRuns::run(config::Node recipe) {
   request.recipe = std::move(recipe);
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
-  return run_job({loaded, arguments_.file, arguments_.overrides.size()}, registries_);
+  return run_job({loaded, arguments_.file, arguments_.overrides.size(), script_.digest()}, registries_);
 }
 
 /// The first run of a script is called after it, the next ones NAME-2, NAME-3, ... so that an interrupted program goes on where it was.

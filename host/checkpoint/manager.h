@@ -29,6 +29,7 @@ struct CheckpointState {
   std::string data_fingerprint;
   std::map<std::string, config::Node> hooks;  // by hook name
   config::Node train;                         // of the stepper: recent losses, loss scale; null where none was saved
+  config::Node course;                        // of the run: phase, what hooks asked for; null where none was saved
   config::Node job;                           // table of every key and its value, to compare a later job with
   std::string job_toml;                       // resolved job, loads back bit for bit
 };

@@ -114,6 +114,7 @@ std::string to_text(const StateFile& content) {
   table["optimizer"] = Node(std::move(optimizer));
   table["hooks"] = to_node(content.state.hooks);
   table["train"] = content.state.train;
+  table["course"] = content.state.course;
   table["job"] = content.state.job;
   table["cpu_rng"] = Node(content.cpu_rng);
   const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
@@ -134,6 +135,9 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.job = fields.node("job");
   if (const Node* const train = fields.table().find("train")) {  // earlier versions had none
     content.state.train = *train;
+  }
+  if (const Node* const course = fields.table().find("course")) {  // earlier versions had none
+    content.state.course = *course;
   }
   for (const auto& [name, state] : fields.fields("hooks").table()) {
     content.state.hooks[name] = state;

@@ -44,28 +44,8 @@ const std::vector<Unbuilt>& unbuilt_keys() {
   return all;
 }
 
-/// Keys of machinery that is not here yet; only their default says what happens.
-const std::vector<std::string>& keys_to_come() {
-  static const std::vector<std::string> all{
-      "phases",
-      "distributed.plan",
-      "checkpoint.strategy",
-      "metrics.extra",
-      "metrics.sinks",
-      "generate.strategy",
-      "generate.max_new_tokens",
-      "generate.temperature",
-      "generate.top_k",
-      "generate.top_p",
-  };
-  return all;
-}
-
 const std::map<std::string, std::vector<std::string>>& planned() {
-  static const std::map<std::string, std::vector<std::string>> all{
-      {"sampler", {"sample"}},
-      {"ckpt_strategy", {"interval"}},
-  };
+  static const std::map<std::string, std::vector<std::string>> all{};
   return all;
 }
 
@@ -103,13 +83,6 @@ std::vector<std::string> keys_without_effect(const Loaded& loaded) {
     const std::string value = to_text(find_row(unbuilt.key)->get(loaded.config));
     if (find_node(loaded.merged, unbuilt.key) && value != unbuilt.honest) {
       out.push_back(format("{} = {} has no effect yet: {}", unbuilt.key, value, unbuilt.reason));
-    }
-  }
-  for (const std::string& key : keys_to_come()) {
-    const Row& row = *find_row(key);
-    const std::string value = to_text(row.get(loaded.config));
-    if (find_node(loaded.merged, key) && value != to_text(row.fallback)) {
-      out.push_back(format("{} = {} has no effect yet", key, value));
     }
   }
   return out;

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::atomic<int> arrived{0};
+std::atomic<void (*)()> listening{nullptr};
 std::array<struct sigaction, kSignals.size()> earlier{};
 struct sigaction earlier_pipe {};
 
@@ -22,6 +23,9 @@ extern "C" void on_signal(int) {
   }
   constexpr char text[] = "\nstopping after this step (again to leave at once)\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+  if (void (*const listener)() = listening) {
+    listener();
+  }
 }
 
 }  // namespace
@@ -51,5 +55,7 @@ StopSignals::~StopSignals() {
 }
 
 bool StopSignals::requested() { return arrived > 0; }
+
+void StopSignals::set_listener(void (*listener)()) { listening = listener; }
 
 }  // namespace kf

@@ -15,6 +15,9 @@ class StopSignals {
 
   /// Whether a signal has arrived.
   static bool requested();
+
+  /// `listener` is called by the signal's own handler, after the flag is set: it may do what signal handlers may. Null for none.
+  static void set_listener(void (*listener)());
 };
 
 }  // namespace kf

@@ -2,6 +2,7 @@
 // Batches as a pure function of their number: any step can be reached at once, and a checkpoint needs no data state but the step.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,6 +17,17 @@ namespace config {
 struct Config;
 }
 
+struct Registries;
+
+/// What a training loader may be told while the run goes on: what changes from some micro-batch on. Everything left out stays.
+struct DataChange {
+  std::optional<std::map<std::string, double>> weights;  // of the mixture, by source name; sources left out have those of the job
+  std::optional<std::int64_t> batch_size;
+  std::optional<std::int64_t> seq_len;
+
+  bool operator==(const DataChange&) const = default;
+};
+
 /// The training or evaluation data of one rank.
 class Loader {
  public:
@@ -28,12 +40,20 @@ class Loader {
   virtual double lr_scale(std::int64_t step) const = 0;
   virtual std::string describe() const = 0;
   virtual std::string fingerprint() const = 0;
+
+  /// From micro-batch `index` on. Batches stay a function of their number and of the changes, in order. A change of the mixture begins the
+  /// new order at its start, within the same epoch; one of batch_size goes on in the order; one of seq_len begins the next epoch of the
+  /// order of the longer or shorter windows. Throws as `check` does, and for an index before an earlier change.
+  virtual void change(std::int64_t index, const DataChange& change);
+  /// Throws Code::data naming what cannot be: unknown sources, weights without a mixture, data too short for the windows.
+  virtual void check(const DataChange& change) const;
 };
 
 /// What both loaders need besides the config.
 struct LoaderOptions {
-  std::int64_t rank = 0;   // data-parallel rank
-  std::int64_t world = 1;  // data-parallel size
+  std::int64_t rank = 0;                   // data-parallel rank
+  std::int64_t world = 1;                  // data-parallel size
+  const Registries* registries = nullptr;  // for data sets, transforms and tokenizers that are parts; null: there are none
 };
 
 /// By `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.

@@ -25,29 +25,48 @@ class Order {
     std::int64_t phase = 0;
     std::int64_t epoch = 0;
     std::int64_t batch = 0;
+    std::int64_t sample = 0;  // place of its first sample in the epoch's order
+    std::int64_t size = 0;    // samples
   };
 
   /// `phases` start with one at step 0 that has a sampler; starts strictly increase. A change of sampler starts at position 0 of the new
   /// order of the same epoch. What is left of an epoch and shorter than a batch is dropped.
   /// Throws Code::data when a sampler has fewer samples than a batch.
-  Order(std::vector<OrderPhase> phases, std::int64_t batch_size, config::BatchPlan plan);
+  Order(std::vector<OrderPhase> phases, std::int64_t batch_size, const config::BatchPlan& plan);
 
   Position position(std::int64_t micro) const;
+
+  /// From `micro` on other samples (null: the order goes on, none is read twice) and another batch size (0: as before). A change at the
+  /// same place as the last one takes its place. Throws Code::data for a batch larger than an epoch, and for a place before the last
+  /// change.
+  void change(std::int64_t micro, std::shared_ptr<const Sampler> sampler, std::int64_t batch_size);
+  /// The order as it is from the last change on, begun anew at `micro` and with the epoch after the one that was running there.
+  void restart(std::int64_t micro, const Order& before);
   /// Valid until the next call.
   std::span<const std::int64_t> samples(std::int64_t micro);
-  std::int64_t batches_per_epoch() const { return batches_of(0); }
+  std::int64_t batches_per_epoch() const { return stretches_.front().batches(); }
   double lr_scale(std::int64_t step) const;
 
  private:
-  std::int64_t batches_of(std::size_t phase) const;
+  /// Micro-batches in one unbroken order.
+  struct Stretch {
+    std::int64_t micro = 0;  // the first
+    std::int64_t phase = 0;
+    std::int64_t epoch = 0;   // in which it begins,
+    std::int64_t offset = 0;  // behind so many samples
+    std::int64_t batch_size = 1;
+    std::shared_ptr<const Sampler> sampler;
 
-  std::vector<OrderPhase> phases_;  // a null sampler is replaced by that of the phase before
-  std::vector<bool> restarts_;      // whether the phase brought a sampler of its own
-  std::int64_t batch_size_;
-  config::BatchPlan plan_;
+    std::int64_t batches() const { return sampler->size() / batch_size; }
+  };
+  const Stretch& stretch_of(std::int64_t micro) const;
+  void check(const Stretch& stretch) const;
+
+  std::vector<OrderPhase> phases_;  // for their learning rates
+  std::vector<Stretch> stretches_;
   // The permutation in use: shuffling again for each micro-batch would cost more than the step.
   std::vector<std::int64_t> cached_;
-  std::int64_t cached_phase_ = -1;
+  std::shared_ptr<const Sampler> cached_sampler_;
   std::int64_t cached_epoch_ = -1;
 };
 

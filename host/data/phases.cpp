@@ -13,20 +13,6 @@ std::string place(std::size_t index, const config::TrainingPhase& phase) {
   return format("data.phases[{}] (start_step = {})", index, phase.start_step);
 }
 
-std::vector<double> weights_in(const config::TrainingPhase& phase, const MixtureSpec& spec) {
-  std::vector<double> weights = spec.weights;
-  for (const auto& [name, weight] : phase.dataset_weights) {
-    const auto at = std::find(spec.names.begin(), spec.names.end(), name);
-    if (at == spec.names.end()) {
-      const std::string near = nearest(name, spec.names);
-      fail(Code::data, "no data set '{}' in the mixture{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
-           join(spec.names, ", "));
-    }
-    weights[static_cast<std::size_t>(at - spec.names.begin())] = weight;
-  }
-  return weights;
-}
-
 /// A phase from step 0 on takes the place of what was there.
 void append(std::vector<OrderPhase>& out, OrderPhase phase) {
   if (phase.start_step == 0) {
@@ -37,6 +23,20 @@ void append(std::vector<OrderPhase>& out, OrderPhase phase) {
 }
 
 }  // namespace
+
+std::vector<double> mixture_weights(const MixtureSpec& spec, const std::map<std::string, double>& changed) {
+  std::vector<double> weights = spec.weights;
+  for (const auto& [name, weight] : changed) {
+    const auto at = std::find(spec.names.begin(), spec.names.end(), name);
+    if (at == spec.names.end()) {
+      const std::string near = nearest(name, spec.names);
+      fail(Code::data, "no data set '{}' in the mixture{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
+           join(spec.names, ", "));
+    }
+    weights[static_cast<std::size_t>(at - spec.names.begin())] = weight;
+  }
+  return weights;
+}
 
 std::vector<config::TrainingPhase> phases_of(const config::DataConfig& data) {
   if (data.anneal_start_step > 0 && !data.anneal_weights.empty()) {
@@ -53,7 +53,7 @@ std::vector<OrderPhase> mixture_phases(const MixtureSpec& spec, const std::vecto
   std::vector<OrderPhase> out{{0, 1.0, sampler(spec.weights)}};
   for (std::size_t i = 0; i < phases.size(); ++i) {
     try {
-      append(out, {phases[i].start_step, phases[i].lr_scale, sampler(weights_in(phases[i], spec))});
+      append(out, {phases[i].start_step, phases[i].lr_scale, sampler(mixture_weights(spec, phases[i].dataset_weights))});
     } catch (Error& error) {
       throw error.context("in " + place(i, phases[i]));
     }

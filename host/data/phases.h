@@ -2,6 +2,7 @@
 // [[data.phases]] and annealing as phases of an order.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct MixtureSpec {
   std::vector<double> weights;
   double temperature = 1.0;
 };
+
+/// The weights of the sources, `changed` by name. Throws Code::data for a name that no source has.
+std::vector<double> mixture_weights(const MixtureSpec& spec, const std::map<std::string, double>& changed);
 
 /// The mixture with its own weights from step 0, then that of each phase: a data set that a phase does not name takes its weight of `spec`.
 /// Throws Code::data naming the phase for unknown names and for weights that are all 0.

@@ -5,9 +5,11 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/encoded_dataset.h"
 #include "data/text_dataset.h"
 #include "data/token_dataset.h"
 #include "data/tokenizer/tokenizer.h"
+#include "data/transform.h"
 
 namespace kf {
 namespace {
@@ -65,34 +67,44 @@ OpenSource open_tokens(const Found& found, const SourceSpec& spec, const SourceO
       "and give eval.dataset_path",
       part.holdout, spec.path_key, spec.path);
   const TokenFileOptions file_options{options.token_type, options.vocab_size};
-  return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false};
+  KF_CHECK(spec.transforms.empty(), Code::data,
+           "{} = \"{}\" holds token files, and transforms work on documents of text; leave transforms = [\"{}\"] out", spec.path_key,
+           spec.path, spec.transforms.front());
+  return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false, std::nullopt};
 }
 
 OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
-  KF_CHECK(options.tokenizer_path.empty(), Code::data,
-           "{} = \"{}\" is text and data.tokenizer_path = \"{}\": tokenizer files are not built yet; leave data.tokenizer_path out to read "
-           "text as bytes",
-           spec.path_key, spec.path, options.tokenizer_path);
-  const ByteTokenizer checked(options.vocab_size);
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(*options.config, options.registries);
   const std::string hint = found.named ? "; text and token files (.npy, .bin) can be read"
                                        : "; narrow " + spec.pattern_key + " = " + kf::quoted(spec.pattern) + " to leave it out";
   TextCorpus corpus = read_text(found.files, found.root, options.text_field, hint);
   KF_CHECK(!corpus.documents.empty(), Code::data, "{} = \"{}\": {} holds no document", spec.path_key, spec.path,
            found.files.size() == 1 ? "the file" : "none of the files");
+  const std::string what = spec.path_key + " = " + kf::quoted(spec.path);
+  if (!spec.transforms.empty()) {
+    corpus = transform(std::move(corpus), spec.transforms, *options.config, options.registries);
+    KF_CHECK(!corpus.documents.empty(), Code::data, "{}: transforms = [{}] leave no document", what, join(spec.transforms, ", "));
+  }
   if (part.holdout > 0) {
     corpus = take_side(std::move(corpus), part.holdout, part.side, options.window);
   }
-  return {std::make_unique<TextDataset>(std::move(corpus), options.window, spec.path_key + " = " + kf::quoted(spec.path)), true};
+  if (options.config->data.tokenizer_path.empty()) {
+    return {std::make_unique<TextDataset>(std::move(corpus), options.window, what), true, kByteEos};
+  }
+  auto encoded =
+      std::make_unique<EncodedDataset>(corpus, *tokenizer, options.config->data.tokenizer_path, options.window, options.vocab_size, what);
+  return {std::move(encoded), true, tokenizer->eos_id()};
 }
 
 }  // namespace
 
-SourceOptions source_options(const config::Config& config) {
+SourceOptions source_options(const config::Config& config, const Registries* registries) {
   SourceOptions options;
+  options.config = &config;
+  options.registries = registries;
   options.window = config.train.seq_len + 1;
   options.vocab_size = config.model.vocab_size;
   options.text_field = config.data.hf_dataset_text_field;
-  options.tokenizer_path = config.data.tokenizer_path;
   if (config.data.token_dtype) {
     options.token_type = token_type_named(*config.data.token_dtype);
   }

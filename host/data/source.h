@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/fs.h"
 #include "data/dataset.h"
@@ -16,13 +17,15 @@ namespace kf {
 namespace config {
 struct Config;
 }
+struct Registries;
 
 /// Where data comes from, and the keys that said so (for messages).
 struct SourceSpec {
-  std::string path;         // a file, or a folder
-  std::string pattern;      // of files below the folder
-  std::string path_key;     // "data.dataset_path", "data.datasets[0].path"
-  std::string pattern_key;  // "data.file_pattern"
+  std::string path;                     // a file, or a folder
+  std::string pattern;                  // of files below the folder
+  std::string path_key;                 // "data.dataset_path", "data.datasets[0].path"
+  std::string pattern_key;              // "data.file_pattern"
+  std::vector<std::string> transforms;  // registered names, applied to every document of text in this order
 };
 
 /// How to read it.
@@ -31,11 +34,12 @@ struct SourceOptions {
   std::int64_t vocab_size = 0;
   std::optional<TokenType> token_type;
   std::string text_field;
-  std::string tokenizer_path;
+  const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
+  const Registries* registries = nullptr;  // null: there are none
 };
 
 /// From [data], [train] and [model].
-SourceOptions source_options(const config::Config& config);
+SourceOptions source_options(const config::Config& config, const Registries* registries);
 
 /// Which part of it: everything, or one side of a hold-out.
 struct SourcePart {
@@ -45,7 +49,8 @@ struct SourcePart {
 
 struct OpenSource {
   std::unique_ptr<Dataset> data;
-  bool text = false;  // bytes, documents end with kByteEos
+  bool text = false;                // documents, each ending with
+  std::optional<std::int64_t> eos;  // this id; unset where the data are ids already
 };
 
 /// Token files or text files, not both. Throws Code::data.

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -54,6 +55,64 @@ std::string kept_rows(const std::string& content, const fs::path& path, std::int
   return kept;
 }
 
+double real(const Node& node) {
+  if (const auto* text = std::get_if<std::string>(&node.value)) {
+    return *text == "nan" ? std::nan("") : *text == "inf" ? HUGE_VAL : -HUGE_VAL;
+  }
+  const auto* integer = std::get_if<std::int64_t>(&node.value);
+  return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(node.value);
+}
+
+StepRow step_row(const Table& table) {
+  StepRow row;
+  for (const auto& [name, node] : table) {
+    const double value = real(node);
+    const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},      {"grad_norm", &row.grad_norm},
+                                                     {"lr", &row.lr},          {"tokens_per_sec", &row.tokens_per_sec},
+                                                     {"mfu", &row.mfu},        {"ce", &row.ce},
+                                                     {"z_loss", &row.z_loss},  {"aux_loss", &row.aux_loss},
+                                                     {"seconds", &row.seconds}};
+    const std::pair<const char*, std::int64_t*> integers[] = {
+        {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}};
+    bool own = false;
+    for (const auto& [key, place] : reals) {
+      if (name == key) {
+        *place = value;
+        own = true;
+      }
+    }
+    for (const auto& [key, place] : integers) {
+      if (name == key) {
+        *place = static_cast<std::int64_t>(value);
+        own = true;
+      }
+    }
+    if (!own) {
+      row.extra.emplace_back(name, value);
+    }
+  }
+  return row;
+}
+
+EvalResult eval_row(const Table& row, const Table& numbers) {
+  EvalResult out;
+  out.step = static_cast<std::int64_t>(real(*row.find("step")));
+  for (const auto& [name, node] : numbers) {
+    if (name == "loss") {
+      out.loss = real(node);
+    } else if (name == "perplexity") {
+      out.perplexity = real(node);
+    } else if (name == "tokens") {
+      out.tokens = static_cast<std::int64_t>(real(node));
+    } else if (name == "ema") {
+      out.ema = real(node);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 /// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
 Table to_table(const StepRow& row) {
   Table table;
@@ -79,9 +138,41 @@ Table to_table(const StepRow& row) {
   return table;
 }
 
-}  // namespace
+Table to_table(const EvalResult& result) {
+  Table numbers;
+  numbers["loss"] = Node(result.loss);
+  numbers["perplexity"] = Node(result.perplexity);
+  numbers["tokens"] = Node(result.tokens);
+  if (result.ema) {
+    numbers["ema"] = Node(*result.ema);
+  }
+  Table row;
+  row["step"] = Node(result.step);
+  row["eval"] = Node(std::move(numbers));
+  return row;
+}
 
-JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) {
+std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
+  std::vector<std::variant<StepRow, EvalResult>> out;
+  for (const std::string& line : split(read_file(path), '\n')) {
+    if (line.empty()) {
+      continue;
+    }
+    const Node row = config::parse_json(line, path.string());
+    KF_CHECK(row.table() != nullptr && row.table()->find("step") != nullptr, Code::other, "{}: a line is no row: {}", path, line);
+    const Node* const eval = row.table()->find("eval");
+    if (eval != nullptr && eval->table() != nullptr) {
+      out.emplace_back(eval_row(*row.table(), *eval->table()));
+    } else {
+      out.emplace_back(step_row(*row.table()));
+    }
+  }
+  return out;
+}
+
+JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) { open(completed_steps); }
+
+void JsonlSink::open(std::int64_t completed_steps) {
   if (fs::exists(path_)) {
     const std::string content = read_file(path_);
     const std::string kept = kept_rows(content, path_, completed_steps);
@@ -93,6 +184,11 @@ JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::m
   KF_CHECK(fd_ >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
 }
 
+void JsonlSink::rewind(std::int64_t step) {
+  ::close(std::exchange(fd_, -1));
+  open(step);
+}
+
 JsonlSink::~JsonlSink() {
   if (fd_ >= 0) {
     ::close(fd_);
@@ -101,19 +197,7 @@ JsonlSink::~JsonlSink() {
 
 void JsonlSink::step(const StepRow& row) { append(config::to_json(Node(to_table(row)))); }
 
-void JsonlSink::eval(const EvalResult& result) {
-  Table numbers;
-  numbers["loss"] = Node(result.loss);
-  numbers["perplexity"] = Node(result.perplexity);
-  numbers["tokens"] = Node(result.tokens);
-  if (result.ema) {
-    numbers["ema"] = Node(*result.ema);
-  }
-  Table row;
-  row["step"] = Node(result.step);
-  row["eval"] = Node(std::move(numbers));
-  append(config::to_json(Node(std::move(row))));
-}
+void JsonlSink::eval(const EvalResult& result) { append(config::to_json(Node(to_table(result)))); }
 
 void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) {
   KF_CHECK(::fsync(fd_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));

@@ -8,11 +8,20 @@
 // Reals are the shortest text that reads back to the same double; those that JSON lacks are the strings "nan", "inf", "-inf".
 
 #include <cstdint>
+#include <variant>
+#include <vector>
 
+#include "config/node.h"
 #include "core/fs.h"
 #include "metrics/sink.h"
 
 namespace kf {
+
+/// A row as it is written: key by key.
+config::Table to_table(const StepRow& row);
+config::Table to_table(const EvalResult& result);
+/// The rows of a file, in order. Throws Code::other for a line that is none.
+std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 
 class JsonlSink final : public Sink {
  public:
@@ -27,8 +36,11 @@ class JsonlSink final : public Sink {
   void eval(const EvalResult& result) override;
   /// The rows up to a checkpoint are as durable as the checkpoint.
   void saved(std::int64_t step, const std::string& path) override;
+  /// Removes the rows of later steps.
+  void rewind(std::int64_t step) override;
 
  private:
+  void open(std::int64_t completed_steps);
   void append(const std::string& row);
 
   fs::path path_;

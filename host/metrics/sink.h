@@ -24,8 +24,8 @@ struct StepRow {
   double tokens_per_sec = 0;
   double mfu = 0;  // share of the peak, 0 where unknown
   std::int64_t memory_bytes = 0;
-  double seconds = 0;                                 // since this process started training
-  std::vector<std::pair<std::string, double>> extra;  // from hooks
+  double seconds = 0;  // since this process started training
+  Values extra;        // from hooks
 };
 
 /// Within a step the loop calls `step` (where it is logged), `eval` and `saved` (where they happen), then `step_over`.
@@ -35,6 +35,8 @@ class Sink {
   virtual void step(const StepRow& row) = 0;
   virtual void eval(const EvalResult& result) = 0;
   virtual void saved(std::int64_t /*step*/, const std::string& /*path*/) {}
+  /// The run went back to `step` and does the later ones again.
+  virtual void rewind(std::int64_t /*step*/) {}
   /// After every step, logged or not: nothing more will come for it.
   virtual void step_over(std::int64_t /*step*/) {}
   virtual void close() {}

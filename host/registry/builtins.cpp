@@ -5,6 +5,7 @@
 #include "config/batch_plan.h"
 #include "config/config.h"
 #include "config/derived.h"
+#include "metrics/csv.h"
 #include "model/grouped_attention.h"
 #include "model/latent_attention.h"
 #include "model/parts.h"
@@ -14,6 +15,7 @@
 #include "registry/native.h"
 #include "registry/registries.h"
 #include "train/fused_cross_entropy.h"
+#include "train/generate.h"
 #include "train/losses.h"
 
 namespace kf {
@@ -108,6 +110,20 @@ bool power_of_two(std::int64_t start, std::int64_t stop, std::int64_t step) {
   return past >= 0 && step <= stop && (past & (past - 1)) == 0;
 }
 
+void add_run_parts(Registries& r) {
+  r.sampler.add(native("sample", "Temperature, top-k, top-p, then a draw (Holtzman et al. 2020)."),
+                [](const PartArgs&) { return plain_sampler(); });
+  r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
+             [](const PartArgs&, const fs::path& run_dir, std::int64_t completed_steps) {
+               return std::make_unique<CsvSink>(run_dir / "metrics.csv", completed_steps);
+             });
+  r.ckpt_strategy.add(native("interval", "Every checkpoint.interval steps."), [](const PartArgs& a) -> CheckpointStrategy {
+    return [interval = a.config.checkpoint.interval](std::int64_t, std::int64_t, std::int64_t step) { return step % interval == 0; };
+  });
+  r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... of a window, of the run where there is none."),
+                      [](const PartArgs&) -> CheckpointStrategy { return power_of_two; });
+}
+
 }  // namespace
 
 Registries native_registries() {
@@ -120,7 +136,7 @@ Registries native_registries() {
   add_losses(r);
   add_native_optimizers(r);
   add_schedules(r);
-  r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... inside the window."), power_of_two);
+  add_run_parts(r);
   return r;
 }
 

@@ -16,8 +16,16 @@ config::Catalog Registries::catalog() const {
   add(loss);
   add(optimizer);
   add(scheduler);
-  add(hook);
+  add(dataset);
+  add(transform);
+  add(tokenizer);
+  add(sampler);
+  add(metric);
+  add(sink);
   add(ckpt_strategy);
+  add(phase);
+  add(hook);
+  add(parallel_plan);
   return out;
 }
 

@@ -3,9 +3,13 @@
 
 #include <functional>
 #include <memory>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "config/config.h"
 #include "config/part.h"
+#include "core/fs.h"
 #include "registry/registry.h"
 
 namespace kf {
@@ -19,6 +23,13 @@ class RopeTables;
 class Router;
 class Optimizer;
 class Loss;
+class Dataset;
+class Transform;
+class Tokenizer;
+class TokenSampler;
+class Metric;
+class Sink;
+class PhaseRules;
 class Hook;
 struct ParamGroup;
 struct Schedule;
@@ -48,9 +59,21 @@ using RouterFactory = std::function<std::shared_ptr<Router>(const PartArgs&, con
 using LossFactory = std::function<std::unique_ptr<Loss>(const PartArgs&)>;
 using OptimizerFactory = std::function<std::unique_ptr<Optimizer>(const PartArgs&, std::vector<ParamGroup>)>;
 using ScheduleFactory = std::function<std::unique_ptr<Schedule>(const PartArgs&, std::int64_t max_steps)>;
+using DatasetFactory = std::function<std::unique_ptr<Dataset>(const PartArgs&, std::int64_t seq_len)>;
+using TransformFactory = std::function<std::unique_ptr<Transform>(const PartArgs&)>;
+using TokenizerFactory = std::function<std::unique_ptr<Tokenizer>(const PartArgs&)>;
+using SamplerFactory = std::function<std::unique_ptr<TokenSampler>(const PartArgs&)>;
+using MetricFactory = std::function<std::unique_ptr<Metric>(const PartArgs&)>;
+/// `completed_steps`: of the run that goes on in the folder; 0 for a new one.
+using SinkFactory = std::function<std::unique_ptr<Sink>(const PartArgs&, const fs::path& run_dir, std::int64_t completed_steps)>;
+using PhaseFactory = std::function<std::unique_ptr<PhaseRules>(const PartArgs&)>;
+/// How weights are split over ranks: name patterns, each with "colwise", "rowwise", "sequence" or "replicate".
+using ParallelPlan = std::vector<std::pair<std::string, std::string>>;
+using PlanFactory = std::function<ParallelPlan(const PartArgs&)>;
 using HookFactory = std::function<std::unique_ptr<Hook>(const PartArgs&)>;
 /// Whether a checkpoint is due at `step` (within a window [start, stop]).
 using CheckpointStrategy = std::function<bool(std::int64_t start, std::int64_t stop, std::int64_t step)>;
+using StrategyFactory = std::function<CheckpointStrategy(const PartArgs&)>;
 
 struct Registries {
   Registry<ModelFactory> model{"model"};
@@ -62,8 +85,16 @@ struct Registries {
   Registry<LossFactory> loss{"loss"};
   Registry<OptimizerFactory> optimizer{"optimizer"};
   Registry<ScheduleFactory> scheduler{"scheduler"};
+  Registry<DatasetFactory> dataset{"dataset"};
+  Registry<TransformFactory> transform{"transform"};
+  Registry<TokenizerFactory> tokenizer{"tokenizer"};
+  Registry<SamplerFactory> sampler{"sampler"};
+  Registry<MetricFactory> metric{"metric"};
+  Registry<SinkFactory> sink{"sink"};
+  Registry<StrategyFactory> ckpt_strategy{"ckpt_strategy"};
+  Registry<PhaseFactory> phase{"phase"};
   Registry<HookFactory> hook{"hook"};
-  Registry<CheckpointStrategy> ckpt_strategy{"ckpt_strategy"};
+  Registry<PlanFactory> parallel_plan{"parallel_plan"};
 
   /// Names, docs and own fields of every kind, for the schema.
   config::Catalog catalog() const;

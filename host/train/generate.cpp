@@ -27,7 +27,16 @@ at::Tensor keep_top_p(const at::Tensor& logits, double p) {
   return at::empty_like(logits).scatter_(-1, order, kept);
 }
 
+class PlainSampler final : public TokenSampler {
+ public:
+  at::Tensor next(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) override {
+    return sample(logits, options, generator);
+  }
+};
+
 }  // namespace
+
+std::unique_ptr<TokenSampler> plain_sampler() { return std::make_unique<PlainSampler>(); }
 
 at::Tensor sample(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) {
   at::Tensor wide = logits.to(at::kCPU, at::kFloat);
@@ -55,11 +64,14 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
   ForwardContext context;
   KvCache cache = model.make_cache(1, length + options.max_new_tokens);
   context.cache = &cache;
+  PlainSampler plain;
+  TokenSampler& sampler = options.strategy != nullptr ? *options.strategy : plain;
+  sampler.begin(prompt, options);
   at::Tensor input = at::tensor(prompt, at::kLong).unsqueeze(0).to(device);  // (1, T)
   std::vector<std::int64_t> answer;
   for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
     const at::Tensor logits = model.forward(input, context).select(1, input.size(1) - 1);  // (1, V)
-    const at::Tensor next = sample(logits, options, generator);
+    const at::Tensor next = sampler.next(logits, options, generator);
     const auto id = next.item<std::int64_t>();
     if (eos == id) {
       break;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,19 @@
 #include "train/hook.h"
 
 namespace kf {
+
+/// Chooses the next token. One serves one text after the other.
+class TokenSampler {
+ public:
+  virtual ~TokenSampler() = default;
+  /// A text begins with these ids, under these options.
+  virtual void begin(const std::vector<std::int64_t>& /*prompt*/, const GenerateOptions& /*options*/) {}
+  /// logits (B, V) -> ids (B) int64. `generator` is for draws.
+  virtual at::Tensor next(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) = 0;
+};
+
+/// The native one: `sample`.
+std::unique_ptr<TokenSampler> plain_sampler();
 
 /// One id a row from logits (B, V): temperature, then top-k (ties kept), then top-p (the first token always survives; Holtzman et al. 2020,
 /// section 3.1), then a draw. Temperature 0 takes the largest. `generator` is used for the draw alone.

@@ -12,9 +12,13 @@
 
 #include "config/node.h"
 #include "model/model.h"
+#include "train/controls.h"
 #include "train/run_state.h"
 
 namespace kf {
+
+class Loader;
+class TokenSampler;
 
 /// `on_<name>` in a hook table.
 enum class Event {
@@ -50,7 +54,11 @@ struct GenerateOptions {
   std::int64_t top_k = 0;    // 0 = off
   double top_p = 1.0;
   std::uint64_t seed = 0;
+  TokenSampler* strategy = nullptr;  // generate.strategy; null: the native one
 };
+
+/// Names with numbers.
+using Values = std::vector<std::pair<std::string, double>>;
 
 /// What a hook sees and may ask for. Fields are free; functions may wait for the device.
 struct HookContext {
@@ -58,17 +66,24 @@ struct HookContext {
   double lr = 0;
   std::int64_t n_params = 0;
   std::int64_t max_steps = 0;
+  double epoch = 0;                // of the training data, with its fraction
+  double seconds = 0;              // since this process started training
+  std::string phase;               // "" without phases
   std::optional<EvalResult> eval;  // the last one
   std::string path;                // checkpoint_save, checkpoint_load
   std::string message;             // error, train_end: why
   Model* model = nullptr;
+  const Loader* data = nullptr;  // to check requests about the mixture against
+  Controls* controls = nullptr;  // requests go here
 
-  std::function<double()> loss;                                                 // of this step
-  std::function<double()> grad_norm;                                            // of this step
-  std::function<void(const std::vector<std::pair<std::string, double>>&)> log;  // into this step's row of metrics.jsonl
-  std::function<void(const std::string&)> stop;                                 // at the next step boundary
-  std::function<void(const std::string&)> request_save;  // at the next step boundary; a name keeps it beside the numbered ones
+  std::function<double()> loss;              // of this step
+  std::function<double()> grad_norm;         // of this step
+  std::function<Values()> metrics;           // of this step: what a row of metrics.jsonl would hold
+  std::function<void(const Values&)> log;    // into this step's row of metrics.jsonl
+  std::function<EvalResult()> evaluate;      // now; neither logged nor an event
+  std::function<void(double value)> report;  // to the sweep that this run is a trial of
   std::function<std::string(const std::string&, const GenerateOptions&)> generate;
+  GenerateOptions generate_defaults;
 };
 
 class Hook {
@@ -78,6 +93,8 @@ class Hook {
   /// Whether `call` should be made at all; asked before any crossing into Lua. `every` concerns step events only.
   virtual bool wants(Event event, std::int64_t step) const = 0;
   virtual void call(Event event, HookContext& context) = 0;
+  /// Hooks of higher priority are called first; equal ones in order of registration.
+  virtual std::int64_t priority() const { return 0; }
   virtual config::Node state() { return {}; }
   virtual void load(const config::Node& /*state*/) {}
 };

@@ -6,6 +6,10 @@
 
 namespace kf {
 
+Hooks::Hooks(std::vector<std::unique_ptr<Hook>> hooks) : hooks_(std::move(hooks)) {
+  std::stable_sort(hooks_.begin(), hooks_.end(), [](const auto& a, const auto& b) { return a->priority() > b->priority(); });
+}
+
 void Hooks::call(Event event, HookContext& context) {
   for (const std::unique_ptr<Hook>& hook : hooks_) {
     if (hook->wants(event, context.state.step)) {
@@ -30,7 +34,8 @@ std::map<std::string, config::Node> Hooks::state() const {
 
 void Hooks::load(const std::map<std::string, config::Node>& states) {
   for (const auto& [name, state] : states) {
-    const auto hook = std::find_if(hooks_.begin(), hooks_.end(), [&, name = name](const std::unique_ptr<Hook>& h) { return h->name() == name; });
+    const auto hook =
+        std::find_if(hooks_.begin(), hooks_.end(), [&, name = name](const std::unique_ptr<Hook>& h) { return h->name() == name; });
     if (hook == hooks_.end()) {
       log::warn("the checkpoint holds the state of hook '{}', which this job does not have", name);
     } else {

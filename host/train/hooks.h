@@ -13,7 +13,8 @@ namespace kf {
 
 class Hooks {
  public:
-  explicit Hooks(std::vector<std::unique_ptr<Hook>> hooks = {}) : hooks_(std::move(hooks)) {}
+  /// Called by falling priority, then in this order.
+  explicit Hooks(std::vector<std::unique_ptr<Hook>> hooks = {});
 
   /// Calls those that want the event. What one throws ends the run.
   void call(Event event, HookContext& context);

@@ -11,9 +11,52 @@
 #include "train/generate.h"
 
 namespace kf {
+namespace {
+
+config::Table to_table(const EvalResult& eval) {
+  config::Table out;
+  out["step"] = config::Node(eval.step);
+  out["loss"] = config::Node(eval.loss);
+  out["perplexity"] = config::Node(eval.perplexity);
+  out["tokens"] = config::Node(eval.tokens);
+  if (eval.ema) {
+    out["ema"] = config::Node(*eval.ema);
+  }
+  return out;
+}
+
+EvalResult read_eval(const config::Node& node) {
+  const auto value = [&](const char* key) -> const config::Node& {
+    const config::Node* const found = node.table() != nullptr ? node.table()->find(key) : nullptr;
+    KF_CHECK(found != nullptr, Code::checkpoint, "the last evaluation in the checkpoint lacks '{}'", key);
+    return *found;
+  };
+  EvalResult eval;
+  eval.step = std::get<std::int64_t>(value("step").value);
+  eval.loss = std::get<double>(value("loss").value);
+  eval.perplexity = std::get<double>(value("perplexity").value);
+  eval.tokens = std::get<std::int64_t>(value("tokens").value);
+  if (node.table()->find("ema") != nullptr) {
+    eval.ema = std::get<double>(value("ema").value);
+  }
+  return eval;
+}
+
+}  // namespace
 
 TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
-    : parts_(std::move(parts)), options_(std::move(options)), state_(std::move(state)) {
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases)),
+      state_(std::move(state)) {
+  if (!state_.course.is_null()) {
+    steering_.load(state_.course);
+    if (const config::Node* const eval = state_.course.table()->find("eval")) {
+      context_.eval = read_eval(*eval);
+    }
+  } else {
+    steering_.begin();
+  }
   fill_context();
   if (!state_.train.is_null()) {
     parts_.stepper.load(state_.train);
@@ -24,22 +67,34 @@ void TrainLoop::fill_context() {
   context_.n_params = count_parameters(parts_.model.parameters());
   context_.max_steps = options_.max_steps;
   context_.model = &parts_.model;
-  context_.state = state_.run;
+  context_.data = &parts_.train_data;
+  context_.controls = &controls_;
   context_.loss = [this] { return last_.loss(); };
   context_.grad_norm = [this] { return last_.grad_norm; };
-  context_.log = [this](const std::vector<std::pair<std::string, double>>& values) {
-    extra_.insert(extra_.end(), values.begin(), values.end());
+  context_.metrics = [this] { return metrics(); };
+  context_.log = [this](const Values& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
+  context_.evaluate = [this] { return evaluate_now(); };
+  context_.report = [this](double value) {
+    if (options_.report && options_.report(state_.run.step, value)) {
+      controls_.stop = "pruned";
+    }
   };
-  context_.stop = [this](const std::string& reason) {
-    stopped_by_hook_ = true;
-    stop_reason_ = reason;
-  };
-  context_.request_save = [this](const std::string& name) { requested_saves_.push_back(name); };
-  context_.generate = [this](const std::string& prompt, const GenerateOptions& options) {
+  context_.generate_defaults = options_.generate;
+  context_.generate = [this](const std::string& prompt, GenerateOptions options) {
     KF_CHECK(parts_.tokenizer != nullptr, Code::config,
              "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
+    options.strategy = parts_.sampler;
     return generate_text(parts_.model, *parts_.tokenizer, prompt, options, options_.device);
   };
+}
+
+/// Calls the hooks of an event with the counters as they are.
+void TrainLoop::fire(Event event) {
+  context_.state = state_.run;
+  context_.epoch = steering_.epoch(state_.run.step);
+  context_.seconds = parts_.throughput.seconds();
+  context_.phase = steering_.phase();
+  parts_.hooks.call(event, context_);
 }
 
 RunResult TrainLoop::run() {
@@ -50,9 +105,9 @@ RunResult TrainLoop::run() {
   } catch (const std::exception& e) {
     context_.message = e.what();
     try {
-      parts_.hooks.call(Event::error, context_);
-    } catch (const std::exception& second) {
-      log::error("on_error failed, too: {}", second.what());  // the first error is the one to know
+      fire(Event::error);
+    } catch (const std::exception& second) {  // the first one is what the user must see
+      log::error("in on_error: {}", second.what());
     }
     throw;
   }
@@ -63,14 +118,15 @@ RunResult TrainLoop::run() {
 }
 
 void TrainLoop::steps() {
-  parts_.hooks.call(Event::train_begin, context_);
+  fire(Event::train_begin);
   if (!options_.resumed_from.empty()) {
     context_.path = options_.resumed_from;
-    parts_.hooks.call(Event::checkpoint_load, context_);
+    fire(Event::checkpoint_load);
   }
   if (state_.run.step == 0) {
     start_fresh();
   }
+  boundary(false);
   while (!finished() && !StopSignals::requested()) {
     one_step();
   }
@@ -78,12 +134,13 @@ void TrainLoop::steps() {
     save();
   }
   context_.message = stop_reason_;
-  parts_.hooks.call(Event::train_end, context_);
+  fire(Event::train_end);
 }
 
 void TrainLoop::start_fresh() {
   if (options_.eval_at_start && parts_.eval_data != nullptr) {
     run_eval();
+    publish_eval();
   }
   if (options_.save_at_start) {
     save();
@@ -95,13 +152,14 @@ void TrainLoop::start_fresh() {
 
 void TrainLoop::one_step() {
   const std::int64_t step = state_.run.step;
-  const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step);
+  const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
   context_.lr = lr;
-  parts_.hooks.call(Event::step_begin, context_);
-  const StepResult result = parts_.stepper.run(parts_.train_data, step, lr, callbacks(step));
+  if (parts_.hooks.wants(Event::step_begin, step)) {
+    fire(Event::step_begin);
+  }
+  const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
   ++state_.run.step;
   state_.run.tokens += result.tokens;
-  context_.state = state_.run;
   last_ = result;
   parts_.throughput.add(result.tokens);
   after_step(result);
@@ -110,12 +168,13 @@ void TrainLoop::one_step() {
 Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   Stepper::Callbacks callbacks;
   if (parts_.hooks.wants(Event::micro_end, step)) {
-    callbacks.micro_end = [this] { parts_.hooks.call(Event::micro_end, context_); };
+    callbacks.micro_end = [this] { fire(Event::micro_end); };
   }
   if (parts_.hooks.wants(Event::backward_end, step)) {
-    callbacks.backward_end = [this](const StepResult& result) {
+    callbacks.backward_end = [this](StepResult& result) {
       last_ = result;
-      parts_.hooks.call(Event::backward_end, context_);
+      fire(Event::backward_end);
+      result.skipped = std::exchange(controls_.skip_update, {});
     };
   }
   return callbacks;
@@ -126,27 +185,58 @@ void TrainLoop::after_step(const StepResult& result) {
   if (!result.skipped.empty()) {
     log::warn("step {}: no update, {}", step, result.skipped);
   }
-  parts_.hooks.call(Event::step_end, context_);
+  fire(Event::step_end);
+  const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
+  const bool evaluated = result.abort.empty() && parts_.eval_data != nullptr && (std::exchange(controls_.eval, false) || due);
+  if (evaluated) {
+    run_eval();  // before the row, so that what on_eval_end logs stands in it
+  }
   if (step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || !extra_.empty() || !result.abort.empty()) {
     log_row(result);
   }
-  if (result.abort.empty() && parts_.eval_data != nullptr && (step % options_.eval_interval == 0 || step == options_.max_steps)) {
-    run_eval();
+  if (evaluated) {
+    publish_eval();
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
-  if (options_.save_due(step) || finished()) {
+  boundary(options_.save_due(step));
+  for (Sink* sink : parts_.sinks) {
+    sink->step_over(state_.run.step);
+  }
+}
+
+/// Between two steps: what hooks asked for, the change of phase, what is to be saved.
+void TrainLoop::boundary(bool due_save) {
+  const Controls asked = std::exchange(controls_, {});
+  controls_.eval = asked.eval;  // by on_train_begin or on_eval_end: with the next step
+  if (asked.stop) {
+    stopped_by_hook_ = true;
+    stop_reason_ = *asked.stop;
+  }
+  steering_.apply(asked, state_.run.step);
+  if (asked.rollback && !finished()) {
+    roll_back(*asked.rollback);
+    return;
+  }
+  change_phase();
+  if (state_.run.step > 0 && (due_save || finished())) {
     save();
   }
-  for (const std::string& name : std::exchange(requested_saves_, {})) {
+  for (const std::string& name : asked.saves) {
     save(name);
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->step_over(step);
+}
+
+/// Phases change before the checkpoint is written, so that a resumed run begins in the new one.
+void TrainLoop::change_phase() {
+  context_.state = state_.run;
+  if (!finished() && steering_.advance(context_)) {
+    log::info("step {}: phase '{}'", state_.run.step, steering_.phase());
+    fire(Event::phase_change);
   }
 }
 
 void TrainLoop::log_row(const StepResult& result) {
-  parts_.hooks.call(Event::log, context_);
+  fire(Event::log);
   const Rate rate = parts_.throughput.take();
   StepRow row;
   row.step = state_.run.step;
@@ -174,27 +264,75 @@ void TrainLoop::log_row(const StepResult& result) {
   outcome_.history.emplace_back(std::move(row));
 }
 
-void TrainLoop::run_eval() {
-  parts_.throughput.pause();
-  EvalResult eval = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
-                             options_.eval_in_chunks);
+Values TrainLoop::metrics() const {
+  Values values{{"step", static_cast<double>(state_.run.step)},
+                {"loss", last_.loss()},
+                {"ce", last_.ce},
+                {"z_loss", last_.z_loss},
+                {"aux_loss", last_.aux_loss},
+                {"grad_norm", last_.grad_norm},
+                {"lr", context_.lr},
+                {"tokens", static_cast<double>(state_.run.tokens)},
+                {"seconds", parts_.throughput.seconds()}};
+  values.insert(values.end(), extra_.begin(), extra_.end());
+  return values;
+}
+
+EvalResult TrainLoop::evaluate_now() {
+  KF_CHECK(parts_.eval_data != nullptr, Code::config,
+           "there is nothing to evaluate on: set eval.enabled = true and eval.dataset_path, or data.holdout");
+  const auto evaluate_here = [&] {
+    return evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
+                    options_.eval_in_chunks);
+  };
+  EvalResult eval = evaluate_here();
   if (parts_.average != nullptr) {
     const WithRunningAverage average(*parts_.average);
-    eval.ema = evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
-                        options_.eval_in_chunks)
-                   .loss;
+    eval.ema = evaluate_here().loss;
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->eval(eval);
-  }
-  outcome_.history.emplace_back(eval);
-  outcome_.eval = eval;
-  context_.eval = eval;
-  parts_.hooks.call(Event::eval_end, context_);
-  if (options_.target_loss > 0 && eval.loss <= options_.target_loss) {
-    context_.stop(format("the evaluation loss {} reached eval.target_loss ({})", eval.loss, options_.target_loss));
+  return eval;
+}
+
+void TrainLoop::run_eval() {
+  parts_.throughput.pause();
+  context_.eval = evaluate_now();
+  fire(Event::eval_end);
+  if (options_.target_loss > 0 && context_.eval->loss <= options_.target_loss) {
+    controls_.stop = format("the evaluation loss {} reached eval.target_loss ({})", context_.eval->loss, options_.target_loss);
   }
   parts_.throughput.resume();
+}
+
+void TrainLoop::publish_eval() {
+  for (Sink* sink : parts_.sinks) {
+    sink->eval(*context_.eval);
+  }
+  outcome_.history.emplace_back(*context_.eval);
+  outcome_.eval = context_.eval;
+}
+
+/// To the newest checkpoint, without the data since then.
+void TrainLoop::roll_back(const std::string& reason) {
+  const std::int64_t from = state_.run.step;
+  const std::optional<fs::path> newest = parts_.checkpoints.newest();
+  if (!newest) {
+    log::warn("step {}: no roll-back ({}): there is no checkpoint yet", from, reason);
+    return;
+  }
+  const CheckpointState saved = CheckpointManager::load(*newest, parts_.model, parts_.optimizer);
+  state_.run = saved.run;
+  if (!saved.train.is_null()) {
+    parts_.stepper.load(saved.train);
+  }
+  steering_.roll_back(saved.course, from, saved.run.step);
+  for (Sink* sink : parts_.sinks) {
+    sink->rewind(saved.run.step);
+  }
+  std::erase_if(outcome_.history, [&](const auto& row) { return std::visit([](const auto& r) { return r.step; }, row) > saved.run.step; });
+  saved_step_ = saved.run.step;
+  log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
+  context_.path = newest->string();
+  fire(Event::checkpoint_load);
 }
 
 void TrainLoop::save(const std::string& name) {
@@ -202,6 +340,10 @@ void TrainLoop::save(const std::string& name) {
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
   state_.train = parts_.stepper.state();
+  state_.course = steering_.state();
+  if (context_.eval) {
+    (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
+  }
   fs::path path;
   {
     const WithAverages averages(parts_.optimizer);
@@ -215,7 +357,7 @@ void TrainLoop::save(const std::string& name) {
   for (Sink* sink : parts_.sinks) {
     sink->saved(state_.run.step, path.string());
   }
-  parts_.hooks.call(Event::checkpoint_save, context_);
+  fire(Event::checkpoint_save);
   parts_.throughput.resume();
 }
 

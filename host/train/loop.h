@@ -20,6 +20,7 @@
 #include "optim/schedule.h"
 #include "train/hooks.h"
 #include "train/run_result.h"
+#include "train/steering.h"
 #include "train/stepper.h"
 
 namespace kf {
@@ -38,6 +39,8 @@ struct LoopParts {
   CheckpointManager& checkpoints;
   Throughput& throughput;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
+  Phases phases = {};
+  TokenSampler* sampler = nullptr;  // generate.strategy; null: the native one
 };
 
 struct LoopOptions {
@@ -53,6 +56,9 @@ struct LoopOptions {
   std::string resumed_from;     // the checkpoint, for the hooks; empty for a new run
   double target_loss = 0;       // an evaluation at or below it ends the run; 0 for none
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
+  /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
+  std::function<bool(std::int64_t step, double value)> report;
+  GenerateOptions generate;  // defaults of ctx:generate
 };
 
 class TrainLoop {
@@ -65,12 +71,19 @@ class TrainLoop {
 
  private:
   void steps();
+  void fire(Event event);
   void start_fresh();
   void one_step();
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
+  void boundary(bool due_save);
+  void change_phase();
   void log_row(const StepResult& result);
+  Values metrics() const;
+  EvalResult evaluate_now();
   void run_eval();
+  void publish_eval();
+  void roll_back(const std::string& reason);
   void save(const std::string& name = {});
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_; }
@@ -78,12 +91,13 @@ class TrainLoop {
 
   LoopParts parts_;
   LoopOptions options_;
+  Steering steering_;
   CheckpointState state_;
   HookContext context_;
   StepResult last_;  // what ctx:loss() reads
   RunResult outcome_;
-  std::vector<std::pair<std::string, double>> extra_;  // what hooks logged in this step
-  std::vector<std::string> requested_saves_;
+  Values extra_;  // what hooks logged in this step
+  Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
   std::int64_t saved_step_ = -1;

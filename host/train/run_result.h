@@ -13,7 +13,7 @@
 namespace kf {
 
 struct RunResult {
-  std::string status;  // "complete", "stopped" (by a hook or a signal), "already complete"
+  std::string status;  // "complete", "stopped" (by a hook or a signal)
   std::string reason;  // why it stopped, where somebody said
   std::int64_t step = 0;
   std::int64_t tokens = 0;

@@ -42,7 +42,13 @@ struct Stepper::Totals {
 };
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
-    : model_(model), optimizer_(optimizer), loss_(loss), options_(options), parameters_(model.parameters()), guard_(options.guard) {
+    : model_(model),
+      optimizer_(optimizer),
+      job_loss_(loss),
+      loss_(&loss),
+      options_(options),
+      parameters_(model.parameters()),
+      guard_(options.guard) {
   if (options.loss_scale) {
     loss_scale_.emplace(*options.loss_scale);
   }
@@ -71,12 +77,12 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
   const at::Tensor labels = batch.labels.flatten();
   const LossFactors factors{scale() / static_cast<double>(totals.counted),
                             scale() * options_.z_loss_weight / static_cast<double>(totals.positions)};
-  if (loss_.takes_hidden()) {
-    return loss_.from_hidden(model_.hidden(batch.tokens, context).flatten(0, 1), *model_.head(), labels, factors);
+  if (loss_->takes_hidden()) {
+    return loss_->from_hidden(model_.hidden(batch.tokens, context).flatten(0, 1), *model_.head(), labels, factors);
   }
   const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
   LossParts parts;
-  parts.ce = loss_.sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
+  parts.ce = loss_->sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
   parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, parts.ce.options());
   parts.total = factors.z > 0 ? parts.ce + parts.z : parts.ce;
   return parts;
@@ -88,8 +94,8 @@ at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& 
   at::Tensor sum = at::zeros({}, totals.mtp.options());
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
     const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1).flatten();
-    sum = sum + (loss_.takes_hidden() ? loss_.from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
-                                      : loss_.sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
+    sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
+                                       : loss_->sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
   }
   return sum;
 }
@@ -114,7 +120,8 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {
     if (term.defined()) {
       // The term is a mean over this micro-batch's positions: its share of the step's mean.
-      const at::Tensor share = term * (scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
+      const at::Tensor share =
+          term * (aux_factor_ * scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
       total = total + share;
       totals.aux += share.detach();
     }
@@ -207,7 +214,9 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   if (callbacks.backward_end) {
     callbacks.backward_end(result);
   }
-  judge(step, result);
+  if (result.skipped.empty()) {  // a hook may have decided
+    judge(step, result);
+  }
   if (result.skipped.empty()) {
     update(lr, norm);
   }

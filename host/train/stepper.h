@@ -44,14 +44,16 @@ struct StepperOptions {
   config::TrainConfig guard = {};         // skip_*, on_nan, on_inf
   std::optional<double> loss_scale = {};  // first one, of fp16
   double qk_clip_tau = 0;                 // 0: no QK-clip
+  std::int64_t batch_size = 1;            // of the job: what phases change and go back to
+  std::int64_t seq_len = 1;
 };
 
 class Stepper {
  public:
   /// Called inside a step; either may be empty.
   struct Callbacks {
-    std::function<void()> micro_end;                      // after the backward of each micro-batch
-    std::function<void(const StepResult&)> backward_end;  // before clipping, with every gradient of the step in place
+    std::function<void()> micro_end;                // after the backward of each micro-batch
+    std::function<void(StepResult&)> backward_end;  // before clipping, with every gradient of the step in place; may set `skipped`
   };
 
   Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options);
@@ -64,6 +66,16 @@ class Stepper {
   /// What a resumed run must know of the updates before: recent losses and norms, the loss scale.
   config::Node state() const;
   void load(const config::Node& state);
+
+  /// Number of the first micro-batch of the update after `step` completed ones.
+  std::int64_t first_micro(std::int64_t step) const { return options_.batches.first_micro(step); }
+  std::int64_t job_batch_size() const { return options_.batch_size; }
+  std::int64_t job_seq_len() const { return options_.seq_len; }
+
+  /// From the next update on: another loss (null: the one given at first), another weight of the z-loss, a factor of the model's own terms.
+  void use_loss(const Loss* loss) { loss_ = loss != nullptr ? loss : &job_loss_; }
+  void set_z_loss_weight(double weight) { options_.z_loss_weight = weight; }
+  void set_aux_loss_factor(double factor) { aux_factor_ = factor; }
 
  private:
   struct Totals;
@@ -81,8 +93,10 @@ class Stepper {
 
   Model& model_;
   Optimizer& optimizer_;
-  const Loss& loss_;
+  const Loss& job_loss_;
+  const Loss* loss_;
   StepperOptions options_;
+  double aux_factor_ = 1;
   ParameterList parameters_;
   UpdateGuard guard_;
   std::optional<LossScale> loss_scale_;

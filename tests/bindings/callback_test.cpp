@@ -22,15 +22,20 @@ struct Callback {
     context.max_steps = 60;
     context.loss = [] { return 2.5; };
     context.grad_norm = [] { return 0.75; };
-    context.stop = [this](const std::string& reason) { said = reason; };
-    context.request_save = [this](const std::string& name) { said = "save " + name; };
+    context.controls = &controls;
+    context.metrics = [] { return Values{{"loss", 2.5}, {"mine", 7}}; };
+    context.evaluate = [] { return EvalResult{41, 3.5, 33.1, 64}; };
+    context.report = [this](double value) { reported = value; };
     context.log = [this](const std::vector<std::pair<std::string, double>>& values) { logged = values; };
     context.generate = [this](const std::string& prompt, const GenerateOptions& o) {
       options = o;
       return prompt + "...";
     };
   }
-  void call(Event event = Event::step_end) { hook->call(event, context); }
+  void call(Event event = Event::step_end) {
+    hook->call(event, context);
+    said = controls.stop.value_or(controls.saves.empty() ? "" : "save " + controls.saves.front());
+  }
   std::string error() {
     return first_line(error_of(f, [&] { call(); }));
   }
@@ -38,6 +43,8 @@ struct Callback {
   ScriptFixture f;
   std::unique_ptr<Hook> hook;
   HookContext context;
+  Controls controls;
+  double reported = 0;
   std::string said;
   std::vector<std::pair<std::string, double>> logged;
   GenerateOptions options;
@@ -97,6 +104,57 @@ TEST_CASE("ctx: controls reach the run", "[ctx]") {
   CHECK(generate.options.top_k == 3);
   CHECK(generate.options.top_p == 0.9);
   CHECK(generate.options.seed == 5);
+}
+
+TEST_CASE("ctx: every request is noted, and nothing happens before the step boundary", "[ctx]") {
+  Callback c(
+      "ctx:set_lr_scale(0.5) ctx:set_mixture({ web = 2, code = 1 }) ctx:set_loss_weight('z_loss', 0.01) ctx:freeze('layers.*')"
+      " ctx:unfreeze('re:norm') ctx:request_eval() ctx:request_rollback('spike') ctx:report(1.5) ctx:request_save()");
+  c.call();
+  CHECK(c.controls.lr_scale == 0.5);
+  const std::map<std::string, double> weights = {{"web", 2}, {"code", 1}};
+  CHECK(c.controls.mixture == weights);
+  CHECK(c.controls.loss_weights.at("z_loss") == 0.01);
+  REQUIRE(c.controls.freezing.size() == 2);
+  CHECK(c.controls.freezing[0].pattern == "layers.*");
+  CHECK(c.controls.freezing[0].frozen);
+  CHECK_FALSE(c.controls.freezing[1].frozen);
+  CHECK(c.controls.eval);
+  CHECK(c.controls.rollback == "spike");
+  CHECK(c.reported == 1.5);
+  CHECK(c.controls.saves == std::vector<std::string>{""});
+  Callback skip("");
+  skip.f.run("kf.register.hook('s', { on_backward_end = function(ctx) ctx:skip_update('too large') end })");
+  skip.f.hook("s")->call(Event::backward_end, skip.context);
+  CHECK(skip.controls.skip_update == "too large");
+}
+
+TEST_CASE("ctx: more of what a run knows: epoch, phase, seconds, metrics, an evaluation at will", "[ctx]") {
+  Callback c(
+      "assert(ctx.phase == 'main') local m = ctx:metrics() local e = ctx:evaluate()"
+      " ctx:log({ epoch = ctx.epoch, seconds = ctx.seconds, mine = m.mine, eval = e.loss })");
+  c.context.epoch = 1.25;
+  c.context.seconds = 9;
+  c.context.phase = "main";
+  c.call();
+  const std::vector<std::pair<std::string, double>> expected = {{"epoch", 1.25}, {"eval", 3.5}, {"mine", 7}, {"seconds", 9}};
+  CHECK(c.logged == expected);
+  CHECK(Callback("assert(ctx.phase == nil) local x = ctx.epohc").error() ==
+        "recipe.lua:3: ctx has no field 'epohc'; did you mean 'epoch'?");
+}
+
+TEST_CASE("ctx: requests are checked where they are made", "[ctx]") {
+  CHECK(Callback("ctx:set_lr_scale(-1)").error() ==
+        "recipe.lua:3: ctx:set_lr_scale: the factor must be a finite number from 0 on, got number -1");
+  CHECK(Callback("ctx:set_mixture({ web = -1 })").error() ==
+        "recipe.lua:3: ctx:set_mixture: the weight of 'web' must be a finite number from 0 on, got -1");
+  CHECK(Callback("ctx:set_loss_weight('z_los', 1)").error() ==
+        "recipe.lua:3: ctx:set_loss_weight: no term 'z_los'; did you mean 'z_loss'?");
+  CHECK(Callback("ctx:skip_update('x')").error() ==
+        "recipe.lua:3: ctx:skip_update() means nothing at step_end; call it in on_backward_end");
+  CHECK(Callback("ctx:freeze(3)").error() == "recipe.lua:3: ctx:freeze: expected a name pattern (a string), got number 3");
+  CHECK(Callback("ctx:report('x')").error() == "recipe.lua:3: ctx:report: expected a number, got 'x'");
+  CHECK(Callback("ctx:request_evla()").error() == "recipe.lua:3: ctx has no field 'request_evla'; did you mean 'request_eval'?");
 }
 
 TEST_CASE("ctx: misuse is an error at the script's line", "[ctx]") {

@@ -69,17 +69,17 @@ TEST_CASE("config view: kf.config shows the run that is on, and nothing else", "
       "local kf = require('kf')\nkf.register.hook('h', { on_step_end = function(ctx) ctx:stop(kf.config and kf.config.run.name or 'none') "
       "end })");
   const auto hook = f.hook("h");
-  std::string said;
+  Controls controls;
   HookContext context;
-  context.stop = [&](const std::string& text) { said = text; };
+  context.controls = &controls;
   hook->call(Event::step_end, context);
-  CHECK(said == "none");
+  CHECK(controls.stop == "none");
   {
     f.config.run.name = "first";
     const Script::RunScope scope(*f.script, f.config);
     hook->call(Event::step_end, context);
-    CHECK(said == "first");
+    CHECK(controls.stop == "first");
   }
   hook->call(Event::step_end, context);
-  CHECK(said == "none");
+  CHECK(controls.stop == "none");
 }

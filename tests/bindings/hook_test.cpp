@@ -1,8 +1,11 @@
 // Hook tables: which events, which steps, which state.
 #include <cmath>
+#include <fstream>
 #include <limits>
 
 #include "core/log.h"
+#include "train/hooks.h"
+
 #include "fixture.h"
 
 using namespace kf;
@@ -43,11 +46,11 @@ TEST_CASE("hook: every event has its on_ function", "[hook]") {
   for (std::size_t i = 0; i < std::size(kEventNames); ++i) {
     CHECK(one.wants(static_cast<Event>(i), 3) == (i == index));
   }
-  std::string stopped;
+  Controls controls;
   HookContext context;
-  context.stop = [&](const std::string& reason) { stopped = reason; };
+  context.controls = &controls;
   one.call(static_cast<Event>(index), context);
-  CHECK(stopped == event);
+  CHECK(controls.stop == event);
 }
 
 TEST_CASE("hook: every holds for the events of a step only, and all events of an update go together", "[hook]") {
@@ -84,6 +87,7 @@ TEST_CASE("hook: wrong tables are refused where they are registered", "[hook]") 
   CHECK(hook_error("{ print }").starts_with("a hook is a table of events "));
   CHECK(hook_error("{ every = 0, on_log = print }") == "every must be a whole number from 1 on, got number 0");
   CHECK(hook_error("{ every = 2.5, on_log = print }") == "every must be a whole number from 1 on, got number 2.5");
+  CHECK(hook_error("{ priority = 1.5, on_log = print }") == "priority must be a whole number, got number 1.5");
   CHECK(hook_error("{ ranks = 'some', on_log = print }") == "ranks must be \"all\", a rank or a list of ranks (from 0), got 'some'");
   CHECK(hook_error("{ on_error = 'ignore', on_log = print }") == "on_error must be \"stop\" or \"warn\", got 'ignore'");
   CHECK(hook_error("{ state = function() return {} end, on_log = print }") ==
@@ -106,11 +110,11 @@ kf.register.hook("none", function() end)
   CHECK(hook->name() == "other");
   CHECK(hook->wants(Event::step_end, 8));
   CHECK_FALSE(hook->wants(Event::step_end, 6));
-  std::string reason;
+  Controls controls;
   HookContext context;
-  context.stop = [&](const std::string& text) { reason = text; };
+  context.controls = &controls;
   hook->call(Event::step_end, context);
-  CHECK(reason == "of 77");
+  CHECK(controls.stop == "of 77");
   CHECK(first_line(error_of(f, [&] { f.hook("bad"); })).starts_with("recipe.lua:6: hook 'bad': no event 'on_stop'"));
   CHECK(first_line(error_of(f, [&] { f.hook("none"); })) == "recipe.lua:7: hook 'none' must return a hook table, got nil");
 }
@@ -172,4 +176,41 @@ TEST_CASE("hook: on_error = warn logs the error and goes on", "[hook]") {
   one.call(Event::step_end, context);
   one.call(Event::step_end, context);
   CHECK(log::count(log::Level::warn) == before + 2);
+}
+
+TEST_CASE("hook: higher priority comes first, equals keep their order", "[hook]") {
+  ScriptFixture f;
+  f.run(R"(local kf = require("kf")
+order = {}
+for i, priority in ipairs({ 0, 5, 0, 10, -1 }) do
+  kf.register.hook("h" .. i, { priority = priority, on_step_end = function() order[#order + 1] = i end })
+end
+)");
+  std::vector<std::unique_ptr<Hook>> made;
+  for (int i = 1; i <= 5; ++i) {
+    made.push_back(f.hook("h" + std::to_string(i)));
+  }
+  Hooks hooks(std::move(made));
+  HookContext context;
+  hooks.call(Event::step_end, context);
+  f.run("assert(table.concat(order, ' ') == '4 2 1 3 5', table.concat(order, ' '))");
+}
+
+TEST_CASE("hook: a million calls leave memory as it was", "[hook]") {
+  OneHook one("{ on_step_end = function(ctx) local x = ctx.step + ctx.lr + ctx.tokens end }");
+  HookContext context;
+  one.call(Event::step_end, context);
+  one.f.run("collectgarbage() collectgarbage() used = collectgarbage('count')");
+  const auto resident = [] {
+    std::ifstream in("/proc/self/statm");
+    long pages = 0;
+    in >> pages >> pages;
+    return pages * 4096;
+  };
+  const long before = resident();
+  for (int i = 0; i < 1000000; ++i) {
+    one.call(Event::step_end, context);
+  }
+  one.f.run("collectgarbage() collectgarbage() assert(collectgarbage('count') - used < 16)");
+  CHECK(resident() - before < 4'000'000);
 }

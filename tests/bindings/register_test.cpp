@@ -69,11 +69,18 @@ TEST_CASE("register: an unknown kind names the nearest", "[register]") {
   CHECK(far.starts_with("recipe.lua:1: no kind 'banana'; have: model, block, attention, "));
 }
 
-TEST_CASE("register: a kind without an adapter says so", "[register]") {
-  const std::string kind = GENERATE("model", "block", "attention", "mlp", "norm", "router", "loss", "optimizer", "dataset", "transform",
-                                    "tokenizer", "sampler", "metric", "sink", "ckpt_strategy", "phase", "parallel_plan");
-  CHECK(line_of_error("\nrequire('kf').register." + kind + "('x', function() end)") ==
-        "recipe.lua:2: kf.register." + kind + ": parts of this kind cannot be written in Lua yet; those that can: scheduler, hook");
+TEST_CASE("register: parts of the run are listed with doc and fields, like native ones", "[register]") {
+  const std::string kind = GENERATE("scheduler", "dataset", "transform", "tokenizer", "sampler", "metric", "sink", "ckpt_strategy", "phase",
+                                    "hook", "parallel_plan");
+  ScriptFixture f;
+  f.run("\nrequire('kf').register." + kind + "('x', function() end, { doc = 'Mine.', fields = { { 'n', 'int', default = 3 } } })");
+  const config::Catalog catalog = f.registries.catalog();
+  REQUIRE(catalog.at(kind).size() == 1);
+  CHECK(catalog.at(kind)[0].doc == "Mine.");
+  CHECK(catalog.at(kind)[0].fields.size() == 1);
+  CHECK(f.shown(catalog.at(kind)[0].origin) == "recipe.lua:2");
+  f.script.reset();
+  CHECK(f.registries.catalog().at(kind).empty());
 }
 
 TEST_CASE("register: a second part of the same name names both places", "[register]") {

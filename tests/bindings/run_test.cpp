@@ -59,8 +59,10 @@ TEST_CASE("run: hook tables serve their run only, fifty times over", "[run]") {
     CHECK(job.table()->find("hooks")->array()->size() == 1);
     const auto hook = fixture->hook("watch");
     HookContext context;
-    context.stop = [&](const std::string& text) { said.push_back(text); };
+    Controls controls;
+    context.controls = &controls;
     hook->call(Event::step_end, context);
+    said.push_back(controls.stop.value_or(""));
     return RunResult{};
   };
   ScriptFixture f(host);

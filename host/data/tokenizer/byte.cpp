@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "config/config.h"
 #include "core/error.h"
 #include "data/tokenizer/tokenizer.h"
 
@@ -29,14 +28,6 @@ std::string ByteTokenizer::decode(std::span<const std::int64_t> ids) const {
     }
   }
   return out;
-}
-
-std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config) {
-  KF_CHECK(config.data.tokenizer_path.empty(), Code::data,
-           "data.tokenizer_path = \"{}\": tokenizer files are not built yet; leave the key out to work on bytes (ids 0 to 255, 256 ends a "
-           "document)",
-           config.data.tokenizer_path);
-  return std::make_unique<ByteTokenizer>(config.model.vocab_size);
 }
 
 }  // namespace kf

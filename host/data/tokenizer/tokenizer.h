@@ -14,6 +14,7 @@ namespace kf {
 namespace config {
 struct Config;
 }
+struct Registries;
 
 class Tokenizer {
  public:
@@ -45,7 +46,8 @@ class ByteTokenizer final : public Tokenizer {
   std::int64_t model_vocab_;
 };
 
-/// By data.tokenizer_path; byte-level without one. Throws Code::data.
-std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config);
+/// By data.tokenizer_path: "lua:NAME" is the registered tokenizer NAME; byte-level without a path. Throws Code::data, and Code::config for
+/// a name that is not registered.
+std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Registries* registries);
 
 }  // namespace kf

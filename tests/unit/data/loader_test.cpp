@@ -207,7 +207,7 @@ TEST_CASE("loader: sources that cannot be read say why, and which key to change"
   config.data.file_pattern = "b.txt";
   config.data.tokenizer_path = "tok.json";
   CHECK_THAT(train_error(config), Contains("data.tokenizer_path = \"tok.json\"") && Contains("not built yet"));
-  CHECK_THROWS_WITH(kf::make_tokenizer(config), Contains("data.tokenizer_path"));
+  CHECK_THROWS_WITH(kf::make_tokenizer(config, nullptr), Contains("data.tokenizer_path"));
   config.data.tokenizer_path = "";
   config.train.batch_size = 100;
   CHECK_THAT(train_error(config), Contains("fewer than a batch") && Contains("train.batch_size = 100"));
@@ -387,6 +387,38 @@ TEST_CASE("phases: an epoch that is just used up is still the current one at a s
   config.data.phases = {{4, {}, 1.0}};  // the same weights: the same orders, begun again
   const Ids begun_again = samples_of(*kf::make_train_loader(config, {}), 0, 12);
   CHECK(Ids(begun_again.begin() + 8, begun_again.begin() + 24) == Ids(straight.begin(), straight.begin() + 16));
+}
+
+TEST_CASE("loader: a batch size that changes goes on in the order, so that no sample comes twice in an epoch") {
+  const TempDir folder;
+  kf::config::Config config = small_job(tokens(folder, "a.npy", 200));
+  const auto straight = kf::make_train_loader(config, {});
+  const auto changed = kf::make_train_loader(config, {});
+  const std::int64_t size = config.train.batch_size;
+  changed->change(3, {std::nullopt, 2 * size, std::nullopt});
+  const Ids first = samples_of(*straight, 0, 9);
+  Ids other = samples_of(*changed, 0, 6);
+  CHECK(other == first);
+  CHECK(static_cast<std::int64_t>(changed->batch(3).samples.size()) == 2 * size);
+  CHECK(samples_of(*changed, 0, 6) == first);  // any batch at any time
+}
+
+TEST_CASE("loader: other weights begin a new order, another seq_len the next epoch of its own windows") {
+  const TempDir folder;
+  kf::config::Config config = small_job();
+  config.data.datasets = {source(tokens(folder, "a.npy", 100), "a"), source(tokens(folder, "b.npy", 100), "b")};
+  const auto loader = kf::make_train_loader(config, {});
+  const Ids before = samples_of(*loader, 0, 4);
+  loader->change(4, {std::map<std::string, double>{{"a", 9.0}}, std::nullopt, std::nullopt});
+  CHECK(samples_of(*loader, 0, 4) == before);
+  config.data.phases = {{4, {{"a", 9.0}}, 1.0}};
+  CHECK(samples_of(*loader, 4, 12) == samples_of(*kf::make_train_loader(config, {}), 4, 12));
+  loader->change(12, {std::nullopt, std::nullopt, config.train.seq_len / 2});
+  CHECK(loader->batch(12).tokens.size(1) == config.train.seq_len / 2);
+  CHECK(loader->batch(11).tokens.size(1) == config.train.seq_len);
+  CHECK_THROWS_WITH(loader->change(3, {std::nullopt, 1, std::nullopt}), Contains("comes too late"));
+  CHECK_THROWS_WITH(loader->check({std::map<std::string, double>{{"web", 1.0}}, std::nullopt, std::nullopt}),
+                    Contains("no data set 'web' in the mixture"));
 }
 
 TEST_CASE("loader: without data the ids are random, known by their number, and the log says so") {

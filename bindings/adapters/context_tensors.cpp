@@ -1,0 +1,97 @@
+// ctx:parameters(pattern) and ctx:gradients(pattern): name and tensor, one after the other. The tensors are lent: they end with the
+// callback.
+
+#include "bindings/adapters/context_access.h"
+#include "bindings/guard.h"
+#include "bindings/tensor/tensor.h"
+#include "core/name_pattern.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+/// The iterator: upvalues are the list { name, tensor, name, tensor, ... } and the place in it.
+int next_tensor(lua_State* L) {
+  const auto place = static_cast<int>(lua_tointeger(L, lua_upvalueindex(2)));
+  lua_rawgeti(L, lua_upvalueindex(1), place);
+  lua_rawgeti(L, lua_upvalueindex(1), place + 1);
+  lua_pushinteger(L, place + 2);
+  lua_replace(L, lua_upvalueindex(2));
+  return 2;
+}
+
+std::vector<ParameterPtr> chosen(lua_State* L, Model& model, const std::string& function) {
+  const std::string pattern = lua_isnoneornil(L, 2) ? "*" : check_text(L, 2, function, "a name pattern");
+  const ParameterList all = model.parameters();
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : all) {
+    names.push_back(parameter->name);
+  }
+  const std::vector<bool> matches = match_names({pattern}, names, function);
+  std::vector<ParameterPtr> out;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (matches[i]) {
+      out.push_back(all[i]);
+    }
+  }
+  return out;
+}
+
+/// `tensor_of` gives the tensor of a weight; undefined ones are left out.
+template <class F>
+int iterate(lua_State* L, const char* name, F&& tensor_of) {
+  const HookContext& context = self(L, name);
+  ContextSlot& slot = slot_of(L);
+  KF_CHECK(context.model != nullptr, Code::script, "ctx:{}() means nothing at {}", name, event_name(slot));
+  const std::vector<ParameterPtr> weights = chosen(L, *context.model, format("ctx:{}", name));
+  if (!slot.lease) {
+    slot.lease = std::make_shared<Lease>(Lease{format("a tensor of step {}", context.state.step)});
+  }
+  lua_createtable(L, static_cast<int>(2 * weights.size()), 0);
+  int place = 0;
+  for (const ParameterPtr& weight : weights) {
+    if (const at::Tensor tensor = tensor_of(*weight); tensor.defined()) {
+      push(L, weight->name);
+      lua_rawseti(L, -2, ++place);
+      push_lent(L, tensor.detach(), slot.lease);
+      lua_rawseti(L, -2, ++place);
+    }
+  }
+  lua_pushinteger(L, 1);
+  lua_pushcclosure(L, next_tensor, 2);
+  return 1;
+}
+
+int context_parameters(lua_State* L) {
+  slot_of(L).weights_lent = true;
+  return iterate(L, "parameters", [](const Parameter& weight) { return weight.master; });
+}
+
+int context_gradients(lua_State* L) {
+  return iterate(L, "gradients", [](const Parameter& weight) { return weight.gradient(); });
+}
+
+}  // namespace
+
+void add_tensors(lua_State* L, ContextSlot* slot) {
+  set_function(L, "parameters", &guarded<context_parameters>, slot);
+  set_function(L, "gradients", &guarded<context_gradients>, slot);
+}
+
+void publish_weights(ContextSlot& slot) {
+  if (slot.weights_lent && slot.context != nullptr && slot.context->model != nullptr) {
+    for (const ParameterPtr& weight : slot.context->model->parameters()) {
+      weight->publish();
+    }
+  }
+}
+
+void end_lease(ContextSlot& slot) {
+  publish_weights(slot);
+  slot.weights_lent = false;
+  if (slot.lease) {
+    slot.lease->over = true;
+  }
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,18 @@
+#pragma once
+// Data from Lua: data sets, transforms of documents, tokenizers.
+
+#include <lua.hpp>
+
+#include "bindings/session.h"
+#include "config/part.h"
+
+namespace kf::lua {
+
+/// factory{ config, options, seq_len } -> { size = n, get = function(i) -> list of seq_len + 1 ids, or an int64 tensor }
+void add_dataset(lua_State* L, Session& session, config::PartInfo info);
+/// factory{ config, options } -> function(doc) -> doc, another, or nil to drop it; doc.text
+void add_transform(lua_State* L, Session& session, config::PartInfo info);
+/// factory{ config, options } -> { encode(text) -> ids, decode(ids) -> text, vocab_size = n, eos_id = id or nil }
+void add_tokenizer(lua_State* L, Session& session, config::PartInfo info);
+
+}  // namespace kf::lua

@@ -1,0 +1,17 @@
+#pragma once
+// Phases with functions of their own: stop_when and lr_scale.
+
+#include <lua.hpp>
+
+#include "bindings/session.h"
+#include "config/part.h"
+
+namespace kf::lua {
+
+/// Registers the phase at stack index 2: an entry as in `phases`, or a factory{ config, options } -> such an entry.
+void add_phase(lua_State* L, Session& session, config::PartInfo info);
+
+/// Registers the entry (a table) at `index`. Throws Code::script for functions of the wrong kind; keys are the schema's business.
+void add_phase_table(lua_State* L, int index, Session& session, config::PartInfo info);
+
+}  // namespace kf::lua

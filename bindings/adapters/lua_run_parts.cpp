@@ -1,0 +1,193 @@
+#include "bindings/adapters/lua_run_parts.h"
+
+#include <algorithm>
+
+#include "bindings/adapters/callback.h"
+#include "bindings/adapters/factory.h"
+#include "bindings/adapters/hook_context.h"
+#include "bindings/rows.h"
+#include "bindings/stack.h"
+#include "core/text.h"
+#include "train/metric.h"
+
+namespace kf::lua {
+namespace {
+
+bool is_table(lua_State* L, int index) { return lua_istable(L, index); }
+
+/// Every key of the table on top must be one of `names`.
+void check_names(lua_State* L, const std::vector<std::string>& names, const std::string& where) {
+  const int table = lua_gettop(L);
+  for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+    KF_CHECK(std::find(names.begin(), names.end(), key) != names.end(), Code::script, "{}: no key '{}'{}", where, key,
+             suggestion(key, names));
+  }
+}
+
+class LuaMetric final : public Metric {
+ public:
+  LuaMetric(std::string name, std::string where, const Ref& table, Session& session)
+      : name_(std::move(name)), where_(std::move(where)), slot_(*session.context.slot) {
+    table.runtime().protect([&](lua_State* L) {
+      table.push(L);
+      check_names(L, {"every", "compute"}, where_);
+      compute_ = take_method(L, "compute", where_);
+      lua_getfield(L, -1, "every");
+      if (!lua_isnil(L, -1)) {
+        const auto every = exact_integer(L, -1);
+        KF_CHECK(every && *every >= 1, Code::script, "{}: every must be a whole number from 1 on, got {}", where_, describe(L, -1));
+        every_ = *every;
+      }
+      session.context.userdata.push(L);
+      context_ = Ref(L);
+    });
+  }
+
+  std::int64_t every() const override { return every_; }
+  Values compute(HookContext& context) override {
+    const LentContext lent(slot_, context, Event::step_end);
+    return call_part(
+        compute_, where_, format(", compute() at step {}", context.state.step),
+        [&](lua_State* L) {
+          context_.push(L);
+          return 1;
+        },
+        [&](lua_State* L) { return read(L); });
+  }
+
+ private:
+  Values read(lua_State* L) const {
+    if (lua_type(L, -1) == LUA_TNUMBER) {
+      return {{name_, lua_tonumber(L, -1)}};
+    }
+    KF_CHECK(lua_istable(L, -1), Code::script, "{}: compute() must return a number or a table of name = number, got {}", where_,
+             describe(L, -1));
+    Values values = read_values(L, -1, where_ + ": compute()");
+    for (auto& [key, value] : values) {
+      key = name_ + "/" + key;
+    }
+    return values;
+  }
+
+  std::string name_;
+  std::string where_;
+  std::int64_t every_ = 0;
+  Ref compute_;
+  Ref context_;
+  ContextSlot& slot_;
+};
+
+class LuaSink final : public Sink {
+ public:
+  LuaSink(std::string where, const Ref& table) : where_(std::move(where)) {
+    table.runtime().protect([&](lua_State* L) {
+      table.push(L);
+      check_names(L, {"write", "close"}, where_);
+      write_ = take_method(L, "write", where_);
+      close_ = take_method(L, "close", where_, true);
+    });
+  }
+
+  void step(const StepRow& row) override { write(row); }
+  void eval(const EvalResult& result) override { write(result); }
+  void close() override {
+    if (close_) {
+      call_part(
+          close_, where_, ", close()", [](lua_State*) { return 0; }, [](lua_State*) { return true; });
+    }
+  }
+
+ private:
+  template <class Row>
+  void write(const Row& row) {
+    call_part(
+        write_, where_, format(", write() at step {}", row.step),
+        [&](lua_State* L) {
+          push_row(L, row);
+          return 1;
+        },
+        [](lua_State*) { return true; });
+  }
+
+  std::string where_;
+  Ref write_;
+  Ref close_;
+};
+
+bool call_strategy(const Ref& function, const std::string& where, std::int64_t step) {
+  return call_part(
+      function, where, format(" at step {}", step),
+      [&](lua_State* L) {
+        lua_pushnumber(L, static_cast<double>(step));
+        return 1;
+      },
+      [&](lua_State* L) {
+        KF_CHECK(lua_isboolean(L, -1), Code::script, "{} must return true or false, got {} at step {}", where, describe(L, -1), step);
+        return lua_toboolean(L, -1) != 0;
+      });
+}
+
+ParallelPlan read_plan(lua_State* L, const std::string& where) {
+  static const std::vector<std::string> words = {"colwise", "rowwise", "sequence", "replicate"};
+  const int table = lua_gettop(L);
+  ParallelPlan plan;
+  for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: expected name patterns as keys, got {}", where, describe(L, -2));
+    const std::string pattern = lua_tostring(L, -2);
+    const std::string word = check_text(L, -1, format("{}: '{}'", where, pattern), "how to split");
+    KF_CHECK(std::find(words.begin(), words.end(), word) != words.end(), Code::script, "{}: '{}' = '{}'{}", where, pattern, word,
+             suggestion(word, words));
+    plan.emplace_back(pattern, word);
+  }
+  std::sort(plan.begin(), plan.end());
+  return plan;
+}
+
+}  // namespace
+
+void add_metric(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("metric", info);
+  const auto factory = take_factory(L, 2, "metric");
+  const std::string name = info.name;
+  session.registries.metric.add(std::move(info), [factory, where, name, &session](const PartArgs& args) -> std::unique_ptr<Metric> {
+    const Ref table = build(*factory, where, args, {}, "a table { every = n, compute = function(ctx) ... end }", is_table);
+    return std::make_unique<LuaMetric>(name, where, table, session);
+  });
+}
+
+void add_sink(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("sink", info);
+  const auto factory = take_factory(L, 2, "sink");
+  session.registries.sink.add(std::move(info),
+                              [factory, where](const PartArgs& args, const fs::path& dir, std::int64_t) -> std::unique_ptr<Sink> {
+                                const auto fill = [&](lua_State* state) { set(state, "dir", std::string_view(dir.native())); };
+                                const Ref table = build(*factory, where, args, fill, "a table { write = function(row) ... end }", is_table);
+                                return std::make_unique<LuaSink>(where, table);
+                              });
+}
+
+void add_strategy(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("ckpt_strategy", info);
+  const auto factory = take_factory(L, 2, "ckpt_strategy");
+  session.registries.ckpt_strategy.add(std::move(info), [factory, where](const PartArgs& args) -> CheckpointStrategy {
+    const auto function = std::make_shared<Ref>(build(*factory, where, args, {}, "a function(step) that gives true or false", is_callable));
+    return [function, where](std::int64_t, std::int64_t, std::int64_t step) { return call_strategy(*function, where, step); };
+  });
+}
+
+void add_plan(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("parallel_plan", info);
+  const auto factory = take_factory(L, 2, "parallel_plan");
+  session.registries.parallel_plan.add(std::move(info), [factory, where](const PartArgs& args) {
+    const Ref table = build(*factory, where, args, {}, "a table of name pattern = how to split", is_table);
+    ParallelPlan plan;
+    table.runtime().protect([&](lua_State* state) {
+      table.push(state);
+      plan = read_plan(state, where);
+    });
+    return plan;
+  });
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,20 @@
+#pragma once
+// Parts of the run itself from Lua: metrics, sinks, checkpoint strategies, plans.
+
+#include <lua.hpp>
+
+#include "bindings/session.h"
+#include "config/part.h"
+
+namespace kf::lua {
+
+/// factory{ config, options } -> { every = n, compute = function(ctx) -> number or { name = number } }
+void add_metric(lua_State* L, Session& session, config::PartInfo info);
+/// factory{ config, options, dir } -> { write = function(row) ... end, close = function() ... end }
+void add_sink(lua_State* L, Session& session, config::PartInfo info);
+/// factory{ config, options } -> function(step) -> boolean
+void add_strategy(lua_State* L, Session& session, config::PartInfo info);
+/// factory{ config, options } -> { ["name pattern"] = "colwise" | "rowwise" | "sequence" | "replicate" }
+void add_plan(lua_State* L, Session& session, config::PartInfo info);
+
+}  // namespace kf::lua

@@ -1,0 +1,58 @@
+#include "bindings/rows.h"
+
+#include <algorithm>
+
+#include "bindings/adapters/hook_context.h"
+#include "bindings/stack.h"
+#include "core/error.h"
+
+namespace kf::lua {
+
+void push_row(lua_State* L, const StepRow& row) {
+  lua_createtable(L, 0, 12);
+  set(L, "step", static_cast<double>(row.step));
+  set(L, "loss", row.loss);
+  set(L, "ce", row.ce);
+  set(L, "z_loss", row.z_loss);
+  set(L, "aux_loss", row.aux_loss);
+  set(L, "grad_norm", row.grad_norm);
+  set(L, "lr", row.lr);
+  set(L, "tokens", static_cast<double>(row.tokens));
+  set(L, "tokens_per_sec", row.tokens_per_sec);
+  set(L, "mfu", row.mfu);
+  set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
+  set(L, "seconds", row.seconds);
+  for (const auto& [name, value] : row.extra) {
+    set(L, name.c_str(), value);
+  }
+}
+
+void push_row(lua_State* L, const EvalResult& eval) {
+  lua_createtable(L, 0, 2);
+  set(L, "step", static_cast<double>(eval.step));
+  push_eval(L, eval);
+  lua_setfield(L, -2, "eval");
+}
+
+void push_values(lua_State* L, const Values& values) {
+  lua_createtable(L, 0, static_cast<int>(values.size()));
+  for (const auto& [name, value] : values) {
+    set(L, name.c_str(), value);
+  }
+}
+
+Values read_values(lua_State* L, int index, const std::string& where) {
+  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a table of name = number, got {}", where, describe(L, index));
+  const int table = index < 0 ? lua_gettop(L) + index + 1 : index;
+  Values values;
+  for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: expected names as keys, got {}", where, describe(L, -2));
+    const std::string name = lua_tostring(L, -2);
+    KF_CHECK(lua_type(L, -1) == LUA_TNUMBER, Code::script, "{}: '{}' must be a number, got {}", where, name, describe(L, -1));
+    values.emplace_back(name, lua_tonumber(L, -1));
+  }
+  std::sort(values.begin(), values.end());
+  return values;
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,20 @@
+#pragma once
+// Rows of metrics as Lua tables.
+
+#include <lua.hpp>
+
+#include "metrics/sink.h"
+
+namespace kf::lua {
+
+/// As in metrics.jsonl: { step = 10, loss = ..., lr = ..., ... }, hooks' own values among them.
+void push_row(lua_State* L, const StepRow& row);
+/// { step = 20, eval = { loss = ..., perplexity = ... } }
+void push_row(lua_State* L, const EvalResult& eval);
+/// { name = number, ... }
+void push_values(lua_State* L, const Values& values);
+
+/// The table { name = number, ... } at `index`, sorted by name; `where` starts the messages.
+Values read_values(lua_State* L, int index, const std::string& where);
+
+}  // namespace kf::lua

@@ -1,0 +1,17 @@
+#pragma once
+// When a run saves.
+
+#include <cstdint>
+#include <functional>
+
+#include "registry/registries.h"
+
+namespace kf {
+
+/// Whether `step` is one of checkpoint.dyn_ckpt_window's, which are kept for ever.
+std::function<bool(std::int64_t step)> milestone_rule(const config::Config& config, const Registries& registries);
+
+/// Inside the window its strategy decides, outside checkpoint.strategy does.
+std::function<bool(std::int64_t step)> save_rule(const config::Config& config, const Registries& registries);
+
+}  // namespace kf

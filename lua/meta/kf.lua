@@ -1,0 +1,535 @@
+---@meta kf
+-- Made by `kf-host config meta`; never loaded. It tells editors what scripts can use.
+
+---@class kf
+---@field version string  The host's version.
+---@field args string[]  The strings after `--` on the command line.
+---@field dist { rank: integer, world: integer }  This process among all; ranks count from 0.
+---@field config? kf.Config  The job of the run that is on, read-only; nil outside of runs.
+---@field log kf.log  Lines in the run's log.
+---@field register kf.register  `kf.register.<kind>(name, factory, { fields = ..., doc = ... })`.
+---@field run fun(job: kf.Config): kf.RunResult  Trains a job and says what came out; a finished run gives its stored result.
+---@field print_table fun(rows: table[], columns?: string[])  Prints rows as an aligned table.
+---@field op table<string, function>  Every ATen operator: kf.op.softmax(x, -1); kf.op.help("softmax"), kf.op.missing(), kf.op.list().
+---@field tensor fun(data: any, options?: kf.TensorOptions): kf.Tensor  Of numbers in (nested) lists: float32 unless dtype says otherwise.
+---@field is_tensor fun(value: any): boolean  Whether a value is a tensor.
+---@field all any  A whole dim in an index: x[{ kf.all, 0 }].
+---@field float fun(value: number): any  A float where a Lua number would be taken for an integer.
+---@field rng any  The run's random numbers: seed(n), random([m [, n]]), normal([mean, std]), state(), load(state).
+---@field generator fun(seed: integer): any  Random numbers of one's own.
+---@field safetensors { save: fun(path: string, tensors: table<string, kf.Tensor>), load: fun(path: string): table<string, kf.Tensor> }  Tensors in files.
+---@field autograd { fn: fun(f: { forward: function, backward: function }): function }  Functions with a backward of their own.
+---@field grad fun(outputs: any, inputs: any, options?: table): any  Gradients without leaving them on the leaves.
+---@field no_grad fun(f: function, ...): any  Calls without gradients.
+---@field enable_grad fun(f: function, ...): any  Calls with gradients.
+---@field is_grad_enabled fun(): boolean  Whether operators are recorded.
+---@field zeros fun(...): kf.Tensor  As torch.zeros; options in a last table.
+---@field ones fun(...): kf.Tensor  As torch.ones; options in a last table.
+---@field empty fun(...): kf.Tensor  As torch.empty; options in a last table.
+---@field full fun(...): kf.Tensor  As torch.full; options in a last table.
+---@field arange fun(...): kf.Tensor  As torch.arange; options in a last table.
+---@field linspace fun(...): kf.Tensor  As torch.linspace; options in a last table.
+---@field logspace fun(...): kf.Tensor  As torch.logspace; options in a last table.
+---@field eye fun(...): kf.Tensor  As torch.eye; options in a last table.
+---@field rand fun(...): kf.Tensor  As torch.rand; options in a last table.
+---@field randn fun(...): kf.Tensor  As torch.randn; options in a last table.
+---@field randint fun(...): kf.Tensor  As torch.randint; options in a last table.
+---@field randperm fun(...): kf.Tensor  As torch.randperm; options in a last table.
+---@field zeros_like fun(...): kf.Tensor  As torch.zeros_like; options in a last table.
+---@field ones_like fun(...): kf.Tensor  As torch.ones_like; options in a last table.
+---@field empty_like fun(...): kf.Tensor  As torch.empty_like; options in a last table.
+---@field full_like fun(...): kf.Tensor  As torch.full_like; options in a last table.
+---@field rand_like fun(...): kf.Tensor  As torch.rand_like; options in a last table.
+---@field randn_like fun(...): kf.Tensor  As torch.randn_like; options in a last table.
+---@field randint_like fun(...): kf.Tensor  As torch.randint_like; options in a last table.
+---@field tril_indices fun(...): kf.Tensor  As torch.tril_indices; options in a last table.
+---@field triu_indices fun(...): kf.Tensor  As torch.triu_indices; options in a last table.
+---@field cat fun(...): kf.Tensor  As torch.cat; options in a last table.
+---@field stack fun(...): kf.Tensor  As torch.stack; options in a last table.
+---@field where fun(...): kf.Tensor  As torch.where; options in a last table.
+---@field einsum fun(...): kf.Tensor  As torch.einsum; options in a last table.
+---@field empty_strided fun(...): kf.Tensor  As torch.empty_strided; options in a last table.
+
+---@class kf.TensorOptions
+---@field dtype? string  "float32", "bf16", "int64", ...
+---@field device? string  "cpu", "cuda:0".
+---@field requires_grad? boolean  Whether gradients are kept.
+
+---@class kf.Tensor
+---@field shape integer[]  Sizes of the dims.
+---@field dtype string  "float32", ...
+---@field grad? kf.Tensor  After backward().
+---@field [any] any  Every operator as a method; t[i], t[{ {0, 4}, 2 }], t[mask].
+
+---@class kf.log
+---@field info fun(pattern: string, ...)  Formats like string.format.
+---@field warn fun(pattern: string, ...)  Formats like string.format.
+---@field error fun(pattern: string, ...)  Formats like string.format.
+
+---@class kf.RunResult
+---@field status "complete"|"stopped"  Whether it came to its end.
+---@field reason? string  Why it stopped, where somebody said.
+---@field steps integer  Completed updates.
+---@field tokens integer  Positions seen.
+---@field loss number  Of the last logged step.
+---@field eval? kf.Eval  The last evaluation.
+---@field history table[]  The rows of metrics.jsonl.
+---@field checkpoint? string  Path of the newest.
+---@field seconds number  Time of this process's part.
+
+---@class kf.Eval
+---@field step integer  When.
+---@field loss number  Cross entropy over all counted tokens.
+---@field perplexity number  exp(loss).
+---@field tokens integer  How many were counted.
+---@field ema? number  The loss of the averaged weights (averaging.type).
+
+---@class kf.HookContext
+---@field step integer  Completed updates.
+---@field max_steps integer  Updates of the whole run.
+---@field tokens integer  Positions seen.
+---@field n_params integer  Number of weights.
+---@field epoch number  Of the training data, with its fraction.
+---@field lr number  Learning rate of this update.
+---@field phase? string  Name of the running phase.
+---@field seconds number  Since this process started training.
+---@field eval? kf.Eval  The last evaluation.
+---@field loss fun(self: kf.HookContext): number  Of this step; waits for the device.
+---@field grad_norm fun(self: kf.HookContext): number  Before clipping; waits for the device.
+---@field metrics fun(self: kf.HookContext): table<string, number>  All numbers of this step.
+---@field parameters fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with weights (fp32); they end with the callback.
+---@field gradients fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with gradients of this step; they end with the callback.
+---@field evaluate fun(self: kf.HookContext): kf.Eval  An evaluation now; nothing is logged.
+---@field generate fun(self: kf.HookContext, prompt: string, options?: kf.GenerateOptions): string  Continues a text.
+---@field log fun(self: kf.HookContext, values: table<string, number>)  Into this step's row.
+---@field report fun(self: kf.HookContext, value: number)  To the sweep that this run is a trial of.
+---@field stop fun(self: kf.HookContext, reason?: string)  Ends the run at the step boundary, with a checkpoint.
+---@field request_save fun(self: kf.HookContext, name?: string)  A checkpoint; a named one is kept for ever.
+---@field request_eval fun(self: kf.HookContext)  An evaluation at the step boundary.
+---@field request_rollback fun(self: kf.HookContext, reason?: string)  Back to the newest checkpoint; the data since then are left out.
+---@field skip_update fun(self: kf.HookContext, reason?: string)  In on_backward_end: this update changes nothing.
+---@field set_lr_scale fun(self: kf.HookContext, factor: number)  Multiplies the rate from the next update on.
+---@field set_mixture fun(self: kf.HookContext, weights: table<string, number>)  By source name, from the next update on.
+---@field set_loss_weight fun(self: kf.HookContext, term: "z_loss"|"aux_loss", weight: number)  From the next update on.
+---@field freeze fun(self: kf.HookContext, pattern: string)  Weights that no longer train: `layers.*`, `re:...`.
+---@field unfreeze fun(self: kf.HookContext, pattern: string)  Weights that train again.
+
+---@class kf.GenerateOptions
+---@field max_new_tokens? integer  Longest continuation.
+---@field temperature? number  0 takes the likeliest token.
+---@field top_k? integer  Keep the k likeliest; 0 keeps all.
+---@field top_p? number  Keep the likeliest up to this share.
+---@field seed? integer  Of the draws.
+
+---@class kf.Hook
+---@field name? string  Key of its state in checkpoints; without one, its place.
+---@field every? integer  Step events of the updates n, 2n, ... only.
+---@field ranks "all"|integer|integer[]|nil  Where it runs.
+---@field priority? integer  Higher ones are called first.
+---@field on_error "stop"|"warn"|fun(ctx: kf.HookContext, message: string)|nil  A word: what an error in the hook does. A function: the event.
+---@field state? (fun(): table)  What is kept in checkpoints.
+---@field load? fun(state: table)  Gets it back.
+---@field on_train_begin? fun(ctx: kf.HookContext)  Before the first update of this process.
+---@field on_step_begin? fun(ctx: kf.HookContext)  Before an update.
+---@field on_micro_end? fun(ctx: kf.HookContext)  After the backward of each micro-batch.
+---@field on_backward_end? fun(ctx: kf.HookContext)  All gradients are there, before clipping.
+---@field on_step_end? fun(ctx: kf.HookContext)  After an update.
+---@field on_log? fun(ctx: kf.HookContext)  Before a row is written.
+---@field on_eval_end? fun(ctx: kf.HookContext, eval: kf.Eval)  After an evaluation.
+---@field on_checkpoint_save? fun(ctx: kf.HookContext, path: string)  A checkpoint is complete.
+---@field on_checkpoint_load? fun(ctx: kf.HookContext, path: string)  After a resume or a roll-back.
+---@field on_phase_change? fun(ctx: kf.HookContext, name: string)  The next phase has begun.
+---@field on_train_end? fun(ctx: kf.HookContext, why: string)  After the last update.
+
+---@class kf.PartOptions
+---@field doc? string  One line for `kf-host registry`.
+---@field fields? table[]  Rows { name, type, default = ..., min = ..., max = ..., choices = ..., doc = ... }.
+
+---@class kf.PartArgs
+---@field config kf.Config  The whole job, read-only.
+---@field options table  The part's own checked fields.
+---@field max_steps integer  scheduler: length of the schedule.
+---@field seq_len integer  dataset: a sample has seq_len + 1 ids.
+---@field dir string  sink: the run's folder.
+---@field layer integer  block, attention, router: index from 0.
+---@field dim integer  model parts: width of what they get.
+---@field hidden_dim integer  mlp, block: inner width.
+
+---@class kf.register
+---@field model fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.model_type
+---@field block fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.block
+---@field attention fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.attention
+---@field mlp fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.activation
+---@field norm fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.norm_type
+---@field router fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.moe_router
+---@field loss fun(name: string, factory: (fun(a: kf.PartArgs): function), options?: kf.PartOptions)  train.loss_fn
+---@field optimizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  optimizer.name
+---@field scheduler fun(name: string, factory: (fun(a: kf.PartArgs): fun(step: integer): number), options?: kf.PartOptions)  scheduler.name
+---@field dataset fun(name: string, factory: (fun(a: kf.PartArgs): { size: integer, get: fun(i: integer): any }), options?: kf.PartOptions)  data.datasets[i].dataset
+---@field transform fun(name: string, factory: (fun(a: kf.PartArgs): fun(doc: { text: string }): table?), options?: kf.PartOptions)  data.datasets[i].transforms
+---@field tokenizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  data.tokenizer_path = "lua:NAME"
+---@field sampler fun(name: string, factory: (fun(a: kf.PartArgs): function), options?: kf.PartOptions)  generate.strategy
+---@field metric fun(name: string, factory: (fun(a: kf.PartArgs): { every?: integer, compute: fun(ctx: kf.HookContext): any }), options?: kf.PartOptions)  metrics.extra
+---@field sink fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: table), close?: fun() }), options?: kf.PartOptions)  metrics.sinks
+---@field ckpt_strategy fun(name: string, factory: (fun(a: kf.PartArgs): fun(step: integer): boolean), options?: kf.PartOptions)  checkpoint.strategy
+---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
+---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks
+---@field parallel_plan fun(name: string, factory: (fun(a: kf.PartArgs): table<string, string>), options?: kf.PartOptions)  distributed.plan
+
+---@class kf.Config
+---@field extends? string  The job that this one is laid over, relative to the script.
+---@field run? kf.Config.run  The run itself: its name, its folder, its device.
+---@field model? kf.Config.model  The shape of the model.
+---@field train? kf.Config.train  The training loop.
+---@field optimizer? kf.Config.optimizer  The optimizer and its hyper-parameters.
+---@field scheduler? kf.Config.scheduler  The learning rate over the run.
+---@field data? kf.Config.data  What the model learns from.
+---@field eval? kf.Config.eval  Evaluation during training.
+---@field distributed? kf.Config.distributed  How the work is spread over ranks; the degrees' product is the number of ranks.
+---@field checkpoint? kf.Config.checkpoint  What is saved, where and when.
+---@field metrics? kf.Config.metrics  What is logged, and where.
+---@field averaging? kf.Config.averaging  A running average of the weights, evaluated beside them.
+---@field generate? kf.Config.generate  How text is generated: the generate command, hooks and Lua.
+---@field profiling? kf.Config.profiling  Profiling a few steps.
+---@field phases? (string|kf.Config.phases)[]  Phases of the run, one after the other; afterwards the job's own settings hold.
+---@field hooks? (string|kf.Hook|table)[]  Hooks to run, by name; their own fields live in [hook.NAME].
+---@field [string] any  own tables of parts: hook = { NAME = { ... } }
+
+---@class kf.Config.run
+---@field [string] any  own tables of parts
+---@field name? string  Name of the run; empty takes the job file's name without its ending.
+---@field dir? string  Folder of everything the run writes; empty takes runs/<name> below the working folder.
+---@field device? "auto"|"cpu"|"cuda"  Where to compute; auto takes a GPU where there is one.
+---@field fresh? boolean  Start over even if the folder holds an earlier run of this name.
+
+---@class kf.Config.model
+---@field [string] any  own tables of parts
+---@field dim? integer  Width of the residual stream.
+---@field n_layers? integer  Number of blocks.
+---@field n_heads? integer  Attention heads; dim must be divisible by it, and the head width even.
+---@field n_kv_heads? integer  Key and value heads; unset takes n_heads. n_heads must be divisible by it.
+---@field vocab_size? integer  Number of token ids.
+---@field ffn_dim_multiplier? number  Scales the feed-forward width before it is rounded up to a multiple of 256.
+---@field ffn_hidden_dim? integer  Feed-forward width; unset derives it: 8/3 dim times ffn_dim_multiplier.
+---@field norm_type? string  Normalisation layer.
+---@field norm_eps? number  Added to the variance in every norm.
+---@field activation? string  Feed-forward kind: silu (SwiGLU), gelu, relu, or the name of a registered mlp.
+---@field max_seq_len? integer  Longest sequence; sizes the rotary tables.
+---@field rope_theta? number  Base of the rotary frequencies.
+---@field tie_embeddings? boolean  Output head and token embedding share their weights.
+---@field qk_norm? boolean  Normalise queries and keys per head.
+---@field qk_norm_kind? "head"|"full"|"l2"  What qk_norm normalises: each head (Qwen 3), all heads together (OLMo 2), or each head after the rotation without a weight (Llama 4).
+---@field init_std? number  Standard deviation of initial weights.
+---@field model_type? string  Registered model.
+---@field sdpa_backend? "auto"|"flash"|"efficient"|"cudnn"|"math"  Attention kernel.
+---@field preset? string  A known model, as llama3-8b: its keys are the defaults of this section; your own keys win, with a log line.
+---@field scale? integer  Power of two by which a preset's parameter count grows, over depth, heads and width.
+---@field block? string  Registered block.
+---@field attention? string  Registered attention: gqa (grouped queries) or mla (latent).
+---@field head_dim? integer  Width of a head; unset takes dim / n_heads.
+---@field attn_bias? "none"|"qkv"|"all"  Which attention projections have a bias: qkv leaves out the output.
+---@field mlp_bias? boolean  Biases in the feed-forward layers, dense and experts.
+---@field norm_bias? boolean  A bias in layernorm.
+---@field norm_weight? boolean  A weight in every norm.
+---@field norm_unit_offset? boolean  Norms multiply by 1 + weight, and the weight starts at 0 (Gemma).
+---@field norm_placement? "pre"|"sandwich"|"post"|"parallel"  pre: x + f(N(x)); sandwich: x + N(f(N(x))); post: x + N(f(x)); parallel: x + attention(N(x)) + mlp(N(x)).
+---@field embed_norm? boolean  A norm straight after the token embedding.
+---@field embed_scale? number  Multiplies the token embedding; 0 stands for sqrt(dim) (Gemma).
+---@field residual_scale? number  Multiplies each branch before it joins the residual stream (Granite).
+---@field logit_scale? number  Multiplies the logits, before their cap.
+---@field final_logit_softcap? number  Logits become c tanh(logits / c); 0 turns it off.
+---@field mlp_gated? boolean  down(act(gate(x)) * up(x)) instead of down(act(up(x))); unset gates silu and swiglu_oai only.
+---@field mlp_act_limit? number  Clamps the gate from above and the linear part from both sides; 0 turns it off.
+---@field act_fp32? boolean  Evaluate the activation in fp32.
+---@field pos_embedding? "rope"|"learned"|"sinusoidal"|"none"  How a token knows its position.
+---@field attn_inverse_layer_scale? boolean  Divide the scores of layer i by i + 1 (GPT-2 option).
+---@field dropout_embed? number  Dropout after the embedding.
+---@field dropout_attn? number  Dropout of the attention probabilities.
+---@field dropout_resid? number  Dropout of each branch before it joins the residual stream.
+---@field init? "normal"|"fan_in"  normal: N(0, init_std); fan_in: truncated normal of variance init_scale / fan-in.
+---@field init_scale? number  Variance factor of fan_in.
+---@field embed_init_std? number  Standard deviation of the token embedding; unset takes init_std (fan_in: 1 / sqrt(dim)).
+---@field layer_pattern? string[]  Kinds of attention by layer, repeated: local is a sliding window, chunk attends inside its own chunk.
+---@field window? integer  Keys that a local layer sees, itself included.
+---@field chunk? integer  Positions of a chunk.
+---@field window_from_layer? integer  First layer to which layer_pattern applies; those before are global.
+---@field attn_softcap? number  Scores become c tanh(scores / c) before the mask; 0 turns it off.
+---@field attn_sink? boolean  One learned score per head that takes part in the softmax and is dropped (gpt-oss).
+---@field attn_scale? number  Multiplies query times key; 0 takes 1 / sqrt(head_dim).
+---@field attn_fp32? "none"|"softmax"|"scores"  What attention computes in fp32 where it does not use a fused kernel.
+---@field attn_temp_tuning? boolean  Layers without rotation scale their queries by 1 + attn_temp_scale ln(1 + floor((position + 1) / attn_temp_floor)) (Llama 4).
+---@field attn_temp_scale? number  Scale of attn_temp_tuning.
+---@field attn_temp_floor? integer  Positions per step of attn_temp_tuning.
+---@field mla_q_rank? integer  mla: rank of the query projection; 0 projects directly.
+---@field mla_kv_rank? integer  mla: rank of the shared key and value projection.
+---@field mla_nope_dim? integer  mla: width of a head's part without rotation.
+---@field mla_rope_dim? integer  mla: width of the rotated part, even.
+---@field mla_v_dim? integer  mla: width of a head's values.
+---@field rope_theta_local? number  Base of the rotary frequencies in local layers, without scaling; unset takes rope_theta with its scaling.
+---@field rope_scaling? "none"|"linear"|"llama3"|"yarn"  How the rotary frequencies are stretched to longer sequences.
+---@field rope_factor? number  Stretch of rope_scaling.
+---@field rope_low_freq? number  llama3: wavelengths above rope_orig_len / this are stretched in full.
+---@field rope_high_freq? number  llama3: wavelengths below rope_orig_len / this stay.
+---@field rope_orig_len? integer  llama3, yarn: sequence length before the stretch.
+---@field rope_beta_fast? number  yarn: rotations over rope_orig_len from which frequencies stay.
+---@field rope_beta_slow? number  yarn: rotations below which frequencies are stretched in full.
+---@field rope_truncate? boolean  yarn: round the borders of the ramp to whole components.
+---@field rope_attn_factor? "none"|"rotary"|"softmax"  yarn: where the temperature goes: into the rotated queries and keys, or squared into the scores (DeepSeek).
+---@field rope_mscale? number  yarn: the temperature is 0.1 rope_mscale ln(rope_factor) + 1.
+---@field rope_fraction? number  Share of a head's components that rotate.
+---@field rope_partial? "prefix"|"proportional"  rope_fraction: frequencies over the rotated prefix alone, or over the whole head (Gemma 4).
+---@field nope_every? integer  Every n-th layer, from 1, does not rotate (Llama 4, SmolLM 3); 0 for none.
+---@field rope_layout? "half"|"interleaved"  Pairs of components: i with i + half, or neighbours (DeepSeek, GPT-J).
+---@field num_experts? integer  Experts of a mixture-of-experts layer; 0 makes a dense model.
+---@field moe_top_k? integer  Experts that each token visits.
+---@field moe_frequency? integer  Every how many layers have experts.
+---@field moe_router? string  Registered router.
+---@field moe_shared_experts? integer  Experts that every token visits besides.
+---@field moe_aux_loss_weight? number  Weight of the load-balancing loss.
+---@field moe_capacity_factor? number  Tokens an expert takes, as a multiple of an even share; 0 drops none.
+---@field moe_sequence_aux_loss_weight? number  Weight of the sequence balancing loss (sigmoid router).
+---@field moe_gradient_scale? boolean  Scale each expert's gradient by the inverse of its load.
+---@field moe_bias_schedule? "constant"|"cosine_decay"|"linear_warmup"  Rate of the sigmoid router's bias updates.
+---@field moe_packed_experts? boolean  Keep the experts' weights in one tensor.
+---@field moe_expert_ffn_multiplier? number  Width of an expert relative to the feed-forward width.
+---@field moe_router_z_loss_weight? number  Weight of the router's z-loss.
+---@field moe_ffn_dim? integer  Width of an expert; unset takes the feed-forward width times moe_expert_ffn_multiplier.
+---@field moe_shared_ffn_dim? integer  Width of one shared expert; unset takes an expert's.
+---@field moe_first_dense? integer  The first layers that stay dense.
+---@field moe_norm_topk? boolean  Router softmax: divide the chosen weights by their sum. (softmax_topk always does.)
+---@field moe_routed_scale? number  Multiplies the experts' weights.
+---@field moe_groups? integer  Groups of experts; a token visits the best moe_topk_groups only. 0 for none.
+---@field moe_topk_groups? integer  Groups that a token may visit.
+---@field moe_bias_rule? "auto"|"none"|"ema"|"sign"  How the selection bias evens out the load: towards a running mean (sigmoid_topk), or by the sign of the load's error after every update (DeepSeek V3).
+---@field moe_bias_rate? number  Step of the selection bias.
+---@field moe_router_bias? boolean  A learned bias in the router's projection (gpt-oss).
+---@field moe_router_fp32? boolean  Compute the router's scores in fp32.
+---@field moe_random_routing? boolean  Send tokens to random experts: for benchmarks only.
+---@field moe_impl? "grouped"|"loop"  Experts as one grouped product, or one after the other.
+---@field moe_shared_gate? boolean  Multiply the shared expert by a learned sigmoid gate (Qwen 2 MoE).
+---@field moe_weight_on_input? boolean  Multiply an expert's input by its weight instead of its output (Llama 4); needs moe_top_k = 1.
+---@field mtp_layers? integer  Extra layers that predict further tokens ahead (DeepSeek V3).
+
+---@class kf.Config.train
+---@field [string] any  own tables of parts
+---@field batch_size? integer  Sequences in a micro-batch, per device.
+---@field seq_len? integer  Tokens in a sequence; at most model.max_seq_len.
+---@field max_steps? integer  Optimizer updates of the whole run.
+---@field max_tokens? integer  Budget in tokens instead of max_steps; rounded up to whole steps.
+---@field grad_accum_steps? integer  Micro-batches of one update.
+---@field grad_clip_norm? number  Gradients are scaled down to this norm; inf turns clipping off.
+---@field seed? integer  Seed of initial weights and dropout.
+---@field data_seed? integer  Seed of the data order; unset takes seed.
+---@field compile_model? boolean  Use fused kernels; false takes their plain twins.
+---@field mixed_precision? "bf16"|"fp16"|"fp32"|"fp8"  Type of the computation; weights and moments stay fp32.
+---@field activation_checkpointing? "none"|"full"|"selective"  Recompute activations in backward to save memory.
+---@field remat_save? string[]  selective: what is kept: attention, mlp, or operator names as at::mm; empty keeps matrix products and attention.
+---@field remat_every? integer  Recompute every n-th block only.
+---@field param_dtype? "fp32"|"bf16"  Type of the weights that the optimizer moves; bf16 keeps no fp32 master.
+---@field matmul_precision? "highest"|"high"|"medium"  Internal precision of fp32 matrix products: highest is fp32, high TF32, medium bf16, where the device has them.
+---@field loss_scale? number  fp16: first loss scale; halves on overflow, doubles after 2000 good updates.
+---@field loss_fn? string  Registered loss.
+---@field z_loss_weight? number  Weight of the logits' z-loss.
+---@field ce_chunk_size? integer  Positions per piece of the chunked loss; 0 means 4096.
+---@field mtp_loss_weight? number  Weight of the multi-token prediction loss.
+---@field global_batch_size? integer  Sequences of one update over all ranks, instead of grad_accum_steps.
+---@field batch_schedule? kf.Config.train.batch_schedule[]  Sequences of one update over the run; the micro-batch stays batch_size.
+---@field trainable? string[]  Name patterns of the weights that train; empty trains all.
+---@field frozen? string[]  Name patterns of weights that do not train, after trainable.
+---@field skip_spikes? boolean  Skip updates whose loss or gradient norm leaves the recent ones by skip_sigma deviations.
+---@field skip_window? integer  Recent updates that skip_spikes looks at.
+---@field skip_sigma? number  Deviations above the mean that make a spike.
+---@field skip_max_consecutive? integer  Stop after this many skipped updates in a row; 0 for no limit.
+---@field on_nan? "skip"|"abort"  A loss or gradient that is NaN: skip the update, or stop the run.
+---@field on_inf? "skip"|"abort"  A loss or gradient that is infinite: skip the update, or stop the run.
+---@field shutdown_timeout_sec? number  Longest wait for a clean end after a signal, in seconds.
+---@field nccl_health_check_interval? integer  Steps between checks of the communicator; 0 for none.
+
+---@class kf.Config.optimizer
+---@field [string] any  own tables of parts
+---@field name? string  Registered optimizer.
+---@field lr? number  Peak learning rate.
+---@field weight_decay? number  Decay of matrices; norms and biases have none.
+---@field betas? number[]  Decay rates of the first and second moment.
+---@field eps? number  Added to the denominator.
+---@field fused? boolean  Use the fused update.
+---@field muon_momentum? number  Momentum of muon.
+---@field muon_ns_steps? integer  Newton-Schulz iterations of muon.
+---@field muon_adam_lr? number  Learning rate of muon's AdamW part; unset takes lr.
+---@field muon_params? "hidden"|"shape"  Whom muon orthogonalises: hidden matrices by their role, or by shape (sides within 1:10), as the reference does.
+---@field muon_nesterov? boolean  muon: look one momentum step ahead.
+---@field muon_scale? "spectral"|"rms"  muon: scale updates by sqrt(max(1, rows / columns)), or to the RMS of AdamW's: muon_rms sqrt(max(rows, columns)).
+---@field muon_rms? number  muon: RMS of an update under muon_scale = rms.
+---@field muon_weight_decay? number  muon: decay of its matrices; unset takes weight_decay.
+---@field muon_exclude? string[]  Name patterns of matrices that muon leaves to AdamW.
+---@field eps_root? number  adamw: added under the root.
+---@field nesterov? boolean  adamw, sgd: look one momentum step ahead.
+---@field sgd_momentum? number  sgd: momentum.
+---@field state_dtype_m? "fp32"|"bf16"  adamw: type of the first moment in memory.
+---@field state_dtype_v? "fp32"|"bf16"  adamw: type of the second moment in memory.
+---@field adamc? boolean  adamw: decay shrinks with the schedule, weight_decay lr / peak lr (Defazio 2025).
+---@field update_rms_clip? number  adamw: divide a tensor's update by max(1, RMS / this); 0 turns it off.
+---@field update_norm_window? integer  adamw: recent update norms that cap the next one; 0 turns it off, else at least 4.
+---@field update_norm_sigma? number  adamw: deviations above their mean where the cap lies.
+---@field decay_default? "ndim2"|"linear"|"all"|"none"  What decays: tensors of two and more dims that are no bias; of those not embeddings and head; everything; nothing.
+---@field decay_include? string[]  Name patterns that decay besides.
+---@field decay_exclude? string[]  Name patterns that do not decay, after decay_include.
+---@field qk_clip? boolean  Shrink query and key weights of heads whose largest score exceeds qk_clip_tau (MuonClip).
+---@field qk_clip_tau? number  Score from which qk_clip acts.
+---@field schedule_free_warmup_steps? integer  Warm-up of schedule_free_adamw itself.
+
+---@class kf.Config.scheduler
+---@field [string] any  own tables of parts
+---@field name? string  Registered schedule.
+---@field warmup_steps? integer  Steps of linear warm-up.
+---@field decay_steps? integer  Steps from peak to floor; unset decays until max_steps.
+---@field min_lr_ratio? number  Floor, as a share of the peak.
+---@field stable_steps? integer  wsd: steps at the peak before the decay.
+---@field wsd_decay_type? "cosine"|"linear"|"sqrt"  wsd: shape of the decay.
+---@field rex_alpha? number  rex: exponent of the decay.
+---@field total_steps? integer  Length of the schedule; unset takes train.max_steps.
+---@field after? "hold"|"zero"  Past total_steps: hold the floor, or 0.
+---@field power_a? number  power: factor.
+---@field power_b? number  power: exponent, negative.
+---@field inv_sqrt_timescale? number  inv_sqrt: steps over which the rate starts to fall.
+---@field cycles? integer  Equal cycles of warm-up and decay.
+---@field cycle_length? integer  Steps of a cycle, instead of cycles; what is left over is one more, shorter cycle.
+---@field rewarmup_steps? integer  Steps of linear warm-up of every cycle after the first.
+---@field endpoints? "exclusive"|"inclusive"  exclusive starts a warm-up at 0 and reaches the floor after the last update; inclusive warms up by (s + 1)/W and has the floor at the last update.
+
+---@class kf.Config.data
+---@field [string] any  own tables of parts
+---@field dataset_path? string  File or folder of tokens (.npy, .bin) or text.
+---@field file_pattern? string  Which files of the folder: *, ?, [a-z], {a,b} and ** for any depth.
+---@field tokenizer_path? string  Tokenizer file or folder; empty takes bytes (ids 0 to 255, 256 ends a document).
+---@field eos_id? integer  Id that ends a document; unset takes the tokenizer's own.
+---@field token_dtype? "uint16"|"uint32"|"int32"|"int64"  Integer type of raw .bin files; unset is uint16 up to a vocabulary of 65536, else uint32.
+---@field holdout? number  Share of a text source's documents kept for evaluation when eval has no source of its own.
+---@field num_workers? integer  Loader threads.
+---@field pin_memory? boolean  Stage batches in page-locked memory.
+---@field prefetch_factor? integer  Batches that each loader thread prepares ahead.
+---@field hf_dataset_name? string  Hugging Face data set.
+---@field hf_dataset_config? string  Its configuration.
+---@field hf_dataset_split? string  Its split.
+---@field hf_dataset_text_field? string  Field of a record that holds the text; JSONL files use it too.
+---@field hf_streaming? boolean  Read the data set as a stream.
+---@field pack_sequences? boolean  Keep the documents of one sequence apart in attention and loss.
+---@field datasets? kf.Config.data.datasets[]  Sources of a mixture; wins over dataset_path.
+---@field mix_temperature? number  Evens out the mixture's weights above 1, sharpens them below.
+---@field phases? kf.Config.data.phases[]  Changes of the mixture over the run, by rising start_step.
+---@field anneal_start_step? integer  Step at which anneal_weights take over; 0 for never.
+---@field anneal_weights? table<string, number>  Weight by source name from anneal_start_step on.
+
+---@class kf.Config.eval
+---@field [string] any  own tables of parts
+---@field enabled? boolean  Evaluate during training.
+---@field interval? integer  Steps between evaluations.
+---@field steps? integer  Batches of one evaluation.
+---@field at_start? boolean  Evaluate before the first update, too: what the untrained model scores.
+---@field target_loss? number  Stop, with a checkpoint, when an evaluation reaches this loss; 0 for never.
+---@field dataset_path? string  File or folder of the evaluation data.
+---@field file_pattern? string  Which files of the folder.
+---@field hf_dataset_name? string  Hugging Face data set.
+---@field hf_dataset_config? string  Its configuration.
+---@field hf_dataset_split? string  Its split.
+
+---@class kf.Config.distributed
+---@field [string] any  own tables of parts
+---@field dp_shard? integer  Ranks over which parameters are sharded; -1 takes what the other degrees leave.
+---@field dp_replicate? integer  Replicas of the sharded model.
+---@field tp? integer  Tensor-parallel degree.
+---@field pp? integer  Pipeline stages.
+---@field pp_schedule? "1f1b"|"gpipe"|"interleaved_1f1b"  Order of the pipeline's micro-batches.
+---@field cp? integer  Context-parallel degree.
+---@field ep? integer  Expert-parallel degree.
+---@field nccl_timeout_sec? integer  Longest wait of a collective, in seconds.
+---@field backend? string  Communication library by device.
+---@field plan? string  Registered plan of how weights are split; empty takes the model's own.
+
+---@class kf.Config.checkpoint
+---@field [string] any  own tables of parts
+---@field dir? string  Folder of checkpoints; the default lies below run.dir, a path of your own below the working folder.
+---@field interval? integer  Steps between checkpoints.
+---@field strategy? string  Which steps are saved: every interval, or a registered strategy.
+---@field dyn_ckpt_window? kf.Config.checkpoint.dyn_ckpt_window  A window of steps with more frequent checkpoints.
+---@field async_mode? "disabled"|"async"|"async_with_pinned_mem"  Write in the background.
+---@field keep_last_n? integer  How many checkpoints stay; 0 or less keeps all.
+---@field load_path? string  Checkpoint to resume from; unset takes the latest of dir.
+---@field init_from? string  Weights to start a new run from: a .safetensors file or a checkpoint.
+---@field export_dtype? "float32"|"bfloat16"  Type of exported weights.
+---@field exclude_from_loading? string[]  Parts of a checkpoint that loading skips.
+
+---@class kf.Config.metrics
+---@field [string] any  own tables of parts
+---@field log_interval? integer  Steps between log rows.
+---@field enable_wandb? boolean  Log to Weights & Biases.
+---@field enable_tensorboard? boolean  Log TensorBoard events.
+---@field wandb_project? string  Weights & Biases project.
+---@field wandb_run_name? string  Name of the run there.
+---@field wandb_run_id? string  Id of the run there; empty makes one and keeps it over resumes.
+---@field tensorboard_dir? string  Folder of TensorBoard events; the default lies below run.dir, a path of your own below the working folder.
+---@field extra? string[]  Registered metrics to log besides.
+---@field sinks? string[]  Registered sinks that get every row besides metrics.jsonl.
+
+---@class kf.Config.averaging
+---@field [string] any  own tables of parts
+---@field type? "none"|"ema"|"ema_decay_sqrt"  ema: exponential; ema_decay_sqrt: a uniform mean, from switch_step on weighted by 1 - sqrt of the share of decay_steps.
+---@field beta? number  Share of the old average that an update keeps.
+---@field switch_step? integer  ema_decay_sqrt: first step of the decay.
+---@field decay_steps? integer  ema_decay_sqrt: steps until the average stands still.
+
+---@class kf.Config.generate
+---@field [string] any  own tables of parts
+---@field strategy? string  Registered sampler of the next token.
+---@field max_new_tokens? integer  Longest continuation.
+---@field temperature? number  Divides the logits; 0 takes the likeliest token.
+---@field top_k? integer  Keep the k likeliest tokens; 0 keeps all.
+---@field top_p? number  Keep the likeliest tokens up to this share of probability.
+
+---@class kf.Config.profiling
+---@field [string] any  own tables of parts
+---@field enable? boolean  Record a trace.
+---@field start_step? integer  First profiled step.
+---@field end_step? integer  First step no longer profiled; above start_step.
+---@field trace_dir? string  Folder of traces; the default lies below run.dir, a path of your own below the working folder.
+
+---@class kf.Config.train.batch_schedule
+---@field start? integer  First step, from 0, of this size; the first stage starts at 0.
+---@field size? integer  Sequences of one update over all ranks.
+
+---@class kf.Config.data.datasets
+---@field path? string  File or folder of this source; wins over hf_name.
+---@field weight? number  Share of this source, relative to the others.
+---@field name? string  Name in phases and metrics.
+---@field hf_name? string  Hugging Face data set, when there is no path.
+---@field hf_config? string  Configuration of the Hugging Face data set.
+---@field dataset? string  A registered dataset instead of files, as a part written in Lua.
+---@field transforms? string[]  Registered transforms, applied to every document in this order.
+
+---@class kf.Config.data.phases
+---@field start_step? integer  First step, from 0, that the phase governs.
+---@field dataset_weights? table<string, number>  New weight by source name; sources left out keep theirs.
+---@field lr_scale? number  Multiplies the learning rate during the phase.
+
+---@class kf.Config.checkpoint.dyn_ckpt_window
+---@field start? integer  First step of the window.
+---@field stop? integer  Last step of the window; at least start.
+---@field strategy? string  Which steps of the window are kept: power2 keeps start and start + 1, 2, 4, 8, ...
+
+---@class kf.Config.phases
+---@field name? string  Name in the log, ctx.phase and checkpoints.
+---@field phase? string  A registered phase, which gives what is left out here, and functions, as a part written in Lua.
+---@field steps? integer  Length in steps, the longest beside a stop_when; only the last phase may leave it out.
+---@field until_step? integer  First step, from 0, behind the phase, instead of steps.
+---@field lr_scale? number|fun(t: number): number  Multiplies the learning rate.
+---@field mixture? table<string, number>  Weight by source name; sources left out keep theirs.
+---@field freeze? string[]  Name patterns of weights that do not train.
+---@field seq_len? integer  Tokens in a sequence, instead of train.seq_len.
+---@field batch_size? integer  Sequences in a micro-batch, instead of train.batch_size.
+---@field loss? string  Registered loss, instead of train.loss_fn.
+---@field stop_when? fun(ctx: kf.HookContext): boolean  Ends the phase before its length.
+
+---@type kf
+local kf
+
+return kf

@@ -1,0 +1,63 @@
+// lua/meta/kf.lua: not stale, and complete.
+#include "bindings/meta.h"
+#include "bindings/api.h"
+#include "core/fs.h"
+
+#include "fixture.h"
+
+using namespace kf;
+using kf::test::ScriptFixture;
+
+namespace {
+
+/// The names of `owner`, as a Lua table { name = true }.
+std::string names_of(const std::string& owner) {
+  std::string out = "{ ";
+  for (const lua::ApiRow& row : lua::api_rows()) {
+    if (row.owner == owner) {
+      out += "['" + std::string(row.name) + "'] = true, ";
+    }
+  }
+  return out + "}";
+}
+
+}  // namespace
+
+TEST_CASE("meta: lua/meta/kf.lua is what the rows say", "[meta]") {
+  INFO("run `kf-host config meta > lua/meta/kf.lua`");
+  CHECK(read_file(fs::path(KF_SOURCE_DIR) / "lua/meta/kf.lua") == lua::meta_text());
+}
+
+TEST_CASE("meta: every field of kf and every kind has its row", "[meta]") {
+  ScriptFixture f;
+  f.run("local kf = require('kf') local known = " + names_of("kf") +
+        " for name in pairs(kf) do assert(known[name], 'no row for kf.' .. name) end");
+  f.run("local kf = require('kf') for name in pairs(" + names_of("kf.register") + ") do assert(kf.register[name]) end");
+}
+
+TEST_CASE("meta: the rows of ctx are those that a hook finds", "[meta]") {
+  ScriptFixture f;
+  f.run("require('kf').register.hook('h', { on_step_end = function(ctx) for name in pairs(" + names_of("kf.HookContext") +
+        ") do local found = ctx[name] end end })");
+  HookContext context;
+  f.hook("h")->call(Event::step_end, context);
+  std::string all = names_of("kf.HookContext");
+  const std::string message = kf::test::error_of(f, [&] {
+    f.run("require('kf').register.hook('bad', { on_step_end = function(ctx) local x = ctx.zzzzzz end })");
+    f.hook("bad")->call(Event::step_end, context);
+  });
+  const std::size_t have = message.find("have: ");
+  REQUIRE(have != std::string::npos);
+  for (const std::string& name : split(message.substr(have + 6, message.find('\n') - have - 6), ',')) {
+    CAPTURE(name);
+    CHECK(all.find("'" + std::string(trim(name)) + "'") != std::string::npos);
+  }
+}
+
+TEST_CASE("meta: every event has its row", "[meta]") {
+  const std::string hook = names_of("kf.Hook");
+  for (const std::string_view event : kEventNames) {
+    CAPTURE(event);
+    CHECK(hook.find("'on_" + std::string(event) + "'") != std::string::npos);
+  }
+}

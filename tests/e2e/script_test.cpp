@@ -1,0 +1,407 @@
+// Scripts in control of runs, with the real program: events, phases, requests, parts of the run, faults, many runs.
+
+#include <catch2/catch.hpp>
+
+#include <sys/wait.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "e2e/toy.h"
+
+namespace fs = std::filesystem;
+using kf::test::Finished;
+using kf::test::Toy;
+
+namespace {
+
+/// A folder with toy.toml and the script s.lua.
+struct ScriptRun {
+  explicit ScriptRun(const std::string& script) { write(script); }
+  void write(const std::string& script) const { toy.write("s.lua", "local kf = require('kf')\n" + script); }
+  Finished go(std::vector<std::string> more = {}) const {
+    more.insert(more.begin(), "s.lua");
+    return toy.host(more);
+  }
+  /// What the script printed, without the run's own lines: those that begin with "> ".
+  static std::string said(const Finished& done) {
+    std::string out;
+    std::size_t at = 0;
+    while (at < done.out.size()) {
+      const std::size_t end = std::min(done.out.find('\n', at), done.out.size());
+      if (done.out.compare(at, 2, "> ") == 0) {
+        out += done.out.substr(at + 2, end - at - 2) + "\n";
+      }
+      at = end + 1;
+    }
+    return out;
+  }
+  fs::path checkpoints() const { return toy / "runs/s/checkpoints"; }
+
+  /// Takes away the checkpoints behind `step`, as if the run had been killed there.
+  void forget_after(int step) const {
+    std::vector<fs::path> gone{checkpoints() / "latest", toy / "runs/s/result.json"};
+    for (const auto& entry : fs::directory_iterator(checkpoints())) {
+      const std::string name = entry.path().filename().string();
+      if (name.rfind("step_", 0) == 0 && std::stoi(name.substr(5)) > step) {
+        gone.push_back(entry.path());
+      }
+    }
+    for (const fs::path& path : gone) {
+      fs::remove_all(path);
+    }
+    fs::create_directory_symlink("step_" + std::to_string(step), checkpoints() / "latest");
+  }
+
+  Toy toy;
+};
+
+std::string job(const std::string& more) { return "return { extends = 'toy.toml', " + more + " }\n"; }
+
+}  // namespace
+
+TEST_CASE("script: every event comes at its place", "[script]") {
+  const ScriptRun run(R"(local hook = {}
+for _, event in ipairs({ "train_begin", "step_begin", "micro_end", "backward_end", "step_end", "log", "eval_end", "checkpoint_save",
+  "checkpoint_load", "phase_change", "train_end", "error" }) do
+  hook["on_" .. event] = function(ctx) print("> " .. event .. " " .. ctx.step) end
+end
+)" + job("hooks = { hook }, train = { max_steps = 2 }, eval = { interval = 2 }, phases = { { name = 'a', steps = 1 }, { name = 'b' } }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) ==
+        "train_begin 0\nstep_begin 0\nmicro_end 0\nmicro_end 0\nbackward_end 0\nstep_end 1\nlog 1\nphase_change 1\n"
+        "step_begin 1\nmicro_end 1\nmicro_end 1\nbackward_end 1\nstep_end 2\neval_end 2\nlog 2\ncheckpoint_save 2\ntrain_end 2\n");
+}
+
+TEST_CASE("script: an error in a callback of any event ends the run with 3, its line, and the last checkpoint as it was", "[script]") {
+  const std::string event = GENERATE("train_begin", "step_begin", "micro_end", "backward_end", "step_end", "log", "eval_end",
+                                     "checkpoint_save", "checkpoint_load", "phase_change", "train_end");
+  CAPTURE(event);
+  const std::string shape =
+      "checkpoint = { interval = 2 }, eval = { interval = 5 }, train = { max_steps = 6 }, "
+      "phases = { { name = 'a', steps = 5 }, { name = 'b' } }";
+  const bool late = event == "step_end" || event == "log" || event == "eval_end" || event == "phase_change";  // behind the save of step 4
+  const ScriptRun run(
+      "local function fail() local x = nil return x.field end\n" +
+      job(shape + ", hooks = { {\non_" + event + " = function(ctx) if ctx.step >= " + (late ? "5" : "4") + " then fail() end end } }"));
+  if (event == "train_begin" || event == "checkpoint_load") {  // they come at the start: let an earlier run have got to step 4
+    run.write(job(shape));
+    REQUIRE(run.go().status == 0);
+    run.forget_after(4);
+    run.write("local function fail() local x = nil return x.field end\n" +
+              job(shape + ", hooks = { {\non_" + event + " = function(ctx) fail() end } }"));
+  }
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:2: attempt to index local 'x' (a nil value)") != std::string::npos);
+  CHECK(done.err.find("from s.lua:4 in") != std::string::npos);
+  CHECK(done.err.find("on_" + event + " at step") != std::string::npos);
+  if (event == "train_end" || event == "checkpoint_save") {
+    return;  // the checkpoint of that step is complete
+  }
+  CHECK(fs::read_symlink(run.checkpoints() / "latest") == fs::path("step_4"));
+  run.write(job(shape));
+  const Finished again = run.go();
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK(again.err.find("resumed from") != std::string::npos);
+}
+
+TEST_CASE("script: errors in the functions of parts end the run with 3 and their line", "[script]") {
+  struct Fault {
+    const char* kind;
+    const char* body;  // of the factory; line 3 holds the error
+    const char* choose;
+  };
+  const auto fault = GENERATE(values<Fault>({
+      {"scheduler", "return function(step) if step == 1 then\nerror('oh') end return 1 end", "scheduler = { name = 'x' }"},
+      {"metric", "return { every = 2, compute = function()\nerror('oh') end }", "metrics = { extra = { 'x' } }"},
+      {"sink", "return { write = function()\nerror('oh') end }", "metrics = { sinks = { 'x' } }"},
+      {"sink", "return { write = function() end, close = function()\nerror('oh') end }", "metrics = { sinks = { 'x' } }"},
+      {"ckpt_strategy", "return function()\nerror('oh') end", "checkpoint = { strategy = 'x' }"},
+      {"phase", "return { steps = 4, stop_when = function()\nerror('oh') end }", "phases = { 'x' }"},
+      {"phase", "return { steps = 4, lr_scale = function()\nerror('oh') end }", "phases = { 'x' }"},
+      {"hook", "return { on_log = print, load = print, state = function()\nerror('oh') end }", "hooks = { 'x' }"},
+      {"dataset", "return { size = 100, get = function()\nerror('oh') end }", "data = { datasets = { { dataset = 'x' } } }"},
+      {"transform", "return function()\nerror('oh') end", "data = { datasets = { { path = 'text', transforms = { 'x' } } } }"},
+      {"tokenizer", "return { vocab_size = 9, decode = print, encode = function()\nerror('oh') end }",
+       "data = { tokenizer_path = 'lua:x' }"},
+      {"parallel_plan", "local y =\nerror('oh')", "distributed = { plan = 'x' }"},
+  }));
+  CAPTURE(fault.kind, fault.body);
+  const ScriptRun run("kf.register." + std::string(fault.kind) + "('x', function(a) " + fault.body + " end)\n" +
+                      job(std::string("train = { max_steps = 4 }, ") + fault.choose));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:3: oh") != std::string::npos);
+  CHECK(done.err.find("s.lua:2: " + std::string(fault.kind) + " 'x'") != std::string::npos);
+}
+
+TEST_CASE("script: phases change what they say, and a run goes on in the middle of one", "[script]") {
+  const ScriptRun run(job(R"(train = { max_steps = 12 }, checkpoint = { interval = 5 },
+  data = { datasets = { { name = "a", path = "text/a.txt" }, { name = "b", path = "text/b.txt" } } },
+  hooks = { { name = "watch", on_step_end = function(ctx) print("> " .. ctx.step .. " " .. tostring(ctx.phase)) end } },
+  phases = {
+    { name = "frozen", steps = 3, freeze = { "layers.*" }, lr_scale = 0.5 },
+    { name = "short", steps = 6, seq_len = 16, batch_size = 2, mixture = { a = 3 }, stop_when = function(ctx) return ctx.step == 8 end },
+    { name = "cooldown", lr_scale = function(t) return 1 - t end },
+  },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) ==
+        "1 frozen\n2 frozen\n3 frozen\n4 short\n5 short\n6 short\n7 short\n8 short\n9 cooldown\n10 cooldown\n11 cooldown\n12 cooldown\n");
+  const auto tokens = run.toy.series("s", "tokens");
+  CHECK(tokens.at(3) == "768");                                    // 4 x 32 x 2 a step
+  CHECK(std::stoi(tokens.at(4)) - std::stoi(tokens.at(3)) == 64);  // 2 x 16 x 2
+  CHECK(std::stoi(tokens.at(9)) - std::stoi(tokens.at(8)) == 256);
+  const auto loss = run.toy.series("s", "loss");
+  const auto lr = run.toy.series("s", "lr");
+  CHECK(std::stod(lr.at(9)) > std::stod(lr.at(12)));
+  run.forget_after(5);
+  const Finished again = run.go();
+  INFO(again.out << again.err);
+  REQUIRE(again.status == 0);
+  CHECK(again.err.find("resumed from") != std::string::npos);
+  CHECK(ScriptRun::said(again).rfind("6 short\n7 short\n8 short\n9 cooldown\n", 0) == 0);
+  CHECK(run.toy.series("s", "loss") == loss);
+  CHECK(run.toy.series("s", "lr") == lr);
+}
+
+TEST_CASE("script: requests of hooks hold from the next step on, and over a resume", "[script]") {
+  const ScriptRun run(
+      job(R"(train = { max_steps = 10 }, checkpoint = { interval = 4 }, scheduler = { name = "none" }, eval = { interval = 100 },
+  data = { datasets = { { name = "a", path = "text/a.txt" }, { name = "b", path = "text/b.txt" } } },
+  hooks = { { name = "steer", on_step_end = function(ctx)
+    if ctx.step == 2 then
+      ctx:set_lr_scale(0.5)
+      ctx:set_mixture({ a = 0.1 })
+      ctx:set_loss_weight("z_loss", 0.01)
+      ctx:freeze("layers.0.*")
+      ctx:request_eval()
+      ctx:request_save("two")
+    elseif ctx.step == 6 then
+      ctx:unfreeze("*")
+    end
+  end, on_eval_end = function(ctx, eval) print("> eval " .. ctx.step) end } },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "eval 2\neval 10\n");
+  CHECK(fs::exists(run.checkpoints() / "two"));
+  const auto lr = run.toy.series("s", "lr");
+  CHECK(std::stod(lr.at(2)) == 3e-3);
+  CHECK(std::stod(lr.at(3)) == 1.5e-3);
+  CHECK(std::stod(run.toy.series("s", "z_loss").at(2)) == 0);
+  CHECK(std::stod(run.toy.series("s", "z_loss").at(3)) > 0);
+  const auto loss = run.toy.series("s", "loss");
+  run.forget_after(4);
+  const Finished again = run.go();
+  INFO(again.out << again.err);
+  REQUIRE(again.status == 0);
+  CHECK(run.toy.series("s", "loss") == loss);
+}
+
+TEST_CASE("script: a roll-back goes to the newest checkpoint and leaves out the data since then", "[script]") {
+  const ScriptRun run(job(R"(train = { max_steps = 8 }, checkpoint = { interval = 3 }, eval = { enabled = false },
+  hooks = { {
+    on_backward_end = function(ctx)
+      if ctx.step == 4 and not kf_done then
+        kf_done = true
+        ctx:skip_update("a spike")
+        ctx:request_rollback("a spike")
+      end
+    end,
+    on_step_end = function(ctx) print("> " .. ctx.step) end,
+  } },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "1\n2\n3\n4\n5\n4\n5\n6\n7\n8\n");
+  CHECK(done.err.find("step 5: no update, a spike") != std::string::npos);
+  CHECK(done.err.find("rolled back to step_3 (a spike)") != std::string::npos);
+  CHECK(run.toy.series("s", "loss").size() == 8);  // each step once
+  const ScriptRun plain(job("train = { max_steps = 8 }, checkpoint = { interval = 3 }, eval = { enabled = false },"));
+  REQUIRE(plain.go().status == 0);
+  CHECK(run.toy.series("s", "loss").at(3) == plain.toy.series("s", "loss").at(3));
+  CHECK(run.toy.series("s", "loss").at(4) != plain.toy.series("s", "loss").at(4));  // other data
+}
+
+TEST_CASE("script: data, metric, sink and strategy of one's own serve a run, which resumes bit for bit", "[script]") {
+  const ScriptRun run(R"(kf.register.dataset("counting", function(a)
+  return { size = 500, get = function(i)
+    local t = {}
+    for k = 1, a.seq_len + 1 do t[k] = (i + k * (1 + i % 7)) % 257 end
+    return t
+  end }
+end)
+kf.register.transform("upper", function(a)
+  return function(doc) doc.text = doc.text:upper():rep(a.options.times) return doc end
+end, { fields = { { "times", "int", default = 1, min = 1 } } })
+kf.register.metric("twice", function() return { every = 2, compute = function(ctx) return 2 * ctx.step end } end)
+kf.register.sink("rows", function(a)
+  return { write = function(row) print("> " .. row.step .. (row.eval and " eval" or "")) end, close = function() print("> end") end }
+end)
+kf.register.ckpt_strategy("fours", function() return function(step) return step % 4 == 0 end end)
+)" + job(R"(train = { max_steps = 6 }, eval = { interval = 6 }, metrics = { extra = { "twice" }, sinks = { "rows", "csv" } }, checkpoint = { strategy = "fours" },
+  transform = { upper = { times = 2 } },
+  data = { datasets = { { name = "numbers", dataset = "counting", weight = 0.3 }, { name = "text", path = "text", weight = 0.7, transforms = { "upper" } } } },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "1\n2\n3\n4\n5\n6\n6 eval\nend\n");
+  CHECK(run.toy.series("s", "twice") == std::map<int, std::string>{{2, "4.0"}, {4, "8.0"}, {6, "12.0"}});
+  CHECK(fs::exists(run.checkpoints() / "step_4"));
+  const std::string csv = run.toy.read("runs/s/metrics.csv");
+  CHECK(csv.rfind("step,loss,", 0) == 0);
+  const auto loss = run.toy.series("s", "loss");
+  run.forget_after(4);
+  REQUIRE(run.go().status == 0);
+  CHECK(run.toy.series("s", "loss") == loss);
+  CHECK(run.toy.read("runs/s/metrics.csv").size() > 0);
+}
+
+TEST_CASE("script: a tokenizer of one's own reads the text and writes what the model says", "[script]") {
+  const ScriptRun run(R"(kf.register.tokenizer("letters", function(a)
+  local function encode(text)
+    local ids = {}
+    for i = 1, #text do ids[i] = text:byte(i) % 64 end
+    return ids
+  end
+  return { vocab_size = 65, eos_id = 64, encode = encode, decode = function(ids)
+    local out = {}
+    for i, id in ipairs(ids) do out[i] = string.char(64 + id % 60) end
+    return table.concat(out)
+  end }
+end)
+)" + job(R"(train = { max_steps = 2 }, model = { vocab_size = 65 }, data = { tokenizer_path = "lua:letters" },
+  hooks = { { on_train_end = function(ctx) print("> " .. #ctx:generate("line", { max_new_tokens = 5, seed = 1 })) end } },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(done.out.find("(lua:letters)") != std::string::npos);
+  CHECK(std::stoi(ScriptRun::said(done)) <= 5);
+}
+
+TEST_CASE("script: a finished run gives its stored result; a changed script or job is told", "[script]") {
+  const std::string body = R"(local r = kf.run({ extends = "toy.toml", run = { name = "one" }, train = { max_steps = 4 } })
+print(("> %s %d %.6f %.6f %d"):format(r.status, r.steps, r.loss, r.eval.loss, #r.history))
+)";
+  const ScriptRun run(body);
+  const Finished first = run.go();
+  INFO(first.out << first.err);
+  REQUIRE(first.status == 0);
+  const Finished second = run.go();
+  INFO(second.out << second.err);
+  REQUIRE(second.status == 0);
+  CHECK(second.out.find("already complete") != std::string::npos);
+  CHECK(ScriptRun::said(second) == ScriptRun::said(first));
+  run.write(body + "-- changed\n");
+  const Finished changed = run.go();
+  INFO(changed.out << changed.err);
+  CHECK(changed.status == 2);
+  CHECK(changed.err.find("the script") != std::string::npos);
+  CHECK(changed.err.find("run.fresh = true") != std::string::npos);
+  std::string longer = body;
+  longer.replace(longer.find("max_steps = 4"), 13, "max_steps = 6");
+  run.write(longer);
+  const Finished more = run.go();
+  INFO(more.out << more.err);
+  CHECK(more.status == 0);
+  CHECK(ScriptRun::said(more).rfind("complete 6 ", 0) == 0);
+}
+
+TEST_CASE("script: runs without a name are called after the script, in order of the calls", "[script]") {
+  const ScriptRun run("for i = 1, 2 do kf.run({ extends = 'toy.toml', train = { max_steps = 1 } }) end\n");
+  REQUIRE(run.go().status == 0);
+  CHECK(fs::exists(run.toy / "runs/s/job.toml"));
+  CHECK(fs::exists(run.toy / "runs/s-2/job.toml"));
+}
+
+TEST_CASE("script: fifty runs in one script leave nothing behind", "[script]") {
+  const ScriptRun run(R"(local function read(path)
+  local f = assert(io.open(path))
+  local text = f:read("*a")
+  f:close()
+  return text
+end
+local function resident() return tonumber(read("/proc/self/status"):match("VmRSS:%s+(%d+)")) end
+local function threads() return tonumber(read("/proc/self/status"):match("Threads:%s+(%d+)")) end
+local function files()
+  local p = io.popen("ls /proc/" .. read("/proc/self/stat"):match("^(%d+)") .. "/fd | wc -l")
+  local n = tonumber(p:read("*a"))
+  p:close()
+  return n
+end
+local memory, open, running
+for i = 1, 50 do
+  kf.run({ extends = "toy.toml", run = { name = "r" .. i }, train = { max_steps = 1 }, eval = { enabled = false },
+    hooks = { { name = "h", on_step_end = function(ctx) ctx:log({ i = i }) end } } })
+  if i == 10 then
+    collectgarbage()
+    memory, open, running = resident(), files(), threads()
+  end
+end
+collectgarbage()
+print("> grown " .. (resident() - memory < 8000 and "no" or tostring(resident() - memory)))
+print("> files " .. files() - open .. " threads " .. threads() - running)
+)");
+  const Finished done = run.go();
+  INFO(done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "grown no\nfiles 0 threads 0\n");
+  CHECK(fs::exists(run.toy / "runs/r50/checkpoints/latest"));
+}
+
+TEST_CASE("script: a job that is wrong gives 2, a script that is wrong 3, and both say where", "[script]") {
+  struct Wrong {
+    const char* script;
+    int status;
+    const char* words;
+  };
+  const auto wrong = GENERATE(values<Wrong>({
+      {"return { extends = 'toy.toml', train = { max_step = 5 } }", 2, "s.lua:2:42"},
+      {"return { extends = 'toy.toml', phases = { { name = 'a', stop_wen = 3 } } }", 2, "stop_wen"},
+      {"return { extends = 'toy.toml', phases = { { name = 'a', stop_when = 3 } } }", 2, "stop_when"},
+      {"return { extends = 'toy.toml', phases = { 5 } }", 3, "s.lua:2: phases[1]: a phase is a table, a name, or"},
+      {"return { extends = 'toy.toml', hooks = { { on_stepend = print } } }", 3, "no event 'on_stepend'; did you mean 'on_step_end'?"},
+      {"kf.register.sinc('x', function() end)", 3, "s.lua:2: no kind 'sinc'; did you mean 'sink'?"},
+      {"return { extends = 'toy.toml', phases = { { name = 'a', freeze = { 'layer.*' } } } }", 2, "no weight is called 'layer.*'"},
+      {"return { extends = 'toy.toml', data = { datasets = { { dataset = 'countin' } } } }", 2, "no dataset 'countin'"},
+      {"local x = = 3", 3, "s.lua:2: unexpected symbol near '='"},
+  }));
+  CAPTURE(wrong.script);
+  const Finished done = ScriptRun(wrong.script).go();
+  INFO(done.out << done.err);
+  CHECK(done.status == wrong.status);
+  CHECK(done.err.find(wrong.words) != std::string::npos);
+}
+
+TEST_CASE("script: Ctrl-C ends a callback that never returns, the second one at once", "[script]") {
+  // What LuaJIT does not compile stays in the interpreter, which looks up from time to time.
+  const ScriptRun run(
+      job("hooks = { { on_step_end = function(ctx) print('> in') io.stdout:flush() while true do collectgarbage('count') end end } },"));
+  kf::test::Options options;
+  options.cwd = run.toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  kf::test::Process process(run.toy.command({"s.lua"}), options);
+  REQUIRE(process.wait_for("> in"));
+  process.signal(SIGINT);
+  const Finished done = process.wait();
+  CHECK(done.status == 3);
+  CHECK(done.err.find("interrupted: this did not come to an end after Ctrl-C") != std::string::npos);
+  const ScriptRun compiled(job("hooks = { { on_step_end = function(ctx) print('> in') io.stdout:flush() while true do end end } },"));
+  options.cwd = compiled.toy.folder();
+  kf::test::Process second(compiled.toy.command({"s.lua"}), options);
+  REQUIRE(second.wait_for("> in"));
+  second.signal(SIGINT);
+  REQUIRE(second.wait_for("again to leave at once"));
+  second.signal(SIGINT);
+  CHECK(second.wait().status == 130);
+}
