@@ -41,6 +41,12 @@ add_library(kf_spdlog INTERFACE)  # header-only in the one file that uses it
 target_include_directories(kf_spdlog SYSTEM INTERFACE ${KF_SPDLOG_INCLUDE})
 target_compile_definitions(kf_spdlog INTERFACE SPDLOG_FMT_EXTERNAL FMT_HEADER_ONLY)
 
+find_path(KF_SQLITE_INCLUDE sqlite3.h REQUIRED)
+find_library(KF_SQLITE_LIBRARY sqlite3 REQUIRED)
+add_library(kf_sqlite INTERFACE)
+target_include_directories(kf_sqlite SYSTEM INTERFACE ${KF_SQLITE_INCLUDE})
+target_link_libraries(kf_sqlite INTERFACE ${KF_SQLITE_LIBRARY})
+
 foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)
   find_path(${variable} ${header} REQUIRED)  # Debian's header-only packages live in /usr/include

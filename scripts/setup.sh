@@ -53,6 +53,7 @@ look() {
   want libtomlplusplus-dev header_of toml++/toml.h
   want nlohmann-json3-dev header_of nlohmann/json.hpp
   want zlib1g-dev header_of zlib.h
+  want libsqlite3-dev header_of sqlite3.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || { wants_cuda && ! have_cuda_set; }; then

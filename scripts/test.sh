@@ -4,6 +4,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
 shift || true
+scripts/optuna.sh
 log=build/$preset/tests.log
 ctest --preset "$preset" --parallel "$(nproc)" "$@" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}

@@ -1,0 +1,135 @@
+#include "sweep/runner.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/stop.h"
+
+namespace kf::sweep {
+namespace {
+
+constexpr double kBeatSeconds = 10;
+constexpr int kTickMs = 500;
+
+double monotonic_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+}  // namespace
+
+Runner::Runner(Store& store, Source& source, RunnerOptions options) : store_(store), source_(source), options_(std::move(options)) {}
+
+fs::path Runner::trial_folder(const fs::path& sweep, std::int64_t number) {
+  std::string name = std::to_string(number);
+  name.insert(0, name.size() < 4 ? 4 - name.size() : 0, '0');
+  return sweep / "trials" / name;
+}
+
+bool Runner::run() {
+  const StopSignals signals;
+  for (;;) {
+    store_.recover();
+    while (!stopping_ && static_cast<std::int64_t>(running_.size()) < options_.parallel && start_one()) {
+    }
+    if (running_.empty() && (stopping_ || !others_run())) {
+      return !stopping_;
+    }
+    wait();
+    collect();
+    if (StopSignals::requested() && !stopping_) {
+      stopping_ = true;
+      stop_children();
+    }
+  }
+}
+
+bool Runner::start_one() {
+  if (StopSignals::requested()) {
+    return false;
+  }
+  std::optional<Trial> trial = store_.claim(
+      options_.limit, self_, [this](const std::vector<Trial>& trials, std::int64_t number) { return source_.next(trials, number); });
+  if (!trial) {
+    return false;
+  }
+  const fs::path folder = trial_folder(options_.dir, trial->number);
+  fs::create_directories(folder);
+  auto child = std::make_unique<Child>(options_.command(*trial), options_.environment, folder / "output.txt");
+  Worker process = self_;
+  process.process = ProcessId::of(child->pid());
+  store_.set_trial_attribute(trial->id, "process", process.to_node());
+  running_.push_back({std::move(*trial), std::move(child)});
+  options_.changed(store_.trials());
+  return true;
+}
+
+void Runner::collect() {
+  bool any = false;
+  for (Running& running : running_) {
+    if (const std::optional<Child::Ending> ending = running.child->poll()) {
+      end(running, *ending);
+      any = true;
+    }
+  }
+  std::erase_if(running_, [](const Running& running) { return running.child->poll().has_value(); });
+  if (any) {
+    options_.changed(store_.trials());
+  }
+}
+
+void Runner::end(Running& running, const Child::Ending& ending) {
+  const bool well = ending.status == 0 && ending.signal == 0;
+  if (stopping_ && (well || ending.signal == SIGTERM || ending.status == 128 + SIGINT)) {
+    store_.put_back(running.trial.id);  // nothing happens to one that has finished meanwhile
+    return;
+  }
+  const std::string line =
+      well ? "the trial ended without a result" : failure_line(trial_folder(options_.dir, running.trial.number) / "output.txt");
+  store_.finish(running.trial.id, TrialState::fail, std::nullopt,
+                well                                 ? line
+                : ending.signal != 0 || line.empty() ? ending.describe()
+                                                     : format("{} ({})", line, ending.describe()));
+}
+
+void Runner::wait() {
+  std::vector<pollfd> ends;
+  for (const Running& running : running_) {
+    if (running.child->descriptor() >= 0) {
+      ends.push_back({running.child->descriptor(), POLLIN, 0});
+    }
+  }
+  ::poll(ends.data(), ends.size(), kTickMs);
+  beat();
+  if (options_.ticked) {
+    options_.ticked(store_.trials());
+  }
+}
+
+void Runner::beat() {
+  if (monotonic_seconds() - last_beat_ < kBeatSeconds) {
+    return;
+  }
+  last_beat_ = monotonic_seconds();
+  std::vector<std::int64_t> ids;
+  for (const Running& running : running_) {
+    ids.push_back(running.trial.id);
+  }
+  store_.beat(ids);
+}
+
+void Runner::stop_children() {
+  for (const Running& running : running_) {
+    running.child->signal(SIGTERM);
+  }
+}
+
+/// Trials of other workers: should one of those die, its trials are ours.
+bool Runner::others_run() {
+  const std::vector<Trial> trials = store_.trials();
+  return count_of(trials, TrialState::running) > 0 || count_of(trials, TrialState::waiting) > 0;
+}
+
+}  // namespace kf::sweep

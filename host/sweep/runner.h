@@ -1,0 +1,62 @@
+#pragma once
+// One worker of a sweep: trials as child processes, some at a time, until there are no more.
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/fs.h"
+#include "sweep/process.h"
+#include "sweep/source.h"
+#include "sweep/store.h"
+
+namespace kf::sweep {
+
+struct RunnerOptions {
+  fs::path dir;                       // of the sweep
+  std::int64_t parallel = 1;          // children at a time
+  std::optional<std::int64_t> limit;  // trials at all
+  std::map<std::string, std::string> environment;
+  std::function<std::vector<std::string>(const Trial&)> command;  // argv of the child that runs a trial and finishes it in the store
+  std::function<void(const std::vector<Trial>&)> changed;         // a trial has started or ended
+  std::function<void(const std::vector<Trial>&)> ticked;          // about once a second meanwhile
+};
+
+class Runner {
+ public:
+  Runner(Store& store, Source& source, RunnerOptions options);
+
+  /// True when there is nothing left to do; false when SIGINT or SIGTERM ended it: children then save and their trials go back in line.
+  /// A child that ends without having finished its trial is a failed trial.
+  bool run();
+
+  static fs::path trial_folder(const fs::path& sweep, std::int64_t number);
+
+ private:
+  struct Running {
+    Trial trial;
+    std::unique_ptr<Child> child;
+  };
+
+  bool start_one();
+  void collect();
+  void end(Running& running, const Child::Ending& ending);
+  void wait();
+  void beat();
+  void stop_children();
+  bool others_run();
+
+  Store& store_;
+  Source& source_;
+  RunnerOptions options_;
+  Worker self_ = Worker::self();
+  std::vector<Running> running_;
+  bool stopping_ = false;
+  double last_beat_ = 0;
+};
+
+}  // namespace kf::sweep

@@ -1,0 +1,79 @@
+#pragma once
+// SQLite behind two calls. The one file that sees its header is sqlite.cpp.
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "core/fs.h"
+
+struct sqlite3;
+
+namespace kf::sweep {
+
+/// null, integer, real, text.
+using SqlValue = std::variant<std::monostate, std::int64_t, double, std::string>;
+using SqlRow = std::vector<SqlValue>;
+
+/// One connection, one thread. Other processes may write the same file: a locked one is waited for (a minute), then Code::other.
+class Database {
+ public:
+  enum class Mode { create, existing };
+
+  /// Write-ahead logging where the file system can do it; every commit is on the disk before it returns.
+  Database(const fs::path& path, Mode mode);
+  ~Database();
+  Database(const Database&) = delete;
+  Database& operator=(const Database&) = delete;
+
+  /// Runs one statement with values for its `?`; the rows it gives.
+  std::vector<SqlRow> run(std::string_view sql, std::initializer_list<SqlValue> values = {});
+  /// Runs several statements without values.
+  void script(const std::string& sql);
+  std::int64_t last_id() const;
+  /// Inside of `write`.
+  bool in_write() const;
+
+  /// All of `body` or nothing of it, with no other writer in between.
+  template <class F>
+  auto write(F&& body) {
+    Transaction transaction(*this);
+    if constexpr (std::is_void_v<decltype(body())>) {
+      body();
+      transaction.commit();
+    } else {
+      auto result = body();
+      transaction.commit();
+      return result;
+    }
+  }
+
+ private:
+  class Transaction {
+   public:
+    explicit Transaction(Database& database) : database_(database) { database_.script("BEGIN IMMEDIATE"); }
+    ~Transaction();
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    void commit() {
+      database_.script("COMMIT");
+      done_ = true;
+    }
+
+   private:
+    Database& database_;
+    bool done_ = false;
+  };
+
+  void switch_to_wal();
+  [[noreturn]] void failed(std::string_view what) const;
+
+  fs::path path_;
+  sqlite3* handle_ = nullptr;
+};
+
+}  // namespace kf::sweep

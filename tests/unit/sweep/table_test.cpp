@@ -1,0 +1,55 @@
+#include <sstream>
+
+#include "sweep/table.h"
+
+#include <catch2/catch.hpp>
+
+using namespace kf::sweep;
+
+namespace {
+
+Trial make(std::int64_t number, TrialState state, std::optional<double> value) {
+  Trial trial;
+  trial.number = number;
+  trial.state = state;
+  trial.value = value;
+  trial.parameters = {{"optimizer.lr", Distribution::real(0, 1), 0.25}};
+  return trial;
+}
+
+}  // namespace
+
+TEST_CASE("sweep: piped, each trial that ends is one line, and earlier ones are not told again", "[sweep]") {
+  std::ostringstream out;
+  LiveView view(out, false, 0);
+  std::vector<Trial> trials{make(0, TrialState::complete, 2.5)};
+  view.update(trials);
+  CHECK(out.str().empty());
+  trials.push_back(make(1, TrialState::running, std::nullopt));
+  view.update(trials);
+  trials[1] = make(1, TrialState::pruned, 3.5);
+  trials[1].reports[20] = 3.5;
+  view.update(trials);
+  view.update(trials);
+  CHECK(out.str() == "trial 1: pruned 3.5 at step 20  optimizer.lr=0.25\n");
+}
+
+TEST_CASE("sweep: on a terminal the block is drawn over the one before, cut to the width", "[sweep]") {
+  std::ostringstream out;
+  LiveView view(out, false, 30);
+  const std::vector<Trial> trials{make(0, TrialState::complete, 2.5), make(1, TrialState::running, std::nullopt)};
+  view.update(trials);
+  CHECK_THAT(out.str(), Catch::Contains("2 trials: 1 complete, 1 runnin\n") && !Catch::Contains("\x1b[4A"));
+  view.update(trials);
+  CHECK_THAT(out.str(), Catch::Contains("\x1b[4A"));
+}
+
+TEST_CASE("sweep: the table shows the best first, and says what it leaves out", "[sweep]") {
+  const std::vector<Trial> trials{make(0, TrialState::fail, std::nullopt), make(1, TrialState::complete, 3),
+                                  make(2, TrialState::complete, 2)};
+  const std::string table = trials_table(trials, false);
+  CHECK(table.find("    2  complete") < table.find("    1  complete"));
+  CHECK(table.find("    1  complete") < table.find("    0  fail"));
+  CHECK(trials_table(trials, true).find("    1  complete") < trials_table(trials, true).find("    2  complete"));
+  CHECK_THAT(trials_table(trials, false, 1), Catch::Contains("... and 2 more"));
+}
