@@ -7,6 +7,7 @@
 #include "bindings/run.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
+#include "bindings/sweep.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/operators.h"
@@ -112,6 +113,7 @@ int open_native(lua_State* L) {
                                 {"load_model", &guarded<load_model>},
                                 {"loss", &guarded<native_loss>},
                                 {"loss_names", &guarded<loss_names>},
+                                {"sweep", &guarded<make_sweep>},
                                 {"missing", &guarded<missing_field>},
                                 {"refuse", &guarded<refuse_assignment>},
                                 {nullptr, nullptr}};

@@ -245,7 +245,12 @@ TableHooks::~TableHooks() {
   }
 }
 
-config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks) {
+config::Origin place_of(Session& session, const std::string& file, int line, const std::vector<std::string>& path) {
+  return locate(session.source_of(file), file, line, path).key;
+}
+
+config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks,
+                         const std::vector<std::string>& inside) {
   const std::string position = format("{}:{}", file, line);
   push_copy(L, index);
   const int job = lua_gettop(L);
@@ -262,7 +267,11 @@ config::Node read_recipe(lua_State* L, int index, Session& session, const std::s
   const SourceMap* map = session.source_of(file);
   ReadOptions options;
   options.what = "the job";
-  options.locate = [&](const std::vector<std::string>& path) { return locate(map, file, line, path); };
+  options.locate = [&](const std::vector<std::string>& path) {
+    std::vector<std::string> whole = inside;
+    whole.insert(whole.end(), path.begin(), path.end());
+    return locate(map, file, line, std::move(whole));
+  };
   config::Node node = read_value(L, job, options);
   lua_pop(L, 1);
   if (config::Table* table = node.table(); !table) {

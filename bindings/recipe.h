@@ -36,6 +36,11 @@ class TableHooks {
 /// The table at `index` as a tree with origins in `file`; `line` is where it was returned or passed on, for keys whose place is not found.
 /// Entries of `hooks` that are tables are registered (under their name, else "hook 1" by their place) and become names; functions in
 /// entries of `phases` are registered as "phase 1", ..., which the entries then name.
-config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks);
+/// `inside` is where the table stands in a larger one of the script ({"base"} of a sweep).
+config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks,
+                         const std::vector<std::string>& inside = {});
+
+/// The place of the key `path` in the table constructor of `file` nearest to `line`, else of the nearest table around it, else `line`.
+config::Origin place_of(Session& session, const std::string& file, int line, const std::vector<std::string>& path);
 
 }  // namespace kf::lua

@@ -28,7 +28,8 @@ class RunGuard {
   Session& session_;
 };
 
-/// The file and line of the call of kf.run.
+}  // namespace
+
 std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
   lua_Debug ar;
   if (!lua_getstack(L, 1, &ar)) {
@@ -64,8 +65,6 @@ void push_result(lua_State* L, const RunResult& result) {
   }
   lua_setfield(L, -2, "history");
 }
-
-}  // namespace
 
 int run_job(lua_State* L) {
   Session& session = Session::of(L);

@@ -25,9 +25,13 @@ std::optional<config::Node> read_returned(lua_State* L, Session& session) {
   if (lua_isnil(L, -1)) {
     return std::nullopt;
   }
+  if (LuaSweep* sweep = to_sweep(L, lua_gettop(L), session)) {
+    session.sweep = sweep;
+    return std::nullopt;
+  }
   const SourceMap* map = session.source_of(session.script);
   const int line = map ? map->return_line() : 0;
-  KF_CHECK(lua_istable(L, -1), Code::script, "{}:{}: a script returns a table (a job) or nothing, got {}", session.script, line,
+  KF_CHECK(lua_istable(L, -1), Code::script, "{}:{}: a script returns a table (a job), a sweep or nothing, got {}", session.script, line,
            describe(L, -1));
   TableHooks hooks(session);
   config::Node node = read_recipe(L, lua_gettop(L), session, session.script, line, hooks);
@@ -108,6 +112,14 @@ Script::Phase::Phase(Script& script, const fs::path& path) : script_(script) {
 }
 
 Script::Phase::~Phase() { script_.session_->may_register = false; }
+
+sweep::Definition* Script::sweep() { return session_->sweep != nullptr ? &session_->sweep->definition : nullptr; }
+
+double Script::objective(const RunResult& result) {
+  double value = 0;
+  runtime_->protect([&](lua_State* L) { value = lua::objective_of(L, *session_->sweep, result); });
+  return value;
+}
 
 std::string Script::digest() const {
   Digest digest;

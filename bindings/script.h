@@ -15,6 +15,9 @@
 
 namespace kf {
 
+namespace sweep {
+struct Definition;
+}
 namespace lua {
 class Interrupt;
 class Runtime;
@@ -61,6 +64,10 @@ class Script {
 
   /// Of the text of the script and of the modules it required from its folder or KF_LUA_PATH.
   std::string digest() const;
+  /// The sweep that the file returned, or null.
+  sweep::Definition* sweep();
+  /// What that sweep's objective makes of a result. Throws Code::script where it is no number.
+  double objective(const RunResult& result);
 
   /// While one exists, kf.config shows the job of the run that is on.
   class RunScope {

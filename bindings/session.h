@@ -13,6 +13,7 @@
 #include "bindings/runtime.h"
 #include "bindings/script.h"
 #include "bindings/source_map.h"
+#include "bindings/sweep.h"
 
 namespace kf::lua {
 
@@ -29,6 +30,9 @@ struct Session {
   bool running = false;       // inside kf.run
   HookContextHandle context;  // the one `ctx`
   Ref config;                 // the view behind kf.config, while a run is on
+
+  std::vector<std::unique_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
+  LuaSweep* sweep = nullptr;                      // the one that the script returned
 
   std::map<std::string, SourceMap> sources;  // by file, filled when first asked for
 

@@ -40,6 +40,8 @@ local kf = {
   losses = require("kf.losses"),
   --- The model of a checkpoint as a function of tokens, frozen, in evaluation mode.
   load_model = native.load_model,
+  --- A sweep, for a script to return: many runs of one job with different settings.
+  sweep = native.sweep,
 }
 
 -- kf.zeros, kf.randn, ...: what makes tensors.
@@ -68,5 +70,20 @@ end
 kf.log = { info = logger("info"), warn = logger("warn"), error = logger("error") }
 
 kf.print_table = require("kf.table").print
+
+-- kf.uniform, kf.loguniform, kf.quniform, kf.randint, kf.lograndint, kf.choice.
+local sweep = require("kf.sweep")
+local random_integers = kf.randint
+for name, constructor in pairs(sweep) do
+  kf[name] = constructor
+end
+
+--- With a size, PyTorch's: `kf.randint(0, 10, { 2, 3 })` is a tensor; without one, whole numbers for a sweep: `kf.randint(1, 1000)`.
+function kf.randint(low, high, third, ...)
+  if type(high) == "table" or type(third) == "table" then
+    return random_integers(low, high, third, ...)
+  end
+  return sweep.randint(low, high, third) -- a tail call: errors count levels
+end
 
 return setmetatable(kf, { __index = native.missing, __newindex = native.refuse })
