@@ -9,6 +9,7 @@
 #include "bindings/script.h"
 #include "core/error.h"
 #include "registry/registries.h"
+#include "sweep/definition.h"
 
 namespace kf {
 namespace {
@@ -28,6 +29,7 @@ usage: kf-host FILE [--section.key=value ...] [-- ARGS]
                               keys [PATTERN], schema, new [PRESET]
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
+  kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields
   kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
   kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
@@ -43,6 +45,9 @@ Recipe read_recipe(const fs::path& path) {
   Registries registries = native_registries();
   Script script(registries, {}, {});
   std::optional<config::Node> table = script.run_file(path);
+  if (script.sweep() != nullptr) {
+    table = script.sweep()->base;  // of a sweep: the job that its trials start from
+  }
   KF_CHECK(table.has_value(), Code::config, "{} returns no job", path);
   return {std::move(*table), registries.catalog()};
 }
@@ -60,8 +65,8 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand},  {"registry", registry_command},
-    {"test", test_command},   {"lua", lua_command},           {"--version", version_command},
+    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand}, {"registry", registry_command},
+    {"test", test_command},   {"lua", lua_command},           {"sweep", sweep_command},      {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }

@@ -10,6 +10,7 @@ struct TrainArguments {
   std::string file;                    // .toml or .lua
   std::vector<std::string> overrides;  // everything else before "--"; the settings layer refuses what is no override
   std::vector<std::string> script;     // after "--"
+  std::string sweep_trial;             // "DIR#NUMBER": this process runs one trial of a sweep (what a sweep starts itself with)
   bool help = false;
 };
 

@@ -88,7 +88,7 @@ std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Regi
                 config.scheduler);
 }
 
-Hooks make_hooks(const config::Config& config, const Registries& registries) {
+Hooks make_hooks(const config::Config& config, const Registries& registries, const RunRequest& request) {
   std::vector<std::unique_ptr<Hook>> hooks;
   for (const std::string& name : config.hooks) {
     hooks.push_back(registries.hook.get(name).factory({config, Registries::options_of(config, "hook", name), registries}));
@@ -96,6 +96,9 @@ Hooks make_hooks(const config::Config& config, const Registries& registries) {
   for (const std::string& name : config.metrics.extra) {
     const PartArgs args{config, Registries::options_of(config, "metric", name), registries};
     hooks.push_back(metric_hook(name, registries.metric.get(name).factory(args), config.metrics.log_interval));
+  }
+  if (request.hook) {
+    hooks.push_back(request.hook());
   }
   return Hooks(std::move(hooks));
 }
@@ -307,7 +310,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   check_plan(config, registries, *model);
   Phases phases = make_phases(config, registries, plan.max_steps);
   check_phases(phases, *model, *train_data);
-  Hooks hooks = make_hooks(config, registries);
+  Hooks hooks = make_hooks(config, registries, request);
 
   fs::create_directories(plan.dir);
   const RunLock lock(plan.dir);

@@ -2,11 +2,13 @@
 // One run as a straight line: settings to parts, resume, training, the closing words.
 
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "config/load.h"
 #include "core/fs.h"
 #include "registry/registries.h"
+#include "train/hook.h"
 #include "train/run_result.h"
 
 namespace kf {
@@ -19,6 +21,8 @@ struct RunRequest {
   std::string script = {};    // digest of the script that the job comes from; "" for TOML
   /// Of a sweep's trial: takes what it reports; true ends the run.
   std::function<bool(std::int64_t step, double value)> report = {};
+  /// One more hook, called behind the job's own; may be empty.
+  std::function<std::unique_ptr<Hook>()> hook = {};
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.

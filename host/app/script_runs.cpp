@@ -3,6 +3,8 @@
 #include "app/inference.h"
 #include "app/launch.h"
 #include "app/run.h"
+#include "app/sweep_run.h"
+#include "app/sweep_trial.h"
 
 namespace kf {
 
@@ -22,7 +24,12 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
               arguments_.script) {}
 
 void ScriptRuns::run_file() {
-  if (std::optional<config::Node> recipe = script_.run_file(arguments_.file)) {
+  std::optional<config::Node> recipe = script_.run_file(arguments_.file);
+  if (!arguments_.sweep_trial.empty()) {
+    run_trial(arguments_, registries_, script_);
+  } else if (script_.sweep() != nullptr) {
+    run_sweep(arguments_, registries_, script_);
+  } else if (recipe) {
     run(std::move(*recipe));
   }
 }

@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/run.h"
 #include "app/script_runs.h"
+#include "app/sweep_trial.h"
 #include "config/emit.h"
 #include "config/load.h"
 #include "core/error.h"
@@ -28,6 +29,9 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
 
 int train_command(const Arguments& args) {
   const TrainArguments arguments = parse_train_arguments(args);
+  if (!arguments.sweep_trial.empty()) {
+    follow_sweep();
+  }
   Registries registries = native_registries();
   if (arguments.help) {
     std::cout << kUsage << config::sections_text();

@@ -54,7 +54,7 @@ class Project {
 }  // namespace
 
 TEST_CASE("docs: every command of the user pages works", "[docs]") {
-  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md");
+  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md", "docs/sweeps.md");
   CAPTURE(page);
   const Project project;
   const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / page);
