@@ -11,6 +11,7 @@
 #include "app/sweep_folder.h"
 #include "core/error.h"
 #include "sweep/runner.h"
+#include "train/controls.h"
 
 namespace kf {
 namespace {
@@ -60,7 +61,7 @@ class ReportHook final : public Hook {
     }
     const std::optional<double> value = value_of(context);
     if (value && reports_.report(context.state.step, context.max_steps, *value)) {
-      context.stop("pruned");
+      context.controls->stop = "pruned";
     }
   }
 
@@ -121,6 +122,10 @@ class TrialRun {
     const std::string objective = script_.sweep()->objective;
     RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size()};
     run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
+    run_request.report = [&, max_steps = loaded.config.train.max_steps](std::int64_t step, double value) {
+      reports.by_hand();
+      return reports.report(step, max_steps, value);
+    };
     const Script::RunScope scope(script_, loaded.config);
     return finish(run_job(run_request, registries_), reports);
   }
