@@ -1,5 +1,6 @@
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 
@@ -115,6 +116,18 @@ int generate_command(const Arguments& args) {
   for (const auto& [name, value] : arguments.options) {
     set_text_option(options, name, value);
   }
+  const bool asked = std::any_of(arguments.options.begin(), arguments.options.end(),
+                                 [](const auto& option) { return option.first == "--max-new-tokens"; });
+  const auto prompt_length = std::max<std::int64_t>(1, static_cast<std::int64_t>(loaded.tokenizer->encode(arguments.prompt).size()));
+  const std::int64_t room = loaded.config.model.max_seq_len - prompt_length;
+  KF_CHECK(room > 0, Code::config, "the prompt has {} tokens and leaves no room for an answer: the model takes {} (model.max_seq_len)",
+           prompt_length, loaded.config.model.max_seq_len);
+  if (!asked) {
+    options.max_new_tokens = std::min(options.max_new_tokens, room);
+  }
+  KF_CHECK(options.max_new_tokens <= room, Code::config,
+           "--max-new-tokens {} and a prompt of {} tokens exceed model.max_seq_len ({}); at most {} fit", options.max_new_tokens,
+           prompt_length, loaded.config.model.max_seq_len, room);
   std::cout << arguments.prompt;
   generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, options, device,
                 [](const std::string& text) { std::cout << text << std::flush; });

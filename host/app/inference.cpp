@@ -2,6 +2,7 @@
 
 #include "checkpoint/manager.h"
 #include "config/load.h"
+#include "config/toml.h"
 #include "core/error.h"
 #include "model/build.h"
 #include "registry/registries.h"
@@ -25,6 +26,43 @@ fs::path find_checkpoint(const fs::path& source) {
     }
   }
   fail(Code::checkpoint, "{} is no checkpoint, and none lies in it or in its folder 'checkpoints'", source);
+}
+
+/// The settings of a checkpoint that say what the model is and how its text is read: how it was trained does not matter here, and parts
+/// that a script registered for that (hooks, schedules, losses) need not exist.
+config::Node inference_job(const fs::path& file) {
+  config::Report report;
+  std::optional<config::Table> job;
+  if (fs::exists(file)) {
+    job = config::parse_toml(read_file(file), file.string(), config::Origin::Kind::toml, report);
+  }
+  KF_CHECK(job && report.problems.empty(), Code::checkpoint, "{} cannot be read as a job: the checkpoint is damaged or of another program",
+           file);
+  for (const char* section : {"hooks",  "phases",    "hook",        "phase",         "optimizer", "scheduler",  "loss",
+                              "metric", "metrics",   "sink",        "dataset",       "transform", "checkpoint", "ckpt_strategy",
+                              "eval",   "profiling", "distributed", "parallel_plan", "averaging", "run"}) {
+    job->erase(section);
+  }
+  if (config::Node* train = job->find("train"); train != nullptr && train->table() != nullptr) {
+    config::Table kept;
+    if (const config::Node* seq_len = train->table()->find("seq_len")) {
+      kept["seq_len"] = *seq_len;
+    }
+    *train = config::Node(std::move(kept));
+  }
+  if (config::Node* data = job->find("data"); data != nullptr && data->table() != nullptr) {
+    const config::Node* sources = data->table()->find("datasets");
+    if (sources != nullptr && sources->array() != nullptr && !sources->array()->empty() && sources->array()->front().table() != nullptr) {
+      if (const config::Node* path = sources->array()->front().table()->find("path")) {
+        config::Node first = *path;
+        (*data->table())["dataset_path"] = std::move(first);  // its kind tells whether the model learned from text or from ids
+      }
+    }
+    for (const char* key : {"datasets", "phases", "anneal_weights", "anneal_start_step", "holdout"}) {
+      data->table()->erase(key);
+    }
+  }
+  return config::Node(std::move(*job), {config::Origin::Kind::recipe, file.string(), 0, 0, {}});
 }
 
 }  // namespace
@@ -61,7 +99,7 @@ LoadedModel load_for_inference(const fs::path& source, at::Device device) {
 LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries) {
   const fs::path checkpoint = find_checkpoint(source);
   config::Request request;
-  request.job = checkpoint / "job.toml";
+  request.recipe = inference_job(checkpoint / "job.toml");
   request.files_must_exist = false;
   LoadedModel out;
   out.config = config::load_or_fail(request, registries.catalog()).config;
