@@ -26,7 +26,8 @@ std::string type_of(const Row& row) {
   switch (row.type) {
     case config::Type::boolean: return "boolean";
     case config::Type::integer: return "integer";
-    case config::Type::real: return "number";
+    case config::Type::real:
+    case config::Type::duration: return "number";
     case config::Type::text: return choices(row);
     case config::Type::pair: return "number[]";
     case config::Type::texts: return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : "string[]";

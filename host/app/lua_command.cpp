@@ -91,7 +91,7 @@ int lua_command(const Arguments& args) {
     return 0;
   }
   Registries registries = native_registries();
-  ScriptRuns runs({arguments.file.empty() ? "lua" : arguments.file, {}, arguments.script, false}, registries);
+  ScriptRuns runs({arguments.file.empty() ? "lua" : arguments.file, {}, arguments.script, {}, false}, registries);
   if (!arguments.file.empty()) {
     execute_file(runs.script(), arguments.file);
   }

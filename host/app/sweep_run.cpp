@@ -180,7 +180,9 @@ class SweepWorker {
     }
     if (!arguments_.script.empty()) {
       words.emplace_back(std::string("--"));
-      words.insert(words.end(), arguments_.script.begin(), arguments_.script.end());
+      for (const std::string& word : arguments_.script) {
+        words.emplace_back(word);
+      }
     }
     config::Table out;
     out["arguments"] = Node(std::move(words));

@@ -49,7 +49,7 @@ TestArguments parse(const Arguments& args) {
 SpecReport run_file(const std::string& file, const TestArguments& arguments) {
   std::cout << file << std::endl;
   Registries registries = native_registries();
-  ScriptRuns runs({file, {}, arguments.script, false}, registries);
+  ScriptRuns runs({file, {}, arguments.script, {}, false}, registries);
   try {
     SpecReport report = run_spec(runs.script(), file, arguments.filter);
     if (report.passed + report.failed + report.skipped == 0 && arguments.filter.empty()) {
