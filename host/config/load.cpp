@@ -95,17 +95,39 @@ class ConfigReader {
     return node && !find_row(kind + "." + name) ? node : nullptr;
   }
 
-  bool chosen(const std::string& kind, const std::string& name) const {
-    return std::any_of(rows().begin(), rows().end(), [&](const Row& row) {
-      if (row.check.kind != kind || (row.check.experts_only && !is_moe(out_.config.model))) {
-        return false;
+  static bool names(const Node& value, const std::string& kind, const std::string& name) {
+    if (const Array* list = value.array()) {
+      return std::find(list->begin(), list->end(), Node(name)) != list->end();
+    }
+    const std::string* given = std::get_if<std::string>(&value.value);
+    return given != nullptr && (kind == "mlp" ? mlp_name(*given) : *given) == name;
+  }
+
+  /// In a list of tables: data.datasets[i].transforms.
+  bool chosen_inside(const Row& row, const std::string& kind, const std::string& name) const {
+    for (const Row& field : row.fields) {
+      if (field.check.kind != kind && field.name != kind) {  // `dataset` names a part without being checked as one: it may be empty
+        continue;
       }
       const Node value = row.get(out_.config);
-      if (const Array* list = value.array()) {
-        return std::find(list->begin(), list->end(), Node(name)) != list->end();
+      const Array* const records = value.array();
+      if (records != nullptr && std::any_of(records->begin(), records->end(), [&](const Node& record) {
+            const Node* given = record.table() != nullptr ? record.table()->find(field.name) : nullptr;
+            return given != nullptr && names(*given, kind, name);
+          })) {
+        return true;
       }
-      const std::string& given = std::get<std::string>(value.value);
-      return (kind == "mlp" ? mlp_name(given) : given) == name;
+    }
+    return false;
+  }
+
+  bool chosen(const std::string& kind, const std::string& name) const {
+    return std::any_of(rows().begin(), rows().end(), [&](const Row& row) {
+      if (row.type == Type::records) {
+        return chosen_inside(row, kind, name);
+      }
+      const bool asks = row.check.kind == kind && !(row.check.experts_only && !is_moe(out_.config.model));
+      return asks && names(row.get(out_.config), kind, name);
     });
   }
 

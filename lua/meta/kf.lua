@@ -296,7 +296,7 @@
 ---@field moe_ffn_dim? integer  Width of an expert; unset takes the feed-forward width times moe_expert_ffn_multiplier.
 ---@field moe_shared_ffn_dim? integer  Width of one shared expert; unset takes an expert's.
 ---@field moe_first_dense? integer  The first layers that stay dense.
----@field moe_norm_topk? boolean  Router softmax: divide the chosen weights by their sum. (softmax_topk always does.)
+---@field moe_norm_topk? boolean  Router softmax: divide the chosen weights by their sum. softmax_topk always does.
 ---@field moe_routed_scale? number  Multiplies the experts' weights.
 ---@field moe_groups? integer  Groups of experts; a token visits the best moe_topk_groups only. 0 for none.
 ---@field moe_topk_groups? integer  Groups that a token may visit.
@@ -339,7 +339,7 @@
 ---@field skip_spikes? boolean  Skip updates whose loss or gradient norm leaves the recent ones by skip_sigma deviations.
 ---@field skip_window? integer  Recent updates that skip_spikes looks at.
 ---@field skip_sigma? number  Deviations above the mean that make a spike.
----@field skip_max_consecutive? integer  Stop after this many skipped updates in a row; 0 for no limit.
+---@field skip_max_consecutive? integer  Stop after this many skipped updates in a row; 0 stops only after 10 whose loss or gradient was not finite.
 ---@field on_nan? "skip"|"abort"  A loss or gradient that is NaN: skip the update, or stop the run.
 ---@field on_inf? "skip"|"abort"  A loss or gradient that is infinite: skip the update, or stop the run.
 ---@field shutdown_timeout_sec? number  Longest wait for a clean end after a signal, in seconds.
@@ -363,8 +363,8 @@
 ---@field muon_weight_decay? number  muon: decay of its matrices; unset takes weight_decay.
 ---@field muon_exclude? string[]  Name patterns of matrices that muon leaves to AdamW.
 ---@field eps_root? number  adamw: added under the root.
----@field nesterov? boolean  adamw, sgd: look one momentum step ahead.
----@field sgd_momentum? number  sgd: momentum.
+---@field nesterov? boolean  adamw, sgdm: look one momentum step ahead.
+---@field sgd_momentum? number  sgdm: momentum.
 ---@field state_dtype_m? "fp32"|"bf16"  adamw: type of the first moment in memory.
 ---@field state_dtype_v? "fp32"|"bf16"  adamw: type of the second moment in memory.
 ---@field adamc? boolean  adamw: decay shrinks with the schedule, weight_decay lr / peak lr (Defazio 2025).
@@ -381,10 +381,10 @@
 ---@class kf.Config.scheduler
 ---@field [string] any  own tables of parts
 ---@field name? string  Registered schedule.
----@field warmup_steps? integer  Steps of linear warm-up.
----@field decay_steps? integer  Steps from peak to floor; unset decays until max_steps.
+---@field warmup_steps? number  Linear warm-up: steps, or as a float in (0, 1] a share of the schedule.
+---@field decay_steps? number  Steps, or a share, from peak to floor; unset decays until the schedule's end.
 ---@field min_lr_ratio? number  Floor, as a share of the peak.
----@field stable_steps? integer  wsd: steps at the peak before the decay.
+---@field stable_steps? number  wsd: steps, or a share, at the peak before the decay.
 ---@field wsd_decay_type? "cosine"|"linear"|"sqrt"  wsd: shape of the decay.
 ---@field rex_alpha? number  rex: exponent of the decay.
 ---@field total_steps? integer  Length of the schedule; unset takes train.max_steps.
@@ -394,7 +394,7 @@
 ---@field inv_sqrt_timescale? number  inv_sqrt: steps over which the rate starts to fall.
 ---@field cycles? integer  Equal cycles of warm-up and decay.
 ---@field cycle_length? integer  Steps of a cycle, instead of cycles; what is left over is one more, shorter cycle.
----@field rewarmup_steps? integer  Steps of linear warm-up of every cycle after the first.
+---@field rewarmup_steps? number  Linear warm-up of every cycle after the first: steps, or a share of the cycle.
 ---@field endpoints? "exclusive"|"inclusive"  exclusive starts a warm-up at 0 and reaches the floor after the last update; inclusive warms up by (s + 1)/W and has the floor at the last update.
 
 ---@class kf.Config.data

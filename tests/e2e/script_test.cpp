@@ -325,7 +325,7 @@ TEST_CASE("script: runs without a name are called after the script, in order of 
 }
 
 TEST_CASE("script: fifty runs in one script leave nothing behind", "[script]") {
-  const ScriptRun run(R"(local function read(path)
+  const ScriptRun run(R"lua(local function read(path)
   local f = assert(io.open(path))
   local text = f:read("*a")
   f:close()
@@ -351,7 +351,7 @@ end
 collectgarbage()
 print("> grown " .. (resident() - memory < 8000 and "no" or tostring(resident() - memory)))
 print("> files " .. files() - open .. " threads " .. threads() - running)
-)");
+)lua");
   const Finished done = run.go();
   INFO(done.err);
   REQUIRE(done.status == 0);
