@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "bindings/guard.h"
+#include "bindings/stack.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -114,6 +115,21 @@ int on_error(lua_State* L) {
   return 1;
 }
 
+namespace {
+
+/// "recipe.lua:12: " of the nearest Lua code that called: a tail call leaves no place of its own.
+void push_place(lua_State* L) {
+  for (int level = 1; level <= 4; ++level) {
+    if (const std::string place = caller_position(L, level); !place.empty()) {
+      push(L, place + ": ");
+      return;
+    }
+  }
+  push(L, std::string_view());
+}
+
+}  // namespace
+
 void push_error(lua_State* L, const std::exception& error) {
   Runtime& runtime = Runtime::of(L);
   const auto* own = dynamic_cast<const Error*>(&error);
@@ -123,7 +139,7 @@ void push_error(lua_State* L, const std::exception& error) {
     if (!runtime.thrown_.empty() && text.starts_with(runtime.thrown_)) {
       runtime.passing_ = text;  // it comes from an inner call, with its position and its traceback
     } else if (!has_position(text)) {
-      luaL_where(L, 1);
+      push_place(L);
       lua_pushlstring(L, text.data(), text.size());
       lua_concat(L, 2);
       return;
@@ -132,7 +148,7 @@ void push_error(lua_State* L, const std::exception& error) {
     return;
   }
   runtime.passed_ = {std::string(text), own ? own->code() : Code::other};
-  luaL_where(L, 1);
+  push_place(L);
   lua_pushlstring(L, text.data(), text.size());
   lua_concat(L, 2);
 }

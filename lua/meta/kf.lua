@@ -23,6 +23,15 @@
 ---@field no_grad fun(f: function, ...): any  Calls without gradients.
 ---@field enable_grad fun(f: function, ...): any  Calls with gradients.
 ---@field is_grad_enabled fun(): boolean  Whether operators are recorded.
+---@field choice fun(values: any[]): any  One of these values or tables of a sweep.
+---@field load_model fun(checkpoint: string): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T).
+---@field lograndint fun(...): any  A distribution of a sweep's space.
+---@field loguniform fun(low: number, high: number): any  A value of a sweep, every order of magnitude as likely.
+---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
+---@field nn table  Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, rope, dropout, sequential, list, parameter, buffer.
+---@field quniform fun(...): any  A distribution of a sweep's space.
+---@field sweep fun(definition: table): any  A sweep, for a script to return: base, space, method, trials, objective, direction, parallel, adjust, seed.
+---@field uniform fun(low: number, high: number): any  A value of a sweep, every one as likely.
 ---@field zeros fun(...): kf.Tensor  As torch.zeros; options in a last table.
 ---@field ones fun(...): kf.Tensor  As torch.ones; options in a last table.
 ---@field empty fun(...): kf.Tensor  As torch.empty; options in a last table.

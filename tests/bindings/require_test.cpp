@@ -42,7 +42,7 @@ TEST_CASE("script: files that cannot run are errors of the script", "[require]")
   ScriptFixture f;
   CHECK(first_line(f.error("local a = 1\nlocal b = = 2")) == "recipe.lua:2: unexpected symbol near '='");
   CHECK_THROWS_AS(f.script->run_file(f.folder / "missing.lua"), Error);
-  CHECK(f.error("return 5") == "recipe.lua:1: a script returns a table (a job) or nothing, got number 5");
+  CHECK(f.error("return 5") == "recipe.lua:1: a script returns a table (a job), a sweep or nothing, got number 5");
   CHECK(f.error(std::string("\x1bLJ\x02", 4)).find("is compiled Lua; give the source") != std::string::npos);
   CHECK_FALSE(f.run("local x = 1"));
   CHECK_FALSE(f.run("#!/usr/bin/env kf-host\nassert(true)"));

@@ -116,10 +116,10 @@ TEST_CASE("sweep: more trials go on from the end; another space is another sweep
   const std::vector<Trial> both = trials_of(toy, "s");
   REQUIRE(both.size() == 2);
   CHECK(both[0].value == first[0].value);
-  toy.write("s.lua", script("space = { ['optimizer.lr'] = kf.uniform(0, 1) }, method = 'random', trials = 2, seed = 3,"));
+  toy.write("s.lua", script("space = { ['optimizer.lr'] = kf.uniform(0.001, 1) }, method = 'random', trials = 2, seed = 3,"));
   const Finished other = toy.host({"s.lua"});
   CHECK(other.status == 2);
-  CHECK_THAT(other.err, Contains("loguniform(0.0001, 0.01)' then, 'uniform(0, 1)' now") && Contains("run.fresh"));
+  CHECK_THAT(other.err, Contains("loguniform(0.0001, 0.01)' then, 'uniform(0.001, 1)' now") && Contains("run.fresh"));
   toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));
   REQUIRE(toy.host({"s.lua", "--run.fresh=true"}).status == 0);
   CHECK(std::filesystem::exists(toy / "runs/s.1/study.db"));
@@ -213,7 +213,7 @@ TEST_CASE("sweep: functions of the script decide: values, rejection, objective, 
     return { ['optimizer.lr'] = number == 0 and 1e-3 or trials[number].params['optimizer.lr'] / 2, model = { dim = 16 } }
   end,
   adjust = function(c)
-    c.scheduler.warmup_steps = c.model.dim / 8
+    c.scheduler.warmup_steps = c.model.dim / 4
   end,
   objective = function(result)
     return -result.steps - result.eval.loss
@@ -226,7 +226,7 @@ TEST_CASE("sweep: functions of the script decide: values, rejection, objective, 
   REQUIRE(trials.size() == 3);
   CHECK(trials[2].parameter("optimizer.lr")->stored == 2.5e-4);
   CHECK(*trials[0].value < -4);
-  CHECK_THAT(toy.read("runs/s/trials/0001/job.toml"), Contains("warmup_steps = 2") && Contains("dim = 16"));
+  CHECK_THAT(toy.read("runs/s/trials/0001/job.toml"), Contains("warmup_steps = 4") && Contains("dim = 16"));
   CHECK_THAT(toy.read("runs/s/trials.csv"), Contains("used scheduler.warmup_steps"));
 }
 

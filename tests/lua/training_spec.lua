@@ -62,6 +62,7 @@ kf.register.mlp("lua_swiglu", function(a)
     up_proj = nn.linear(a.dim, a.hidden_dim),
     down_proj = nn.linear(a.hidden_dim, a.dim, { init = "output" }),
     forward = function(self, x)
+      x = x:alias() -- gradients are added up here, as in the native layer: that keeps the last bit
       return self.down_proj(kf.op.silu(self.gate_proj(x)) * self.up_proj(x))
     end,
   })
@@ -71,7 +72,7 @@ kf.register.norm("lua_rmsnorm", function(a)
   return nn.module({
     weight = nn.parameter({ a.dim }, { init = "ones" }),
     forward = function(self, x)
-      local wide = x:float()
+      local wide = x:alias():float()
       return (wide * (wide:square():mean(-1, true) + a.eps):rsqrt() * self.weight):to(x.dtype)
     end,
   })

@@ -43,7 +43,8 @@ inline config::Catalog reference_catalog() {
        {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"), part("inv"), part("power"),
         part("inverse_sqrt", {power, field("shift", Type::integer)})}},
       {"hook", {part("guard"), part("norms")}},
-      {"ckpt_strategy", {part("power2")}},
+      {"ckpt_strategy", {part("interval"), part("power2")}},
+      {"sampler", {part("sample")}},
   };
 }
 
