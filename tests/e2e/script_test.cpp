@@ -349,7 +349,7 @@ for i = 1, 50 do
   end
 end
 collectgarbage()
-print("> grown " .. (resident() - memory < 8000 and "no" or tostring(resident() - memory)))
+print("> grown " .. (resident() - memory < 24000 and "no" or tostring(resident() - memory)))
 print("> files " .. files() - open .. " threads " .. threads() - running)
 )lua");
   const Finished done = run.go();

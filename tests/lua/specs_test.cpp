@@ -81,7 +81,7 @@ TEST_CASE("lua: the interpreter runs chunks, files and what is typed", "[lua]") 
 
 TEST_CASE("lua: the example scripts run as they stand", "[lua]") {
   const std::filesystem::path examples = KF_SOURCE_DIR "/examples/scripts";
-  const std::string script = GENERATE(as<std::string>{}, "mlp.lua", "block.lua", "optimizer.lua", "loss.lua", "program.lua");
+  const std::string script = GENERATE(as<std::string>{}, "mlp.lua", "block.lua", "optimizer.lua", "loss.lua", "distil.lua");
   const TempDir folder;
   const Finished done = host({(examples / script).string()}, folder.path());
   CAPTURE(script, done.out, done.err);
