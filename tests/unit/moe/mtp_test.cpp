@@ -30,7 +30,7 @@ struct Update {
 Update update(Bench& bench, const at::Tensor& tokens, const at::Tensor& labels, std::int64_t micros) {
   FixedLoader data(tokens, labels, tokens.size(0) / micros);
   StepperOptions options;
-  options.grad_accum_steps = micros;
+  options.batches = micros;
   options.grad_clip_norm = 1e9;
   options.mtp_layers = bench.config.model.mtp_layers;
   options.mtp_loss_weight = bench.config.train.mtp_loss_weight;
