@@ -70,10 +70,9 @@ void check_weights(const Job& job, Findings& findings, const std::string& key, c
   double total = 0;
   for (const auto& [name, weight] : weights) {
     total += weight;
-    if (std::find(names.begin(), names.end(), name) == names.end()) {
+    if (!sources.empty() && std::find(names.begin(), names.end(), name) == names.end()) {
       const std::string place = name.find('.') == std::string::npos ? key + "." + name : key;  // a dot would be read as a path
-      findings.problem({place}, format("{} names no source {}; {}", owner, brief(Node(name)),
-                                       sources.empty() ? "there are no data.datasets" : "have: " + join(names, ", ")));
+      findings.problem({place}, format("{} names no source {}; have: {}", owner, brief(Node(name)), join(names, ", ")));
     }
   }
   for (const DatasetSource& source : sources) {
@@ -93,9 +92,7 @@ void phase_weights_make_sense(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < job.config.phases.size(); ++i) {
     check_weights(job, findings, format("phases[{}].mixture", i), job.config.phases[i].mixture, format("phases[{}].mixture", i));
   }
-  if (job.config.data.anneal_start_step > 0 || !job.config.data.datasets.empty()) {
-    check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");
-  }
+  check_weights(job, findings, "data.anneal_weights", job.config.data.anneal_weights, "data.anneal_weights");
 }
 
 void mixture_names_differ(const Job& job, Findings& findings) {

@@ -116,7 +116,6 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
        "data.phases[0] (start_step 5) gives every source the weight 0"},
       {"[[data.datasets]]\npath = \"x\"\nname = \"a\"\n[[data.phases]]\nstart_step = 5\ndataset_weights = { c = 1.0 }\n",
        "names no source 'c'; have: a"},
-      {"[[data.phases]]\nstart_step = 5\ndataset_weights = { a = 1.0 }\n", "names no source 'a'; there are no data.datasets"},
       {"[[data.datasets]]\ndataset = \"numbers\"\npath = \"a\"\n", "is the registered dataset 'numbers', which has no path"},
       {"[[phases]]\nsteps = 5\nuntil_step = 7\n", "phases[0] gives steps and until_step; keep one"},
       {"[[phases]]\nname = \"a\"\n[[phases]]\nname = \"b\"\n", "phases[0] ('a') has no end: give it steps or until_step"},
