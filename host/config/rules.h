@@ -19,7 +19,7 @@ class Findings {
   void problem(const std::vector<std::string>& keys, const std::string& message);
   /// A warning, if all `keys` have usable values.
   void warn(const std::vector<std::string>& keys, const std::string& message);
-  /// Whether the user set the key in any layer.
+  /// Whether the user set the key, in any layer, to something else than its default; a preset is not the user.
   bool given(const std::string& key) const;
 
  private:

@@ -3,10 +3,15 @@
 #include <algorithm>
 
 #include "config/rules.h"
+#include "config/schema.h"
 
 namespace kf::config {
 
-bool Findings::given(const std::string& key) const { return find_node(job_.merged, key) != nullptr; }
+bool Findings::given(const std::string& key) const {
+  const Node* node = find_node(job_.merged, key);
+  const Row* row = find_row(key);
+  return node != nullptr && node->origin.kind != Origin::Kind::preset && (row == nullptr || row->get(job_.config) != row->fallback);
+}
 
 bool Findings::usable(const std::vector<std::string>& keys) const {
   // A key is unusable when it, a part of it or the list around it is: [data.datasets[0].weight] breaks data.datasets[0], too.
@@ -47,7 +52,8 @@ void Findings::warn(const std::vector<std::string>& keys, const std::string& mes
 
 void validate(const Job& job, Report& report) {
   Findings findings(job, report);
-  for (const std::vector<Rule>& rules : {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), phase_rules(), parallel_rules()}) {
+  for (const std::vector<Rule>& rules :
+       {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), phase_rules(), parallel_rules()}) {
     for (const Rule rule : rules) {
       rule(job, findings);
     }
