@@ -17,7 +17,8 @@ namespace kf {
 struct PartArgs;
 struct Place;
 
-/// The unit of recomputation, sharding and pipeline stages.
+/// The unit of recomputation, sharding and pipeline stages. Layers that use their input several times take an alias of it first: its
+/// gradient is then added up inside the layer, in the same order whether the layer is recomputed on its own or not, to the last bit.
 class Block : public Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (B, T, C) -> (B, T, C)

@@ -82,7 +82,8 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
   return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
 }
 
-at::Tensor GroupedAttention::forward(const at::Tensor& x, const ForwardContext& context) const {
+at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
+  const at::Tensor x = at::alias(input);  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
   at::Tensor q = placed(heads(*q_, q_norm_, x), first);  // (B, H, T, D)
   at::Tensor k = placed(heads(*k_, k_norm_, x), first);  // (B, Hkv, T, D)

@@ -52,7 +52,8 @@ at::Tensor LatentAttention::queries(const at::Tensor& x, std::int64_t first) con
   return at::cat({q.narrow(3, 0, nope_), rotated(q.narrow(3, nope_, rope_dim_), first)}, 3);
 }
 
-at::Tensor LatentAttention::forward(const at::Tensor& x, const ForwardContext& context) const {
+at::Tensor LatentAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
+  const at::Tensor x = at::alias(input);  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
   const at::Tensor down = kv_a_->forward(x).unsqueeze(1);                // (B, 1, T, rank + rope)
   at::Tensor latent = kv_a_norm_->forward(down.narrow(3, 0, rank_));     // (B, 1, T, rank)

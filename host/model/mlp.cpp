@@ -13,7 +13,10 @@ GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activati
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
 }
 
-at::Tensor GatedMlp::forward(const at::Tensor& x) const { return down_->forward(activation_.gate(gate_->forward(x), up_->forward(x))); }
+at::Tensor GatedMlp::forward(const at::Tensor& x) const {
+  const at::Tensor once = at::alias(x);  // see Block
+  return down_->forward(activation_.gate(gate_->forward(once), up_->forward(once)));
+}
 
 PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));

@@ -18,7 +18,7 @@ RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
     : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
-  const at::Tensor wide = x.to(at::kFloat);
+  const at::Tensor wide = at::alias(x).to(at::kFloat);                                          // x is used once, see Block
   const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
   const at::Tensor normal = wide * scale;
   return (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type());

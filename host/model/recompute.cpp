@@ -113,7 +113,7 @@ struct Recompute : ag::Function<Recompute> {
 
 at::Tensor recompute(Region region, const at::Tensor& x) {
   const auto replay = c10::make_intrusive<Replay>(std::move(region));
-  const at::Tensor anchor = at::zeros({}, x.options().dtype(at::kFloat).requires_grad(true));
+  const at::Tensor anchor = at::zeros({}, x.options().dtype(at::kFloat)).set_requires_grad(true);  // factories ignore the option
   const ag::variable_list outputs = Recompute::apply(replay, x, anchor);
   const std::vector<at::Tensor*> sides = replay->side_tensors();
   for (std::size_t i = 0; i < sides.size(); ++i) {

@@ -34,14 +34,13 @@ std::vector<double> losses(const std::string& precision, std::int64_t steps, con
   return out;
 }
 
-/// Mean difference over the last 50 steps, relative to the mean loss there.
+/// Mean difference over the last 50 steps as a share of what the loss fell by: the text is learned by heart, so the loss itself goes to 0.
 double distance(const std::vector<double>& a, const std::vector<double>& b) {
-  double difference = 0, level = 0;
+  double difference = 0;
   for (std::size_t i = a.size() - 50; i < a.size(); ++i) {
-    difference += a[i] - b[i];
-    level += b[i];
+    difference += (a[i] - b[i]) / 50;
   }
-  return std::fabs(difference / level);
+  return std::fabs(difference) / (b.front() - b.back());
 }
 
 }  // namespace
@@ -51,10 +50,10 @@ TEST_CASE("precision: 300 steps of bf16 and fp16 with fp32 masters follow the fp
   CHECK(reference.back() < 0.6 * reference.front());
   const double bf16 = distance(losses("bf16", 300), reference);
   const double fp16 = distance(losses("fp16", 300), reference);
-  std::cout << "300 steps against fp32 (mean loss of the last 50, from " << reference.front() << " to " << reference.back() << "): bf16 "
+  std::cout << "300 steps against fp32 (difference over the last 50 as a share of the fall from " << reference.front() << " to " << reference.back() << "): bf16 "
             << 100 * bf16 << " %, fp16 " << 100 * fp16 << " %\n";
-  CHECK(bf16 < 0.02);
-  CHECK(fp16 < 0.01);
+  CHECK(bf16 < 0.002);
+  CHECK(fp16 < 0.001);
 }
 
 TEST_CASE("precision: bf16 weights without masters train, and their states are fp32", "[precision]") {
