@@ -2,10 +2,11 @@
 
 find_program(KF_CCACHE ccache)
 if(KF_CCACHE)
-  # A precompiled header is safe to cache when its macros and times are left out of the key. Paths below the source tree count relative to
-  # it, so that a second clone finds the objects of the first.
+  # Depend mode trusts the compiler's list of headers: without it every miss runs the preprocessor over all of torch first, which takes as
+  # long as the compilation. A precompiled header is safe to cache when its macros and times are left out of the key. Paths below the source
+  # tree count relative to it.
   set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-    "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" "${KF_CCACHE}")
+    CCACHE_DEPEND=true "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" "${KF_CCACHE}")
   set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
 endif()
