@@ -29,25 +29,11 @@ struct Kind {
 
 /// Every kind of part, as `kf-host registry` names them.
 constexpr Kind kKinds[] = {
-    {"model", add_model},
-    {"block", add_block},
-    {"attention", add_attention},
-    {"mlp", add_mlp},
-    {"norm", add_norm},
-    {"router", nullptr},
-    {"loss", add_loss},
-    {"optimizer", add_optimizer},
-    {"scheduler", add_schedule},
-    {"dataset", add_dataset},
-    {"transform", add_transform},
-    {"tokenizer", add_tokenizer},
-    {"sampler", add_sampler},
-    {"metric", add_metric},
-    {"sink", add_sink},
-    {"ckpt_strategy", add_strategy},
-    {"phase", add_phase},
-    {"hook", add_hook},
-    {"parallel_plan", add_plan},
+    {"model", add_model},        {"block", add_block},     {"attention", add_attention}, {"mlp", add_mlp},
+    {"norm", add_norm},          {"router", nullptr},      {"loss", add_loss},           {"optimizer", add_optimizer},
+    {"scheduler", add_schedule}, {"dataset", add_dataset}, {"transform", add_transform}, {"tokenizer", add_tokenizer},
+    {"sampler", add_sampler},    {"metric", add_metric},   {"sink", add_sink},           {"ckpt_strategy", add_strategy},
+    {"phase", add_phase},        {"hook", add_hook},       {"parallel_plan", add_plan},
 };
 
 std::vector<std::string> kind_names(bool scriptable_only) {

@@ -38,7 +38,8 @@ std::string mlp_name(const std::string& activation);
 
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
 std::int64_t parameter_count(const ModelConfig& model);
-/// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, mtp, head; only what there is.
+/// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, mtp, head; only what there
+/// is.
 std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelConfig& model);
 /// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
 /// 12 * layers * heads * head_dim * seq_len for attention, with the window or chunk for seq_len where that is shorter.

@@ -80,7 +80,7 @@ function M.complete(line)
   if path and path ~= "" then
     names = names_of(resolve(path))
   else
-    path, word = "", line:match("[%w_]*$")
+    word = line:match("[%w_]*$")
     names = names_of(_G)
     names[#names + 1] = "kf"
     for name in pairs(environment) do

@@ -204,7 +204,7 @@ function M.gradcheck(f, ...)
     local analytic = gradients[i] or kf.zeros_like(x)
     local worst = (analytic - numeric):abs():max():item()
     local scale = math.max(1, numeric:abs():max():item())
-    if not (worst <= 1e-5 * scale) then
+    if not (worst <= 1e-5 * scale) then -- luacheck: ignore 581 (NaN fails)
       fail("gradcheck: input %d: gradients differ by %g\n  backward %s\n  numeric  %s", i, worst, tostring(analytic), tostring(numeric))
     end
   end

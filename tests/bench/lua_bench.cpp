@@ -133,10 +133,9 @@ struct Trainee {
 
   static config::Config load(const Registries& registries, const std::string& block) {
     config::Request request;
-    request.overrides = {"--model.dim=256",        "--model.n_layers=4",     "--model.n_heads=8",
-                         "--model.n_kv_heads=4",   "--model.vocab_size=512", "--model.max_seq_len=256",
-                         "--train.seq_len=256",    "--train.batch_size=8",   "--train.mixed_precision=fp32",
-                         "--model.block=" + block};
+    request.overrides = {
+        "--model.dim=256",         "--model.n_layers=4",  "--model.n_heads=8",    "--model.n_kv_heads=4",         "--model.vocab_size=512",
+        "--model.max_seq_len=256", "--train.seq_len=256", "--train.batch_size=8", "--train.mixed_precision=fp32", "--model.block=" + block};
     return config::load_or_fail(request, registries.catalog()).config;
   }
 

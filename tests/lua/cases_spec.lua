@@ -29,7 +29,7 @@ T.test("memory: a loop of tensors stays small without a call of the collector (L
   kf.zeros({ 10000 })
   local before = status("VmRSS")
   for _ = 1, 100000 do
-    local x = kf.zeros({ 10000 })
+    kf.zeros({ 10000 })
   end
   T.ok(status("VmRSS") - before < 200000, "grown by " .. status("VmRSS") - before .. " kB")
 end)

@@ -88,7 +88,8 @@ void run_folder(const fs::path& folder, const Settings& settings, Totals& totals
 
 int run(int argc, char** argv) {
   if (argc < 2) {
-    std::cerr << "usage: parity FOLDER...   (folders with a cases.json, and folders of Hugging Face models; KF_HOST names the program that training cases run)\n";
+    std::cerr << "usage: parity FOLDER...   (folders with a cases.json, and folders of Hugging Face models; KF_HOST names the program that "
+                 "training cases run)\n";
     return 2;
   }
   at::set_num_threads(1);  // the models are tiny

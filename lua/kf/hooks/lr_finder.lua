@@ -40,7 +40,7 @@ function M.new(opts)
       local smooth = mean / (1 - o.beta ^ (#points + 1))
       points[#points + 1] = { ctx.lr, smooth }
       best = math.min(best, smooth)
-      if #points >= o.steps or not (smooth < 4 * best) then
+      if #points >= o.steps or not (smooth < 4 * best) then -- luacheck: ignore 581 (NaN)
         kf.log.info("loss over learning rate\n%s", table.concat(plot.lines(points, { log_x = true }), "\n"))
         ctx:stop(("steepest at learning rate %.3g"):format(M.suggest(points) or 0 / 0))
       end

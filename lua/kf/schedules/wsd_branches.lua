@@ -1,5 +1,5 @@
---- Warm-up, stable, decay, with any number of decays branching off one stable trunk (Hägele et al. 2024): each branch starts from a checkpoint
---- of the trunk and costs its decay only.
+--- Warm-up, stable, decay, with any number of decays branching off one stable trunk (Hägele et al. 2024): each branch starts from a
+--- checkpoint of the trunk and costs its decay only.
 --- `kf.register.scheduler("wsd_branches", wsd.new, wsd.about)`; see `M.branches`.
 local M = {}
 

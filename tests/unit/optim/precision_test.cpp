@@ -50,8 +50,8 @@ TEST_CASE("precision: 300 steps of bf16 and fp16 with fp32 masters follow the fp
   CHECK(reference.back() < 0.6 * reference.front());
   const double bf16 = distance(losses("bf16", 300), reference);
   const double fp16 = distance(losses("fp16", 300), reference);
-  std::cout << "300 steps against fp32 (difference over the last 50 as a share of the fall from " << reference.front() << " to " << reference.back() << "): bf16 "
-            << 100 * bf16 << " %, fp16 " << 100 * fp16 << " %\n";
+  std::cout << "300 steps against fp32 (difference over the last 50 as a share of the fall from " << reference.front() << " to "
+            << reference.back() << "): bf16 " << 100 * bf16 << " %, fp16 " << 100 * fp16 << " %\n";
   CHECK(bf16 < 0.002);
   CHECK(fp16 < 0.001);
 }
