@@ -82,7 +82,7 @@ void bench_loss() {
   const at::Tensor logits = at::randn({1024, 8192}).requires_grad_(true);
   const CrossEntropy loss;
   const auto backward = [&](const at::Tensor& value) {
-    logits.mutable_grad() = {};
+    logits.mutable_grad() = at::Tensor();
     value.backward();
   };
   bench::compare(
