@@ -158,6 +158,7 @@ TEST_CASE("help: fits a screen; the version names what the build is made of; an 
     INFO(word << " in " << version.out);
     CHECK(version.out.find(word) != std::string::npos);
   }
+  CHECK((version.out.find("Clang ") != std::string::npos || version.out.find("GNU ") != std::string::npos));  // the compiler
   const Finished train = toy.host({"train", "--help"});
   CHECK(train.status == 0);
   CHECK(train.out.find("optimizer") != std::string::npos);
