@@ -6,23 +6,28 @@
 
 namespace kf {
 
+std::vector<std::string> take_script_arguments(std::vector<std::string>& args) {
+  const auto dashes = std::find(args.begin(), args.end(), "--");
+  std::vector<std::string> script(dashes == args.end() ? dashes : dashes + 1, args.end());
+  args.erase(dashes, args.end());
+  return script;
+}
+
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
-  const auto dashes = std::find(args.begin(), args.end(), "--");
-  for (auto word = args.begin(); word != dashes; ++word) {
-    if (word->starts_with("--sweep-trial=")) {
-      out.sweep_trial = word->substr(14);
-    } else if (*word == "--help" || *word == "-h") {
+  std::vector<std::string> words = args;
+  out.script = take_script_arguments(words);
+  for (const std::string& word : words) {
+    if (word.starts_with("--sweep-trial=")) {
+      out.sweep_trial = word.substr(14);
+    } else if (word == "--help" || word == "-h") {
       out.help = true;
-    } else if (word->rfind("-", 0) != 0 && (word->ends_with(".toml") || word->ends_with(".lua"))) {
-      KF_CHECK(out.file.empty(), Code::config, "two files were given, {} and {}; one job or script at a time", out.file, *word);
-      out.file = *word;
+    } else if (word.rfind("-", 0) != 0 && (word.ends_with(".toml") || word.ends_with(".lua"))) {
+      KF_CHECK(out.file.empty(), Code::config, "two files were given, {} and {}; one job or script at a time", out.file, word);
+      out.file = word;
     } else {
-      out.overrides.push_back(*word);
+      out.overrides.push_back(word);
     }
-  }
-  if (dashes != args.end()) {
-    out.script.assign(dashes + 1, args.end());
   }
   if (!out.help) {
     KF_CHECK(!out.file.empty(), Code::config, "no job was given: name a .toml or .lua file");

@@ -14,6 +14,9 @@ struct TrainArguments {
   bool help = false;
 };
 
+/// Takes "--" and what follows off `args` and returns what follows: the strings for a script (kf.args).
+std::vector<std::string> take_script_arguments(std::vector<std::string>& args);
+
 /// Throws Code::config for no file, two files, or script arguments without a script.
 TrainArguments parse_train_arguments(const std::vector<std::string>& args);
 

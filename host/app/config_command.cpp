@@ -131,8 +131,6 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
   for (const std::string& warning : loaded.report.warnings) {
     out << "warning: " << warning << '\n';
   }
-  const std::vector<std::string> missing = config::missing_parts(loaded, jobs.catalog());
-  KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
   for (const std::string& key : config::keys_without_effect(loaded)) {
     out << "note: " << key << '\n';
   }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/line_editor.h"
 #include "app/script_runs.h"
@@ -30,13 +31,10 @@ struct LuaArguments {
   bool help = false;
 };
 
-LuaArguments parse(const Arguments& args) {
+LuaArguments parse(Arguments args) {
   LuaArguments out;
+  out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--") {
-      out.script.assign(args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
-      break;
-    }
     if (args[i] == "--help") {
       out.help = true;
     } else if (args[i] == "-i") {

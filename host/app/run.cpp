@@ -35,9 +35,7 @@ namespace kf {
 namespace {
 
 /// What this build cannot do although the settings allow it is said before anything starts.
-void refuse_unbuilt(const config::Loaded& loaded, const Registries& registries, const config::Plan& plan) {
-  const std::vector<std::string> missing = config::missing_parts(loaded, registries.catalog());
-  KF_CHECK(missing.empty(), Code::config, "{}", join(missing, "\n"));
+void refuse_unbuilt(const config::Loaded& loaded, const config::Plan& plan) {
   KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
            "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more, and the device is {}; use \"bf16\"",
            plan.device);
@@ -269,7 +267,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
   const config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
-  refuse_unbuilt(request.loaded, registries, plan);
+  refuse_unbuilt(request.loaded, plan);
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries});

@@ -2,6 +2,7 @@
 
 #include <iostream>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/script_runs.h"
 #include "bindings/spec.h"
@@ -24,13 +25,10 @@ struct TestArguments {
   bool help = false;
 };
 
-TestArguments parse(const Arguments& args) {
+TestArguments parse(Arguments args) {
   TestArguments out;
+  out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--") {
-      out.script.assign(args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
-      break;
-    }
     if (args[i] == "--help") {
       out.help = true;
     } else if (args[i] == "--filter") {

@@ -5,7 +5,6 @@
 
 #include "config/derived.h"
 #include "config/schema.h"
-#include "config/unbuilt.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -152,11 +151,6 @@ std::vector<std::string> part_names(const Catalog& catalog, const std::string& k
   if (const auto found = catalog.find(kind); found != catalog.end()) {
     for (const PartInfo& part : found->second) {
       names.push_back(part.name);
-    }
-  }
-  for (const std::string& planned : planned_parts(kind)) {
-    if (std::find(names.begin(), names.end(), planned) == names.end()) {
-      names.push_back(planned);
     }
   }
   if (kind == "mlp" && !names.empty()) {

@@ -1,11 +1,6 @@
 #include "config/unbuilt.h"
 
-#include <algorithm>
-#include <map>
-
-#include "config/derived.h"
 #include "config/layers.h"
-#include "config/names.h"
 #include "config/schema.h"
 #include "core/text.h"
 
@@ -44,38 +39,7 @@ const std::vector<Unbuilt>& unbuilt_keys() {
   return all;
 }
 
-const std::map<std::string, std::vector<std::string>>& planned() {
-  static const std::map<std::string, std::vector<std::string>> all{};
-  return all;
-}
-
 }  // namespace
-
-std::vector<std::string> planned_parts(const std::string& kind) {
-  const auto found = planned().find(kind);
-  return found == planned().end() ? std::vector<std::string>() : found->second;
-}
-
-std::vector<std::string> missing_parts(const Loaded& loaded, const Catalog& catalog) {
-  std::vector<std::string> out;
-  for (const Row& row : rows()) {
-    if (row.check.kind.empty() || row.type != Type::text || (row.check.experts_only && !is_moe(loaded.config.model))) {
-      continue;
-    }
-    const std::string name = std::get<std::string>(row.get(loaded.config).value);
-    if (!row.check.experts_only && name == std::get<std::string>(row.fallback.value)) {
-      continue;  // the default is there, if not under its name yet
-    }
-    const auto found = catalog.find(row.check.kind);
-    const bool here = found != catalog.end() && std::any_of(found->second.begin(), found->second.end(), [&](const PartInfo& part) {
-                        return part.name == (row.check.kind == "mlp" ? mlp_name(name) : name);
-                      });
-    if (!here) {
-      out.push_back(format("{} = '{}': this build has no such {} yet", row.key(), name, row.check.kind));
-    }
-  }
-  return out;
-}
 
 std::vector<std::string> keys_without_effect(const Loaded& loaded) {
   std::vector<std::string> out;
