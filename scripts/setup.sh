@@ -54,6 +54,9 @@ look() {
   want nlohmann-json3-dev header_of nlohmann/json.hpp
   want zlib1g-dev header_of zlib.h
   want libsqlite3-dev header_of sqlite3.h
+  want libzstd-dev header_of zstd.h
+  want libpcre2-dev header_of pcre2.h
+  want libutf8proc-dev header_of utf8proc.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || { wants_cuda && ! have_cuda_set; }; then

@@ -134,6 +134,15 @@ void eos_is_a_token(const Job& job, Findings& findings) {
   }
 }
 
+void simulated_tokens_have_both(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (d.simulate_tokens > d.target_tokens || (d.simulate_tokens == 0) != (d.target_tokens == 0)) {
+    findings.problem({"data.simulate_tokens", "data.target_tokens"},
+                     format("data.simulate_tokens ({}) and data.target_tokens ({}) go together: give both, the first not above the second",
+                            d.simulate_tokens, d.target_tokens));
+  }
+}
+
 void paths_exist(const Job& job, Findings& findings) {
   if (!job.files_must_exist) {
     return;
@@ -163,7 +172,8 @@ void paths_exist(const Job& job, Findings& findings) {
 
 std::vector<Rule> data_rules() {
   return {sources_say_where,    datasets_win,  phases_rise,     phases_or_annealing, phase_weights_make_sense,
-          mixture_names_differ, eval_has_data, holdout_is_used, eos_is_a_token,      paths_exist};
+          mixture_names_differ, eval_has_data, holdout_is_used, eos_is_a_token,      simulated_tokens_have_both,
+          paths_exist};
 }
 
 }  // namespace kf::config

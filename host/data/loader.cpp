@@ -280,7 +280,8 @@ class EvalLoader final : public Loader {
   }
   std::int64_t batches_per_epoch() const override {
     const std::int64_t all_ranks = batch_size_ * options_.world;
-    return std::min(steps_, (data_->size() + all_ranks - 1) / all_ranks);
+    const std::int64_t all = (data_->size() + all_ranks - 1) / all_ranks;
+    return steps_ < 0 ? all : std::min(steps_, all);
   }
   double lr_scale(std::int64_t) const override { return 1.0; }
   std::string describe() const override { return format("{}{}, {} windows", prefix_, data_->describe(), grouped(data_->size())); }

@@ -36,7 +36,7 @@ EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int
   at::Tensor total = at::zeros({}, at::TensorOptions(device).dtype(at::kDouble));
   EvalResult result;
   result.step = at_step;
-  const std::int64_t count = std::min(steps, loader.batches_per_epoch());
+  const std::int64_t count = steps < 0 ? loader.batches_per_epoch() : std::min(steps, loader.batches_per_epoch());
   for (std::int64_t index = 0; index < count; ++index) {
     const Batch batch = to_device(loader.batch(index), device);
     total += loss_sum(model, batch, in_chunks && model.head().has_value());

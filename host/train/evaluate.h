@@ -10,7 +10,7 @@
 
 namespace kf {
 
-/// Cross entropy alone, summed over all counted tokens of the first `steps` batches and divided by their number; perplexity is its exp.
+/// Cross entropy alone, summed over all counted tokens of the first `steps` batches (of all, where negative) and divided by their number; perplexity is its exp.
 /// Runs in evaluation mode with the optimizer's averages swapped in; training goes on afterwards as if nothing had happened.
 /// With `in_chunks` the logits are made and dropped a piece at a time, where the model has a head. Throws Code::data when no label counts.
 EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int64_t steps, at::Device device, std::int64_t at_step,
