@@ -22,7 +22,7 @@ const std::vector<Unbuilt>& unbuilt_keys() {
       {"data.pin_memory", "false", "batches are read by the training thread"},
       {"data.prefetch_factor", "", "batches are read by the training thread"},
       {"data.hf_streaming", "false", "Hugging Face data sets are not read yet"},
-      {"data.template", "''", "records are read by their text field"},
+      {"data.text_template", "''", "records are read by their text field"},
       {"data.messages_field", "''", "chats are not read yet"},
       {"data.message_format", "", "chats are not read yet"},
       {"data.loss_on", "'all'", "chats are not read yet"},

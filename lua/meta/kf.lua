@@ -420,8 +420,31 @@
 ---@field hf_dataset_name? string  Hugging Face data set.
 ---@field hf_dataset_config? string  Its configuration.
 ---@field hf_dataset_split? string  Its split.
+---@field hf_dataset_revision? string  Its branch, tag or commit.
 ---@field hf_dataset_text_field? string  Field of a record that holds the text; JSONL files use it too.
 ---@field hf_streaming? boolean  Read the data set as a stream.
+---@field text_template? string  How the fields of a record make its text, as "{title}\n\n{body}"; empty takes the text field alone.
+---@field messages_field? string  Field of a record that holds a chat, a list of {role, content}, instead of text.
+---@field message_format? string  How a message of a chat becomes text; {role} and {content} are replaced.
+---@field loss_on? "all"|"answers"  Which tokens count: all, or of chats what the assistant says.
+---@field special_tokens? "text"|"special"|"error"  What the names of special tokens in documents are: ordinary text, the special tokens, or an error.
+---@field add_bos? boolean  Begin every document of text with the tokenizer's id for that.
+---@field add_eos? boolean  End every document of text with data.eos_id.
+---@field on_error? "stop"|"skip"  What a broken record does: stop with its file and line, or be left out and counted.
+---@field cache_dir? string  Folder of tokenized text; empty takes $KF_CACHE_DIR, else .kf-cache below the working folder.
+---@field max_documents? integer  Documents of text read at most; 0 for all.
+---@field max_tokens? integer  Tokens read at most, rounded down to windows; 0 for all.
+---@field pack_method? "concat"|"best_fit"|"pad"  How documents become sequences: concat cuts one stream, best_fit keeps documents whole where they fit, pad gives each its own.
+---@field max_segments? integer  Documents in one sequence of best_fit at most; 0 for any number.
+---@field long_documents? "chunk"|"truncate"  What best_fit and pad do with a document longer than a sequence: cut it into several, or drop its end.
+---@field shuffle? "torch"|"none"|"permutation"|"block"|"window"  Order of an epoch: torch is torch.randperm; permutation needs no memory; block shuffles blocks and within them; window within a moving window.
+---@field shuffle_window? integer  Sequences in a block or window of data.shuffle.
+---@field epochs? integer  Stop after so many passes over the data; 0 for never.
+---@field mix_block? integer  Sequences of a block in which a mixture keeps its exact proportions; 0 draws an epoch as a whole.
+---@field mix_stop? "repeat"|"first"|"drop"  What happens with mix_block when a source is used up: it repeats, the run stops, or the others go on without it.
+---@field simulate_tokens? integer  Tokens of a smaller run that repeats its data as one of target_tokens would; 0 for off.
+---@field target_tokens? integer  Tokens of the run that simulate_tokens stands for.
+---@field reuse_batches? integer  Use the first n micro-batches again and again, for debugging; 0 for off.
 ---@field pack_sequences? boolean  Keep the documents of one sequence apart in attention and loss.
 ---@field datasets? kf.Config.data.datasets[]  Sources of a mixture; wins over dataset_path.
 ---@field mix_temperature? number  Evens out the mixture's weights above 1, sharpens them below.
@@ -433,7 +456,9 @@
 ---@field [string] any  own tables of parts
 ---@field enabled? boolean  Evaluate during training.
 ---@field interval? integer  Steps between evaluations.
----@field steps? integer  Batches of one evaluation.
+---@field steps? integer  Batches of one evaluation; -1 reads all there is.
+---@field batch_size? integer  Sequences in a batch; 0 takes train.batch_size.
+---@field datasets? kf.Config.eval.datasets[]  Sets to evaluate on, each with its own name; wins over dataset_path.
 ---@field at_start? boolean  Evaluate before the first update, too: what the untrained model scores.
 ---@field target_loss? number  Stop, with a checkpoint, when an evaluation reaches this loss; 0 for never.
 ---@field dataset_path? string  File or folder of the evaluation data.
@@ -494,6 +519,9 @@
 ---@field temperature? number  Divides the logits; 0 takes the likeliest token.
 ---@field top_k? integer  Keep the k likeliest tokens; 0 keeps all.
 ---@field top_p? number  Keep the likeliest tokens up to this share of probability.
+---@field min_p? number  Keep tokens at least this fraction as likely as the likeliest.
+---@field repetition_penalty? number  Divides positive logits of tokens that occurred, multiplies negative ones; 1 for off.
+---@field stop? string[]  Texts that end a continuation; they are not part of it.
 
 ---@class kf.Config.profiling
 ---@field [string] any  own tables of parts
@@ -512,6 +540,11 @@
 ---@field name? string  Name in phases and metrics.
 ---@field hf_name? string  Hugging Face data set, when there is no path.
 ---@field hf_config? string  Configuration of the Hugging Face data set.
+---@field hf_split? string  Its split; unset takes data.hf_dataset_split.
+---@field file_pattern? string  Which files of the folder; unset takes data.file_pattern.
+---@field text_field? string  Field of a record that holds the text; unset takes data.hf_dataset_text_field.
+---@field max_documents? integer  Documents of text read at most; 0 for all.
+---@field max_tokens? integer  Tokens read at most, rounded down to windows; 0 for all.
 ---@field dataset? string  A registered dataset instead of files, as a part written in Lua.
 ---@field transforms? string[]  Registered transforms, applied to every document in this order.
 
@@ -519,6 +552,17 @@
 ---@field start_step? integer  First step, from 0, that the phase governs.
 ---@field dataset_weights? table<string, number>  New weight by source name; sources left out keep theirs.
 ---@field lr_scale? number  Multiplies the learning rate during the phase.
+
+---@class kf.Config.eval.datasets
+---@field name? string  Name in metrics and logs: the loss is eval.NAME.loss there.
+---@field path? string  File or folder of the data; wins over hf_name.
+---@field file_pattern? string  Which files of the folder; unset takes eval.file_pattern.
+---@field text_field? string  Field of a record that holds the text; unset takes data.hf_dataset_text_field.
+---@field hf_name? string  Hugging Face data set, when there is no path.
+---@field hf_config? string  Its configuration.
+---@field hf_split? string  Its split.
+---@field interval? integer  Steps between its evaluations, a multiple of eval.interval; unset takes eval.interval.
+---@field steps? integer  Its batches; -1 reads all of it, unset takes eval.steps.
 
 ---@class kf.Config.checkpoint.dyn_ckpt_window
 ---@field start? integer  First step of the window.
