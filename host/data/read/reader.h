@@ -1,0 +1,136 @@
+#pragma once
+// Documents of text from files of any kind: what a source is made of, and a file as a stream of records. No tensors, nothing of tokenizers.
+//
+//   const SourceFiles source = resolve_source({.paths = {"corpus/{train,extra}/*.jsonl.zst"}, .path_key = "data.dataset_path"});
+//   for (const SourceFile& file : source.files) {
+//     for (const FilePart& part : split_file(file, 64 << 20)) {           // any part in any thread
+//       const std::unique_ptr<RecordReader> reader = open_records(file, part, options, skipped);
+//       for (Record record; reader->next(record);) { ... record.text ... }
+//     }
+//   }
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fs.h"
+#include "data/read/format.h"
+
+namespace kf {
+
+/// A file that lies on another machine and is fetched when it is read, then forgotten (`data.hf_streaming`).
+class RemoteFile {
+ public:
+  virtual ~RemoteFile() = default;
+  /// Fetches it; the local copy lives as long as the pointer. Thread-safe. Throws Code::data.
+  virtual std::shared_ptr<const fs::path> fetch() const = 0;
+};
+
+/// One file of a source.
+struct SourceFile {
+  fs::path path;                             // as found: what messages and logs say; for a remote file, its address
+  std::string name;                          // relative to the source's root: what identifies it where the folder is moved
+  std::int64_t size = 0;                     // bytes on disk, compressed where it is; for progress
+  FileKind kind;                             // how it is read
+  std::string identity;                      // of a file from the hub: its checksum there; "" for others
+  std::shared_ptr<const RemoteFile> remote;  // null: `path` can be opened
+};
+
+/// Where the data come from, and the keys that said so (for messages).
+struct SourceRequest {
+  std::vector<std::string> paths;  // files, folders, globs, brace lists {a,b} and ranges {00..12}; or else
+  std::string hf_name;             // a data set of the hub, with
+  std::string hf_config;           // its configuration ("" for the only or default one),
+  std::string hf_split = "train";
+  std::string hf_revision = "main";
+  bool hf_streaming = false;
+  /// Which files of a folder: glob and braces. "" takes every file whose name says that it holds data. A folder that `datasets` saved
+  /// names its files itself: the pattern applies only if it matches something.
+  std::string pattern;
+  std::string path_key = "data.dataset_path";
+  std::string pattern_key = "data.file_pattern";
+};
+
+/// The files in order: as listed, and within a folder or glob by bytes of their names. A file that several names or links reach is once in
+/// it.
+struct SourceFiles {
+  std::vector<SourceFile> files;  // never empty
+  fs::path root;                  // names are relative to it
+  bool tokens = false;            // the files hold ids, not text; never both
+  std::int64_t bytes = 0;         // of all
+};
+
+/// Throws Code::data when nothing is found (naming what is there instead), when token files and text are mixed, or when a name stands for
+/// something that is no file.
+SourceFiles resolve_source(const SourceRequest& request);
+
+/// Bytes [begin, end) of a text.
+struct ByteRange {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  friend bool operator==(const ByteRange&, const ByteRange&) = default;
+};
+
+/// A document. The views live until the next call of `next`.
+struct Record {
+  std::string_view text;           // valid UTF-8; may be empty
+  bool masked = false;             // only `counted` counts for the loss; else all of it
+  std::vector<ByteRange> counted;  // rising, not touching: what the assistant says (data.loss_on = "answers")
+  std::int64_t number = 0;         // its line (from 1) or row (from 0) in the file; of a part: relative to the part
+};
+
+/// How records become text: [data], and what a source says itself.
+struct ReadOptions {
+  std::string text_field = "text";
+  std::string text_template;   // "{title}\n\n{body}"; "" takes text_field alone
+  std::string messages_field;  // a chat instead of text; "" for none
+  std::string message_format = "{role}: {content}\n";
+  bool answers_only = false;  // data.loss_on = "answers"
+  bool skip_broken = false;   // data.on_error = "skip"
+  std::string text_field_key = "data.hf_dataset_text_field";
+  std::size_t max_record_bytes = std::size_t{1} << 31;  // a longer line or field is an error: no such document, or no such format
+};
+
+/// Counts what data.on_error = "skip" left out; the first few are logged with their reason as they are met. Thread-safe.
+class Skipped {
+ public:
+  void add(const std::string& reason);
+  std::int64_t count() const;
+  /// The first reasons, each with file and line or row.
+  std::vector<std::string> reasons() const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::int64_t count_ = 0;
+  std::vector<std::string> reasons_;
+};
+
+/// A stretch of a file. Which records belong to it is the reader's matter (a line belongs where it starts, a row group where its first byte
+/// lies); the parts of a file, one after the other, give the records of the whole.
+struct FilePart {
+  std::int64_t begin = 0;
+  std::int64_t end = std::numeric_limits<std::int64_t>::max();
+};
+
+/// One part where the kind cannot be split (compressed files, plain text, JSON arrays, CSV, Arrow streams), else parts of about `bytes`.
+std::vector<FilePart> split_file(const SourceFile& file, std::int64_t bytes);
+
+/// A file, or a part of one, as a stream of records. One thread uses it; many may be open at once.
+class RecordReader {
+ public:
+  virtual ~RecordReader() = default;
+  /// The next record; false at the end. Throws Code::data naming file, line or row, and what was expected; broken records are left out and
+  /// counted instead where ReadOptions::skip_broken says so. A file that ends early (truncated archive, shrunken file) always throws.
+  virtual bool next(Record& record) = 0;
+  /// Bytes of the file used up so far, from the part's start; for progress.
+  virtual std::int64_t position() const = 0;
+};
+
+/// Throws Code::data, as for a column that is missing. `skipped` outlives the reader.
+std::unique_ptr<RecordReader> open_records(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped);
+
+}  // namespace kf
