@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/sha256.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace kf {
@@ -17,6 +18,14 @@ std::vector<std::int64_t> ByteTokenizer::encode(std::string_view text) const {
   const auto* first = reinterpret_cast<const unsigned char*>(text.data());
   return {first, first + text.size()};
 }
+
+std::size_t ByteTokenizer::append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& /*options*/) const {
+  const auto* first = reinterpret_cast<const unsigned char*>(text.data());
+  out.insert(out.end(), first, first + text.size());
+  return 0;
+}
+
+std::string ByteTokenizer::content_hash() const { return sha256("bytes"); }
 
 std::string ByteTokenizer::decode(std::span<const std::int64_t> ids) const {
   std::string out;

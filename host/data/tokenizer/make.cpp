@@ -11,17 +11,21 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     return std::make_unique<ByteTokenizer>(config.model.vocab_size);
   }
   constexpr std::string_view prefix = "lua:";
-  KF_CHECK(path.starts_with(prefix), Code::data,
-           "data.tokenizer_path = \"{}\": tokenizer files are not built yet; leave the key out to work on bytes (ids 0 to 255, 256 ends a "
-           "document), or name a registered tokenizer, \"lua:NAME\"",
-           path);
-  const std::string name = path.substr(prefix.size());
-  KF_CHECK(registries != nullptr, Code::config, "data.tokenizer_path = \"{}\": there are no registered tokenizers here", path);
-  std::unique_ptr<Tokenizer> tokenizer =
-      registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
+  std::unique_ptr<Tokenizer> tokenizer;
+  if (path.starts_with(prefix)) {
+    const std::string name = path.substr(prefix.size());
+    KF_CHECK(registries != nullptr, Code::config, "data.tokenizer_path = \"{}\": there are no registered tokenizers here", path);
+    tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
+  } else {
+    try {
+      tokenizer = open_tokenizer(path);
+    } catch (Error& error) {
+      throw error.context("data.tokenizer_path = " + quoted(path));
+    }
+  }
   KF_CHECK(tokenizer->vocab_size() <= config.model.vocab_size, Code::config,
-           "the tokenizer '{}' has {} ids, and model.vocab_size is {}; raise model.vocab_size", name, tokenizer->vocab_size(),
-           config.model.vocab_size);
+           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more", quoted(path),
+           tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size());
   return tokenizer;
 }
 

@@ -206,7 +206,7 @@ TEST_CASE("loader: sources that cannot be read say why, and which key to change"
   CHECK_THAT(train_error(config), Contains("/c is not text") && Contains("narrow data.file_pattern"));
   config.data.file_pattern = "b.txt";
   config.data.tokenizer_path = "tok.json";
-  CHECK_THAT(train_error(config), Contains("data.tokenizer_path = \"tok.json\"") && Contains("not built yet"));
+  CHECK_THAT(train_error(config), Contains("data.tokenizer_path = \"tok.json\""));
   CHECK_THROWS_WITH(kf::make_tokenizer(config, nullptr), Contains("data.tokenizer_path"));
   config.data.tokenizer_path = "";
   config.train.batch_size = 100;

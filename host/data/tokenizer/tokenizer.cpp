@@ -1,0 +1,70 @@
+#include "data/tokenizer/tokenizer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+/// Tokens before the newest whose text may still change what it looks like: a decoder may drop the blank before the first token.
+constexpr std::size_t kContext = 4;
+
+/// Bytes at the end of `text` that begin a UTF-8 character without finishing it.
+std::size_t unfinished(std::string_view text) {
+  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
+    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
+    if ((byte & 0xc0U) != 0x80U) {
+      const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+      return back < length ? back : 0;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+SpecialText special_text_named(std::string_view word) {
+  if (word == "text") {
+    return SpecialText::text;
+  }
+  if (word == "special") {
+    return SpecialText::special;
+  }
+  KF_CHECK(word == "error", Code::config, "special tokens in a text are \"text\", \"special\" or \"error\", not \"{}\"", word);
+  return SpecialText::error;
+}
+
+std::size_t Tokenizer::append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& /*options*/) const {
+  for (const std::int64_t id : encode(text)) {
+    KF_CHECK(id >= 0 && id < vocab_size(), Code::data, "the tokenizer gives the id {}, and its ids go from 0 to {}", id, vocab_size() - 1);
+    out.push_back(static_cast<std::uint32_t>(id));
+  }
+  return 0;
+}
+
+std::string TextStream::push(std::int64_t id) {
+  ids_.push_back(id);
+  const std::string text = tokenizer_.decode(ids_);
+  const std::size_t ready = text.size() - unfinished(text);
+  if (ready <= given_) {
+    return {};
+  }
+  std::string out = text.substr(given_, ready - given_);
+  given_ = ready;
+  if (ready == text.size() && ids_.size() > 2 * kContext) {
+    ids_.erase(ids_.begin(), ids_.end() - kContext);
+    given_ = tokenizer_.decode(ids_).size();
+  }
+  return out;
+}
+
+std::string TextStream::finish() {
+  const std::string text = tokenizer_.decode(ids_);
+  std::string out = text.size() > given_ ? text.substr(given_) : std::string();
+  ids_.clear();
+  given_ = 0;
+  return out;
+}
+
+}  // namespace kf
