@@ -20,11 +20,11 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     try {
       tokenizer = open_tokenizer(path);
     } catch (Error& error) {
-      throw error.context("data.tokenizer_path = " + quoted(path));
+      throw error.context("data.tokenizer_path = " + kf::quoted(path));
     }
   }
   KF_CHECK(tokenizer->vocab_size() <= config.model.vocab_size, Code::config,
-           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more", quoted(path),
+           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more", kf::quoted(path),
            tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size());
   return tokenizer;
 }
