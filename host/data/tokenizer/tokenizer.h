@@ -65,7 +65,7 @@ class Tokenizer {
   /// Whether several threads may encode and decode at once.
   virtual bool concurrent() const { return false; }
   /// "byte-level BPE, 50,257 tokens": for logs.
-  virtual std::string describe() const { return {}; }
+  virtual std::string summary() const { return {}; }
 };
 
 /// Text of ids that arrive one by one: gives out what can no longer change. Whole UTF-8 characters only, until `finish`.
@@ -99,7 +99,7 @@ class ByteTokenizer final : public Tokenizer {
   std::optional<std::int64_t> eos_id() const override { return kByteEos; }
   std::string content_hash() const override;
   bool concurrent() const override { return true; }
-  std::string describe() const override { return "bytes"; }
+  std::string summary() const override { return "bytes"; }
 
  private:
   std::int64_t model_vocab_;
