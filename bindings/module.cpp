@@ -132,9 +132,29 @@ int open_native(lua_State* L) {
   return 1;
 }
 
+/// os.exit, which in a callback would end the process as if the run had succeeded, without saving.
+int leave(lua_State* L) {
+  const Session& session = Session::of(L);
+  KF_CHECK(session.may_register, Code::script,
+           "os.exit in a callback would lose what is not saved yet; use ctx:stop(reason), or error(...)");
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, 0);
+  return 0;
+}
+
+void guard_exit(lua_State* L) {
+  lua_getglobal(L, "os");
+  lua_getfield(L, -1, "exit");
+  lua_pushcclosure(L, &guarded<leave>, 1);
+  lua_setfield(L, -2, "exit");
+  lua_pop(L, 1);
+}
+
 }  // namespace
 
 void preload_native(lua_State* L) {
+  guard_exit(L);
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");
   lua_pushcfunction(L, &guarded<open_native>);

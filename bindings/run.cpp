@@ -71,7 +71,7 @@ int run_job(lua_State* L) {
   KF_CHECK(lua_istable(L, 1), Code::script, "kf.run: expected a table (a job), got {}", describe(L, 1));
   KF_CHECK(!session.running, Code::script, "kf.run: a run is on already; start the next one when kf.run has returned, not in a callback");
   KF_CHECK(session.may_register, Code::script, "kf.run: the script has ended; call it while the script runs, not in a callback");
-  KF_CHECK(session.host.run, Code::script, "kf.run: this program checks jobs and does not train");
+  KF_CHECK(session.host.run, Code::script, "kf.run: nothing is trained here");
   const auto [file, line] = call_place(L, session);
   TableHooks hooks(session);
   config::Node job = read_recipe(L, 1, session, file, line, hooks);

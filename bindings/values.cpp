@@ -115,7 +115,12 @@ class Reader {
         refuse((length > 0 ? "mixes names and list items" : "has the key " + describe(L_, -2)) +
                "; a table holds either names or the items 1, 2, 3, ...");
       }
-      keys.emplace_back(lua_tostring(L_, -2));
+      std::size_t size = 0;
+      const char* name = lua_tolstring(L_, -2, &size);
+      keys.emplace_back(name, size);
+      if (!is_utf8(keys.back()) || keys.back().find('\0') != std::string::npos) {
+        refuse(format("has the key {}, which is no UTF-8 text", kf::quoted(keys.back())));
+      }
     }
     std::sort(keys.begin(), keys.end());
     Table out;

@@ -42,8 +42,10 @@ int context_request_save(lua_State* L) {
   const std::string name = optional_text(L, 2, "ctx:request_save", "a name");
   const bool plain =
       std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
-  KF_CHECK(plain && !name.starts_with('.'), Code::script,
-           "ctx:request_save: the name {} becomes a folder; use letters, digits, '_', '-' and '.'", kf::quoted(name));
+  constexpr std::size_t longest = 100;  // of a folder's name, with room for what is put before it
+  KF_CHECK(plain && !name.starts_with('.') && name.size() <= longest, Code::script,
+           "ctx:request_save: the name {} becomes a folder; use at most {} letters, digits, '_', '-' and '.'",
+           kf::quoted(name.substr(0, longest + 1)), longest);
   asked.saves.push_back(name);
   return 0;
 }

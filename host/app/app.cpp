@@ -8,6 +8,7 @@
 #include "bindings/meta.h"
 #include "bindings/script.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "registry/registries.h"
 #include "sweep/definition.h"
 
@@ -43,12 +44,26 @@ using Command = int (*)(const Arguments&);
 /// What a script returns, for `kf-host config check recipe.lua`; it must not train meanwhile.
 Recipe read_recipe(const fs::path& path) {
   Registries registries = native_registries();
-  Script script(registries, {}, {});
-  std::optional<config::Node> table = script.run_file(path);
+  std::optional<config::Node> table;
+  const auto take_job = [&table](config::Node job) -> RunResult {
+    table = table ? table : std::move(job);
+    fail(Code::script, "kf.run: settings are only read here");
+  };
+  Script script(registries, {take_job, {}, 0, 1}, {});
+  try {
+    if (std::optional<config::Node> returned = script.run_file(path)) {
+      table = std::move(returned);
+    }
+  } catch (const Error&) {
+    if (!table) {
+      throw;
+    }
+    log::info("{}: the job of its first kf.run is read; what the script does with the result is not", path);
+  }
   if (script.sweep() != nullptr) {
     table = script.sweep()->base;  // of a sweep: the job that its trials start from
   }
-  KF_CHECK(table.has_value(), Code::config, "{} returns no job", path);
+  KF_CHECK(table.has_value(), Code::config, "{} returns no job and calls no kf.run", path);
   return {std::move(*table), registries.catalog()};
 }
 

@@ -10,24 +10,6 @@
 namespace kf {
 namespace {
 
-bool is_checkpoint(const fs::path& path) { return fs::exists(path / "state.json"); }
-
-fs::path find_checkpoint(const fs::path& source) {
-  if (is_checkpoint(source)) {
-    return source;
-  }
-  for (const fs::path& folder : {source, source / "checkpoints"}) {
-    if (fs::is_directory(folder)) {
-      CheckpointOptions options;
-      options.dir = folder;
-      if (const auto newest = CheckpointManager(std::move(options)).newest()) {
-        return *newest;
-      }
-    }
-  }
-  fail(Code::checkpoint, "{} is no checkpoint, and none lies in it or in its folder 'checkpoints'", source);
-}
-
 /// The settings of a checkpoint that say what the model is and how its text is read: how it was trained does not matter here, and parts
 /// that a script registered for that (hooks, schedules, losses) need not exist.
 config::Node inference_job(const fs::path& file) {
@@ -97,7 +79,7 @@ LoadedModel load_for_inference(const fs::path& source, at::Device device) {
 }
 
 LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries) {
-  const fs::path checkpoint = find_checkpoint(source);
+  const fs::path checkpoint = CheckpointManager::find(source);
   config::Request request;
   request.recipe = inference_job(checkpoint / "job.toml");
   request.files_must_exist = false;

@@ -12,13 +12,13 @@ namespace {
 
 constexpr const char* kScript = "the script";
 
-/// Keys that say what is learned from: with another value the steps done so far were steps of another run.
+/// Keys that say what is learned from, and in which order: with another value the steps done so far were steps of another run. What only
+/// says how it is read, or changes with the steps anyway, may change.
 bool is_data_source(const std::string& key) {
-  static const std::set<std::string> keys{
-      "data.dataset_path", "data.file_pattern",    "data.tokenizer_path",    "data.eos_id",           "data.token_dtype",
-      "data.holdout",      "data.hf_dataset_name", "data.hf_dataset_config", "data.hf_dataset_split", "data.hf_dataset_text_field",
-      "data.datasets",     "data.pack_sequences",  "train.seq_len"};
-  return keys.count(key) > 0;
+  static const std::set<std::string> may_change{"data.num_workers",    "data.pin_memory",        "data.prefetch_factor", "data.cache_dir",
+                                                "data.hf_streaming",   "data.mix_temperature",   "data.phases",          "data.epochs",
+                                                "data.anneal_weights", "data.anneal_start_step", "data.reuse_batches"};
+  return key == "train.seq_len" || (key.starts_with("data.") && !may_change.contains(key));
 }
 
 bool is_run_length(const std::string& key) { return key == "train.max_steps" || key == "train.max_tokens" || key == kScript; }
@@ -94,7 +94,9 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   const config::Table* const before = state.job.table();
   KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *newest);
   resume.changed = differences(*before, job_values(config, script));
-  constexpr const char* remedy = "give the run another run.name, or start over with run.fresh = true";
+  const bool taken_over = config.checkpoint.load_path && newest->lexically_relative(*config.checkpoint.load_path).native().find("..") != 0;
+  const std::string remedy = taken_over ? "take its weights alone with checkpoint.init_from instead of checkpoint.load_path"
+                                        : "give the run another run.name, or start over with run.fresh = true";
 
   const auto is_model = [](const std::string& key) { return key.rfind("model.", 0) == 0; };
   if (const auto changed = select(resume.changed, is_model); !changed.empty()) {
@@ -113,14 +115,13 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
                                           [](const Difference& d) { return is_run_length(d.key) && d.key != kScript; });
     KF_CHECK(resume.changed.empty() || (only_length && other_length), Code::config,
              "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed), remedy);
-    KF_CHECK(longer || resume.changed.empty(), Code::config,
-             "the run in {} is complete at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step, max_steps,
-             remedy);
+    KF_CHECK(longer || resume.changed.empty(), Code::config, "the run in {} is complete at step {}; {} steps are asked for now: {}",
+             *newest, state.run.step, max_steps, remedy);
     resume.kind = resume.changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
     return resume;
   }
-  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, beyond the {} steps that are asked for now; {}", *newest, state.run.step,
-           max_steps, remedy);
+  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, and train.max_steps asks for {}: ask for more, or {}", *newest,
+           state.run.step, max_steps, remedy);
   resume.kind = Resume::Kind::resume;
   return resume;
 }

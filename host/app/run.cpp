@@ -37,8 +37,8 @@ namespace {
 /// What this build cannot do although the settings allow it is said before anything starts.
 void refuse_unbuilt(const config::Loaded& loaded, const config::Plan& plan) {
   KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
-           "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more, and the device is {}; use \"bf16\"",
-           plan.device);
+           "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more{}; use \"bf16\"",
+           plan.device == "cpu" ? ", and the device is cpu" : ", and is not built yet");
   KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
            "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
 }
@@ -201,9 +201,12 @@ void say_changes(const Resume& resume) {
 
 RunResult already_complete(const Resume& resume, const fs::path& dir) {
   const CheckpointState state = CheckpointManager::peek(resume.checkpoint);
-  std::cout << "already complete: " << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in "
-            << resume.checkpoint.string() << '\n';
-  if (std::optional<RunResult> stored = stored_result(dir, resume.checkpoint)) {
+  std::optional<RunResult> stored = stored_result(dir, resume.checkpoint);
+  const bool stopped = stored && stored->status == "stopped";
+  std::cout << (stopped ? "already stopped" + (stored->reason.empty() ? "" : " (" + stored->reason + ")") : "already complete") << ": "
+            << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in " << resume.checkpoint.string()
+            << (stopped ? "; run.fresh = true starts over" : "") << '\n';
+  if (stored) {
     return std::move(*stored);
   }
   RunResult result;
@@ -246,16 +249,12 @@ StepperOptions stepper_options(const config::Config& config, const config::Plan&
 }
 
 /// The state that a new run starts from, or the one of the checkpoint, loaded into the live objects.
-CheckpointState starting_state(const Resume& resume, const config::Config& config, Model& model, Optimizer& optimizer, Hooks& hooks) {
+CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& optimizer, Hooks& hooks) {
   if (resume.kind == Resume::Kind::resume) {
     CheckpointState state = CheckpointManager::load(resume.checkpoint, model, optimizer);
     hooks.load(state.hooks);
     log::info("resumed from {}: step {}, {} tokens", resume.checkpoint, state.run.step, grouped(state.run.tokens));
     return state;
-  }
-  if (config.checkpoint.init_from) {
-    CheckpointManager::load_weights(*config.checkpoint.init_from, model);
-    log::info("weights from {}", *config.checkpoint.init_from);
   }
   return {};
 }
@@ -284,7 +283,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   }
   std::optional<fs::path> newest = checkpoints.newest();
   if (!newest && config.checkpoint.load_path) {
-    newest = *config.checkpoint.load_path;
+    newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, train_data->fingerprint());
   if (resume.kind == Resume::Kind::complete) {
@@ -310,6 +309,11 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   check_phases(phases, *model, *train_data);
   Hooks hooks = make_hooks(config, registries, request);
 
+  // Before the folder is made: weights that do not fit leave nothing behind.
+  if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {
+    CheckpointManager::load_weights(*config.checkpoint.init_from, *model);
+    log::info("weights from {}", *config.checkpoint.init_from);
+  }
   fs::create_directories(plan.dir);
   const RunLock lock(plan.dir);
   log::open_file(plan.dir / "log.txt");
@@ -318,7 +322,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   say_notes(plan);
   say_changes(resume);
 
-  CheckpointState state = starting_state(resume, config, *model, *optimizer, hooks);
+  CheckpointState state = starting_state(resume, *model, *optimizer, hooks);
   state.data_fingerprint = train_data->fingerprint();
   state.job = config::Node(job_values(config, request.script));
   state.job_toml = config::to_toml(config);

@@ -5,6 +5,7 @@
 #include "app/run.h"
 #include "app/sweep_run.h"
 #include "app/sweep_trial.h"
+#include "core/log.h"
 
 namespace kf {
 
@@ -31,10 +32,13 @@ void ScriptRuns::run_file() {
     run_sweep(arguments_, registries_, script_);
   } else if (recipe) {
     run(std::move(*recipe));
+  } else if (!ran_) {
+    log::warn("{} returned no job and did not call kf.run: nothing was trained", arguments_.file);
   }
 }
 
 RunResult ScriptRuns::run(config::Node recipe) {
+  ran_ = true;
   name_if_needed(recipe);
   config::Request request = request_of(arguments_);
   request.recipe = std::move(recipe);

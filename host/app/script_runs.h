@@ -28,6 +28,7 @@ class ScriptRuns {
   TrainArguments arguments_;
   Registries& registries_;
   int unnamed_ = 0;
+  bool ran_ = false;
   Script script_;
 };
 

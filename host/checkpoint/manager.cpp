@@ -143,11 +143,6 @@ void check_name(const std::string& name) {
            "'{}' cannot name a checkpoint: use a plain folder name other than 'latest' and 'step_N'", name);
 }
 
-/// A checkpoint given by its folder, or by the folder that holds `latest`.
-fs::path checkpoint_folder(const fs::path& source) {
-  return !fs::exists(source / kStateFile) && fs::exists(source / kLatest / kStateFile) ? source / kLatest : source;
-}
-
 /// The newest `keep_last` steps up to `step` stay, and so do milestones and what `latest` names. Higher steps, left by a run that was set
 /// back, are not counted and not touched.
 void remove_old(const CheckpointOptions& options, std::int64_t step) {
@@ -227,6 +222,21 @@ std::optional<fs::path> CheckpointManager::newest() const {
   });
 }
 
+fs::path CheckpointManager::find(const fs::path& source) {
+  KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
+  if (fs::exists(source / kStateFile)) {
+    return source;
+  }
+  for (const fs::path& folder : {source, source / "checkpoints"}) {
+    CheckpointOptions options;
+    options.dir = folder;
+    if (const std::optional<fs::path> newest = CheckpointManager(std::move(options)).newest()) {
+      return *newest;
+    }
+  }
+  fail(Code::checkpoint, "{} is no checkpoint, and none lies in it or in its folder 'checkpoints'", source);
+}
+
 CheckpointState CheckpointManager::peek(const fs::path& checkpoint) {
   return as_checkpoint_error([&] {
     StateFile content = read_state_file(checkpoint);
@@ -264,7 +274,7 @@ void CheckpointManager::load_weights(const fs::path& source, Model& model) {
     }
     fs::path file = source;
     if (fs::is_directory(source)) {
-      const fs::path folder = checkpoint_folder(source);
+      const fs::path folder = find(source);
       verify_files(folder, read_state_file(folder));
       file = folder / kModelFile;
     }

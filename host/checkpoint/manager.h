@@ -53,11 +53,13 @@ class CheckpointManager {
   /// ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but none can be used.
   std::optional<fs::path> newest() const;
 
+  /// The checkpoint that a path stands for: itself, or the newest one in it or in its folder `checkpoints`. Throws Code::checkpoint.
+  static fs::path find(const fs::path& source);
   /// The state without tensors: cheap, for the decision how to go on.
   static CheckpointState peek(const fs::path& checkpoint);
   /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
-  /// Weights alone, from a checkpoint folder (or the one that holds `latest`) or a .safetensors file (`checkpoint.init_from`). Missing,
+  /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or a .safetensors file (`checkpoint.init_from`). Missing,
   /// extra and misshapen names are one error.
   static void load_weights(const fs::path& source, Model& model);
 

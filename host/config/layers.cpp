@@ -63,6 +63,11 @@ class ChainReader {
            top ? "file not found" : format("extends: file not found: {} (paths are relative to the file that extends)", path)});
       return std::nullopt;
     }
+    if (fs::is_directory(path)) {
+      report_.problems.push_back({asked_by.kind == Origin::Kind::fallback ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
+                                  format("{} is a folder; name the TOML file in it", path)});
+      return std::nullopt;
+    }
     try {
       return read_file(path);
     } catch (const Error& error) {

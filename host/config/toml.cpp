@@ -52,6 +52,10 @@ class Builder {
     });
     Table out;
     for (const auto& [key, node] : entries) {
+      if (is_date(*node)) {
+        refuse_date(*node);
+        continue;  // or its value would be refused a second time, as what it became
+      }
       Node value = this->node(*node, depth + 1);
       value.key_origin = origin(key->source());
       out[key->str()] = std::move(value);
@@ -70,6 +74,9 @@ class Builder {
   void problem(const toml::source_region& region, std::string message) { report_.problems.push_back({origin(region), std::move(message)}); }
 
  private:
+  static bool is_date(const toml::node& in) { return in.is_date() || in.is_time() || in.is_date_time(); }
+  void refuse_date(const toml::node& in) { problem(in.source(), "no setting is a date or a time; put it in quotes if it is text"); }
+
   Node node(const toml::node& in, int depth) {
     Node out;
     out.origin = origin(in.source());
@@ -84,7 +91,7 @@ class Builder {
       case toml::node_type::integer: out.value = std::int64_t{in.as_integer()->get()}; break;
       case toml::node_type::floating_point: out.value = in.as_floating_point()->get(); break;
       case toml::node_type::boolean: out.value = in.as_boolean()->get(); break;
-      default: problem(in.source(), "no setting is a date or a time; put it in quotes if it is text"); break;
+      default: break;
     }
     return out;
   }
@@ -92,6 +99,10 @@ class Builder {
   Array array(const toml::array& in, int depth) {
     Array out;
     for (const toml::node& item : in) {
+      if (is_date(item)) {
+        refuse_date(item);
+        continue;
+      }
       out.push_back(node(item, depth + 1));
       out.back().key_origin = out.back().origin;
     }

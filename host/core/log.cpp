@@ -4,6 +4,8 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
+#include <vector>
 
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -14,10 +16,19 @@
 namespace kf::log {
 namespace {
 
+/// A line from before there was a file.
+struct EarlyLine {
+  Level level;
+  spdlog::log_clock::time_point time;
+  std::string text;
+};
+constexpr std::size_t kMostEarlyLines = 500;
+
 struct State {
   std::mutex mutex;
   spdlog::logger terminal{"kf", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
   std::unique_ptr<spdlog::logger> file;
+  std::vector<EarlyLine> early;
   void (*before)() = nullptr;
   void (*after)() = nullptr;
   std::array<std::atomic<std::size_t>, 4> counts{};
@@ -61,6 +72,8 @@ void write(Level level, std::string_view line) {
   if (log.file) {
     log.file->log(to_spdlog(level), "{}", line);
     log.file->flush();
+  } else if (log.early.size() < kMostEarlyLines) {
+    log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
   }
 }
 
@@ -74,6 +87,10 @@ void open_file(const std::filesystem::path& path) {
   }
   log.file->set_level(spdlog::level::debug);
   log.file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  for (const EarlyLine& line : log.early) {
+    log.file->log(line.time, {}, to_spdlog(line.level), line.text);
+  }
+  log.early.clear();
 }
 
 void close_file() {

@@ -69,9 +69,12 @@ void TrainLoop::fill_context() {
   context_.model = &parts_.model;
   context_.data = &parts_.train_data;
   context_.controls = &controls_;
-  context_.loss = [this] { return last_.loss(); };
-  context_.grad_norm = [this] { return last_.grad_norm; };
-  context_.metrics = [this] { return metrics(); };
+  context_.loss = [this] { return last_step("loss").loss(); };
+  context_.grad_norm = [this] { return last_step("grad_norm").grad_norm; };
+  context_.metrics = [this] {
+    last_step("metrics");
+    return metrics();
+  };
   context_.log = [this](const Values& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
   context_.evaluate = [this] { return evaluate_now(); };
   context_.report = [this](double value) {
@@ -161,6 +164,7 @@ void TrainLoop::one_step() {
   ++state_.run.step;
   state_.run.tokens += result.tokens;
   last_ = result;
+  stepped_ = true;
   parts_.throughput.add(result.tokens);
   after_step(result);
 }
@@ -173,6 +177,7 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   if (parts_.hooks.wants(Event::backward_end, step)) {
     callbacks.backward_end = [this](StepResult& result) {
       last_ = result;
+      stepped_ = true;
       fire(Event::backward_end);
       result.skipped = std::exchange(controls_.skip_update, {});
     };
@@ -262,6 +267,12 @@ void TrainLoop::log_row(const StepResult& result) {
   }
   outcome_.loss = row.loss;
   outcome_.history.emplace_back(std::move(row));
+}
+
+/// What `method` of a hook's context may read: numbers of no step would be made up.
+const StepResult& TrainLoop::last_step(const char* method) const {
+  KF_CHECK(stepped_, Code::script, "ctx:{}() has nothing to tell before the first step since the run began or went on", method);
+  return last_;
 }
 
 Values TrainLoop::metrics() const {

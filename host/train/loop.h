@@ -87,6 +87,7 @@ class TrainLoop {
   void save(const std::string& name = {});
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_; }
+  const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
   LoopParts parts_;
@@ -94,7 +95,8 @@ class TrainLoop {
   Steering steering_;
   CheckpointState state_;
   HookContext context_;
-  StepResult last_;  // what ctx:loss() reads
+  StepResult last_;  // what ctx:loss() reads,
+  bool stepped_ = false;  // once there was a step
   RunResult outcome_;
   Values extra_;  // what hooks logged in this step
   Controls controls_;

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include <csignal>
+#include <filesystem>
 
 #include "e2e/toy.h"
 
@@ -191,4 +192,31 @@ TEST_CASE("run: two processes cannot share a folder", "[resume]") {
   const Finished fresh = toy.train({"--train.max_steps=100000", "--eval.enabled=false", "--run.fresh"});
   CHECK(fresh.status == 1);  // nor does a fresh start take it away
   CHECK(!std::filesystem::exists(toy / "runs/toy.1"));
+}
+
+TEST_CASE("resume: init_from and load_path take a run, its checkpoints or one of them", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight"}).status == 0);
+  const std::string place = GENERATE("runs/straight", "runs/straight/checkpoints", "runs/straight/checkpoints/step_10");
+  CAPTURE(place);
+  CHECK(toy.train({"--run.name=weights", "--checkpoint.init_from=" + place}).status == 0);
+  const Finished longer = toy.train({"--run.name=longer", "--checkpoint.load_path=" + place, "--train.max_steps=12"});
+  INFO(longer.err);
+  CHECK(longer.status == 0);
+  CHECK(longer.err.find("step_10: step 10") != std::string::npos);
+}
+
+TEST_CASE("resume: weights that do not fit leave no run behind", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight"}).status == 0);
+  const Finished refused = toy.train({"--run.name=other", "--model.dim=48", "--checkpoint.init_from=runs/straight"});
+  CHECK(refused.status == 6);
+  CHECK(!std::filesystem::exists(toy / "runs/other"));
+}
+
+TEST_CASE("resume: what happened before the log file was there stands in it, too", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight"}).status == 0);
+  REQUIRE(toy.train({"--run.name=weights", "--checkpoint.init_from=runs/straight"}).status == 0);
+  CHECK(toy.read("runs/weights/log.txt").find("weights from runs/straight") != std::string::npos);
 }

@@ -51,6 +51,9 @@ TEST_CASE("config: a file that is not there is named, with who asked for it", "[
   CHECK(text.find("job.toml:2:11") != std::string::npos);
   CHECK(text.find("gone.toml") != std::string::npos);
   CHECK(only_problem(load_file(temp.path())).find("2 |") == std::string::npos);  // a folder
+  const std::string folder = only_problem(load_file(temp.write("folder.toml", "\nextends = \".\"\n")));
+  CHECK(folder.find("folder.toml:2:11") != std::string::npos);
+  CHECK(folder.find("is a folder; name the TOML file in it") != std::string::npos);
 }
 
 TEST_CASE("config: broken TOML is one problem with its line", "[config]") {
@@ -77,7 +80,10 @@ TEST_CASE("config: a byte order mark is no part of the first key", "[config]") {
 }
 
 TEST_CASE("config: dates are refused with a remedy", "[config]") {
-  CHECK(messages(load_toml("[metrics]\nwandb_run_name = 2024-01-01\n")).find("put it in quotes") != std::string::npos);
+  // One problem each: the place has no second fault for lack of a value.
+  CHECK(only_problem(load_toml("[metrics]\nwandb_run_name = 2024-01-01\n")).find("put it in quotes") != std::string::npos);
+  CHECK(only_problem(load_toml("[train]\nmax_steps = 2024-01-01\n")).find("put it in quotes") != std::string::npos);
+  CHECK(only_problem(load_toml("hooks = [ 07:32:00 ]\n")).find("put it in quotes") != std::string::npos);
 }
 
 TEST_CASE("config: tables nested beyond reason are refused, not followed to the end of the stack", "[config]") {
