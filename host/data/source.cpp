@@ -5,8 +5,9 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "data/encoded_dataset.h"
-#include "data/text_dataset.h"
+#include "data/digest.h"
+#include "data/stream_dataset.h"
+#include "data/text_documents.h"
 #include "data/token_dataset.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/transform.h"
@@ -73,6 +74,27 @@ OpenSource open_tokens(const Found& found, const SourceSpec& spec, const SourceO
   return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false, std::nullopt};
 }
 
+/// In memory: of tokenizers in Lua.
+DocumentsPtr encode(const TextCorpus& corpus, const Tokenizer& tokenizer, const SourceOptions& options, const std::string& what) {
+  const std::string& name = options.config->data.tokenizer_path;
+  const std::optional<std::int64_t> eos = tokenizer.eos_id();
+  auto documents = std::make_shared<MemoryDocuments>();
+  for (const Document& document : corpus.documents) {
+    std::vector<std::int64_t> ids = tokenizer.encode(document.text);
+    for (const std::int64_t id : ids) {
+      KF_CHECK(id >= 0 && id < options.vocab_size, Code::data, "{}: the tokenizer {} gives the id {}, and model.vocab_size is {}", what,
+               kf::quoted(name), id, options.vocab_size);
+    }
+    if (eos && document.ends) {
+      ids.push_back(*eos);
+    }
+    documents->add(ids, hash64(document.text));
+  }
+  documents->set_description(format("{} {}, {} of text, {} tokens ({})", grouped(corpus.files), corpus.files == 1 ? "file" : "files",
+                                    human_bytes(corpus.bytes), grouped(documents->tokens()), name));
+  return documents;
+}
+
 OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(*options.config, options.registries);
   const std::string hint = found.named ? "; text and token files (.npy, .bin) can be read"
@@ -85,15 +107,16 @@ OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOpt
     corpus = transform(std::move(corpus), spec.transforms, *options.config, options.registries);
     KF_CHECK(!corpus.documents.empty(), Code::data, "{}: transforms = [{}] leave no document", what, join(spec.transforms, ", "));
   }
-  if (part.holdout > 0) {
-    corpus = take_side(std::move(corpus), part.holdout, part.side, options.window);
-  }
+  DocumentsPtr documents;
   if (options.config->data.tokenizer_path.empty()) {
-    return {std::make_unique<TextDataset>(std::move(corpus), options.window, what), true, kByteEos};
+    documents = std::make_shared<TextDocuments>(std::move(corpus));
+  } else {
+    documents = encode(corpus, *tokenizer, options, what);
   }
-  auto encoded =
-      std::make_unique<EncodedDataset>(corpus, *tokenizer, options.config->data.tokenizer_path, options.window, options.vocab_size, what);
-  return {std::move(encoded), true, tokenizer->eos_id()};
+  if (part.holdout > 0) {
+    documents = take_side(std::move(documents), part.holdout, part.side, options.window);
+  }
+  return {std::make_unique<StreamDataset>(documents, options.window, what), true, tokenizer->eos_id(), documents};
 }
 
 }  // namespace

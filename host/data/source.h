@@ -9,7 +9,7 @@
 
 #include "core/fs.h"
 #include "data/dataset.h"
-#include "data/text_source.h"
+#include "data/selection.h"
 #include "data/token_file.h"
 
 namespace kf {
@@ -48,9 +48,10 @@ struct SourcePart {
 };
 
 struct OpenSource {
-  std::unique_ptr<Dataset> data;
+  std::unique_ptr<Dataset> data;    // windows of seq_len + 1
   bool text = false;                // documents, each ending with
   std::optional<std::int64_t> eos;  // this id; unset where the data are ids already
+  DocumentsPtr documents = {};      // what `data` cuts into windows; null where the data are ids already
 };
 
 /// Token files or text files, not both. Throws Code::data.

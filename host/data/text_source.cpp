@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "core/error.h"
-#include "core/log.h"
 #include "core/text.h"
 #include "data/digest.h"
 #include "data/jsonl.h"
@@ -51,35 +49,6 @@ void add_plain(TextCorpus& corpus, MappedFile file) {
 
 bool looks_like_text(std::string_view content) { return content.find('\0') == std::string_view::npos && is_utf8(content); }
 
-bool held_out(std::string_view text, double share) {
-  return static_cast<double>(hash64(text)) < share * 18446744073709551616.0;  // 2^64
-}
-
-/// The last `share` of all ids on one side, the rest on the other; a document may be cut.
-std::vector<Document> cut_tail(const std::vector<Document>& documents, double share, Side side, std::int64_t window) {
-  const std::int64_t total = byte_tokens(documents);
-  const std::int64_t kept = total - std::llround(share * static_cast<double>(total));
-  KF_CHECK(
-      kept >= window && total - kept >= window, Code::data,
-      "data.holdout = {} of {} ids of text leaves {} to learn from and {} to evaluate; each side needs a window of {} (train.seq_len + 1)",
-      share, total, kept, total - kept, window);
-  std::vector<Document> out;
-  std::int64_t left = kept;  // ids before the cut
-  for (const Document& document : documents) {
-    const std::int64_t ids = byte_tokens({document});
-    if (left >= ids || left <= 0) {
-      if ((left > 0) == (side == Side::training)) {
-        out.push_back(document);
-      }
-    } else {
-      const auto at = static_cast<std::size_t>(left);  // at most the length of the text: the end stays with the tail
-      out.push_back(side == Side::training ? Document{document.text.substr(0, at), false} : Document{document.text.substr(at), true});
-    }
-    left -= ids;
-  }
-  return out;
-}
-
 }  // namespace
 
 bool is_jsonl_name(const fs::path& path) {
@@ -119,24 +88,6 @@ std::int64_t byte_tokens(const std::vector<Document>& documents) {
     ids += static_cast<std::int64_t>(document.text.size()) + (document.ends ? 1 : 0);
   }
   return ids;
-}
-
-TextCorpus take_side(TextCorpus corpus, double share, Side side, std::int64_t window) {
-  std::vector<Document> kept;
-  std::vector<Document> held;
-  for (const Document& document : corpus.documents) {
-    (held_out(document.text, share) ? held : kept).push_back(document);
-  }
-  if (byte_tokens(kept) >= window && byte_tokens(held) >= window) {
-    corpus.documents = side == Side::training ? std::move(kept) : std::move(held);
-  } else {
-    if (side == Side::training) {
-      log::info("data.holdout = {}: too few documents to choose from ({}), so the last part of the text is held out", share,
-                corpus.documents.size());
-    }
-    corpus.documents = cut_tail(corpus.documents, share, side, window);
-  }
-  return corpus;
 }
 
 }  // namespace kf

@@ -36,14 +36,6 @@ bool is_text_name(const fs::path& path);
 /// valid UTF-8. `hint` ends the message when one is not, and says how to leave it out. Throws Code::data.
 TextCorpus read_text(const std::vector<fs::path>& files, const fs::path& root, const std::string& field, const std::string& hint);
 
-/// Which side of the hold-out to read.
-enum class Side { training, held_out };
-
-/// The documents of one side. A document is held out by a hash of its text, so neither order nor other documents matter. Where that leaves
-/// one side without `window` ids (few or long documents), the last `share` of the whole text is held out instead, and the log says so.
-/// Throws Code::data when that is too short, too.
-TextCorpus take_side(TextCorpus corpus, double share, Side side, std::int64_t window);
-
 /// Ids of the documents as bytes, each with its end.
 std::int64_t byte_tokens(const std::vector<Document>& documents);
 

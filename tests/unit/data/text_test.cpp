@@ -5,7 +5,9 @@
 #include "core/error.h"
 #include "data/digest.h"
 #include "data/jsonl.h"
-#include "data/text_dataset.h"
+#include "data/selection.h"
+#include "data/stream_dataset.h"
+#include "data/text_documents.h"
 #include "data/text_source.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/temp_dir.h"
@@ -43,12 +45,25 @@ std::vector<std::string> texts_of(const kf::fs::path& path, const std::string& f
   return out;
 }
 
-std::vector<std::string> documents_of(const kf::TextCorpus& corpus) {
+kf::StreamDataset windows_of(kf::TextCorpus corpus, std::int64_t window) {
+  return {std::make_shared<kf::TextDocuments>(std::move(corpus)), window, "data.dataset_path"};
+}
+
+std::vector<std::string> documents_of(const kf::Documents& documents) {
   std::vector<std::string> out;
-  for (const kf::Document& document : corpus.documents) {
-    out.push_back(std::string(document.text) + (document.ends ? "|" : ""));
+  for (std::int64_t i = 0; i < documents.count(); ++i) {
+    Ids ids(static_cast<std::size_t>(documents.length(i)));
+    documents.read(documents.start(i), ids);
+    out.emplace_back();
+    for (const std::int64_t id : ids) {
+      out.back() += id == kf::kByteEos ? '|' : static_cast<char>(id);
+    }
   }
   return out;
+}
+
+kf::DocumentsPtr side_of(kf::TextCorpus corpus, double share, kf::Side side, std::int64_t window) {
+  return kf::take_side(std::make_shared<kf::TextDocuments>(std::move(corpus)), share, side, window);
 }
 
 }  // namespace
@@ -58,14 +73,14 @@ TEST_CASE("text: documents are joined into one stream, each with its end, cut in
   const std::vector<kf::fs::path> files{
       folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
       folder.write("d.jsonl", "{\"text\": \"xy\"}\n\n{\"text\": \"\"}\n{\"n\": [{\"text\": 3}], \"text\": \"z\"}\n")};
-  const kf::TextDataset data(corpus_of(files, folder), 3, "data");
+  const kf::StreamDataset data = windows_of(corpus_of(files, folder), 3);
   CHECK(data.size() == 4);  // hello|w|xy|z|: 13 ids
   CHECK(stream_of(data, 3) == "hello|w|xy|z");
   CHECK(data.describe() == "4 files, 9 B of text, 13 tokens (bytes)");
   Ids ids(3);
   CHECK_THROWS_AS(data.get(4, ids), kf::Error);
   CHECK_THROWS_AS(data.get(-1, ids), kf::Error);
-  CHECK_THROWS_WITH(kf::TextDataset(corpus_of(files, folder), 14, "data.dataset_path"),
+  CHECK_THROWS_WITH(windows_of(corpus_of(files, folder), 14),
                     Contains("13 ids") && Contains("window of 14") && Contains("data.dataset_path"));
 }
 
@@ -73,7 +88,7 @@ TEST_CASE("text: every window of every width is the same slice of the stream") {
   const TempDir folder;
   const std::vector<kf::fs::path> files{folder.write("a.txt", "abc"), folder.write("b.txt", "d"), folder.write("c.txt", "efghij")};
   for (std::int64_t window = 1; window <= 13; ++window) {
-    const kf::TextDataset data(corpus_of(files, folder), window, "data");
+    const kf::StreamDataset data = windows_of(corpus_of(files, folder), window);
     CHECK(stream_of(data, window) == std::string("abc|d|efghij|").substr(0, static_cast<std::size_t>(13 / window * window)));
   }
 }
@@ -84,7 +99,7 @@ TEST_CASE("text: bytes above 127 keep their values, also in a large mapped file"
   for (int i = 0; i < 1 << 20; ++i) {
     text += static_cast<char>(i % 256);
   }
-  const kf::TextDataset data(corpus_of({folder.write("big.txt", text)}, folder), 256, "data");
+  const kf::StreamDataset data = windows_of(corpus_of({folder.write("big.txt", text)}, folder), 256);
   Ids ids(256);
   data.get(4000, ids);
   for (std::size_t i = 0; i < 256; ++i) {
@@ -141,7 +156,7 @@ TEST_CASE("hold-out: documents are chosen by their text, whatever their order an
     files.push_back(folder.write(std::to_string(i) + ".txt", "document number " + std::to_string(i)));
   }
   const auto side = [&](const std::vector<kf::fs::path>& some, kf::Side which) {
-    const auto documents = documents_of(kf::take_side(corpus_of(some, folder), 0.2, which, 8));
+    const auto documents = documents_of(*side_of(corpus_of(some, folder), 0.2, which, 8));
     return std::set<std::string>(documents.begin(), documents.end());
   };
   const auto training = side(files, kf::Side::training);
@@ -160,7 +175,7 @@ TEST_CASE("hold-out: of a single document its end is held out") {
   const TempDir folder;
   const auto file = folder.write("book.txt", "abcdefghijklmnopqrs");  // 20 ids with its end
   const auto side = [&](kf::Side which, std::int64_t window) {
-    return documents_of(kf::take_side(corpus_of({file}, folder), 0.25, which, window));
+    return documents_of(*side_of(corpus_of({file}, folder), 0.25, which, window));
   };
   CHECK(side(kf::Side::training, 4) == std::vector<std::string>{"abcdefghijklmno"});
   CHECK(side(kf::Side::held_out, 4) == std::vector<std::string>{"pqrs|"});

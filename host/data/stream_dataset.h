@@ -1,0 +1,26 @@
+#pragma once
+// Documents as one stream, cut into windows side by side that may cross documents; the tail is left out.
+
+#include <memory>
+
+#include "data/dataset.h"
+#include "data/documents.h"
+
+namespace kf {
+
+class StreamDataset final : public Dataset {
+ public:
+  /// `window` is train.seq_len + 1. Throws Code::data naming `what` when there is no whole window.
+  StreamDataset(std::shared_ptr<const Documents> documents, std::int64_t window, const std::string& what);
+
+  std::int64_t size() const override { return documents_->tokens() / window_; }
+  void get(std::int64_t index, std::span<std::int64_t> window) const override;
+  std::string describe() const override { return documents_->describe(); }
+  std::string fingerprint() const override { return documents_->fingerprint(); }
+
+ private:
+  std::shared_ptr<const Documents> documents_;
+  std::int64_t window_;
+};
+
+}  // namespace kf
