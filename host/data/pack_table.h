@@ -1,0 +1,60 @@
+#pragma once
+// Which stretches of documents make which sequence: the table of data.pack_method = "best_fit" and "pad".
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/documents.h"
+
+namespace kf {
+
+/// `length` inputs of a sequence: ids [start, start + length) of the stream of documents. Their labels are the ids one later, of the same
+/// document: the last id of a document is predicted and never an input, so it takes no place.
+struct Piece {
+  std::int64_t start = 0;
+  std::int64_t length = 0;
+};
+
+struct PackOptions {
+  std::int64_t seq_len = 0;
+  bool best_fit = true;           // false: every piece has a sequence of its own
+  std::int64_t max_segments = 0;  // pieces of one sequence at most; 0: any number
+  bool truncate = false;          // of documents longer than a sequence only the beginning is read; false: they are cut into several pieces
+  std::int64_t look_ahead = 65536;  // pieces that are packed together
+};
+
+/// Best-fit-decreasing over groups of documents (Ding et al., "Fewer Truncations Improve Language Modeling", 2024): in each group the
+/// longest pieces come first, and each goes where it leaves least room. Groups follow each other in the order of the documents, and so do
+/// the sequences of a group, by their first piece: neighbours in the table are neighbours on disk. The table is a function of the lengths
+/// and the options alone; it takes 16 to 20 bytes a document and about 0.2 s a million documents, and is made anew at every start.
+class PackTable {
+ public:
+  /// Throws Code::data when no document has two ids.
+  PackTable(const Documents& documents, const PackOptions& options);
+
+  std::int64_t rows() const { return static_cast<std::int64_t>(row_starts_.size()) - 1; }
+  std::int64_t pieces() const { return static_cast<std::int64_t>(starts_.size()); }
+  /// Appends the pieces of a sequence, in the order in which they lie in it, to `out`.
+  void row(std::int64_t index, std::vector<Piece>& out) const;
+  /// Inputs that are not padding, over all sequences.
+  std::int64_t inputs() const { return inputs_; }
+  /// Inputs that truncation left out.
+  std::int64_t truncated() const { return truncated_; }
+  /// "12,345 sequences, 98.7 % full"
+  std::string describe() const;
+
+ private:
+  void add_row(std::span<const Piece> pieces);
+  void pack_group(std::vector<Piece>& group, const PackOptions& options);
+
+  std::int64_t seq_len_;
+  std::vector<std::int64_t> starts_;
+  std::vector<std::int32_t> lengths_;
+  std::vector<std::int64_t> row_starts_{0};
+  std::int64_t inputs_ = 0;
+  std::int64_t truncated_ = 0;
+};
+
+}  // namespace kf
