@@ -8,7 +8,7 @@ help:  ## this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1\t\2/p' Makefile | expand -t 12
 
 deps:  ## install what is missing: Debian packages, torch in .deps/
-	@scripts/setup.sh
+	@scripts/setup.sh $(filter asan,$(PRESET))
 
 build: deps  ## build everything into build/PRESET
 	@scripts/build.sh $(PRESET)

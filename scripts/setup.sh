@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, torch in .deps/, text to learn from. Safe to run again and to interrupt.
-# usage: scripts/setup.sh [lint]      (with `lint`: the tools of `make lint`, too)
+# usage: scripts/setup.sh [lint] [asan]      (`lint`: the tools of `make lint`, too; `asan`: what the sanitizers need at run time)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,6 +16,7 @@ cmake_is_new() {
   version=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*//p')
   [ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ]
 }
+sanitizers_of() { echo 'int main(){}' | clang++ -fsanitize=address -x c++ - -o /dev/null 2>/dev/null; }
 luajit_of() { pkg-config --exists luajit 2>/dev/null; }
 python_of() { system_python >/dev/null; }
 pip_of() { "$(system_python)" -m pip --version >/dev/null 2>&1; }
@@ -70,7 +71,8 @@ look() {
         want clang-tidy-14 command_of clang-tidy-14
         want lua-check command_of luacheck
         ;;
-      *) die "unknown word '$extra'; there is: lint" ;;
+      asan) want libclang-rt-14-dev sanitizers_of ;;
+      *) die "unknown word '$extra'; there are: lint, asan" ;;
     esac
   done
 }

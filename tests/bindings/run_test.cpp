@@ -124,5 +124,5 @@ TEST_CASE("run: wrong arguments are errors at the caller's line", "[run]") {
   ScriptFixture f(host);
   CHECK(first_line(f.error("\nrequire('kf').run('base.toml')")) == "recipe.lua:2: kf.run: expected a table (a job), got 'base.toml'");
   ScriptFixture without;
-  CHECK(first_line(without.error("require('kf').run({})")) == "recipe.lua:1: kf.run: this program checks jobs and does not train");
+  CHECK(first_line(without.error("require('kf').run({})")) == "recipe.lua:1: kf.run: nothing is trained here");
 }

@@ -154,7 +154,7 @@ TEST_CASE("help: fits a screen; the version names what the build is made of; an 
     CHECK(line.size() <= 90);
   }
   const Finished version = toy.host({"--version"});
-  for (const char* word : {"kf-host 0.1.0", "torch 2.11.0", "CUDA", "LuaJIT 2.1", "git", "Release"}) {
+  for (const char* word : {"kf-host 0.1.0", "torch 2.11.0", "CUDA", "LuaJIT 2.1", "git", KF_BUILD_TYPE}) {
     INFO(word << " in " << version.out);
     CHECK(version.out.find(word) != std::string::npos);
   }
