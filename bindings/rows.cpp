@@ -50,7 +50,8 @@ Values read_values(lua_State* L, int index, const std::string& where) {
     std::size_t size = 0;
     const char* key = lua_tolstring(L, -2, &size);
     const std::string name(key, size);
-    KF_CHECK(is_utf8(name) && name.find('\0') == std::string::npos, Code::script, "{}: the name {} is no UTF-8 text", where, kf::quoted(name));
+    KF_CHECK(is_utf8(name) && name.find('\0') == std::string::npos, Code::script, "{}: the name {} is no UTF-8 text", where,
+             kf::quoted(name));
     KF_CHECK(lua_type(L, -1) == LUA_TNUMBER, Code::script, "{}: '{}' must be a number, got {}", where, name, describe(L, -1));
     values.emplace_back(name, lua_tonumber(L, -1));
   }

@@ -39,7 +39,7 @@ for entry in json.load(open("build/lint/compile_commands.json")):
 PY
 )
 step "clang-tidy, ${#sources[@]} files"
-printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option </dev/null 2>build/lint/tidy.log || failed=1
+printf '%s\0' "${sources[@]}" | xargs -0 -n 1 -P "$(nproc)" clang-tidy-14 -p build/lint --quiet --extra-arg=-Wno-unknown-warning-option 2>build/lint/tidy.log || failed=1
 grep -E '^(error|.*: error)' build/lint/tidy.log && failed=1
 
 mapfile -t lua < <(tracked '*.lua')

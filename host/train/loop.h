@@ -95,7 +95,7 @@ class TrainLoop {
   Steering steering_;
   CheckpointState state_;
   HookContext context_;
-  StepResult last_;  // what ctx:loss() reads,
+  StepResult last_;       // what ctx:loss() reads,
   bool stepped_ = false;  // once there was a step
   RunResult outcome_;
   Values extra_;  // what hooks logged in this step
