@@ -37,8 +37,8 @@ constexpr ApiRow kRows[] = {
     {"kf", "losses", "table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>",
      "The registered losses as functions: the sum over counted tokens, and their number."},
     {"kf", "nn", "table",
-     "Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, rope, dropout, sequential, list, parameter, "
-     "buffer."},
+     "Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, moe, rope, dropout, sequential, list, "
+     "parameter, buffer."},
     {"kf", "quniform", "fun(...): any", "A distribution of a sweep's space."},
     {"kf", "sweep", "fun(definition: table): any",
      "A sweep, for a script to return: base, space, method, trials, objective, direction, parallel, adjust, seed."},
@@ -170,6 +170,12 @@ constexpr ApiRow kRows[] = {
     {"kf.PartArgs", "layer", "integer", "block, attention, router: index from 0."},
     {"kf.PartArgs", "dim", "integer", "model parts: width of what they get."},
     {"kf.PartArgs", "hidden_dim", "integer", "mlp, block: inner width."},
+    {"kf.PartArgs", "n_heads", "integer", "attention: heads of queries."},
+    {"kf.PartArgs", "n_kv_heads", "integer", "attention: heads of keys and values."},
+    {"kf.PartArgs", "head_dim", "integer", "attention: width of a head."},
+    {"kf.PartArgs", "eps", "number", "norm: model.norm_eps."},
+    {"kf.PartArgs", "num_experts", "integer", "router: how many there are to choose from."},
+    {"kf.PartArgs", "top_k", "integer", "router: how many each token visits."},
 
     {"kf.register", "model", "fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)", "model.model_type"},
     {"kf.register", "block", "fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)", "model.block"},

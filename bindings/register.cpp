@@ -8,6 +8,7 @@
 #include "bindings/adapters/lua_loss.h"
 #include "bindings/adapters/lua_optimizer.h"
 #include "bindings/adapters/lua_phase.h"
+#include "bindings/adapters/lua_router.h"
 #include "bindings/adapters/lua_run_parts.h"
 #include "bindings/adapters/lua_sampler.h"
 #include "bindings/adapters/lua_schedule.h"
@@ -19,7 +20,7 @@
 namespace kf::lua {
 namespace {
 
-/// Adds the part whose factory is at stack index 2. Null for kinds that only C++ can write so far.
+/// Adds the part whose factory is at stack index 2.
 using Adapter = void (*)(lua_State* L, Session& session, config::PartInfo info);
 
 struct Kind {
@@ -30,18 +31,16 @@ struct Kind {
 /// Every kind of part, as `kf-host registry` names them.
 constexpr Kind kKinds[] = {
     {"model", add_model},        {"block", add_block},     {"attention", add_attention}, {"mlp", add_mlp},
-    {"norm", add_norm},          {"router", nullptr},      {"loss", add_loss},           {"optimizer", add_optimizer},
+    {"norm", add_norm},          {"router", add_router},   {"loss", add_loss},           {"optimizer", add_optimizer},
     {"scheduler", add_schedule}, {"dataset", add_dataset}, {"transform", add_transform}, {"tokenizer", add_tokenizer},
     {"sampler", add_sampler},    {"metric", add_metric},   {"sink", add_sink},           {"ckpt_strategy", add_strategy},
     {"phase", add_phase},        {"hook", add_hook},       {"parallel_plan", add_plan},
 };
 
-std::vector<std::string> kind_names(bool scriptable_only) {
+std::vector<std::string> kind_names() {
   std::vector<std::string> names;
   for (const Kind& kind : kKinds) {
-    if (kind.add || !scriptable_only) {
-      names.emplace_back(kind.name);
-    }
+    names.emplace_back(kind.name);
   }
   return names;
 }
@@ -59,8 +58,6 @@ int register_part(lua_State* L) {
   const std::string where = format("kf.register.{}", kind->name);
   Session& session = Session::of(L);
   check_may_register(session, where);
-  KF_CHECK(kind->add, Code::script, "{}: parts of this kind cannot be written in Lua yet; those that can: {}", where,
-           join(kind_names(true), ", "));
   lua_settop(L, 3);
   config::PartInfo info;
   info.name = check_text(L, 1, where, "a name");
@@ -85,7 +82,7 @@ int register_index(lua_State* L) {
       return 1;
     }
   }
-  fail(Code::script, "no kind '{}'{}", name, suggestion(name, kind_names(false)));
+  fail(Code::script, "no kind '{}'{}", name, suggestion(name, kind_names()));
 }
 
 int register_newindex(lua_State* L) {

@@ -4,7 +4,6 @@
 
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"
-#include "bindings/nn/build_scope.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "config/derived.h"
@@ -13,6 +12,7 @@
 #include "model/block.h"
 #include "model/mlp.h"
 #include "model/model.h"
+#include "model/moe.h"
 #include "model/norm.h"
 
 namespace kf::lua {
@@ -81,6 +81,7 @@ class LuaBlock final : public Wrapped<Block> {
  public:
   using Wrapped::Wrapped;
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override { return part().call(x, &context); }
+  std::vector<at::Tensor*> side_terms() const override { return side_terms_below(*this); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
@@ -121,18 +122,6 @@ class LuaModel final : public Wrapped<Model> {
  private:
   std::int64_t vocab_;
 };
-
-void set_count(lua_State* L, const char* name, std::int64_t value) {
-  push_integer(L, value, name);
-  lua_setfield(L, -2, name);
-}
-
-/// Calls the factory for a place in the model.
-LuaPart make_part(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
-                  const std::function<void(lua_State*)>& fill) {
-  const BuildScope scope(args, place);
-  return LuaPart(where, build(factory, where, args, fill, "a module (nn.module({ forward = ... })) or a function", is_part));
-}
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/module_box.h"
 #include "bindings/stack.h"
@@ -18,7 +19,7 @@ LuaPart::LuaPart(std::string where, Ref value) : where_(std::move(where)), value
   module_ = module_at(L, lua_gettop(L));
 }
 
-at::Tensor LuaPart::call_free(const at::Tensor& x, const ForwardContext* context) const {
+void LuaPart::call(const at::Tensor& x, const ForwardContext* context, int results, const std::function<void(lua_State*)>& read) const {
   Runtime& runtime = value_.runtime();
   lua_State* L = runtime.state();
   KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
@@ -34,13 +35,44 @@ at::Tensor LuaPart::call_free(const at::Tensor& x, const ForwardContext* context
     lua_pushvalue(L, box);
   }
   try {
-    runtime.call(context != nullptr ? 2 : 1, 1);
+    runtime.call(context != nullptr ? 2 : 1, results);
   } catch (const Error& error) {
     rethrow_from(error, where_, "in forward of " + where_);
   }
-  const at::Tensor* result = tensor_at(L, -1);
-  KF_CHECK(result != nullptr, Code::script, "{}: forward must return a tensor, got {}", where_, describe(L, -1));
-  return *result;
+  read(L);
+}
+
+at::Tensor LuaPart::call_free(const at::Tensor& x, const ForwardContext* context) const {
+  at::Tensor out;
+  call(x, context, 1, [&](lua_State* L) {
+    const at::Tensor* result = tensor_at(L, -1);
+    KF_CHECK(result != nullptr, Code::script, "{}: forward must return a tensor, got {}", where_, describe(L, -1));
+    out = *result;
+  });
+  return out;
+}
+
+bool LuaPart::call_method(const char* name, const std::function<int(lua_State*)>& push) const {
+  bool found = false;
+  try {
+    value_.runtime().protect([&](lua_State* L) {
+      value_.push(L);
+      if (!lua_istable(L, -1)) {
+        return;
+      }
+      lua_getfield(L, -1, name);
+      if (lua_isnil(L, -1)) {
+        return;
+      }
+      KF_CHECK(is_callable(L, -1), Code::script, "{}: {} must be a function, got {}", where_, name, describe(L, -1));
+      found = true;
+      lua_insert(L, -2);
+      lua_call(L, 1 + push(L), 0);
+    });
+  } catch (const Error& error) {
+    rethrow_from(error, where_, format("in {} of {}", name, where_));
+  }
+  return found;
 }
 
 at::Tensor LuaPart::call(const at::Tensor& x, const ForwardContext* context) const {
@@ -51,6 +83,17 @@ at::Tensor LuaPart::call(const at::Tensor& x, const ForwardContext* context) con
            "{}: forward must return the type of its input, {}, got {}; make constants with x.dtype, or convert with result:to(x)", where_,
            tensor_text(x), tensor_text(result));
   return result;
+}
+
+LuaPart make_part(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
+                  const std::function<void(lua_State*)>& fill) {
+  const BuildScope scope(args, place);
+  return LuaPart(where, build(factory, where, args, fill, "a module (nn.module({ forward = ... })) or a function", is_part));
+}
+
+void set_count(lua_State* L, const char* name, std::int64_t value) {
+  push_integer(L, value, name);
+  lua_setfield(L, -2, name);
 }
 
 bool is_part(lua_State* L, int index) {

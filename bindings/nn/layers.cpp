@@ -226,6 +226,7 @@ void push_layers(lua_State* L) {
                                 {"norm", &guarded<make_norm_layer>},
                                 {"attention", &guarded<make_attention_layer>},
                                 {"mlp", &guarded<make_mlp_layer>},
+                                {"moe", &guarded<make_moe_layer>},
                                 {"dropout", &guarded<dropout>},
                                 {"rope", &guarded<rope>},
                                 {"parameter", &guarded<parameter>},

@@ -1,5 +1,5 @@
 #pragma once
-// Layers that the settings describe, from the registries: nn.norm, nn.attention, nn.mlp.
+// Layers that the settings describe, from the registries: nn.norm, nn.attention, nn.mlp, nn.moe.
 
 #include <lua.hpp>
 
@@ -12,5 +12,8 @@ int make_norm_layer(lua_State* L);
 int make_attention_layer(lua_State* L);
 /// nn.mlp(activation, dim, hidden_dim): a registered mlp.
 int make_mlp_layer(lua_State* L);
+/// nn.moe(settings [, { layer = 0, key = value }]): router, experts and shared experts by the [model] keys, x (.., C) -> (.., C). Its
+/// losses and selection biases belong to the model that it is part of.
+int make_moe_layer(lua_State* L);
 
 }  // namespace kf::lua

@@ -86,10 +86,7 @@ at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& con
   return h + transformed(h, context);
 }
 
-std::vector<at::Tensor*> StandardBlock::side_terms() const {
-  const auto* const experts = dynamic_cast<const MoeLayer*>(mlp_.get());
-  return experts != nullptr ? experts->side_terms() : std::vector<at::Tensor*>();
-}
+std::vector<at::Tensor*> StandardBlock::side_terms() const { return side_terms_below(*mlp_); }
 
 KvCache::Layer StandardBlock::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
   return attention_->make_cache(batch, capacity, like);

@@ -57,7 +57,7 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
                          ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
                          : routing.weights;
   dispatch.weigh_input = options_.weigh_input;
-  MoeRecord record{routing.experts, routing.weights.detach(), dispatch.weights.detach(), {}, routing.balance, routing.z};
+  MoeRecord record{routing.experts, routing.weights.detach(), dispatch.weights.detach(), {}, routing.balance, routing.z, routing.extra};
   if (training()) {
     record.counts = count_assignments(routing.experts, options_.experts);
     if (options_.gradient_scale) {  // experts with few tokens learn as fast as those with many
@@ -71,6 +71,18 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
     y = y + shared(tokens);
   }
   return y.view_as(x);
+}
+
+std::vector<at::Tensor*> side_terms_below(const Module& module) {
+  if (const auto* const layer = dynamic_cast<const MoeLayer*>(&module)) {
+    return layer->side_terms();
+  }
+  std::vector<at::Tensor*> terms;
+  for (const auto& [name, child] : module.children()) {
+    const std::vector<at::Tensor*> below = side_terms_below(*child);
+    terms.insert(terms.end(), below.begin(), below.end());
+  }
+  return terms;
 }
 
 namespace {

@@ -34,6 +34,7 @@ struct MoeRecord {
   at::Tensor counts;   // (E) int64 assignments before dropping; training only
   at::Tensor balance;  // 0-dim, Routing::balance
   at::Tensor z;        // 0-dim
+  at::Tensor extra;    // 0-dim, Routing::extra
 };
 
 class MoeLayer final : public Mlp {
@@ -48,7 +49,7 @@ class MoeLayer final : public Mlp {
   const MoeRecord& last() const { return *record_; }
   void forget() { *record_ = {}; }
   /// The losses of the last forward, which carry gradients beside the result.
-  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z}; }
+  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra}; }
 
  private:
   at::Tensor shared(const at::Tensor& x) const;  // (N, C)
@@ -63,6 +64,9 @@ class MoeLayer final : public Mlp {
 
 /// By the settings, for the block at `place`.
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
+
+/// The side terms of every such layer below `module`: what else than its result carries gradients out of it.
+std::vector<at::Tensor*> side_terms_below(const Module& module);
 
 /// The weights with 0 where an expert was full (Lepikhin et al. 2020, GShard): it takes max(1, ceil(N k / E * factor)) assignments, first
 /// those of slot 0 in the order of the tokens, then those of slot 1, and so on. experts, weights (N, k) -> (N, k).

@@ -35,6 +35,9 @@ AuxLosses MoeBook::losses() const {
     if (const double weight = layer->router().balance_weight(); last.balance.defined() && weight != 0) {
       add_to(losses.balance, last.balance * weight);
     }
+    if (last.extra.defined()) {
+      add_to(losses.balance, last.extra);
+    }
     if (const double weight = layer->options().z_weight; last.z.defined() && weight != 0) {
       add_to(losses.router_z, last.z * weight);
     }

@@ -13,6 +13,7 @@ struct Routing {
   at::Tensor weights;  // (N, k) fp32, factors of the experts' outputs
   at::Tensor balance;  // 0-dim fp32, low where the load is even; undefined where the router has no such loss
   at::Tensor z;        // 0-dim fp32, mean over the tokens of logsumexp(logits)^2 (Zoph et al. 2022, equation 5); may be undefined
+  at::Tensor extra;    // 0-dim fp32, further terms of the loss, weighted already; native routers have none
 };
 
 class Router : public Module {

@@ -21,6 +21,8 @@ local nn = {
   attention = native.attention,
   --- `nn.mlp(activation, dim, hidden_dim)`: a registered mlp.
   mlp = native.mlp,
+  --- `nn.moe(a.config.model, { layer = a.layer, num_experts = 8, ... })`: (.., C) -> (.., C), router and experts by the keys of [model].
+  moe = native.moe,
   --- `nn.rope(head_dim, { theta, max_seq_len, fraction })`: x (B, H, T, D), first position or ctx -> rotated x.
   rope = native.rope,
   --- `nn.dropout(rate)`: x, ctx -> x; the same draws whenever a step is recomputed.

@@ -28,7 +28,7 @@
 ---@field lograndint fun(...): any  A distribution of a sweep's space.
 ---@field loguniform fun(low: number, high: number): any  A value of a sweep, every order of magnitude as likely.
 ---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
----@field nn table  Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, rope, dropout, sequential, list, parameter, buffer.
+---@field nn table  Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, moe, rope, dropout, sequential, list, parameter, buffer.
 ---@field quniform fun(...): any  A distribution of a sweep's space.
 ---@field sweep fun(definition: table): any  A sweep, for a script to return: base, space, method, trials, objective, direction, parallel, adjust, seed.
 ---@field uniform fun(low: number, high: number): any  A value of a sweep, every one as likely.
@@ -163,6 +163,12 @@
 ---@field layer integer  block, attention, router: index from 0.
 ---@field dim integer  model parts: width of what they get.
 ---@field hidden_dim integer  mlp, block: inner width.
+---@field n_heads integer  attention: heads of queries.
+---@field n_kv_heads integer  attention: heads of keys and values.
+---@field head_dim integer  attention: width of a head.
+---@field eps number  norm: model.norm_eps.
+---@field num_experts integer  router: how many there are to choose from.
+---@field top_k integer  router: how many each token visits.
 
 ---@class kf.register
 ---@field model fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.model_type
