@@ -17,6 +17,7 @@ cmake_is_new() {
   [ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ]
 }
 sanitizers_of() { echo 'int main(){}' | clang++ -fsanitize=address -x c++ - -o /dev/null 2>/dev/null; }
+curl_of() { pkg-config --exists libcurl 2>/dev/null || header_of curl/curl.h || header_of "$(uname -m)-linux-gnu/curl/curl.h"; }
 luajit_of() { pkg-config --exists luajit 2>/dev/null; }
 python_of() { system_python >/dev/null; }
 pip_of() { "$(system_python)" -m pip --version >/dev/null 2>&1; }
@@ -58,6 +59,9 @@ look() {
   want libzstd-dev header_of zstd.h
   want libpcre2-dev header_of pcre2.h
   want libutf8proc-dev header_of utf8proc.h
+  want libsimdjson-dev header_of simdjson.h
+  want libcurl4-openssl-dev curl_of
+  want libssl-dev header_of openssl/evp.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || { wants_cuda && ! have_cuda_set; }; then

@@ -1,9 +1,8 @@
 #pragma once
 // What kind of data a file holds: by its name, and where that says nothing, by its first bytes.
 
-#include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "core/fs.h"
 
@@ -21,6 +20,8 @@ struct FileKind {
 /// "JSON lines, gzip".
 std::string to_text(const FileKind& kind);
 
+/// By the suffixes of the name alone; nothing where they say nothing.
+std::optional<FileKind> kind_of_name(const fs::path& path);
 /// Whether a name alone says what a file holds: docs.jsonl.gz, part-0.parquet, notes.md.
 bool name_says_data(const fs::path& path);
 

@@ -1,0 +1,80 @@
+// A text file is one document.
+
+#include "core/error.h"
+#include "core/text.h"
+#include "data/read/decompress.h"
+#include "data/read/readers.h"
+
+namespace kf {
+namespace {
+
+constexpr std::string_view kMark = "\xef\xbb\xbf";  // the byte order mark that some editors write: no part of the text
+
+class TextReader final : public RowReader {
+ public:
+  TextReader(const SourceFile& file, const ReadOptions& options, Skipped& skipped)
+      : RowReader(options, skipped),
+        path_(file.path),
+        most_(options.max_record_bytes),
+        stream_(open_bytes(file.path, file.kind.compression)) {
+    KF_CHECK(options.messages_field.empty() && options.text_template.empty(), Code::config,
+             "{} is plain text, which has no fields: data.{} is for records (JSON, CSV, Parquet, Arrow)", file.path,
+             options.messages_field.empty() ? "text_template" : "messages_field");
+    KF_CHECK(!options.answers_only, Code::config, "data.loss_on = \"answers\" is about chats, {} is plain text", file.path);
+  }
+
+  std::int64_t position() const override { return stream_->position(); }
+
+ private:
+  bool advance(Record& record) override {
+    if (done_) {
+      return false;
+    }
+    done_ = true;
+    read_all();
+    record.masked = false;
+    record.counted.clear();
+    record.number = 1;
+    record.text = text_;
+    if (record.text.starts_with(kMark)) {
+      record.text.remove_prefix(kMark.size());
+    }
+    const std::string_view start = record.text.substr(0, 2);
+    if (start == "\xff\xfe" || start == "\xfe\xff") {
+      throw BrokenRecord(format("{}: UTF-16 text; convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8", path_));
+    }
+    check_utf8(record.text, path_.string());
+    return !record.text.empty();  // an empty file holds no document
+  }
+
+  void read_all() {
+    std::size_t size = 0;
+    for (;;) {
+      if (text_.size() - size < kStep / 2) {
+        text_.resize(std::max(text_.size() * 2, size + kStep));
+      }
+      const std::size_t got = stream_->read(text_.data() + size, text_.size() - size);
+      size += got;
+      KF_CHECK(size <= most_, Code::data, "{}: one document of more than {} bytes; split it, as into lines of a .jsonl file", path_, most_);
+      if (got == 0) {
+        break;
+      }
+    }
+    text_.resize(size);
+  }
+
+  static constexpr std::size_t kStep = std::size_t{1} << 16;
+  fs::path path_;
+  std::size_t most_;
+  std::unique_ptr<ByteStream> stream_;
+  std::string text_;
+  bool done_ = false;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> open_text(const SourceFile& file, const ReadOptions& options, Skipped& skipped) {
+  return std::make_unique<TextReader>(file, options, skipped);
+}
+
+}  // namespace kf
