@@ -175,8 +175,7 @@ class SpaceCheck {
 
 /// "--optimizer.lr=1" as "optimizer.lr"; "" for what is no option.
 std::string override_key(const std::string& argument) {
-  return argument.starts_with("--") ? argument.substr(2, argument.find('=') == std::string::npos ? argument.npos : argument.find('=') - 2)
-                                    : "";
+  return argument.starts_with("--") ? argument.substr(0, argument.find('=')).substr(2) : "";
 }
 
 void refuse_repeated(std::vector<Problem>& problems) {

@@ -52,7 +52,8 @@ Distribution Distribution::integer(std::int64_t low, std::int64_t high, std::int
   Distribution out;
   out.kind = Kind::integer;
   out.low = static_cast<double>(low);
-  out.high = static_cast<double>(low + (high - low) / step * step);
+  const std::int64_t steps = (high - low) / step;
+  out.high = static_cast<double>(low + steps * step);
   out.step = static_cast<double>(step);
   out.log = log;
   return out;

@@ -20,9 +20,8 @@ class Walk {
   }
 
   Draw finish() {
-    for (std::size_t i = 0; i < later_.size(); ++i) {
-      const Entry& entry = *later_[i];
-      if (const std::optional<Entry> computed = std::get<Computed>(entry.rule)(out_.values)) {
+    for (const Entry* entry : later_) {
+      if (const std::optional<Entry> computed = std::get<Computed>(entry->rule)(out_.values)) {
         visit(*computed);
       }
     }

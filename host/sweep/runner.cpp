@@ -1,7 +1,7 @@
 #include "sweep/runner.h"
 
 #include <poll.h>
-#include <signal.h>
+#include <csignal>
 
 #include <algorithm>
 #include <chrono>

@@ -165,7 +165,7 @@ std::vector<std::string> period(const std::vector<std::string>& kinds) {
 
 }  // namespace
 
-void take_layer_types(Reader& c, std::vector<std::string> fallback, std::int64_t window) {
+void take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window) {
   const Array* types = c.list("layer_types");
   const std::vector<std::string> kinds = types ? kinds_of(c, *types) : fallback;
   if (types && kinds.size() != fallback.size() && !kinds.empty()) {

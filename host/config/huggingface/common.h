@@ -44,7 +44,7 @@ void take_two_ropes(Reader& c, double theta, double local);
 
 /// layer_types, or what the family makes of its absence: kinds by layer, "global" | "local" | "chunk". `window` is sliding_window; 0
 /// where there is none. Writes layer_pattern, window and window_from_layer.
-void take_layer_types(Reader& c, std::vector<std::string> fallback, std::int64_t window);
+void take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window);
 /// All layers of one kind.
 std::vector<std::string> all_layers(std::int64_t layers, const std::string& kind);
 /// Every n-th layer (from 1) global, the others local.

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <thread>
 
 #include "core/error.h"
@@ -57,8 +58,24 @@ TEST_CASE("log: a progress bar steps aside for every line on the terminal", "[lo
   CHECK(returns == 1);
 }
 
+TEST_CASE("log: a file has the lines from before it was opened, too, and those of the next file are not in it", "[log]") {
+  const test::TempDir dir;
+  log::open_file(dir / "earlier.log");
+  log::close_file();
+  log::warn("before");
+  log::open_file(dir / "run.log");
+  log::close_file();
+  log::open_file(dir / "next.log");
+  log::close_file();
+  const std::string text = read_file(dir / "run.log");
+  CHECK(text.find("warning before") != std::string::npos);
+  CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+  CHECK(read_file(dir / "next.log").empty());
+}
+
 TEST_CASE("log: lines of several threads do not mix", "[log]") {
   const test::TempDir dir;
+  log::open_file(dir / "earlier.log");  // takes what was said before
   log::open_file(dir / "run.log");
   {
     std::vector<std::jthread> threads;
