@@ -1,11 +1,11 @@
 #include "app/sweep_trial.h"
 
-#include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cctype>
+#include <csignal>
 
 #include "app/run.h"
 #include "app/sweep_folder.h"

@@ -1,10 +1,10 @@
 #include "sweep/runner.h"
 
 #include <poll.h>
-#include <csignal>
 
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 
 #include "core/error.h"
 #include "core/log.h"

@@ -1,9 +1,9 @@
 #include "sweep/worker.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <filesystem>
 
 #include "core/error.h"

@@ -1,9 +1,8 @@
 // Sweeps through the real program: scripts, workers that die, what is left in the folder.
 
-#include <signal.h>
-
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <set>
 #include <thread>

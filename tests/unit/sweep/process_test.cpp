@@ -1,5 +1,4 @@
-#include <signal.h>
-
+#include <csignal>
 #include <thread>
 
 #include "core/error.h"
