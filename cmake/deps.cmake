@@ -63,6 +63,16 @@ foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   find_path(${variable} ${header} REQUIRED)  # Debian's header-only packages live in /usr/include
 endforeach()
 
+# Arrow and Parquet: headers and libraries of PyPI's pyarrow. Without them everything but the module that reads such files is built.
+set(KF_ARROW_DIR "${CMAKE_SOURCE_DIR}/.deps/pyarrow" CACHE PATH "The pyarrow folder of a wheel (include/ and libarrow.so.*)")
+set(KF_WITH_ARROW OFF)
+if(EXISTS "${KF_ARROW_DIR}/include/arrow/api.h")
+  set(KF_WITH_ARROW ON)
+  message(STATUS "Arrow module: ${KF_ARROW_DIR}")
+else()
+  message(STATUS "Arrow module: left out, no pyarrow in ${KF_ARROW_DIR} (`make deps` installs it); Parquet and Arrow files cannot be read")
+endif()
+
 # The prompt's history and completion; without it lines are read plainly.
 find_path(KF_LIBEDIT_HEADER editline/readline.h)
 if(KF_LIBEDIT_HEADER)

@@ -1,10 +1,84 @@
+// Parquet and Arrow through the module beside the program. Finding it: see table_library.
+
 #include "core/error.h"
+#include "core/text.h"
+#include "data/read/input_file.h"
 #include "data/read/readers.h"
+#include "data/read/table_library.h"
+#include "data/read/utf8.h"
 
 namespace kf {
+namespace {
 
-std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FilePart&, const ReadOptions&, Skipped&) {
-  fail(Code::data, "{}: Parquet and Arrow are not read yet", file.path);
+TableRequest request_for(const SourceFile& file, const FilePart& part, const ReadOptions& options, const RecordText& text) {
+  TableRequest request;
+  request.path = file.path.string();
+  request.parquet = file.kind.format == FileFormat::parquet;
+  request.begin = part.begin;
+  request.end = part.end;
+  request.columns = text.fields();
+  for (std::size_t i = 0; i < text.fields().size(); ++i) {
+    request.described.push_back(text.describe(i));
+  }
+  request.strings_only = text.strings_only();
+  request.chat = text.chat();
+  KF_CHECK(!options.text_field.empty() || text.chat(), Code::config, "{} is empty; name the column of {} that holds the text",
+           options.text_field_key, file.path);
+  return request;
+}
+
+class TableReader final : public RowReader {
+ public:
+  TableReader(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped)
+      : RowReader(options, skipped), path_(file.path), text_(options) {
+    const InputFile readable(file.path);  // says best what is wrong with a file that is none
+    KF_CHECK(readable.size() > 0, Code::data, "{} is empty (0 bytes): no {} file", path_, to_text(file.kind));
+    std::string error;
+    rows_.reset(open_table_library()(request_for(file, part, options, text_), error));
+    KF_CHECK(rows_ != nullptr, Code::data, "{}: {}", path_, error);
+  }
+
+  std::int64_t position() const override { return rows_->position(); }
+
+ private:
+  bool advance(Record& record) override {
+    switch (rows_->next()) {
+      case TableRows::Step::end: return false;
+      case TableRows::Step::row: break;
+      case TableRows::Step::broken: throw BrokenRecord(format("{}: row {}: {}", path_, rows_->row(), rows_->error()));
+      case TableRows::Step::failed: fail(Code::data, "{}: row {}: {}", path_, rows_->row(), rows_->error());
+    }
+    record.number = rows_->row();
+    if (text_.chat()) {
+      for (const Message& message : rows_->messages()) {
+        check(message.role);
+        check(message.content);
+      }
+      text_.from_messages(rows_->messages(), record);
+    } else {
+      for (const std::string_view value : rows_->values()) {
+        check(value);
+      }
+      text_.from_fields(rows_->values(), record);
+    }
+    return true;
+  }
+
+  void check(std::string_view text) const {
+    if (!valid_utf8(text)) [[unlikely]] {
+      check_utf8(text, format("{}: row {}", path_, rows_->row()));
+    }
+  }
+
+  fs::path path_;
+  RecordText text_;
+  std::unique_ptr<TableRows> rows_;
+};
+
+}  // namespace
+
+std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+  return std::make_unique<TableReader>(file, part, options, skipped);
 }
 
 }  // namespace kf
