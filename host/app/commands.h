@@ -12,6 +12,8 @@ using Arguments = std::vector<std::string>;
 int train_command(const Arguments& args);
 /// `kf-host generate CHECKPOINT --prompt TEXT [...]`
 int generate_command(const Arguments& args);
+/// `kf-host data info PATH`
+int data_command(const Arguments& args);
 /// `kf-host sweep show|best|resume|plot DIR`
 int sweep_command(const Arguments& args);
 /// `kf-host registry [KIND]`

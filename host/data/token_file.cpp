@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/read/megatron.h"
 
 namespace kf {
 namespace {
@@ -63,6 +64,11 @@ TokenLayout layout_of(const MappedFile& file, const TokenFileOptions& options) {
   const bool marked = !bytes.empty() && bytes[0] == std::byte{0x93};
   if (npy && (marked || bytes.empty() || !options.raw_type)) {
     return npy_layout(bytes, file.path());
+  }
+  if (const std::optional<MegatronIndex> index = find_megatron_index(file.path())) {
+    KF_CHECK(!options.raw_type || *options.raw_type == index->type, Code::data, "{}: its index says {}, data.token_dtype says {}",
+             file.path(), token_type_name(index->type), token_type_name(*options.raw_type));
+    return {index->type, 0, index->tokens, false};
   }
   return raw_layout(bytes, options.raw_type.value_or(default_token_type(options.vocab_size)), file.path());
 }

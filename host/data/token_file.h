@@ -43,6 +43,7 @@ TokenLayout npy_layout(std::span<const std::byte> bytes, const fs::path& path);
 class TokenFile {
  public:
   /// By suffix: `.npy`, anything else is raw. An `.npy` without a header (some tools write such) is read as raw where raw_type says how.
+  /// Beside a `.bin`, the index of a Megatron data set (`.idx`) says the type.
   TokenFile(const fs::path& path, const TokenFileOptions& options);
 
   std::int64_t tokens() const { return layout_.tokens; }

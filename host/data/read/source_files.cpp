@@ -188,9 +188,12 @@ class Collector {
     const auto is_tokens = [](const SourceFile& file) { return file.kind.format == FileFormat::tokens; };
     const auto token = std::find_if(out_.files.begin(), out_.files.end(), is_tokens);
     const auto text = std::find_if_not(out_.files.begin(), out_.files.end(), is_tokens);
+    const std::string what = request_.pattern.empty()
+                                 ? asked(join(request_.paths, ", "))
+                                 : format("{} = {} in {}", request_.pattern_key, kf::quoted(request_.pattern), join(request_.paths, ", "));
     KF_CHECK(token == out_.files.end() || text == out_.files.end(), Code::data,
-             "{} = \"{}\" in {} matches token files ({}) and others ({}); narrow it to one kind, as with \"**/*{}\"", request_.pattern_key,
-             request_.pattern, join(request_.paths, ", "), token->name, text->name, token->path.extension());
+             "{} matches token files ({}) and others ({}); narrow it to one kind, as with {} = \"**/*{}\"", what, token->name, text->name,
+             request_.pattern_key, token->path.extension());
     out_.tokens = token != out_.files.end();
   }
 

@@ -1,0 +1,92 @@
+// `kf-host data info` through the real program.
+
+#include <catch2/catch.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace {
+
+using Catch::Matchers::Contains;
+using kf::test::Finished;
+using nlohmann::json;
+
+const std::string kFiles = std::string(KF_SOURCE_DIR) + "/tests/unit/read/files/";
+
+Finished info(std::vector<std::string> arguments, const kf::test::Options& options = {}) {
+  std::vector<std::string> call{KF_HOST, "data", "info"};
+  call.insert(call.end(), arguments.begin(), arguments.end());
+  return kf::test::run(call, options);
+}
+
+json info_json(std::vector<std::string> arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  const Finished run = info(arguments);
+  INFO(run.err);
+  REQUIRE(run.status == 0);
+  return json::parse(run.out);
+}
+
+}  // namespace
+
+TEST_CASE("data info: text in every wrapping has the same documents, characters, bytes and digest", "[data]") {
+  const std::string file =
+      GENERATE(as<std::string>{}, "docs.jsonl", "docs.jsonl.gz", "docs.jsonl.zst", "docs_snappy.parquet", "docs_save_to_disk");
+  CAPTURE(file);
+  const json found = info_json({kFiles + file});
+  CHECK(found.at("documents") == 40);
+  CHECK(found.at("characters") == 10420);
+  CHECK(found.at("bytes") == 10436);
+  CHECK(found.at("sha256") == "42aabe07c2ddf3bdc8b39b0e3509a7cdd95b590b99274952a7e917168c9cb8a9");
+}
+
+TEST_CASE("data info: token files give ids, type and digest", "[data]") {
+  const json found = info_json({kFiles + "olmo_uint32.npy", "--data.token_dtype=uint32", "--data.eos_id=0"});
+  CHECK(found.at("tokens") == 4439);
+  CHECK(found.at("documents") == 30);
+  CHECK(found.at("dtype") == "uint32");
+  CHECK(found.at("sha256") == "7f0e1ca59921065d1199fbea680496b60673214ed39d3ba70c27fdb9a313bcbd");
+  CHECK(info_json({kFiles + "real_uint16.npy"}).at("documents").is_null());
+}
+
+TEST_CASE("data info: a chat is noticed, and it is said", "[data]") {
+  const Finished run = info({kFiles + "chat.jsonl"});
+  CHECK(run.status == 0);
+  CHECK_THAT(run.err, Contains("data.messages_field = \"messages\""));
+  CHECK_THAT(run.out, Contains("5521ab8d0e694c03d394190f7755a0396aa63caf53adf4401ca7e5c5c0e6dfe9"));
+}
+
+TEST_CASE("data info: broken data end with status 5 and the place, or are counted", "[data]") {
+  Finished run = info({kFiles + "broken_invalid_line.jsonl"});
+  CHECK(run.status == 5);
+  CHECK_THAT(run.err, Contains("broken_invalid_line.jsonl:7: not valid JSON"));
+  run = info({kFiles + "broken_invalid_line.jsonl", "--data.on_error=skip"});
+  CHECK(run.status == 0);
+  CHECK_THAT(run.err, Contains("left out") && Contains("broken_invalid_line.jsonl:7"));
+  CHECK_THAT(run.out, Contains("left out    1 broken records"));
+  run = info({kFiles + "broken_empty.jsonl"});
+  CHECK(run.status == 5);
+  CHECK_THAT(run.err, Contains("holds no document"));
+}
+
+TEST_CASE("data info: a job's sources, by its keys", "[data]") {
+  const kf::test::TempDir dir;
+  dir.write("a.csv", "body\nx\n");
+  const auto job =
+      dir.write("job.toml", "[[data.datasets]]\nname = \"docs\"\npath = \"" + kFiles + "docs.jsonl\"\n[[data.datasets]]\npath = \"" +
+                                (dir / "a.csv").string() + "\"\ntext_field = \"body\"\n");
+  const json found = info_json({job.string()});
+  REQUIRE(found.at("sources").size() == 2);
+  CHECK(found["sources"][0].at("source") == "docs");
+  CHECK(found["sources"][1].at("bytes") == 1);
+}
+
+TEST_CASE("data info: without the libraries of Arrow it says what to do", "[data]") {
+  kf::test::Options options;
+  options.env = {{"KF_ARROW_DIR", "/nowhere"}};
+  const Finished run = info({kFiles + "docs_snappy.parquet"}, options);
+  CHECK(run.status == 5);
+  CHECK_THAT(run.err, Contains("pyarrow") && Contains("KF_ARROW_DIR is /nowhere") && Contains("make deps"));
+}
