@@ -8,22 +8,26 @@ namespace {
 constexpr std::int64_t kLeast = 64 << 20;
 
 // A process has one lua_State, on one thread; tests with several share the account, which then collects a little early.
-thread_local std::int64_t held = 0;
-thread_local std::int64_t since = 0;
+struct Account {
+  std::int64_t held = 0;
+  std::int64_t since = 0;  // the last full collection
+};
+thread_local Account account;
 
 }  // namespace
 
 void account_allocation(lua_State* L, std::int64_t bytes) {
-  since += bytes;
-  if (since > std::max(kLeast, held / 2)) {
+  Account& own = account;  // one look at the thread's storage
+  own.since += bytes;
+  if (own.since > std::max(kLeast, own.held / 2)) {
     lua_gc(L, LUA_GCCOLLECT, 0);
-    since = bytes;
+    own.since = bytes;
   }
-  held += bytes;
+  own.held += bytes;
 }
 
-void account_release(std::int64_t bytes) { held -= bytes; }
+void account_release(std::int64_t bytes) { account.held -= bytes; }
 
-std::int64_t accounted_bytes() { return held; }
+std::int64_t accounted_bytes() { return account.held; }
 
 }  // namespace kf::lua

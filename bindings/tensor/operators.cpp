@@ -278,19 +278,44 @@ const std::vector<std::string>& operator_names() {
   return names;
 }
 
-int call_operator(lua_State* L, const Operator& op, int first) {
+namespace {
+
+/// Reads everything, chooses among all overloads unless `plan` says which, and calls boxed. Keeps the choice under `key`.
+int call_boxed(lua_State* L, const Operator& op, int first, std::uint32_t key, const PlainCall& plain, const CallPlan* plan) {
   BorrowedBuffers borrowed;
   Buffers& buffers = *borrowed;
   buffers.call.read(L, first);
-  const Signature& signature = choose(L, op, buffers.call, buffers.fit);
+  const Signature& signature = plan != nullptr ? *plan->signature : choose(L, op, buffers.call, buffers.fit);
+  const Fit& fit = plan != nullptr ? plan->fit : buffers.fit;
+  if (plan == nullptr && key != PlainCall::kOther) {
+    op.plans.add({key, &signature, fit, make_fast(signature, plain, fit)});
+  }
   buffers.stack.clear();
-  convert(L, signature, buffers.call, buffers.fit, buffers.stack);
+  convert(L, signature, buffers.call, fit, buffers.stack);
   try {
     signature.handle.callBoxed(&buffers.stack);
   } catch (const c10::Error& error) {
     fail_in_torch(L, op, buffers.call, error);
   }
   return push_results(L, signature, buffers.call, buffers.stack);
+}
+
+}  // namespace
+
+int call_operator(lua_State* L, const Operator& op, int first) {
+  PlainCall plain;
+  const std::uint32_t key = plain.read(L, first);
+  const CallPlan* plan = key != PlainCall::kOther ? op.plans.find(key) : nullptr;
+  if (plan == nullptr || plan->fast == nullptr) {
+    return call_boxed(L, op, first, key, plain, plan);
+  }
+  try {
+    return plan->fast->run(L, plain, first);
+  } catch (const c10::Error& error) {
+    CallArguments call;
+    call.read(L, first);
+    fail_in_torch(L, op, call, error);
+  }
 }
 
 void push_operator(lua_State* L, const Operator& op) {

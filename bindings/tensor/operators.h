@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "bindings/tensor/fast_call.h"
 #include "bindings/tensor/signature.h"
 
 namespace kf::lua {
@@ -15,7 +16,8 @@ namespace kf::lua {
 struct Operator {
   std::string name;
   std::vector<Signature> overloads;
-  bool method = false;  // some overload takes a tensor first
+  bool method = false;      // some overload takes a tensor first
+  mutable CallPlans plans;  // filled by calls; one thread has Lua
 };
 
 /// The operator `name` ("add"), or one of its overloads alone ("add.Scalar"); null when there is none.

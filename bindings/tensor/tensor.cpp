@@ -30,7 +30,9 @@ std::int64_t bytes_of(const at::Tensor& tensor) { return tensor.has_storage() ? 
 
 int collect(lua_State* L) {
   auto* box = static_cast<TensorBox*>(lua_touserdata(L, 1));
-  account_release(box->bytes);
+  if (box->bytes > 0) {
+    account_release(box->bytes);
+  }
   box->~TensorBox();
   return 0;
 }

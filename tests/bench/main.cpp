@@ -1,4 +1,5 @@
-// Speed as ratios against a reference of the same run: `make bench`. Never a test, since a busy machine would fail it.
+// Speed as ratios against a reference of the same run: `make bench`, or `bench lua` for crossings into Lua alone. Never a test, since a
+// busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -127,8 +128,12 @@ void bench_config(const Registries& registries) {
 
 }  // namespace
 
-int main() {
+int main(int argc, char** argv) {
   try {
+    if (argc > 1 && std::string(argv[1]) == "lua") {
+      bench::bench_lua();
+      return 0;
+    }
     const Registries registries = native_registries();
     const config::Config config = job(registries);
     std::printf("%d threads, fastest round of each; the last column is subject / reference\n", at::get_num_threads());

@@ -83,6 +83,82 @@ T.test("operators: in-place ones give the tensor itself, out variants fill their
   T.eq(out:tolist(), { 6, 6, 6 })
 end)
 
+--- The first call with arguments of some types goes through everything, later ones take what it found.
+T.test("operators: later calls with the same types give what the first one gave", function()
+  local x, y = kf.randn({ 4, 6 }), kf.rand({ 4, 6 }) + 0.5
+  local ids = kf.tensor({ { 0, 2, 1, 0, 3, 1 } }, { dtype = "int64" })
+  local square = kf.randn({ 6, 6 })
+  local calls = {
+    function() return x:abs(), x:clone():abs_() end,
+    function() return x:mul(y), x:clone():mul_(y), x:mul(3), x:mul(0.5), x:mul(kf.float(2)), x:clone():mul_(2) end,
+    function() return x:add(y), x:add(y, { alpha = 2 }), x:add(1), x:clone():add_(y, { alpha = 0.5 }), x:sub(1, 2) end,
+    function() return op.pow(2, x), y:pow(2), y:pow(0.5), op.rsub(x, 1) end,
+    function() return x:lerp(y, 0.25), x:addcmul(x, y), x:addcdiv(x, y), x:clone():addcmul_(x, y) end,
+    function() return op.addmm(square, square, square), x:mm(square), square:matmul(square) end,
+    function() return x:select(0, 1), x:transpose(0, 1), x:narrow(1, 2, 3), x:unsqueeze(0), x:diagonal(), x:tril(), x:triu(1) end,
+    function() return x:permute(1, 0), x:permute({ 1, 0 }), x:view(2, 12), x:view(-1), x:view({ 3, 8 }), x:reshape(8, 3) end,
+    function() return x:view(1, 4, 6):expand(3, -1, 6), x:flip(0), x:flip({ 0, 1 }), x:unsqueeze(1):squeeze(1), x:flatten(0, 1) end,
+    function() return x:sum(), x:sum(1), x:sum(1, true), x:sum({ 0, 1 }), x:mean(-1, true), x:amax(1), x:amax({ 0, 1 }), x:var(1) end,
+    function() return x:softmax(-1), x:log_softmax(1), x:cumsum(0), x:logsumexp(-1), x:logsumexp(-1, true), x:argmax(1), x:argmax() end,
+    function() return x:gather(0, ids), x:index_select(1, ids:view(-1)), x:clone():scatter_(0, ids, 5), x:scatter(0, ids, y) end,
+    function() return x:clamp(-1, 1), x:clamp(nil, 0.5), x:clamp(0.1), x:clamp_min(0), x:clone():clamp_(-1, 0), x:clamp(y, nil) end,
+    function() return op.linear(x, square), op.linear(x, square, kf.ones({ 6 })), op.layer_norm(x, { 6 }), op.silu(x), op.gelu(x) end,
+    function() return x:gt(0), x:eq(y), x:le(y), x:logical_and(y), x:masked_fill(x:gt(0), 7), op.where(x:gt(0), x, y) end,
+    function() return op.where(x:gt(0), x, 0), op.maximum(x, y), op.maximum(x, 0), x:clone():copy_(y), x:clone():zero_() end,
+  }
+  for number, call in ipairs(calls) do
+    local first = { call() }
+    for _ = 1, 3 do
+      local again = { call() }
+      T.eq(#again, #first)
+      for i, value in ipairs(first) do
+        T.ok(again[i].dtype == value.dtype and again[i]:equal(value), ("result %d of calls %d is the same"):format(i, number))
+      end
+    end
+  end
+end)
+
+T.test("operators: later calls give the same tuples, lists, identities and errors", function()
+  local x = kf.randn({ 3, 4 })
+  for _ = 1, 3 do
+    local values, indices = x:max(1)
+    T.eq({ values.shape, indices.dtype }, { { 3 }, "int64" })
+    values, indices = x:topk(2)
+    T.eq({ values.shape, indices.shape }, { { 3, 2 }, { 3, 2 } })
+    values = x:sort(0, true)
+    T.ok(values[0]:ge(values[2]):all():item(), "sorted")
+    T.eq(#x:split(2), 2)
+    T.eq(#x:chunk(2, 1), 2)
+    T.eq(#x:unbind(0), 3)
+    T.ok(rawequal(x, x:add_(1)) and rawequal(x, x:clamp_(-9, 9)) and rawequal(x, x:masked_fill_(x:gt(8), 0)), "identity")
+    T.raises(function()
+      x:mm(x)
+    end, "given tensor float32 (3, 4), tensor float32 (3, 4)")
+    T.raises(function()
+      x:view(5, 5)
+    end, "view: shape '[5, 5]' is invalid")
+    T.raises(function()
+      x:add(y) -- luacheck: ignore
+    end, "add: ")
+    local gone = kf.ones({ 2 })
+    gone:free()
+    T.raises(function()
+      gone:add(gone)
+    end, "this tensor was freed")
+  end
+end)
+
+T.test("operators: gradients flow through later calls as through the first", function()
+  local function gradient()
+    local w = kf.arange(12, { dtype = "float32" }):view(3, 4):div(10)
+    w:requires_grad_(true)
+    w:mul(2):add(w):softmax(-1):pow(2):sum():backward()
+    return w.grad
+  end
+  local first = gradient()
+  T.ok(gradient():equal(first) and gradient():equal(first) and first:abs():sum():item() > 0, "the same gradient")
+end)
+
 T.test("operators: names of types, formats and devices are strings", function()
   local x = kf.zeros({ 2, 2 }, { dtype = "bf16", device = "cpu" })
   T.eq({ x.dtype, x.device, x.layout }, { "bfloat16", "cpu", "strided" })
