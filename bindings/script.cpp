@@ -13,6 +13,18 @@ namespace kf {
 namespace lua {
 namespace {
 
+std::string digest_of(const std::string& script, const lua::Runtime& runtime) {
+  Digest digest;
+  if (fs::exists(script)) {  // not what a prompt or -e runs
+    digest.add(read_file(script));
+  }
+  for (const auto& [name, path] : runtime.loaded_files()) {
+    digest.add(name);
+    digest.add(read_file(path));
+  }
+  return digest.hex();
+}
+
 const char kSessionKey = 0;  // its address is the registry's key
 
 template <class... Members>
@@ -121,16 +133,10 @@ double Script::objective(const RunResult& result) {
   return value;
 }
 
-std::string Script::digest() const {
-  Digest digest;
-  if (fs::exists(session_->script)) {  // not what a prompt or -e runs
-    digest.add(read_file(session_->script));
-  }
-  for (const auto& [name, path] : runtime_->loaded_files()) {
-    digest.add(name);
-    digest.add(read_file(path));
-  }
-  return digest.hex();
+std::string Script::digest() const { return lua::digest_of(session_->script, *runtime_); }
+
+std::string lua::Session::script_digest(const Runtime& runtime) const {
+  return fs::exists(script) ? digest_of(script, runtime) : std::string();
 }
 
 Script::RunScope::RunScope(Script& script, const config::Config& config)

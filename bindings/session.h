@@ -39,6 +39,9 @@ struct Session {
   /// The scan of a script file; null when it cannot be read.
   const SourceMap* source_of(const std::string& file);
 
+  /// Of the script's text and that of all modules that it has loaded; "" where there is no file, as at a prompt.
+  std::string script_digest(const Runtime& runtime) const;
+
   /// Throws Code::script when the script has ended.
   static Session& of(lua_State* L);
   static void attach(lua_State* L, Session* session);

@@ -4,6 +4,7 @@
 #include "bindings/adapters/factory.h"
 #include "bindings/ids.h"
 #include "bindings/stack.h"
+#include "config/json.h"
 #include "core/text.h"
 #include "data/dataset.h"
 #include "data/digest.h"
@@ -65,9 +66,29 @@ class LuaDataset final : public Dataset {
   Ref get_;
 };
 
+/// Of what decides what a part does: the script with all that it loaded, its strings behind --, the part's name and options. What a part
+/// reads elsewhere (files, the time) is not seen. "" where there is no script file, as at a prompt.
+std::string part_hash(const Session& session, const Ref& part, const std::string& where, const PartArgs& args) {
+  const std::string script = session.script_digest(part.runtime());
+  if (script.empty()) {
+    return {};
+  }
+  Digest digest;
+  digest.add(script);
+  digest.add(where.substr(where.rfind(':') + 1));  // "12: transform 'x'" without the place of the script
+  digest.add(config::to_json(config::Node(args.options)));
+  for (const std::string& argument : session.arguments) {
+    digest.add(argument);
+  }
+  return digest.hex();
+}
+
 class LuaTransform final : public Transform {
  public:
-  LuaTransform(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+  LuaTransform(std::string where, Ref function, std::string hash)
+      : where_(std::move(where)), function_(std::move(function)), hash_(std::move(hash)) {}
+
+  std::string content_hash() const override { return hash_; }
 
   bool apply(std::string& text) override {
     const auto push_document = [&](lua_State* L) {
@@ -91,11 +112,12 @@ class LuaTransform final : public Transform {
 
   std::string where_;
   Ref function_;
+  std::string hash_;
 };
 
 class LuaTokenizer final : public Tokenizer {
  public:
-  LuaTokenizer(std::string where, const Ref& table) : where_(std::move(where)) {
+  LuaTokenizer(std::string where, const Ref& table, std::string hash) : where_(std::move(where)), hash_(std::move(hash)) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
       encode_ = take_method(L, "encode", where_);
@@ -130,9 +152,11 @@ class LuaTokenizer final : public Tokenizer {
   }
   std::int64_t vocab_size() const override { return vocab_size_; }
   std::optional<std::int64_t> eos_id() const override { return eos_id_; }
+  std::string content_hash() const override { return hash_; }
 
  private:
   std::string where_;
+  std::string hash_;
   Ref encode_;
   Ref decode_;
   std::int64_t vocab_size_ = 0;
@@ -156,18 +180,18 @@ void add_dataset(lua_State* L, Session& session, config::PartInfo info) {
 void add_transform(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("transform", info);
   const auto factory = take_factory(L, 2, "transform");
-  session.registries.transform.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<Transform> {
-    return std::make_unique<LuaTransform>(where,
-                                          build(*factory, where, args, {}, "a function(doc) that gives the document, or nil", is_callable));
+  session.registries.transform.add(std::move(info), [factory, where, &session](const PartArgs& args) -> std::unique_ptr<Transform> {
+    Ref function = build(*factory, where, args, {}, "a function(doc) that gives the document, or nil", is_callable);
+    return std::make_unique<LuaTransform>(where, std::move(function), part_hash(session, *factory, where, args));
   });
 }
 
 void add_tokenizer(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("tokenizer", info);
   const auto factory = take_factory(L, 2, "tokenizer");
-  session.registries.tokenizer.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<Tokenizer> {
+  session.registries.tokenizer.add(std::move(info), [factory, where, &session](const PartArgs& args) -> std::unique_ptr<Tokenizer> {
     const Ref table = build(*factory, where, args, {}, "a table { encode, decode, vocab_size, eos_id }", is_table);
-    return std::make_unique<LuaTokenizer>(where, table);
+    return std::make_unique<LuaTokenizer>(where, table, part_hash(session, *factory, where, args));
   });
 }
 

@@ -39,14 +39,7 @@ struct TrainData {
   bool tokens = false;                 // any of it is token files
 };
 
-SourceSpec train_spec(const config::Config& config) {
-  return {config.data.dataset_path, config.data.file_pattern, "data.dataset_path", "data.file_pattern", {}};
-}
-
-void refuse_hugging_face(bool wanted, std::string_view key, std::string_view name) {
-  KF_CHECK(!wanted, Code::data, "{} = \"{}\": Hugging Face data sets are not built yet; give a path to token files or text instead", key,
-           name);
-}
+bool is_synthetic(const config::DataConfig& data) { return data.datasets.empty() && data.dataset_path.empty() && !data.hf_dataset_name; }
 
 /// The name of each source of the mixture, as phases and logs know it.
 std::vector<std::string> source_names(const std::vector<config::DatasetSource>& sources) {
@@ -76,9 +69,12 @@ OpenSource open_mixture_source(const config::Config& config, const LoaderOptions
         part.holdout, key, source.dataset);
     return open_part(config, options.registries, source.dataset, key);
   }
-  refuse_hugging_face(source.path.empty(), key + ".hf_name", source.hf_name);
-  const SourceSpec spec{source.path, config.data.file_pattern, key + ".path", "data.file_pattern", source.transforms};
-  return open_source(spec, source_options(config, options.registries), part);
+  SourceOptions how = source_options(config, options.registries);
+  if (source.text_field) {
+    how.text_field = *source.text_field;
+    how.text_field_key = key + ".text_field";
+  }
+  return open_source(mixture_source(config, i), how, part);
 }
 
 TrainData open_mixture(const config::Config& config, const LoaderOptions& options, const SourcePart& part) {
@@ -103,18 +99,17 @@ TrainData open_train_data(const config::Config& config, const LoaderOptions& opt
   if (!data.datasets.empty()) {
     return open_mixture(config, options, part);
   }
-  if (!data.dataset_path.empty()) {
-    OpenSource source = open_source(train_spec(config), source_options(config, options.registries), part);
+  if (!data.dataset_path.empty() || data.hf_dataset_name) {
+    OpenSource source = open_source(training_source(config), source_options(config, options.registries), part);
     return {std::move(source.data), std::nullopt, source.text, source.eos, !source.text};
   }
-  refuse_hugging_face(data.hf_dataset_name.has_value(), "data.hf_dataset_name", data.hf_dataset_name.value_or(""));
   return {std::make_unique<SyntheticDataset>(config.model.vocab_size, config::data_seed(config.train)), std::nullopt, false, std::nullopt,
           true};
 }
 
 /// What a user should know of the data before training on it. (That one key wins over another, the rules of the job have said.)
 void warn_of(const config::Config& config, const TrainData& data) {
-  if (config.data.datasets.empty() && config.data.dataset_path.empty()) {
+  if (is_synthetic(config.data)) {
     log::warn("no data is given (data.dataset_path, data.datasets): training on synthetic data, uniform random ids");
   }
   if (data.text && data.tokens) {
@@ -366,7 +361,7 @@ class SyntheticLoader final : public Loader {
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options) {
   TrainData data = open_train_data(config, options, {config.data.holdout, Side::training});
   warn_of(config, data);
-  if (config.data.datasets.empty() && config.data.dataset_path.empty()) {
+  if (is_synthetic(config.data)) {
     return std::make_unique<SyntheticLoader>(config, std::move(data), options);
   }
   return std::make_unique<TrainLoader>(config, std::move(data), options);
@@ -376,14 +371,12 @@ std::unique_ptr<Loader> make_eval_loader(const config::Config& config, const Loa
   if (!config.eval.enabled) {
     return nullptr;
   }
-  if (!config.eval.dataset_path.empty()) {
-    const SourceSpec spec{config.eval.dataset_path, config.eval.file_pattern, "eval.dataset_path", "eval.file_pattern", {}};
-    OpenSource source = open_source(spec, source_options(config, options.registries), {});
+  if (!config.eval.dataset_path.empty() || config.eval.hf_dataset_name) {
+    OpenSource source = open_source(evaluation_source(config), source_options(config, options.registries), {});
     return std::make_unique<EvalLoader>(std::move(source.data), config, options, "");
   }
-  refuse_hugging_face(config.eval.hf_dataset_name.has_value(), "eval.hf_dataset_name", config.eval.hf_dataset_name.value_or(""));
   KF_CHECK(
-      config.data.holdout > 0 && !(config.data.datasets.empty() && config.data.dataset_path.empty()), Code::data,
+      config.data.holdout > 0 && !is_synthetic(config.data), Code::data,
       "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, or data.holdout to a share of the training text");
   TrainData data = open_train_data(config, options, {config.data.holdout, Side::held_out});
   return std::make_unique<EvalLoader>(std::move(data.data), config, options, percent(config.data.holdout) + " held out of ");

@@ -7,116 +7,67 @@
 #include "core/text.h"
 #include "data/digest.h"
 #include "data/stream_dataset.h"
-#include "data/text_documents.h"
 #include "data/token_dataset.h"
-#include "data/tokenizer/tokenizer.h"
-#include "data/transform.h"
+#include "data/tokenized_text.h"
 
 namespace kf {
 namespace {
 
-struct Found {
-  std::vector<fs::path> files;
-  fs::path root;       // names are relative to it
-  bool named = false;  // the path is the file
+/// The first ones of another data set.
+class FirstWindows final : public Dataset {
+ public:
+  FirstWindows(std::unique_ptr<Dataset> data, std::int64_t most) : data_(std::move(data)), size_(std::min(most, data_->size())) {}
+  std::int64_t size() const override { return size_; }
+  void get(std::int64_t index, std::span<std::int64_t> window) const override {
+    KF_CHECK(index >= 0 && index < size_, Code::data, "sample {} asked for, there are {}", index, size_);
+    data_->get(index, window);
+  }
+  std::string describe() const override { return format("the first {} windows of {}", grouped(size_), data_->describe()); }
+  std::string fingerprint() const override {
+    Digest digest;
+    digest.add(data_->fingerprint());
+    digest.add(to_text(size_));
+    return digest.hex();
+  }
+
+ private:
+  std::unique_ptr<Dataset> data_;
+  std::int64_t size_;
 };
 
-bool is_token_name(const fs::path& path) {
-  const std::string suffix = lower(path.extension().string());
-  return suffix == ".npy" || suffix == ".bin";
-}
-
-/// What else lies in a folder where nothing matched.
-std::string other_files(const fs::path& folder, const SourceSpec& spec) {
-  const std::vector<fs::path> all = glob(folder, "**");
-  if (all.empty()) {
-    return "the folder holds no files";
-  }
-  const fs::path name = all.front().lexically_relative(folder);
-  const std::string suffix = all.front().extension().string();
-  return format("it holds {} other {}, such as {}; set {} = \"**/*{}\" to read these", grouped(static_cast<std::int64_t>(all.size())),
-                all.size() == 1 ? "file" : "files", name, spec.pattern_key, suffix);
-}
-
-Found find_files(const SourceSpec& spec) {
-  const fs::path path(spec.path);
-  std::error_code ignored;
-  KF_CHECK(fs::exists(path, ignored), Code::data, "{} = \"{}\": no such file or folder", spec.path_key, spec.path);
-  if (!fs::is_directory(path)) {
-    return {{path}, path.has_parent_path() ? path.parent_path() : fs::path("."), true};
-  }
-  Found found{glob(path, spec.pattern), path, false};
-  KF_CHECK(!found.files.empty(), Code::data, "no files match {} = \"{}\" in {} ({}); {}", spec.pattern_key, spec.pattern, path,
-           spec.path_key, other_files(path, spec));
-  return found;
-}
-
-/// Whether the files are tokens; throws when some are and some are not.
-bool are_tokens(const Found& found, const SourceSpec& spec) {
-  const auto token = std::find_if(found.files.begin(), found.files.end(), is_token_name);
-  const auto text = std::find_if_not(found.files.begin(), found.files.end(), is_token_name);
-  KF_CHECK(token == found.files.end() || text == found.files.end(), Code::data,
-           "{} = \"{}\" in {} matches token files ({}) and others ({}); narrow it to one kind, as with \"**/*{}\"", spec.pattern_key,
-           spec.pattern, spec.path, token->lexically_relative(found.root), text->lexically_relative(found.root), token->extension());
-  return token != found.files.end();
-}
-
-OpenSource open_tokens(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
   KF_CHECK(
       part.holdout == 0, Code::data,
       "data.holdout = {} keeps documents of text for evaluation, but {} = \"{}\" holds token files, which have none; set data.holdout = 0 "
       "and give eval.dataset_path",
       part.holdout, spec.path_key, spec.path);
-  const TokenFileOptions file_options{options.token_type, options.vocab_size};
   KF_CHECK(spec.transforms.empty(), Code::data,
            "{} = \"{}\" holds token files, and transforms work on documents of text; leave transforms = [\"{}\"] out", spec.path_key,
            spec.path, spec.transforms.front());
-  return {std::make_unique<TokenDataset>(found.files, found.root, options.window, file_options), false, std::nullopt};
+  KF_CHECK(spec.max_documents == 0, Code::data,
+           "{}.max_documents = {} counts documents of text, but {} = \"{}\" holds token files; use {}.max_tokens", spec.limit_key,
+           spec.max_documents, spec.path_key, spec.path, spec.limit_key);
+  std::vector<fs::path> paths;
+  for (const SourceFile& file : found.files) {
+    paths.push_back(file.path);
+  }
+  const TokenFileOptions file_options{options.token_type, options.vocab_size};
+  auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options);
+  if (spec.max_tokens == 0) {
+    return {std::move(data), false, std::nullopt};
+  }
+  KF_CHECK(spec.max_tokens >= options.window, Code::data, "{}.max_tokens = {} is less than a window of {} (train.seq_len + 1)",
+           spec.limit_key, spec.max_tokens, options.window);
+  return {std::make_unique<FirstWindows>(std::move(data), spec.max_tokens / options.window), false, std::nullopt};
 }
 
-/// In memory: of tokenizers in Lua.
-DocumentsPtr encode(const TextCorpus& corpus, const Tokenizer& tokenizer, const SourceOptions& options, const std::string& what) {
-  const std::string& name = options.config->data.tokenizer_path;
-  const std::optional<std::int64_t> eos = tokenizer.eos_id();
-  auto documents = std::make_shared<MemoryDocuments>();
-  for (const Document& document : corpus.documents) {
-    std::vector<std::int64_t> ids = tokenizer.encode(document.text);
-    for (const std::int64_t id : ids) {
-      KF_CHECK(id >= 0 && id < options.vocab_size, Code::data, "{}: the tokenizer {} gives the id {}, and model.vocab_size is {}", what,
-               kf::quoted(name), id, options.vocab_size);
-    }
-    if (eos && document.ends) {
-      ids.push_back(*eos);
-    }
-    documents->add(ids, hash64(document.text));
-  }
-  documents->set_description(format("{} {}, {} of text, {} tokens ({})", grouped(corpus.files), corpus.files == 1 ? "file" : "files",
-                                    human_bytes(corpus.bytes), grouped(documents->tokens()), name));
-  return documents;
-}
-
-OpenSource open_text(const Found& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(*options.config, options.registries);
-  const std::string hint = found.named ? "; text and token files (.npy, .bin) can be read"
-                                       : "; narrow " + spec.pattern_key + " = " + kf::quoted(spec.pattern) + " to leave it out";
-  TextCorpus corpus = read_text(found.files, found.root, options.text_field, hint);
-  KF_CHECK(!corpus.documents.empty(), Code::data, "{} = \"{}\": {} holds no document", spec.path_key, spec.path,
-           found.files.size() == 1 ? "the file" : "none of the files");
-  const std::string what = spec.path_key + " = " + kf::quoted(spec.path);
-  if (!spec.transforms.empty()) {
-    corpus = transform(std::move(corpus), spec.transforms, *options.config, options.registries);
-    KF_CHECK(!corpus.documents.empty(), Code::data, "{}: transforms = [{}] leave no document", what, join(spec.transforms, ", "));
-  }
-  DocumentsPtr documents;
-  if (options.config->data.tokenizer_path.empty()) {
-    documents = std::make_shared<TextDocuments>(std::move(corpus));
-  } else {
-    documents = encode(corpus, *tokenizer, options, what);
-  }
+OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+  TokenizedText text = open_tokenized_text(found, spec, options);
   if (part.holdout > 0) {
-    documents = take_side(std::move(documents), part.holdout, part.side, options.window);
+    text.documents = take_side(std::move(text.documents), part.holdout, part.side, options.window);
   }
-  return {std::make_unique<StreamDataset>(documents, options.window, what), true, tokenizer->eos_id(), documents};
+  const std::string what = spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path);
+  return {std::make_unique<StreamDataset>(text.documents, options.window, what), true, text.eos, text.documents};
 }
 
 }  // namespace
@@ -134,9 +85,68 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
   return options;
 }
 
+SourceSpec training_source(const config::Config& config) {
+  const config::DataConfig& d = config.data;
+  SourceSpec spec{d.dataset_path, d.file_pattern, "data.dataset_path", "data.file_pattern", {}};
+  if (d.dataset_path.empty() && d.hf_dataset_name) {
+    spec.path_key = "data.hf_dataset_name";
+    spec.hf_name = *d.hf_dataset_name;
+    spec.hf_config = d.hf_dataset_config.value_or("");
+  }
+  spec.hf_split = d.hf_dataset_split;
+  spec.max_documents = d.max_documents;
+  spec.max_tokens = d.max_tokens;
+  return spec;
+}
+
+SourceSpec mixture_source(const config::Config& config, std::size_t i) {
+  const config::DatasetSource& source = config.data.datasets[i];
+  const std::string key = format("data.datasets[{}]", i);
+  SourceSpec spec{source.path, source.file_pattern.value_or(config.data.file_pattern), key + ".path",
+                  source.file_pattern ? key + ".file_pattern" : "data.file_pattern", source.transforms};
+  if (source.path.empty()) {
+    spec.path_key = key + ".hf_name";
+    spec.hf_name = source.hf_name;
+    spec.hf_config = source.hf_config;
+  }
+  spec.hf_split = source.hf_split.value_or(config.data.hf_dataset_split);
+  spec.max_documents = source.max_documents;
+  spec.max_tokens = source.max_tokens;
+  spec.limit_key = key;
+  return spec;
+}
+
+SourceSpec evaluation_source(const config::Config& config) {
+  const config::EvalConfig& e = config.eval;
+  SourceSpec spec{e.dataset_path, e.file_pattern, "eval.dataset_path", "eval.file_pattern", {}};
+  if (e.dataset_path.empty() && e.hf_dataset_name) {
+    spec.path_key = "eval.hf_dataset_name";
+    spec.hf_name = *e.hf_dataset_name;
+    spec.hf_config = e.hf_dataset_config.value_or("");
+  }
+  spec.hf_split = e.hf_dataset_split;
+  return spec;
+}
+
+SourceFiles find_files(const SourceSpec& spec, const config::Config& config) {
+  SourceRequest request;
+  if (!spec.path.empty()) {
+    request.paths = {spec.path};
+  }
+  request.hf_name = spec.hf_name;
+  request.hf_config = spec.hf_config;
+  request.hf_split = spec.hf_split;
+  request.hf_revision = config.data.hf_dataset_revision;
+  request.hf_streaming = config.data.hf_streaming;
+  request.pattern = spec.pattern;
+  request.path_key = spec.path_key;
+  request.pattern_key = spec.pattern_key;
+  return resolve_source(request);
+}
+
 OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
-  const Found found = find_files(spec);
-  return are_tokens(found, spec) ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);
+  const SourceFiles found = find_files(spec, *options.config);
+  return found.tokens ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);
 }
 
 }  // namespace kf

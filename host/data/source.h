@@ -9,6 +9,7 @@
 
 #include "core/fs.h"
 #include "data/dataset.h"
+#include "data/read/reader.h"
 #include "data/selection.h"
 #include "data/token_file.h"
 
@@ -21,12 +22,25 @@ struct Registries;
 
 /// Where data comes from, and the keys that said so (for messages).
 struct SourceSpec {
-  std::string path;                     // a file, or a folder
+  std::string path;                     // files, a folder, a glob, a brace list
   std::string pattern;                  // of files below the folder
   std::string path_key;                 // "data.dataset_path", "data.datasets[0].path"
   std::string pattern_key;              // "data.file_pattern"
   std::vector<std::string> transforms;  // registered names, applied to every document of text in this order
+  std::string hf_name = {};             // a data set of the hub, where `path` is empty
+  std::string hf_config = {};
+  std::string hf_split = "train";
+  std::int64_t max_documents = 0;  // of text; 0 for all
+  std::int64_t max_tokens = 0;
+  std::string limit_key = "data";  // "data.datasets[0]": whose limits these are
 };
+
+/// data.dataset_path or data.hf_dataset_name.
+SourceSpec training_source(const config::Config& config);
+/// data.datasets[i], which is no registered data set.
+SourceSpec mixture_source(const config::Config& config, std::size_t i);
+/// eval.dataset_path or eval.hf_dataset_name.
+SourceSpec evaluation_source(const config::Config& config);
 
 /// How to read it.
 struct SourceOptions {
@@ -34,6 +48,7 @@ struct SourceOptions {
   std::int64_t vocab_size = 0;
   std::optional<TokenType> token_type;
   std::string text_field;
+  std::string text_field_key = "data.hf_dataset_text_field";
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none
 };
@@ -54,7 +69,11 @@ struct OpenSource {
   DocumentsPtr documents = {};      // what `data` cuts into windows; null where the data are ids already
 };
 
-/// Token files or text files, not both. Throws Code::data.
+/// The files, in order. Throws Code::data when there are none.
+SourceFiles find_files(const SourceSpec& spec, const config::Config& config);
+
+/// Token files or text of any kind, not both. Text that is no plain file read as bytes goes through the token cache, which is built when it
+/// is missing. Throws Code::data.
 OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part);
 
 }  // namespace kf

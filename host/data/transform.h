@@ -1,10 +1,9 @@
 #pragma once
-// Documents of text, changed or dropped one by one before they are cut into windows.
+// Documents of text, changed or dropped one by one before they become ids.
 
+#include <memory>
 #include <string>
 #include <vector>
-
-#include "data/text_source.h"
 
 namespace kf {
 
@@ -18,10 +17,12 @@ class Transform {
   virtual ~Transform() = default;
   /// Changes the text of a document; false drops it.
   virtual bool apply(std::string& text) = 0;
+  /// Changes when what it does may have changed; "" where that cannot be known, and then nothing that it made is cached.
+  virtual std::string content_hash() const { return {}; }
 };
 
-/// Runs every document through the registered transforms `names`, in this order. The fingerprint says which they were.
-/// Throws Code::config for an unknown name, and whatever a transform throws.
-TextCorpus transform(TextCorpus corpus, const std::vector<std::string>& names, const config::Config& config, const Registries* registries);
+/// The registered transforms `names`, in this order. Throws Code::config for an unknown name.
+std::vector<std::unique_ptr<Transform>> make_transforms(const std::vector<std::string>& names, const config::Config& config,
+                                                        const Registries* registries);
 
 }  // namespace kf

@@ -1,0 +1,24 @@
+#pragma once
+// One builder of a cache at a time, over processes and machines that share a file system with flock.
+
+#include <string>
+
+#include "core/fs.h"
+
+namespace kf::cache {
+
+class FileLock {
+ public:
+  /// Waits until no other process holds the lock, and says so with `busy` when it has to. Throws Code::data.
+  FileLock(fs::path file, const std::string& busy);
+  /// Whether it was free at once; else it is not held.
+  static bool is_free(const fs::path& file);
+  ~FileLock();
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int fd_;
+};
+
+}  // namespace kf::cache
