@@ -58,6 +58,7 @@ kf_library(kf_simdjson simdjson.h simdjson)
 kf_library(kf_curl curl/curl.h curl)
 kf_library(kf_crypto openssl/evp.h crypto)
 find_path(KF_XXHASH_INCLUDE xxhash.h REQUIRED)  # all of it is in the header
+kf_library(kf_yaml yaml-cpp/yaml.h yaml-cpp)
 
 foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)

@@ -64,6 +64,7 @@ look() {
   want libcurl4-openssl-dev curl_of
   want libssl-dev header_of openssl/evp.h
   want libxxhash-dev header_of xxhash.h
+  want libyaml-cpp-dev header_of yaml-cpp/yaml.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || ! have_pyarrow || { wants_cuda && ! have_cuda_set; }; then
