@@ -38,6 +38,7 @@ class LuaDataset final : public Dataset {
   }
 
   std::int64_t size() const override { return size_; }
+  bool any_thread() const override { return false; }  // Lua has one
   void get(std::int64_t index, std::span<std::int64_t> window) const override {
     call_part(
         get_, where_, format(", get({})", index),

@@ -1,6 +1,7 @@
 #include "app/resume.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "config/json.h"
@@ -21,7 +22,34 @@ bool is_data_source(const std::string& key) {
   return key == "train.seq_len" || (key.starts_with("data.") && !may_change.contains(key));
 }
 
-bool is_run_length(const std::string& key) { return key == "train.max_steps" || key == "train.max_tokens" || key == kScript; }
+bool is_run_length(const std::string& key) {
+  return key == "train.max_steps" || key == "train.max_tokens" || key == "data.epochs" || key == kScript;
+}
+
+/// "hash name" lines of a mixture, by name; empty for what is no mixture.
+std::map<std::string, std::string> sources_in(const std::string& fingerprint) {
+  std::map<std::string, std::string> out;
+  for (const std::string& line : split(fingerprint, '\n')) {
+    if (const std::size_t space = line.find(' '); space != std::string::npos) {
+      out[line.substr(space + 1)] = line.substr(0, space);
+    }
+  }
+  return out;
+}
+
+/// Which files are not what they were.
+std::string describe_data_change(const std::string& before, const std::string& after) {
+  const auto old_sources = sources_in(before);
+  const auto new_sources = sources_in(after);
+  std::vector<std::string> changed;
+  for (const auto& [name, hash] : new_sources) {
+    const auto at = old_sources.find(name);
+    if (at != old_sources.end() && at->second != hash) {
+      changed.push_back("'" + name + "'");
+    }
+  }
+  return changed.empty() ? "the data files" : "the files of data set " + join(changed, " and ");
+}
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
 
@@ -105,7 +133,8 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   if (const auto changed = select(resume.changed, is_data_source); !changed.empty()) {
     fail(Code::config, "the run in {} learns from other data:{}\n{}", *newest, describe(changed), remedy);
   }
-  KF_CHECK(state.data_fingerprint == data_fingerprint, Code::config, "the data files have changed since {} was saved; {}", *newest, remedy);
+  KF_CHECK(state.data_fingerprint == data_fingerprint, Code::config, "{} have changed since {} was saved; {}",
+           describe_data_change(state.data_fingerprint, data_fingerprint), *newest, remedy);
 
   const bool longer = state.run.step < max_steps;
   const bool only_length =

@@ -129,6 +129,25 @@ void check_plan(const config::Config& config, const Registries& registries, Mode
   log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
 }
 
+/// A run is no longer than its data (data.epochs, data.mix_stop): schedules must know that from the start. Where phases change how much a
+/// step takes, only the loop can tell.
+void end_with_data(const config::Config& config, const Loader& data, config::Plan& plan) {
+  const bool changes = std::any_of(config.phases.begin(), config.phases.end(),
+                                   [](const auto& phase) { return phase.batch_size || phase.seq_len || !phase.mixture.empty(); });
+  if (changes || data.end() == Loader::kEndless) {
+    return;
+  }
+  const config::BatchPlan batches(config.train, plan.data_ranks);
+  std::int64_t steps = batches.steps_for(data.end());
+  steps -= batches.first_micro(steps) > data.end() ? 1 : 0;
+  KF_CHECK(steps > 0, Code::data, "the data end before the first update: it takes {} micro-batches and there are {}", batches.micros(0),
+           data.end());
+  if (steps < plan.max_steps) {
+    plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
+    plan.max_steps = steps;
+  }
+}
+
 bool holds_a_run(const fs::path& folder) {
   for (const char* mark : {"job.toml", ".lock", "metrics.jsonl", "latest"}) {
     if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
@@ -265,11 +284,12 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const config::Config& config = request.loaded.config;
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
-  const config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
+  config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
   refuse_unbuilt(request.loaded, plan);
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
-  const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries});
+  const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries, device.is_cuda() && config.data.pin_memory});
+  end_with_data(config, *train_data, plan);
   const std::unique_ptr<Loader> eval_data = make_eval_loader(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
 

@@ -143,6 +143,66 @@ void simulated_tokens_have_both(const Job& job, Findings& findings) {
   }
 }
 
+/// Orders by arithmetic are those of one data set; a mixture has them inside its blocks.
+void mixtures_have_blocks(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (!d.datasets.empty() && d.shuffle != "torch" && d.mix_block == 0) {
+    findings.problem({"data.shuffle", "data.mix_block"},
+                     format("data.shuffle = {} orders the sequences of one source; for a mixture, set data.mix_block, too (2048, say)",
+                            brief(Node(d.shuffle))));
+  }
+  if (d.datasets.empty() && d.mix_block > 0) {
+    findings.problem({"data.mix_block", "data.datasets"},
+                     "data.mix_block is set, but there is no mixture: list the sources in data.datasets");
+  }
+  if (d.mix_stop != "repeat" && d.mix_block == 0) {
+    findings.problem(
+        {"data.mix_stop", "data.mix_block"},
+        format("data.mix_stop = {} needs data.mix_block above 0: without blocks a mixture always repeats", brief(Node(d.mix_stop))));
+  }
+}
+
+/// What packs documents, and what does not.
+void packing_has_documents(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (d.pack_method == "concat" && (d.max_segments > 0 || d.long_documents != "chunk")) {
+    findings.problem(
+        {d.max_segments > 0 ? "data.max_segments" : "data.long_documents", "data.pack_method"},
+        "data.max_segments and data.long_documents belong to data.pack_method = \"best_fit\" or \"pad\"; concat cuts one stream");
+  }
+  if (d.pack_method == "pad" && d.max_segments > 1) {
+    findings.problem({"data.max_segments", "data.pack_method"},
+                     "data.pack_method = \"pad\" gives each document a sequence of its own; leave "
+                     "data.max_segments out");
+  }
+  if (d.pack_method != "concat" && d.datasets.empty() && d.dataset_path.empty() && !d.hf_dataset_name) {
+    findings.problem(
+        {"data.pack_method"},
+        format("data.pack_method = {} packs documents, and synthetic data has none; set data.dataset_path", brief(Node(d.pack_method))));
+  }
+  for (std::size_t i = 0; i < d.datasets.size(); ++i) {
+    if (d.pack_method != "concat" && !d.datasets[i].dataset.empty()) {
+      findings.problem({"data.pack_method", format("data.datasets[{}].dataset", i)},
+                       format("data.pack_method = {} packs documents, but the data set {} gives windows; set data.pack_method = \"concat\"",
+                              brief(Node(d.pack_method)), brief(Node(d.datasets[i].dataset))));
+    }
+  }
+}
+
+/// Whole passes are counted at one length.
+void epochs_have_one_length(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  for (std::size_t i = 0; i < c.phases.size(); ++i) {
+    if (c.data.epochs > 0 && c.phases[i].seq_len && *c.phases[i].seq_len != c.train.seq_len) {
+      findings.problem(
+          {"data.epochs", format("phases[{}].seq_len", i)},
+          format("data.epochs counts passes over sequences of one length, and phases[{}].seq_len ({}) changes it; end the run by "
+                 "train.max_steps",
+                 i, *c.phases[i].seq_len));
+    }
+  }
+}
+
 void paths_exist(const Job& job, Findings& findings) {
   if (!job.files_must_exist) {
     return;
@@ -171,9 +231,10 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {sources_say_where,    datasets_win,  phases_rise,     phases_or_annealing, phase_weights_make_sense,
-          mixture_names_differ, eval_has_data, holdout_is_used, eos_is_a_token,      simulated_tokens_have_both,
-          paths_exist};
+  return {
+      sources_say_where,      datasets_win,    phases_rise,    phases_or_annealing,        phase_weights_make_sense, mixture_names_differ,
+      eval_has_data,          holdout_is_used, eos_is_a_token, simulated_tokens_have_both, mixtures_have_blocks,     packing_has_documents,
+      epochs_have_one_length, paths_exist};
 }
 
 }  // namespace kf::config

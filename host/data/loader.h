@@ -2,6 +2,7 @@
 // Batches as a pure function of their number: any step can be reached at once, and a checkpoint needs no data state but the step.
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,8 @@ struct DataChange {
 /// The training or evaluation data of one rank.
 class Loader {
  public:
+  static constexpr std::int64_t kEndless = std::numeric_limits<std::int64_t>::max();
+
   virtual ~Loader() = default;
   /// Micro-batch number `index` since the start of the run (config::BatchPlan::first_micro(step) + micro).
   virtual Batch batch(std::int64_t index) = 0;
@@ -38,6 +41,12 @@ class Loader {
   virtual std::int64_t batches_per_epoch() const = 0;
   /// Phase factor of the learning rate for the update after `step` completed ones (1 without phases).
   virtual double lr_scale(std::int64_t step) const = 0;
+  /// Micro-batches before the data end (data.epochs, data.mix_stop), as far as the changes so far say; kEndless when they never do.
+  virtual std::int64_t end() const { return kEndless; }
+  /// Names of the sources of a mixture, as Batch::sources counts them; else none.
+  virtual std::vector<std::string> sources() const { return {}; }
+  /// How often each of them has been read through before micro-batch `index`.
+  virtual std::vector<double> passes(std::int64_t /*index*/) { return {}; }
   virtual std::string describe() const = 0;
   virtual std::string fingerprint() const = 0;
 
@@ -54,10 +63,13 @@ struct LoaderOptions {
   std::int64_t rank = 0;                   // data-parallel rank
   std::int64_t world = 1;                  // data-parallel size
   const Registries* registries = nullptr;  // for data sets, transforms and tokenizers that are parts; null: there are none
+  bool pinned = false;                     // batches in page-locked memory, for a GPU
 };
 
 /// By `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options);
+/// 0.125 as "12.5 %".
+std::string percent(double share);
 /// By `[eval]`, in order, each window once; null when evaluation is off.
 std::unique_ptr<Loader> make_eval_loader(const config::Config& config, const LoaderOptions& options);
 

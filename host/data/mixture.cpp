@@ -67,6 +67,19 @@ void MixtureDataset::get(std::int64_t index, std::span<std::int64_t> window) con
   datasets_[source]->get(index - offsets_[source], window);
 }
 
+void MixtureDataset::row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const {
+  const auto source = static_cast<std::size_t>(source_of(index));
+  datasets_[source]->row(index - offsets_[source], eos, out);
+}
+
+bool MixtureDataset::packed() const {
+  return std::any_of(datasets_.begin(), datasets_.end(), [](const auto& data) { return data->packed(); });
+}
+
+bool MixtureDataset::any_thread() const {
+  return std::all_of(datasets_.begin(), datasets_.end(), [](const auto& data) { return data->any_thread(); });
+}
+
 std::string MixtureDataset::describe() const {
   std::vector<std::string> parts;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {
@@ -121,8 +134,7 @@ std::vector<std::int64_t> mixture_targets(const std::vector<double>& probabiliti
 MixtureSampler::MixtureSampler(std::vector<std::int64_t> sizes, const std::vector<double>& weights, double temperature,
                                const SamplerOptions& options)
     : sizes_(std::move(sizes)), options_(options) {
-  KF_CHECK(options.rank >= 0 && options.rank < options.world, Code::data, "rank {} of {} ranks: ranks go from 0 to {}", options.rank,
-           options.world, options.world - 1);
+  check_rank(options);
   for (const std::int64_t size : sizes_) {
     size_ += share_size(size, options_);
   }

@@ -19,12 +19,16 @@ class MixtureDataset final : public Dataset {
 
   std::int64_t size() const override { return offsets_.back(); }
   void get(std::int64_t index, std::span<std::int64_t> window) const override;
+  void row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const override;
+  bool packed() const override;
+  bool any_thread() const override;
   std::string describe() const override;
   std::string fingerprint() const override;
 
   /// 0, n0, n0 + n1, ...: one more than there are data sets.
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   const std::vector<std::string>& names() const { return names_; }
+  const Dataset& source(std::size_t i) const { return *datasets_[i]; }
   std::vector<std::int64_t> sizes() const;
   /// Which data set a sample of the concatenation belongs to.
   std::int64_t source_of(std::int64_t index) const;
@@ -38,7 +42,7 @@ class MixtureDataset final : public Dataset {
 /// Draws from each data set in proportion to its weight. An epoch is as long as all data sets together, whatever the weights: a data set
 /// with a large weight is repeated in its own order, one with a small weight is cut. One generator (seed + epoch), the same on all ranks,
 /// permutes each data set with a positive target in turn and then the combined list (KempnerForge, section 8.6).
-class MixtureSampler final : public Sampler {
+class MixtureSampler final : public ListSampler {
  public:
   /// `weights` need not sum to 1. Temperature T: p = w / sum(w) at 1, else softmax(ln(max(w, 1e-12)) / T).
   /// Throws Code::data for an empty list, negative weights, a sum of 0, and as many weights as there are not data sets.

@@ -1,5 +1,7 @@
 #include "data/order.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace kf {
@@ -84,15 +86,43 @@ Order::Position Order::position(std::int64_t micro) const {
   return at;
 }
 
-std::span<const std::int64_t> Order::samples(std::int64_t micro) {
+std::vector<std::int64_t> Order::samples(std::int64_t micro) const {
   const Position at = position(micro);
-  const std::shared_ptr<const Sampler>& sampler = stretch_of(micro).sampler;
-  if (sampler != cached_sampler_ || at.epoch != cached_epoch_) {
-    cached_ = sampler->order(at.epoch);
-    cached_sampler_ = sampler;
-    cached_epoch_ = at.epoch;
+  std::vector<std::int64_t> out(static_cast<std::size_t>(at.size));
+  stretch_of(micro).sampler->read(at.epoch, at.sample, out);
+  return out;
+}
+
+std::int64_t Order::batches_per_epoch() const {
+  return std::max<std::int64_t>(1, stretches_.front().sampler->pass() / stretches_.front().batch_size);
+}
+
+/// Where the data would end if this stretch went on.
+std::int64_t Order::end_of(const Stretch& stretch, std::int64_t epochs) const {
+  const std::int64_t room = stretch.sampler->size() - stretch.offset;  // in the epoch in which it begins
+  if (stretch.sampler->endless()) {
+    const std::int64_t left = room >= 0 ? room / stretch.batch_size : 0;
+    return left > Sampler::kEndless - stretch.micro ? Sampler::kEndless : stretch.micro + left;
   }
-  return std::span<const std::int64_t>(cached_).subspan(static_cast<std::size_t>(at.sample), static_cast<std::size_t>(at.size));
+  if (epochs == 0) {
+    return Sampler::kEndless;
+  }
+  const std::int64_t more = epochs - 1 - stretch.epoch;
+  return more < 0 ? stretch.micro : stretch.micro + room / stretch.batch_size + more * stretch.batches();
+}
+
+std::int64_t Order::end(std::int64_t epochs) const {
+  for (std::size_t i = 0; i + 1 < stretches_.size(); ++i) {
+    if (const std::int64_t end = end_of(stretches_[i], epochs); end <= stretches_[i + 1].micro) {
+      return end;
+    }
+  }
+  return end_of(stretches_.back(), epochs);
+}
+
+std::int64_t Order::samples_before(std::int64_t micro) const {
+  const Stretch& stretch = stretch_of(micro);
+  return stretch.offset + (micro - stretch.micro) * stretch.batch_size;
 }
 
 double Order::lr_scale(std::int64_t step) const {

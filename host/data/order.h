@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "config/batch_plan.h"
@@ -42,9 +41,13 @@ class Order {
   void change(std::int64_t micro, std::shared_ptr<const Sampler> sampler, std::int64_t batch_size);
   /// The order as it is from the last change on, begun anew at `micro` and with the epoch after the one that was running there.
   void restart(std::int64_t micro, const Order& before);
-  /// Valid until the next call.
-  std::span<const std::int64_t> samples(std::int64_t micro);
-  std::int64_t batches_per_epoch() const { return stretches_.front().batches(); }
+  std::vector<std::int64_t> samples(std::int64_t micro) const;
+  /// Micro-batches of one pass over the data, at least 1.
+  std::int64_t batches_per_epoch() const;
+  /// Micro-batches before the data end: of an endless sampler at its end, of others after `epochs` of them (0: never).
+  std::int64_t end(std::int64_t epochs) const;
+  /// Samples of this rank that were read before `micro`, since its sampler took over.
+  std::int64_t samples_before(std::int64_t micro) const;
   double lr_scale(std::int64_t step) const;
 
  private:
@@ -61,13 +64,10 @@ class Order {
   };
   const Stretch& stretch_of(std::int64_t micro) const;
   void check(const Stretch& stretch) const;
+  std::int64_t end_of(const Stretch& stretch, std::int64_t epochs) const;
 
   std::vector<OrderPhase> phases_;  // for their learning rates
   std::vector<Stretch> stretches_;
-  // The permutation in use: shuffling again for each micro-batch would cost more than the step.
-  std::vector<std::int64_t> cached_;
-  std::shared_ptr<const Sampler> cached_sampler_;
-  std::int64_t cached_epoch_ = -1;
 };
 
 }  // namespace kf

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "data/batch.h"
-
 namespace kf {
 
 void split_window(std::span<const std::int64_t> window, std::span<std::int64_t> inputs, std::span<std::int64_t> labels) {

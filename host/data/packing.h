@@ -6,6 +6,12 @@
 
 namespace kf {
 
+/// Label of a position that is not counted.
+inline constexpr std::int64_t kIgnore = -100;
+/// Document id of positions that hold nothing. They see each other alone, their token is kPaddingToken and their label kIgnore.
+inline constexpr std::int64_t kPadding = -1;
+inline constexpr std::int64_t kPaddingToken = 0;
+
 /// A window of T + 1 ids gives T inputs and T labels, one position later.
 void split_window(std::span<const std::int64_t> window, std::span<std::int64_t> inputs, std::span<std::int64_t> labels);
 

@@ -6,8 +6,10 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/digest.h"
+#include "data/packed_dataset.h"
 #include "data/stream_dataset.h"
 #include "data/token_dataset.h"
+#include "data/token_documents.h"
 #include "data/tokenized_text.h"
 
 namespace kf {
@@ -35,6 +37,22 @@ class FirstWindows final : public Dataset {
   std::int64_t size_;
 };
 
+bool packs_documents(const SourceOptions& options) { return options.packed && options.config->data.pack_method != "concat"; }
+
+/// Documents as training reads them: packed, or as windows of one stream.
+std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const SourceOptions& options, const std::string& what) {
+  if (!packs_documents(options)) {
+    return std::make_unique<StreamDataset>(documents, options.window, what);
+  }
+  const config::DataConfig& data = options.config->data;
+  PackOptions how;
+  how.seq_len = options.window - 1;
+  how.best_fit = data.pack_method == "best_fit";
+  how.max_segments = data.max_segments;
+  how.truncate = data.long_documents == "truncate";
+  return std::make_unique<PackedDataset>(documents, how);
+}
+
 OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
   KF_CHECK(
       part.holdout == 0, Code::data,
@@ -52,6 +70,15 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
     paths.push_back(file.path);
   }
   const TokenFileOptions file_options{options.token_type, options.vocab_size};
+  if (packs_documents(options)) {
+    const std::optional<std::int64_t>& eos = options.config->data.eos_id;
+    KF_CHECK(eos.has_value(), Code::data,
+             "data.pack_method = \"{}\" needs data.eos_id, the id that ends a document: token files do not say which it is ({} = \"{}\")",
+             options.config->data.pack_method, spec.path_key, spec.path);
+    DocumentsPtr documents = std::make_shared<TokenDocuments>(paths, found.root, *eos, file_options);
+    documents = first_documents(std::move(documents), 0, spec.max_tokens, options.window, spec.limit_key + ".max_tokens");
+    return {sequences_of(documents, options, spec.path_key), false, std::nullopt, documents};
+  }
   auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options);
   if (spec.max_tokens == 0) {
     return {std::move(data), false, std::nullopt};
@@ -67,7 +94,7 @@ OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const Sou
     text.documents = take_side(std::move(text.documents), part.holdout, part.side, options.window);
   }
   const std::string what = spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path);
-  return {std::make_unique<StreamDataset>(text.documents, options.window, what), true, text.eos, text.documents};
+  return {sequences_of(text.documents, options, what), true, text.eos, text.documents};
 }
 
 }  // namespace

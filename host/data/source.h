@@ -49,6 +49,7 @@ struct SourceOptions {
   std::optional<TokenType> token_type;
   std::string text_field;
   std::string text_field_key = "data.hf_dataset_text_field";
+  bool packed = false;                     // by data.pack_method, as training reads it; else in windows
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none
 };

@@ -15,6 +15,8 @@ class StreamDataset final : public Dataset {
 
   std::int64_t size() const override { return documents_->tokens() / window_; }
   void get(std::int64_t index, std::span<std::int64_t> window) const override;
+  /// Borders are those of the documents, and what their mask leaves out is no label.
+  void row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const override;
   std::string describe() const override { return documents_->describe(); }
   std::string fingerprint() const override { return documents_->fingerprint(); }
 

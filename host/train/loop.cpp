@@ -160,7 +160,12 @@ void TrainLoop::one_step() {
   if (parts_.hooks.wants(Event::step_begin, step)) {
     fire(Event::step_begin);
   }
+  const double begin = parts_.throughput.seconds();
   const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
+  if (stepped_) {  // the first batch of a process cannot be ready
+    waited_ += result.data_seconds;
+    stepped_for_ += parts_.throughput.seconds() - begin;
+  }
   ++state_.run.step;
   state_.run.tokens += result.tokens;
   last_ = result;
@@ -182,8 +187,14 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
       result.skipped = std::exchange(controls_.skip_update, {});
     };
   }
+  if (logs(step + 1)) {
+    callbacks.sources = static_cast<std::int64_t>(parts_.train_data.sources().size());
+  }
   return callbacks;
 }
+
+/// Whether the next update would need data behind the end (data.epochs, data.mix_stop).
+bool TrainLoop::data_over() const { return parts_.stepper.first_micro(state_.run.step + 1) > steering_.end(); }
 
 void TrainLoop::after_step(const StepResult& result) {
   const std::int64_t step = state_.run.step;
@@ -196,7 +207,7 @@ void TrainLoop::after_step(const StepResult& result) {
   if (evaluated) {
     run_eval();  // before the row, so that what on_eval_end logs stands in it
   }
-  if (step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || !extra_.empty() || !result.abort.empty()) {
+  if (logs(step) || !extra_.empty() || !result.abort.empty()) {
     log_row(result);
   }
   if (evaluated) {
@@ -260,6 +271,7 @@ void TrainLoop::log_row(const StepResult& result) {
   if (result.mtp_loss) {
     row.extra.emplace_back("mtp_loss", *result.mtp_loss);
   }
+  add_data_metrics(result, row);
   const auto logged = std::exchange(extra_, {});
   row.extra.insert(row.extra.end(), logged.begin(), logged.end());
   for (Sink* sink : parts_.sinks) {
@@ -273,6 +285,27 @@ void TrainLoop::log_row(const StepResult& result) {
 const StepResult& TrainLoop::last_step(const char* method) const {
   KF_CHECK(stepped_, Code::script, "ctx:{}() has nothing to tell before the first step since the run began or went on", method);
   return last_;
+}
+
+/// Per source of a mixture, under the reference's names; and the share of the time that steps waited for data, where it is worth a look.
+void TrainLoop::add_data_metrics(const StepResult& result, StepRow& row) {
+  if (!result.sources.empty()) {
+    const std::vector<std::string> names = parts_.train_data.sources();
+    const std::vector<double> passes = steering_.data().passes(parts_.stepper.first_micro(state_.run.step));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const SourceLoss& source = result.sources[i];
+      if (source.counted > 0) {
+        row.extra.emplace_back("loss/" + names[i], source.ce / static_cast<double>(source.counted));
+      }
+      row.extra.emplace_back("data/" + names[i] + "/tokens", static_cast<double>(source.tokens));
+      row.extra.emplace_back("data/" + names[i] + "/epochs", passes[i]);
+    }
+  }
+  const double waited = std::exchange(waited_, 0);
+  const double stepped_for = std::exchange(stepped_for_, 0);
+  if (waited > 0.01 && waited > 0.01 * stepped_for) {
+    row.extra.emplace_back("data_wait", waited / stepped_for);
+  }
 }
 
 Values TrainLoop::metrics() const {
@@ -374,7 +407,7 @@ void TrainLoop::save(const std::string& name) {
 
 RunResult TrainLoop::result(double seconds) const {
   RunResult r = outcome_;
-  r.status = state_.run.step >= options_.max_steps ? "complete" : "stopped";
+  r.status = state_.run.step >= options_.max_steps || (data_over() && !stopped_by_hook_) ? "complete" : "stopped";
   r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;

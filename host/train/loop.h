@@ -86,7 +86,10 @@ class TrainLoop {
   void roll_back(const std::string& reason);
   void save(const std::string& name = {});
   void fill_context();
-  bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_; }
+  bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
+  bool data_over() const;
+  bool logs(std::int64_t step) const { return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps; }
+  void add_data_metrics(const StepResult& result, StepRow& row);
   const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
@@ -103,6 +106,8 @@ class TrainLoop {
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
   std::int64_t saved_step_ = -1;
+  double waited_ = 0;  // for data, since the last row
+  double stepped_for_ = 0;
 };
 
 }  // namespace kf

@@ -78,6 +78,9 @@ class Steering::Data final : public Loader {
   Batch batch(std::int64_t index) override { return loader_.batch(index + skipped); }
   std::int64_t batches_per_epoch() const override { return loader_.batches_per_epoch(); }
   double lr_scale(std::int64_t step) const override { return loader_.lr_scale(step); }
+  std::int64_t end() const override { return loader_.end() == kEndless ? kEndless : loader_.end() - skipped; }
+  std::vector<std::string> sources() const override { return loader_.sources(); }
+  std::vector<double> passes(std::int64_t index) override { return loader_.passes(index + skipped); }
   std::string describe() const override { return loader_.describe(); }
   std::string fingerprint() const override { return loader_.fingerprint(); }
   void check(const DataChange& change) const override { loader_.check(change); }
@@ -112,6 +115,7 @@ void check_phases(const Phases& phases, Model& model, const Loader& loader) {
 Steering::~Steering() = default;
 
 Loader& Steering::data() { return *data_; }
+std::int64_t Steering::end() const { return data_->end(); }
 
 double Steering::epoch(std::int64_t step) const {
   const std::int64_t micro = stepper_.first_micro(step) + data_->skipped;

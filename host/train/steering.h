@@ -31,6 +31,8 @@ class Steering {
   /// Factor of the learning rate in the update after `step` completed ones.
   double lr_scale(std::int64_t step) const { return lr_scale_ * phases_.lr_scale(step); }
   double epoch(std::int64_t step) const;
+  /// Micro-batches before the data end.
+  std::int64_t end() const;
 
   /// Puts the first phase in force: call it once, before the first update of a fresh run.
   void begin();

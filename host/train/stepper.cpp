@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <vector>
 
@@ -77,10 +78,21 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
   const at::Tensor labels = batch.labels.flatten();
   const LossFactors factors{scale() / static_cast<double>(totals.counted),
                             scale() * options_.z_loss_weight / static_cast<double>(totals.positions)};
+  const std::int64_t length = batch.tokens.size(1);
   if (loss_->takes_hidden()) {
-    return loss_->from_hidden(model_.hidden(batch.tokens, context).flatten(0, 1), *model_.head(), labels, factors);
+    const at::Tensor hidden = model_.hidden(batch.tokens, context).flatten(0, 1);  // (N, C)
+    if (source_losses_.wanted()) {
+      source_losses_.add(batch, [&](std::int64_t row, const at::Tensor& own) {
+        return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model_.head(), own, {1, 0}).ce;
+      });
+    }
+    return loss_->from_hidden(hidden, *model_.head(), labels, factors);
   }
   const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
+  if (source_losses_.wanted()) {
+    source_losses_.add(batch,
+                       [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
+  }
   LossParts parts;
   parts.ce = loss_->sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
   parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, parts.ce.options());
@@ -183,13 +195,21 @@ void Stepper::update(double lr, const at::Tensor& norm) {
   }
 }
 
-StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
+std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
+  const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
     batches.push_back(loader.batch(options_.batches.first_micro(step) + micro));
   }
-  Totals totals = count(batches);
+  result.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return batches;
+}
+
+StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
   StepResult result;
+  const std::vector<Batch> batches = fetch(loader, step, result);
+  Totals totals = count(batches);
+  source_losses_.begin(callbacks.sources);
   result.tokens = totals.positions;
   result.counted = totals.counted;
   if (totals.counted == 0) {
@@ -211,6 +231,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   }
   const at::Tensor norm = gradient_norm(parameters_);
   read(totals, norm, result);
+  result.sources = source_losses_.read();
   if (callbacks.backward_end) {
     callbacks.backward_end(result);
   }
@@ -257,10 +278,8 @@ Batch to_device(const Batch& batch, at::Device device) {
   if (device.is_cpu()) {
     return batch;
   }
-  // Through page-locked memory: a copy from ordinary memory would make the host wait for everything before it.
-  const auto move = [&](const at::Tensor& tensor) {
-    return tensor.defined() ? tensor.pin_memory().to(device, /*non_blocking=*/true) : at::Tensor();
-  };
+  // A copy from page-locked memory (data.pin_memory) waits for nothing; one from ordinary memory for all that was begun before it.
+  const auto move = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : at::Tensor(); };
   Batch moved = batch;
   moved.tokens = move(batch.tokens);
   moved.labels = move(batch.labels);

@@ -15,21 +15,24 @@
 #include "optim/optimizer.h"
 #include "train/loss.h"
 #include "train/loss_scale.h"
+#include "train/source_losses.h"
 #include "train/update_guard.h"
 
 namespace kf {
 
 /// What an update left behind; read from the device once.
 struct StepResult {
-  double ce = 0;                   // cross entropy (or the chosen loss) over the counted tokens
-  double z_loss = 0;               // weighted
-  double aux_loss = 0;             // weighted; mean over the positions of all micro-batches
-  std::optional<double> mtp_loss;  // weighted; of models with model.mtp_layers
-  double grad_norm = 0;            // before clipping
-  std::int64_t tokens = 0;         // positions, counted or not
-  std::int64_t counted = 0;        // labels that counted
-  std::string skipped;             // why no update was made; empty when one was
-  std::string abort;               // why the run must end here; mostly empty
+  double ce = 0;                    // cross entropy (or the chosen loss) over the counted tokens
+  double z_loss = 0;                // weighted
+  double aux_loss = 0;              // weighted; mean over the positions of all micro-batches
+  std::optional<double> mtp_loss;   // weighted; of models with model.mtp_layers
+  double grad_norm = 0;             // before clipping
+  std::int64_t tokens = 0;          // positions, counted or not
+  std::int64_t counted = 0;         // labels that counted
+  double data_seconds = 0;          // waited for batches
+  std::vector<SourceLoss> sources;  // where they were asked for, by source of the mixture
+  std::string skipped;              // why no update was made; empty when one was
+  std::string abort;                // why the run must end here; mostly empty
   double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
@@ -48,13 +51,16 @@ struct StepperOptions {
   std::int64_t seq_len = 1;
 };
 
+/// Called inside a step, where they are not empty; and what else the caller wants of it.
+struct StepCallbacks {
+  std::function<void()> micro_end;                // after the backward of each micro-batch
+  std::function<void(StepResult&)> backward_end;  // before clipping, with every gradient of the step in place; may set `skipped`
+  std::int64_t sources = 0;                       // of the mixture: StepResult::sources is wanted; 0: it is not
+};
+
 class Stepper {
  public:
-  /// Called inside a step; either may be empty.
-  struct Callbacks {
-    std::function<void()> micro_end;                // after the backward of each micro-batch
-    std::function<void(StepResult&)> backward_end;  // before clipping, with every gradient of the step in place; may set `skipped`
-  };
+  using Callbacks = StepCallbacks;
 
   Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options);
 
@@ -82,6 +88,7 @@ class Stepper {
   Totals count(const std::vector<Batch>& batches) const;
   void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
   LossParts losses_of(const Batch& batch, ForwardContext& context, const Totals& totals);
+  std::vector<Batch> fetch(Loader& loader, std::int64_t step, StepResult& result) const;
   /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
   at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
   void unscale() const;
@@ -101,6 +108,7 @@ class Stepper {
   UpdateGuard guard_;
   std::optional<LossScale> loss_scale_;
   std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
+  SourceLosses source_losses_;
 };
 
 /// A batch on `device`.

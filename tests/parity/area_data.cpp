@@ -4,10 +4,12 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/documents.h"
 #include "data/mixture.h"
 #include "data/order.h"
 #include "data/packing.h"
 #include "data/sampler.h"
+#include "data/stream_dataset.h"
 #include "data/token_dataset.h"
 #include "parity/areas.h"
 
@@ -207,6 +209,47 @@ void run_pack_window(const Case& test, Comparison& out) {
   }
 }
 
+/// The sequences of documents of which every world-th, from `rank` on, is read; each but empty ones ends with `eos`.
+void compare_chunks(const Case& test, std::int64_t rank, std::int64_t world, const Array& expected, const std::string& what,
+                    Comparison& out) {
+  const Table& config = table(test.at("config"), "config");
+  const std::int64_t seq_len = integer(at(config, "seq_len"), "seq_len"), eos = integer(at(config, "eos"), "eos");
+  auto documents = std::make_shared<MemoryDocuments>();
+  const Array& all = list(test.at("documents"), "documents");
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Ints ids = integers(all[i], "documents");
+    if (static_cast<std::int64_t>(i) % world == rank && !ids.empty()) {
+      ids.push_back(eos);
+      documents->add(ids, 0);
+    }
+  }
+  const StreamDataset data(documents, seq_len + 1, what);
+  out.integer(what + " sequences", data.size(), static_cast<std::int64_t>(expected.size()));
+  const bool apart = boolean(at(config, "pack"), "pack");
+  for (std::size_t i = 0; i < expected.size() && static_cast<std::int64_t>(i) < data.size(); ++i) {
+    const auto width = static_cast<std::size_t>(seq_len);
+    Ints tokens(width), labels(width), doc_ids(apart ? width : 0);
+    data.row(static_cast<std::int64_t>(i), std::nullopt, {tokens, labels, doc_ids});
+    const Table& item = table(expected[i], what);
+    const std::string where = format("{}[{}]", what, i);
+    out.integers(where + " input_ids", tokens, integers(at(item, "input_ids"), "input_ids"));
+    out.integers(where + " labels", labels, integers(at(item, "labels"), "labels"));
+    if (apart) {
+      out.integers(where + " doc_ids", doc_ids, integers(at(item, "doc_ids"), "doc_ids"));
+    }
+  }
+}
+
+void run_document_chunks(const Case& test, Comparison& out) {
+  const Table& expected = table(test.at("expected"), "expected");
+  compare_chunks(test, 0, 1, list(at(expected, "eager"), "eager"), "eager", out);
+  const Array& ranks = list(at(expected, "streaming_per_rank"), "streaming_per_rank");
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    compare_chunks(test, static_cast<std::int64_t>(rank), static_cast<std::int64_t>(ranks.size()), list(ranks[rank], "rank"),
+                   format("rank {}", rank), out);
+  }
+}
+
 /// Batches are a function of their number: "resumed" is a new order asked for later numbers.
 void run_loader_resume(const Case& test, Comparison& out) {
   const Table& config = table(test.at("config"), "config");
@@ -307,7 +350,7 @@ void run_data(const Case& test, Comparison& out) {
   } else if (test.kind == "phases") {
     run_phases(test, out);
   } else if (test.kind == "document_chunks") {
-    not_built("chunks of streamed documents are");
+    run_document_chunks(test, out);
   } else {
     fail(Code::other, "the runner knows no kind '{}' of data cases", test.kind);
   }

@@ -265,6 +265,4 @@ std::vector<Case> load_cases(const fs::path& folder) {
   return cases;
 }
 
-void not_built(const std::string& what) { fail(Code::other, "{} not built yet", what); }
-
 }  // namespace kf::parity

@@ -82,7 +82,4 @@ class Case {
 /// safetensors, expect.safetensors, case.json) are one case each, and so is each of them below `folder`.
 std::vector<Case> load_cases(const fs::path& folder);
 
-/// Fails the case because the program lacks something: "mixture of experts is not built yet".
-[[noreturn]] void not_built(const std::string& what);
-
 }  // namespace kf::parity

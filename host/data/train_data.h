@@ -1,0 +1,49 @@
+#pragma once
+// What [data] stands for, opened: one data set, or a mixture.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "data/dataset.h"
+#include "data/loader.h"
+#include "data/phases.h"
+#include "data/source.h"
+
+namespace kf {
+
+namespace config {
+struct DataConfig;
+}
+
+struct TrainData {
+  std::shared_ptr<const Dataset> data;
+  std::optional<MixtureSpec> mixture;  // with data.datasets
+  bool text = false;                   // any of it is text
+  std::optional<std::int64_t> eos;     // the tokenizer's own, which ends its documents
+  bool tokens = false;                 // any of it is token files, or a data set that is a part
+};
+
+/// Whether nothing is given to learn from: then ids are random.
+bool is_synthetic(const config::DataConfig& data);
+
+/// A part of `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. `packed`: by data.pack_method, else
+/// windows. Throws Code::data.
+TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part, bool packed);
+
+/// What a user should know of the data before training on it.
+void warn_of(const config::Config& config, const TrainData& data);
+
+/// Whether documents are kept apart, and the id that ends one where only ids say so. Throws Code::data when that is not known.
+struct Apart {
+  bool apart = false;
+  std::optional<std::int64_t> eos;
+};
+Apart keep_apart(const config::Config& config, const TrainData& data);
+
+/// One line for each source, "hash name": which of them changed can be said when a run goes on.
+std::string fingerprint_lines(const TrainData& data);
+
+}  // namespace kf
