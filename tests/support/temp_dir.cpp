@@ -24,7 +24,7 @@ TempDir::~TempDir() {
 }
 
 fs::path TempDir::write(const fs::path& name, std::string_view content) const {
-  const fs::path file = path_ / name;
+  fs::path file = path_ / name;
   fs::create_directories(file.parent_path());
   std::ofstream stream(file, std::ios::binary);
   stream << content;
