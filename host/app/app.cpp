@@ -29,6 +29,7 @@ usage: kf-host FILE [--section.key=value ...] [-- ARGS]
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
                               keys [PATTERN], schema, new [PRESET]
   kf-host data info PATH      what files, folders and data sets hold
+  kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
@@ -81,9 +82,9 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command}, {"generate", generate_command}, {"config", config_subcommand},
-    {"data", data_command},   {"registry", registry_command}, {"test", test_command},
-    {"lua", lua_command},     {"sweep", sweep_command},       {"--version", version_command},
+    {"train", train_command},         {"generate", generate_command}, {"config", config_subcommand}, {"data", data_command},
+    {"registry", registry_command},   {"test", test_command},         {"lua", lua_command},          {"sweep", sweep_command},
+    {"tokenizer", tokenizer_command}, {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }

@@ -16,6 +16,8 @@ int generate_command(const Arguments& args);
 int data_command(const Arguments& args);
 /// `kf-host sweep show|best|resume|plot DIR`
 int sweep_command(const Arguments& args);
+/// `kf-host tokenizer encode|decode|info|train ...`
+int tokenizer_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

@@ -18,7 +18,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
   } else {
     try {
-      tokenizer = open_tokenizer(path);
+      tokenizer = open_tokenizer(path, config.model.vocab_size);
     } catch (Error& error) {
       throw error.context("data.tokenizer_path = " + kf::quoted(path));
     }

@@ -107,7 +107,8 @@ class ByteTokenizer final : public Tokenizer {
 
 /// A tokenizer from a file or folder; see docs/data.md for the formats. Throws Code::data naming the file and, for what is broken or not
 /// supported, the place in it.
-std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path);
+/// Ids from its vocab_size() up to `model_vocab` decode to "".
+std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, std::int64_t model_vocab = 0);
 
 /// By data.tokenizer_path: a file or folder, "lua:NAME" for the registered tokenizer NAME, bytes without a path. Throws Code::data for
 /// files, and Code::config for a name that is not registered and for a model.vocab_size that is too small.

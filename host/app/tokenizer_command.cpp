@@ -1,0 +1,266 @@
+#include <algorithm>
+#include <charconv>
+#include <functional>
+#include <iostream>
+#include <iterator>
+#include <map>
+
+#include "app/commands.h"
+#include "core/error.h"
+#include "core/fs.h"
+#include "data/tokenizer/json.h"
+#include "data/tokenizer/tokenizer.h"
+#include "data/tokenizer/train.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kUsage =
+    R"(usage: kf-host tokenizer encode TOKENIZER [TEXT | --file FILE | --jsonl] [--add-special] [--special text|special|error]
+       kf-host tokenizer decode TOKENIZER [ID ... | --jsonl] [--skip-special]
+       kf-host tokenizer info TOKENIZER [--format json]
+       kf-host tokenizer train FILE ... --vocab-size N --out FOLDER [options]
+
+TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
+merges.txt beside it, a folder with one of these, or "bytes".
+
+encode  prints ids as a JSON array; without TEXT it reads standard input
+  --file FILE       the text of a file
+  --jsonl           one JSON string a line from standard input, one array a line to standard output
+  --add-special     add what the tokenizer puts around a text (BOS, EOS, [CLS])
+  --special WHAT    what names of special tokens in the text are: special (default) the tokens, text ordinary text, error
+decode  prints the text of ids
+  --jsonl           one JSON array a line from standard input, one JSON string a line to standard output
+  --skip-special    leave special tokens out
+info    what the tokenizer is
+train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json
+  --vocab-size N    ids in all, special tokens included
+  --pattern NAME    how text is split: gpt2, cl100k (default, as Llama 3), qwen2, o200k, tekken
+  --special NAME    a special token; again for more (default <|endoftext|>)
+  --min-count N     pairs seen less often are not merged (default 2)
+  --threads N       threads that count (default: all)
+)";
+
+/// The words after a subcommand: options with their values, and the rest.
+struct Words {
+  std::vector<std::string> rest;
+  std::map<std::string, std::vector<std::string>> options;
+
+  bool has(const std::string& name) const { return options.count(name) > 0; }
+  std::string value(const std::string& name, const std::string& fallback) const {
+    const auto found = options.find(name);
+    return found == options.end() ? fallback : found->second.back();
+  }
+};
+
+/// `with_value` and `flags`: the options there are. "--" ends them: what follows is text, dashes or not.
+Words parse(const Arguments& args, const std::vector<std::string>& with_value, const std::vector<std::string>& flags) {
+  const auto in = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  Words out;
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i] == "--") {
+      out.rest.insert(out.rest.end(), args.begin() + static_cast<std::ptrdiff_t>(i) + 1, args.end());
+      break;
+    }
+    if (!args[i].starts_with("--")) {
+      out.rest.push_back(args[i]);
+      continue;
+    }
+    const std::size_t equals = args[i].find('=');
+    const std::string name = args[i].substr(0, equals);
+    if (in(flags, name) && equals == std::string::npos) {
+      out.options[name].emplace_back();
+    } else if (in(with_value, name)) {
+      KF_CHECK(equals != std::string::npos || i + 1 < args.size(), Code::config, "{} needs a value", name);
+      out.options[name].push_back(equals != std::string::npos ? args[i].substr(equals + 1) : args[++i]);
+    } else {
+      std::vector<std::string> all = with_value;
+      all.insert(all.end(), flags.begin(), flags.end());
+      const std::string near = nearest(name, all);
+      fail(Code::config, "there is no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
+           join(all, ", "));
+    }
+  }
+  return out;
+}
+
+std::int64_t integer(const std::string& what, std::string_view text, std::int64_t low, std::int64_t high) {
+  std::int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  KF_CHECK(error == std::errc() && end == text.data() + text.size() && value >= low && value <= high, Code::config,
+           "{}: '{}' is not an integer from {} to {}", what, text, low, high);
+  return value;
+}
+
+std::unique_ptr<Tokenizer> open_named(const Words& words) {
+  KF_CHECK(!words.rest.empty(), Code::config, "no tokenizer was given\n{}", kUsage);
+  if (words.rest[0] == "bytes") {
+    return std::make_unique<ByteTokenizer>();
+  }
+  return open_tokenizer(words.rest[0]);
+}
+
+void print_ids(const std::vector<std::uint32_t>& ids, std::string& line) {
+  line = "[";
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    char digits[12];
+    const auto [end, error] = std::to_chars(std::begin(digits), std::end(digits), ids[i]);
+    line += i == 0 ? "" : ",";
+    line.append(digits, end);
+  }
+  line += "]\n";
+  std::cout << line;
+}
+
+/// Calls body(line, "standard input, line 3") for each line of standard input that is not blank.
+void each_line(const std::function<void(const std::string&, const std::string&)>& body) {
+  std::ios::sync_with_stdio(false);
+  std::string line;
+  for (std::int64_t number = 1; std::getline(std::cin, line); ++number) {
+    if (!trim(line).empty()) {
+      body(line, format("standard input, line {}", number));
+    }
+  }
+}
+
+int encode(const Arguments& args) {
+  const Words words = parse(args, {"--file", "--special"}, {"--jsonl", "--add-special"});
+  KF_CHECK(words.rest.size() <= 2, Code::config, "one text at a time, got '{}' and '{}'; quote it", words.rest[1], words.rest[2]);
+  const std::size_t sources = (words.rest.size() == 2 ? 1U : 0U) + words.options.count("--file") + words.options.count("--jsonl");
+  KF_CHECK(sources <= 1, Code::config, "the text is an argument, --file or --jsonl: one of them");
+  const EncodeOptions options{special_text_named(words.value("--special", "special")), words.has("--add-special")};
+  const std::unique_ptr<Tokenizer> tokenizer = open_named(words);
+  std::vector<std::uint32_t> ids;
+  std::string out;
+  const auto put = [&](std::string_view text) {
+    ids.clear();
+    tokenizer->append(text, ids, options);
+    print_ids(ids, out);
+  };
+  if (words.has("--jsonl")) {
+    each_line([&](const std::string& line, const std::string& where) {
+      try {
+        put(json::parse_string(line, where));
+      } catch (Error& error) {
+        throw error.context("at " + where);
+      }
+    });
+  } else if (words.has("--file")) {
+    put(read_file(words.value("--file", "")));
+  } else if (words.rest.size() == 2) {
+    put(words.rest[1]);
+  } else {
+    put(std::string(std::istreambuf_iterator<char>(std::cin), {}));
+  }
+  return 0;
+}
+
+int decode(const Arguments& args) {
+  const Words words = parse(args, {}, {"--jsonl", "--skip-special"});
+  const std::unique_ptr<Tokenizer> tokenizer = open_named(words);
+  const auto text_of = [&](const std::vector<std::int64_t>& ids) {
+    return words.has("--skip-special") ? tokenizer->decode(ids) : tokenizer->decode_with_special(ids);
+  };
+  if (words.has("--jsonl")) {
+    KF_CHECK(words.rest.size() == 1, Code::config, "the ids are arguments or --jsonl: one of them");
+    each_line([&](const std::string& line, const std::string& where) {
+      const json::Value value = json::parse(line, where);
+      const json::Place place(value, where);
+      std::vector<std::int64_t> ids;
+      for (std::size_t i = 0; i < place.size(); ++i) {
+        ids.push_back(place.at(i).as_integer(0, std::int64_t{1} << 32));
+      }
+      try {
+        std::cout << json::quote(text_of(ids)) << '\n';
+      } catch (Error& error) {
+        throw error.context("at " + where);
+      }
+    });
+    return 0;
+  }
+  std::vector<std::int64_t> ids;
+  for (std::size_t i = 1; i < words.rest.size(); ++i) {
+    ids.push_back(integer("an id", words.rest[i], 0, std::int64_t{1} << 32));
+  }
+  std::cout << text_of(ids) << '\n';
+  return 0;
+}
+
+int info(const Arguments& args) {
+  const Words words = parse(args, {"--format"}, {});
+  const std::string style = words.value("--format", "text");
+  KF_CHECK(style == "text" || style == "json", Code::config, "--format is text or json, not '{}'", style);
+  const std::unique_ptr<Tokenizer> tokenizer = open_named(words);
+  const std::vector<std::pair<const char*, std::optional<std::int64_t>>> ids{
+      {"bos", tokenizer->bos_id()}, {"eos", tokenizer->eos_id()}, {"pad", tokenizer->pad_id()}};
+  if (style == "json") {
+    std::cout << "{\"kind\": " << json::quote(tokenizer->summary()) << ", \"vocab_size\": " << tokenizer->vocab_size();
+    for (const auto& [name, id] : ids) {
+      std::cout << ", \"" << name << "_id\": " << (id ? std::to_string(*id) : "null") << ", \"" << name
+                << "_token\": " << (id ? json::quote(tokenizer->token(*id).value_or("")) : "null");
+    }
+    std::cout << ", \"content_hash\": " << json::quote(tokenizer->content_hash()) << "}\n";
+    return 0;
+  }
+  std::cout << "kind        " << tokenizer->summary() << "\nvocab_size  " << tokenizer->vocab_size() << '\n';
+  for (const auto& [name, id] : ids) {
+    std::cout << name << "         " << (id ? std::to_string(*id) + "  " + tokenizer->token(*id).value_or("") : "none") << '\n';
+  }
+  std::cout << "content     sha256 " << tokenizer->content_hash() << '\n';
+  return 0;
+}
+
+int train(const Arguments& args) {
+  const Words words = parse(args, {"--vocab-size", "--out", "--pattern", "--special", "--min-count", "--threads"}, {});
+  KF_CHECK(!words.rest.empty(), Code::config, "no file to learn from was given\n{}", kUsage);
+  KF_CHECK(words.has("--vocab-size") && words.has("--out"), Code::config, "--vocab-size N and --out FOLDER are needed");
+  BpeTraining options;
+  options.vocab_size = static_cast<std::uint32_t>(integer("--vocab-size", words.value("--vocab-size", ""), 257, 1 << 24));
+  options.min_count = integer("--min-count", words.value("--min-count", "2"), 1, std::int64_t{1} << 60);
+  options.threads = static_cast<int>(integer("--threads", words.value("--threads", "0"), 0, 1024));
+  const std::string pattern = words.value("--pattern", "cl100k");
+  const auto known = scan::pattern_named(pattern);
+  KF_CHECK(known && !pattern.starts_with("tiktoken"), Code::config, "--pattern: '{}' is none of gpt2, cl100k, qwen2, o200k, tekken",
+           pattern);
+  options.pattern = *known;
+  if (words.has("--special")) {
+    options.special = words.options.at("--special");
+  }
+  const std::vector<fs::path> files(words.rest.begin(), words.rest.end());
+  const TrainedBpe trained = train_bpe(files, options);
+  const fs::path folder = words.value("--out", "");
+  fs::create_directories(folder);
+  write_file_atomic(folder / "tokenizer.json", tokenizer_json(trained, options));
+  std::cout << format("{}: {} ids from {} of text ({} pieces, {} of them different)\n", folder / "tokenizer.json", trained.tokens.size(),
+                      human_bytes(static_cast<double>(trained.bytes)), grouped(trained.pieces), grouped(trained.different));
+  return 0;
+}
+
+}  // namespace
+
+int tokenizer_command(const Arguments& args) {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+    (args.empty() ? std::cerr : std::cout) << kUsage;
+    return args.empty() ? static_cast<int>(Code::config) : 0;
+  }
+  const Arguments rest(args.begin() + 1, args.end());
+  if (std::find(rest.begin(), rest.end(), "--help") != rest.end()) {
+    std::cout << kUsage;
+    return 0;
+  }
+  if (args[0] == "encode") {
+    return encode(rest);
+  }
+  if (args[0] == "decode") {
+    return decode(rest);
+  }
+  if (args[0] == "info") {
+    return info(rest);
+  }
+  KF_CHECK(args[0] == "train", Code::config, "kf-host tokenizer has no subcommand '{}'; have: encode, decode, info, train", args[0]);
+  return train(rest);
+}
+
+}  // namespace kf

@@ -1,0 +1,57 @@
+#pragma once
+// Byte-pair merging: which neighbours become one, in which order.
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "data/tokenizer/flat_map.h"
+
+namespace kf {
+
+class Merges {
+ public:
+  /// Neighbours (left, right) may become `result`; lower ranks go first, equal ones from the left. A later pair replaces an earlier one.
+  void add(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) { table_[key(left, right)] = {rank, result}; }
+  bool empty() const { return table_.size() == 0; }
+  std::size_t size() const { return table_.size(); }
+
+  struct Scratch {
+    struct Node {
+      std::uint32_t id;
+      std::uint32_t rank;  // of merging with the next
+      std::uint32_t result;
+      std::uint32_t previous;
+      std::uint32_t next;
+    };
+    struct Candidate {
+      std::uint64_t order;  // rank, then place
+      std::uint32_t right;  // both as they were when the pair was seen: a changed one is a stale candidate
+      std::uint32_t left_id;
+      std::uint32_t right_id;
+    };
+    std::vector<Node> nodes;
+    std::vector<Candidate> heap;
+  };
+
+  /// Merges `ids` in place until nothing merges. Ids from kFrozen on never merge. O(n log n).
+  void apply(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
+
+  static constexpr std::uint32_t kFrozen = 1U << 31;
+
+ private:
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
+  struct Merge {
+    std::uint32_t rank = kNone;
+    std::uint32_t result = 0;
+  };
+
+  static std::uint64_t key(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << 32 | right; }
+  void apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
+  void apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
+  void push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const;
+
+  FlatMap<Merge> table_;
+};
+
+}  // namespace kf
