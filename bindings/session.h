@@ -17,6 +17,8 @@
 
 namespace kf::lua {
 
+class ModuleHooks;
+
 /// Owned by Script; bound functions reach it through their lua_State.
 struct Session {
   Session(Registries& all, ScriptHost program, std::vector<std::string> strings)
@@ -33,6 +35,8 @@ struct Session {
 
   std::vector<std::unique_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
   LuaSweep* sweep = nullptr;                      // the one that the script returned
+
+  std::vector<std::shared_ptr<ModuleHooks>> module_hooks;  // of m:register_forward_hook; those of runs belong to their hook
 
   std::map<std::string, SourceMap> sources;  // by file, filled when first asked for
 

@@ -1,8 +1,9 @@
 // ctx:parameters(pattern) and ctx:gradients(pattern): name and tensor, one after the other. The tensors are lent: they end with the
-// callback.
+// callback. ctx:register_forward_hook and ctx:register_gradient_hook: functions on modules and weights, until the run ends.
 
 #include "bindings/adapters/context_access.h"
 #include "bindings/guard.h"
+#include "bindings/nn/module_hooks.h"
 #include "bindings/tensor/tensor.h"
 #include "core/name_pattern.h"
 #include "core/text.h"
@@ -71,11 +72,44 @@ int context_gradients(lua_State* L) {
   return iterate(L, "gradients", [](const Parameter& weight) { return weight.gradient(); });
 }
 
+/// Where ctx:register_..._hook(pattern, function) keeps what it makes, until the run ends.
+std::vector<std::shared_ptr<ModuleHooks>>& kept_hooks(lua_State* L, const HookContext& context, const std::string& where) {
+  ContextSlot& slot = slot_of(L);
+  KF_CHECK(context.model != nullptr && slot.hooks != nullptr, Code::script, "{}() is for hooks, as in on_train_begin", where);
+  return *slot.hooks;
+}
+
+int context_forward_hook(lua_State* L) {
+  const HookContext& context = self(L, "register_forward_hook");
+  const std::string where = "ctx:register_forward_hook";
+  auto& kept = kept_hooks(L, context, where);
+  const std::string pattern = check_text(L, 2, where, "a name pattern of modules");
+  const auto hooks = make_module_hooks(L, 3, where);
+  hooks->watch_forwards(*context.model, pattern, where);
+  kept.push_back(hooks);
+  push_hooks_handle(L, hooks);
+  return 1;
+}
+
+int context_gradient_hook(lua_State* L) {
+  const HookContext& context = self(L, "register_gradient_hook");
+  const std::string where = "ctx:register_gradient_hook";
+  auto& kept = kept_hooks(L, context, where);
+  const std::string pattern = check_text(L, 2, where, "a name pattern of weights");
+  const auto hooks = make_module_hooks(L, 3, where);
+  hooks->watch_gradients(*context.model, pattern, where);
+  kept.push_back(hooks);
+  push_hooks_handle(L, hooks);
+  return 1;
+}
+
 }  // namespace
 
 void add_tensors(lua_State* L, ContextSlot* slot) {
   set_function(L, "parameters", &guarded<context_parameters>, slot);
   set_function(L, "gradients", &guarded<context_gradients>, slot);
+  set_function(L, "register_forward_hook", &guarded<context_forward_hook>, slot);
+  set_function(L, "register_gradient_hook", &guarded<context_gradient_hook>, slot);
 }
 
 void publish_weights(ContextSlot& slot) {

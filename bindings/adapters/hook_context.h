@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "bindings/runtime.h"
 #include "train/hook.h"
@@ -12,6 +13,7 @@
 namespace kf::lua {
 
 struct Lease;
+class ModuleHooks;
 
 /// What the userdata holds. Field names are kept as Lua's own interned pointers, so that reading a field compares addresses.
 struct ContextSlot {
@@ -22,8 +24,9 @@ struct ContextSlot {
   const char* names[kFields] = {};
   std::int64_t eval_step = -1;  // of the table that `ctx.eval` gave last: made anew when the evaluation is another
   double eval_loss = 0;
-  std::shared_ptr<Lease> lease;  // of tensors that the running callback was lent; null while it has none
-  bool weights_lent = false;     // it may have changed masters: what forward reads must follow
+  std::shared_ptr<Lease> lease;                                // of tensors that the running callback was lent; null while it has none
+  bool weights_lent = false;                                   // it may have changed masters: what forward reads must follow
+  std::vector<std::shared_ptr<ModuleHooks>>* hooks = nullptr;  // of the hook that runs; null in other callbacks
 };
 
 /// After a callback: what it was lent ends, and changed weights are published.
@@ -48,8 +51,13 @@ void push_cached_eval(lua_State* L, int context, ContextSlot& slot, const EvalRe
 /// Lends a context to Lua for one callback; the earlier one, if any, returns afterwards.
 class LentContext {
  public:
-  LentContext(ContextSlot& slot, HookContext& context, Event event)
-      : slot_(slot), before_(slot.context), before_event_(slot.event), before_lease_(std::exchange(slot.lease, nullptr)) {
+  /// `hooks`: where functions on modules and weights are kept; null where none may be registered.
+  LentContext(ContextSlot& slot, HookContext& context, Event event, std::vector<std::shared_ptr<ModuleHooks>>* hooks = nullptr)
+      : slot_(slot),
+        before_(slot.context),
+        before_event_(slot.event),
+        before_lease_(std::exchange(slot.lease, nullptr)),
+        before_hooks_(std::exchange(slot.hooks, hooks)) {
     slot.context = &context;
     slot.event = event;
   }
@@ -60,6 +68,7 @@ class LentContext {
     slot_.lease = std::move(before_lease_);
     slot_.context = before_;
     slot_.event = before_event_;
+    slot_.hooks = before_hooks_;
   }
   LentContext(const LentContext&) = delete;
   LentContext& operator=(const LentContext&) = delete;
@@ -69,6 +78,7 @@ class LentContext {
   HookContext* before_;
   Event before_event_;
   std::shared_ptr<Lease> before_lease_;
+  std::vector<std::shared_ptr<ModuleHooks>>* before_hooks_;
 };
 
 }  // namespace kf::lua

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/nn/module_hooks.h"
 #include "bindings/stack.h"
 #include "bindings/values.h"
 #include "core/log.h"
@@ -168,7 +169,7 @@ void LuaHook::run(Event event, HookContext& context) {
   Runtime& runtime = function.runtime();
   lua_State* L = runtime.state();
   KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
-  const LentContext lent(slot_, context, event);
+  const LentContext lent(slot_, context, event, &module_hooks_);
   function.push(L);
   context_.push(L);
   int arguments = 1;

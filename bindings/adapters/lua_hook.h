@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class LuaHook final : public Hook {
   bool here_;  // this rank is among `ranks`
   Ref context_;
   ContextSlot& slot_;
+  std::vector<std::shared_ptr<ModuleHooks>> module_hooks_;  // that its functions registered
 };
 
 /// Registers the hook at stack index 2: a hook table, or a factory{ config, options } -> hook table.

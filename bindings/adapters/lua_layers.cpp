@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "model/moe.h"
 #include "model/norm.h"
+#include "model/observe.h"
 
 namespace kf::lua {
 namespace {
@@ -38,13 +39,13 @@ class Wrapped : public Base {
 class LuaMlp final : public Wrapped<Mlp> {
  public:
   using Wrapped::Wrapped;
-  at::Tensor forward(const at::Tensor& x) const override { return part().call(x, nullptr); }
+  at::Tensor forward(const at::Tensor& x) const override { return observed(*this, x, part().call(x, nullptr)); }
 };
 
 class LuaNorm final : public Wrapped<Norm> {
  public:
   using Wrapped::Wrapped;
-  at::Tensor forward(const at::Tensor& x) const override { return part().call(x, nullptr); }
+  at::Tensor forward(const at::Tensor& x) const override { return observed(*this, x, part().call(x, nullptr)); }
 };
 
 /// The native attentions below a module, depth first.
@@ -71,7 +72,9 @@ KvCache::Layer cache_inside(const Module& module, const std::string& where, std:
 class LuaAttention final : public Wrapped<Attention> {
  public:
   using Wrapped::Wrapped;
-  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override { return part().call(x, &context); }
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override {
+    return observed(*this, x, part().call(x, &context));
+  }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
@@ -80,7 +83,9 @@ class LuaAttention final : public Wrapped<Attention> {
 class LuaBlock final : public Wrapped<Block> {
  public:
   using Wrapped::Wrapped;
-  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override { return part().call(x, &context); }
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override {
+    return observed(*this, x, part().call(x, &context));
+  }
   std::vector<at::Tensor*> side_terms() const override { return side_terms_below(*this); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);

@@ -8,7 +8,9 @@
 #include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/layer_options.h"
+#include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_box.h"
+#include "bindings/nn/module_hooks.h"
 #include "bindings/nn/settings_layers.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
@@ -16,6 +18,7 @@
 #include "model/dropout.h"
 #include "model/linear.h"
 #include "model/norm.h"
+#include "model/observe.h"
 #include "model/rope.h"
 
 namespace kf::lua {
@@ -38,11 +41,11 @@ int linear(lua_State* L) {
 }
 
 /// A table of vectors: ids (..) int64 -> (.., C).
-class Embedding final : public Module {
+class Embedding final : public ScriptLayer {
  public:
   Embedding(std::int64_t rows, std::int64_t dim, Init init, Role role)
       : weight_(add_parameter("weight", {rows, dim}, std::move(init), role)) {}
-  at::Tensor forward(const at::Tensor& ids) const { return at::embedding(weight_->value, ids); }
+  at::Tensor forward(const at::Tensor& ids) const { return observed(*this, ids, at::embedding(weight_->value, ids)); }
 
  private:
   ParameterPtr weight_;
@@ -88,10 +91,12 @@ int layernorm(lua_State* L) {
   return 1;
 }
 
-class DropoutLayer final : public Module {
+class DropoutLayer final : public ScriptLayer {
  public:
   DropoutLayer(double rate, std::int64_t seed, std::int64_t layer, const std::string& place) : dropout_(rate, seed, layer, place) {}
-  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const { return dropout_.apply(x, context, training()); }
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const {
+    return observed(*this, x, dropout_.apply(x, context, training()));
+  }
 
  private:
   Dropout dropout_;
@@ -119,10 +124,10 @@ int dropout(lua_State* L) {
   return 1;
 }
 
-class RopeLayer final : public Module {
+class RopeLayer final : public ScriptLayer {
  public:
   explicit RopeLayer(const RopeOptions& options) : rope_(options) {}
-  at::Tensor forward(const at::Tensor& x, std::int64_t first) const { return rope_.rotate(x, first); }
+  at::Tensor forward(const at::Tensor& x, std::int64_t first) const { return observed(*this, x, rope_.rotate(x, first)); }
 
  private:
   Rope rope_;
@@ -232,6 +237,8 @@ void push_layers(lua_State* L) {
                                 {"parameter", &guarded<parameter>},
                                 {"buffer", &guarded<buffer>},
                                 {"is_module", &guarded<is_module>},
+                                {"is_observed", is_observed},
+                                {"observe", &guarded<observe>},
                                 {nullptr, nullptr}};
   luaL_register(L, nullptr, functions);
   lua_getfield(L, LUA_REGISTRYINDEX, "kf.nn.metatable");

@@ -10,7 +10,10 @@
 
 namespace kf::lua {
 
-class LuaModule final : public Module {
+/// A module whose forward only Lua calls; such ones hand their results through `observed`, too.
+class ScriptLayer : public Module {};
+
+class LuaModule final : public ScriptLayer {
  public:
   using Module::add_child;
   void adopt(const std::string& name, ParameterPtr parameter) {

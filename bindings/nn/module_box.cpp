@@ -9,6 +9,7 @@
 
 #include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
+#include "bindings/nn/module_hooks.h"
 #include "bindings/runtime.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/names.h"
@@ -356,6 +357,7 @@ void add_module_methods(lua_State* L) {
                               {"eval", &guarded<eval>},
                               {"materialize", &guarded<materialize_module>},
                               {"num_parameters", &guarded<num_parameters>},
+                              {"register_forward_hook", &guarded<register_module_hook>},
                               {nullptr, nullptr}};
   luaL_register(L, nullptr, methods);
   lua_setfield(L, LUA_REGISTRYINDEX, kMethods);

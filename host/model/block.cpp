@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "model/moe.h"
+#include "model/observe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
 
@@ -80,10 +81,10 @@ at::Tensor StandardBlock::transformed(const at::Tensor& x, const ForwardContext&
 at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {
   if (parallel_) {
     const at::Tensor n = attention_norm_->forward(x);
-    return x + attended(n, context) + transformed(n, context);
+    return observed(*this, x, x + attended(n, context) + transformed(n, context));
   }
   const at::Tensor h = x + attended(x, context);
-  return h + transformed(h, context);
+  return observed(*this, x, h + transformed(h, context));
 }
 
 std::vector<at::Tensor*> StandardBlock::side_terms() const { return side_terms_below(*mlp_); }

@@ -6,6 +6,7 @@
 
 #include "config/derived.h"
 #include "model/init.h"
+#include "model/observe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
 
@@ -97,7 +98,7 @@ at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardConte
     v = append(kept.v, first, v);
   }
   const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
-  return o_->forward(mixed.transpose(1, 2).flatten(2));
+  return observed(*this, input, o_->forward(mixed.transpose(1, 2).flatten(2)));
 }
 
 void GroupedAttention::scale_queries(const at::Tensor& factors) const {

@@ -6,6 +6,7 @@
 #include "config/derived.h"
 #include "model/grouped_attention.h"
 #include "model/init.h"
+#include "model/observe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
 
@@ -68,7 +69,7 @@ at::Tensor LatentAttention::forward(const at::Tensor& input, const ForwardContex
   const at::Tensor k = at::cat({up.narrow(3, 0, nope_), k_rope.expand({x.size(0), n_heads_, all, rope_dim_})}, 3);
   const at::Tensor v = up.narrow(3, nope_, v_dim_);  // (B, H, S, v)
   const at::Tensor mixed = mixer_.mix(queries(x, first), k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());
-  return o_->forward(mixed.transpose(1, 2).flatten(2));
+  return observed(*this, input, o_->forward(mixed.transpose(1, 2).flatten(2)));
 }
 
 KvCache::Layer LatentAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "model/init.h"
+#include "model/observe.h"
 
 namespace kf {
 
@@ -15,7 +16,7 @@ GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activati
 
 at::Tensor GatedMlp::forward(const at::Tensor& x) const {
   const at::Tensor once = at::alias(x);  // see Block
-  return down_->forward(activation_.gate(gate_->forward(once), up_->forward(once)));
+  return observed(*this, x, down_->forward(activation_.gate(gate_->forward(once), up_->forward(once))));
 }
 
 PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
@@ -23,7 +24,7 @@ PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activati
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
 }
 
-at::Tensor PlainMlp::forward(const at::Tensor& x) const { return down_->forward(activation_.plain(up_->forward(x))); }
+at::Tensor PlainMlp::forward(const at::Tensor& x) const { return observed(*this, x, down_->forward(activation_.plain(up_->forward(x)))); }
 
 std::shared_ptr<Mlp> native_mlp(const config::ModelConfig& m, const std::string& name, std::int64_t dim, std::int64_t hidden) {
   const MlpOptions options{dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};

@@ -8,6 +8,7 @@
 #include "config/derived.h"
 #include "core/error.h"
 #include "model/init.h"
+#include "model/observe.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -70,7 +71,7 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
   if (!shared_.empty()) {
     y = y + shared(tokens);
   }
-  return y.view_as(x);
+  return observed(*this, x, y.view_as(x));
 }
 
 std::vector<at::Tensor*> side_terms_below(const Module& module) {

@@ -4,6 +4,8 @@
 
 #include <optional>
 
+#include "model/observe.h"
+
 namespace kf {
 namespace {
 
@@ -21,7 +23,7 @@ at::Tensor RmsNorm::forward(const at::Tensor& x) const {
   const at::Tensor wide = at::alias(x).to(at::kFloat);                                          // x is used once, see Block
   const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
   const at::Tensor normal = wide * scale;
-  return (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type());
+  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
 }
 
 LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
@@ -33,7 +35,7 @@ LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
   const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
   const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
-  return at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type());
+  return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
 }
 
 }  // namespace kf

@@ -30,6 +30,9 @@ local nn = {
 }
 
 native.metatable.__call = function(self, ...)
+  if native.is_observed() then -- somebody has forward hooks
+    return native.observe(self, (...), self.forward(self, ...))
+  end
   return self.forward(self, ...)
 end
 

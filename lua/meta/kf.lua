@@ -108,6 +108,8 @@
 ---@field metrics fun(self: kf.HookContext): table<string, number>  All numbers of this step.
 ---@field parameters fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with weights (fp32); they end with the callback.
 ---@field gradients fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with gradients of this step; they end with the callback.
+---@field register_forward_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, input: kf.Tensor, output: kf.Tensor): kf.Tensor?): any  After every forward of the modules that match; what it returns stands for the output. Until the run ends, or handle:remove().
+---@field register_gradient_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, gradient: kf.Tensor): kf.Tensor?): any  Whenever a backward reaches a weight that matches; what it returns stands for the gradient.
 ---@field evaluate fun(self: kf.HookContext): kf.Eval  An evaluation now; nothing is logged.
 ---@field generate fun(self: kf.HookContext, prompt: string, options?: kf.GenerateOptions): string  Continues a text.
 ---@field log fun(self: kf.HookContext, values: table<string, number>)  Into this step's row.
