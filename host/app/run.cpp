@@ -39,8 +39,6 @@ void refuse_unbuilt(const config::Loaded& loaded, const config::Plan& plan) {
   KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
            "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more{}; use \"bf16\"",
            plan.device == "cpu" ? ", and the device is cpu" : ", and is not built yet");
-  KF_CHECK(!loaded.config.eval.hf_dataset_name && !loaded.config.data.hf_dataset_name, Code::config,
-           "data sets by Hugging Face name are not built yet; download the files and set data.dataset_path");
 }
 
 void say_without_effect(const config::Loaded& loaded) {

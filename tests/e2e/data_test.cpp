@@ -90,3 +90,15 @@ TEST_CASE("data info: without the libraries of Arrow it says what to do", "[data
   CHECK(run.status == 5);
   CHECK_THAT(run.err, Contains("pyarrow") && Contains("KF_ARROW_DIR is /nowhere") && Contains("make deps"));
 }
+
+TEST_CASE("data info: a data set of the hub by its name, and training on it as a stream", "[data]") {
+  const kf::test::TempDir dir;
+  kf::test::Options options;
+  options.cwd = dir.path();
+  options.env = {{"OMP_NUM_THREADS", "1"}, {"KF_CACHE_DIR", (dir / "cache").string()}};
+  const std::string script = std::string(KF_SOURCE_DIR) + "/examples/hub-stand-in/run.sh";
+  const Finished run = kf::test::run({script, KF_HOST, "--run.dir=" + (dir / "run").string()}, options);
+  INFO(run.err);
+  CHECK(run.status == 0);
+  CHECK_THAT(run.err, !Contains("no effect"));
+}
