@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bindings/api.h"
+#include "bindings/meta_operators.h"
 #include "config/schema.h"
 #include "core/text.h"
 
@@ -86,7 +87,7 @@ std::string api_text() {
   for (const ApiRow& row : api_rows()) {
     if (row.owner != owner) {
       owner = row.owner;
-      out += format("\n---@class {}\n", owner);
+      out += format("\n---@class {}{}\n", owner, owner == "kf.Tensor" ? ": kf.Methods" : "");
     }
     const bool optional = row.type.ends_with('?');
     out += field(std::string(row.name) + (optional ? "?" : ""), std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))),
@@ -99,7 +100,7 @@ std::string api_text() {
 
 std::string meta_text() {
   return "---@meta kf\n-- Made by `kf-host config meta`; never loaded. It tells editors what scripts can use.\n" + api_text() +
-         config_text() + "\n---@type kf\nlocal kf\n\nreturn kf\n";
+         operators_text() + config_text() + "\n---@type kf\nlocal kf\n\nreturn kf\n";
 }
 
 }  // namespace kf::lua

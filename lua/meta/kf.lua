@@ -10,7 +10,7 @@
 ---@field register kf.register  `kf.register.<kind>(name, factory, { fields = ..., doc = ... })`.
 ---@field run fun(job: kf.Config): kf.RunResult  Trains a job and says what came out; a finished run gives its stored result.
 ---@field print_table fun(rows: table[], columns?: string[])  Prints rows as an aligned table.
----@field op table<string, function>  Every ATen operator: kf.op.softmax(x, -1); kf.op.help("softmax"), kf.op.missing(), kf.op.list().
+---@field op kf.Op  Every ATen operator: kf.op.softmax(x, -1); kf.op.help("softmax"), kf.op.missing(), kf.op.list().
 ---@field tensor fun(data: any, options?: kf.TensorOptions): kf.Tensor  Of numbers in (nested) lists: float32 unless dtype says otherwise.
 ---@field is_tensor fun(value: any): boolean  Whether a value is a tensor.
 ---@field all any  A whole dim in an index: x[{ kf.all, 0 }].
@@ -28,7 +28,7 @@
 ---@field lograndint fun(...): any  A distribution of a sweep's space.
 ---@field loguniform fun(low: number, high: number): any  A value of a sweep, every order of magnitude as likely.
 ---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
----@field nn table  Layers: nn.module{...}, linear, embedding, rmsnorm, layernorm, norm, attention, mlp, moe, rope, dropout, sequential, list, parameter, buffer.
+---@field nn kf.nn  Layers, native and written in Lua.
 ---@field quniform fun(...): any  A distribution of a sweep's space.
 ---@field sweep fun(definition: table): any  A sweep, for a script to return: base, space, method, trials, objective, direction, parallel, adjust, seed.
 ---@field uniform fun(low: number, high: number): any  A value of a sweep, every one as likely.
@@ -64,11 +64,87 @@
 ---@field device? string  "cpu", "cuda:0".
 ---@field requires_grad? boolean  Whether gradients are kept.
 
----@class kf.Tensor
+---@class kf.Tensor: kf.Methods
 ---@field shape integer[]  Sizes of the dims.
----@field dtype string  "float32", ...
----@field grad? kf.Tensor  After backward().
----@field [any] any  Every operator as a method; t[i], t[{ {0, 4}, 2 }], t[mask].
+---@field ndim integer  Number of dims.
+---@field dtype string  "float32", "bfloat16", "int64", ...
+---@field device string  "cpu", "cuda:0".
+---@field layout string  "strided", ...
+---@field grad? kf.Tensor  After backward(); may be set, nil clears it.
+---@field requires_grad boolean  Whether gradients are kept; may be set on leaves.
+---@field is_leaf boolean  Made by no recorded operator.
+---@field is_cuda boolean  On a GPU.
+---@field is_sparse boolean  Not strided.
+---@field itemsize integer  Bytes of an element.
+---@field nbytes integer  Bytes of all elements.
+---@field data kf.Tensor  The same memory without its history.
+---@field T kf.Tensor  All dims reversed.
+---@field mT kf.Tensor  The last two dims swapped.
+---@field H kf.Tensor  Conjugate transpose of a matrix.
+---@field mH kf.Tensor  Conjugate transpose of the last two dims.
+---@field real kf.Tensor  Real part.
+---@field imag kf.Tensor  Imaginary part.
+---@field size fun(self: kf.Tensor, dim?: integer): integer, ...  One size, or all of them.
+---@field stride fun(self: kf.Tensor, dim?: integer): integer, ...  One stride, or all of them.
+---@field dim fun(self: kf.Tensor): integer  Number of dims.
+---@field ndimension fun(self: kf.Tensor): integer  Number of dims.
+---@field numel fun(self: kf.Tensor): integer  Number of elements.
+---@field nelement fun(self: kf.Tensor): integer  Number of elements.
+---@field element_size fun(self: kf.Tensor): integer  Bytes of an element.
+---@field storage_offset fun(self: kf.Tensor): integer  In elements.
+---@field is_contiguous fun(self: kf.Tensor): boolean  Elements lie in order of the dims.
+---@field float fun(self: kf.Tensor): kf.Tensor  To float32.
+---@field double fun(self: kf.Tensor): kf.Tensor  To float64.
+---@field half fun(self: kf.Tensor): kf.Tensor  To float16.
+---@field bfloat16 fun(self: kf.Tensor): kf.Tensor  To bfloat16.
+---@field long fun(self: kf.Tensor): kf.Tensor  To int64.
+---@field int fun(self: kf.Tensor): kf.Tensor  To int32.
+---@field short fun(self: kf.Tensor): kf.Tensor  To int16.
+---@field char fun(self: kf.Tensor): kf.Tensor  To int8.
+---@field byte fun(self: kf.Tensor): kf.Tensor  To uint8.
+---@field bool fun(self: kf.Tensor): kf.Tensor  To bool.
+---@field cpu fun(self: kf.Tensor): kf.Tensor  To the CPU.
+---@field cuda fun(self: kf.Tensor): kf.Tensor  To the GPU.
+---@field to fun(self: kf.Tensor, target: string|kf.Tensor, ...): kf.Tensor  To a dtype, a device, or both of another tensor; itself where nothing changes.
+---@field type fun(self: kf.Tensor, dtype?: string): string|kf.Tensor  Its dtype, or converted to one.
+---@field requires_grad_ fun(self: kf.Tensor, on?: boolean): kf.Tensor  Itself, with gradients kept or not.
+---@field where fun(self: kf.Tensor, condition: kf.Tensor, other: kf.Tensor|number): kf.Tensor  self where the condition holds, else other.
+---@field unique fun(self: kf.Tensor, options?: { sorted?: boolean, return_inverse?: boolean, return_counts?: boolean }): kf.Tensor, ...  Different values.
+---@field tolist fun(self: kf.Tensor): any  Nested lists; a number for a tensor without dims.
+---@field item fun(self: kf.Tensor): any  The only element.
+---@field data_ptr fun(self: kf.Tensor): any, integer  A typed FFI pointer and the number of elements (CPU, contiguous).
+---@field iter fun(self: kf.Tensor): (fun(): integer, kf.Tensor)  for i, row in t:iter() do ... end, i from 0.
+---@field free fun(self: kf.Tensor)  Gives the memory back now.
+---@field backward fun(self: kf.Tensor, gradient?: kf.Tensor, options?: { retain_graph?: boolean, create_graph?: boolean })  Gradients of the leaves.
+---@field register_hook fun(self: kf.Tensor, f: fun(gradient: kf.Tensor): kf.Tensor?): any  Sees the gradient, may replace it; :remove() of the handle ends it.
+---@field [any] any  t[i], t[{ {0, 4}, 2 }], t[mask], t[{ kf.all, 1 }]; dims and indices count from 0.
+
+---@class kf.nn
+---@field module fun(fields: table): kf.Module  A table with `forward`: its modules, parameters and buffers become children by their names.
+---@field parameter fun(sizes: integer[]|kf.Tensor, options?: { init?: string|number|kf.Tensor, role?: string }): any  A weight.
+---@field buffer fun(values: kf.Tensor): any  Saved with the model, not trained.
+---@field linear fun(in_dim: integer, out_dim: integer, options?: { bias?: boolean, init?: string|number|kf.Tensor, role?: string }): kf.Module  (.., in) -> (.., out).
+---@field embedding fun(rows: integer, dim: integer, options?: { init?: string|number|kf.Tensor, role?: string }): kf.Module  ids (..) -> (.., dim).
+---@field rmsnorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, unit_offset?: boolean }): kf.Module  Statistics in fp32.
+---@field layernorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, bias?: boolean }): kf.Module  Statistics in fp32.
+---@field norm fun(type: string, dim: integer, eps?: number): kf.Module  A registered norm.
+---@field attention fun(settings: kf.Config.model, options?: kf.Config.model): kf.Module  x (B, T, C), ctx -> (B, T, C), by the keys of [model]; `layer` beside them.
+---@field mlp fun(activation: string, dim: integer, hidden_dim: integer): kf.Module  A registered mlp.
+---@field moe fun(settings: kf.Config.model, options?: kf.Config.model): kf.Module  Router and experts by the keys of [model]; `layer` beside them.
+---@field rope fun(head_dim: integer, options?: { theta?: number, max_seq_len?: integer, fraction?: number, interleaved?: boolean }): kf.Module  x (B, H, T, D), first position or ctx -> rotated x.
+---@field dropout fun(rate: number): kf.Module  x, ctx -> x; the same draws whenever a step is recomputed.
+---@field list fun(modules: kf.Module[]): kf.Module[]  Children called 0, 1, ...
+---@field sequential fun(...): kf.Module  One after the other; functions may stand between.
+
+---@class kf.Module
+---@field training boolean  The mode.
+---@field parameters fun(self: kf.Module): table<string, kf.Tensor>  All weights below by name.
+---@field num_parameters fun(self: kf.Module): integer  How many numbers they have.
+---@field train fun(self: kf.Module, on?: boolean): kf.Module  Training mode, for the whole tree.
+---@field eval fun(self: kf.Module): kf.Module  Evaluation mode.
+---@field materialize fun(self: kf.Module, options?: { seed?: integer, dtype?: string }): kf.Module  Draws the weights of a free-standing module.
+---@field register_forward_hook fun(self: kf.Module, pattern_or_f: any, f?: fun(name: string, input: kf.Tensor, output: kf.Tensor): kf.Tensor?): any  Sees every forward, may replace the output; :remove() of the handle ends it.
+---@field [any] any  Own fields and children; calling the module runs its forward.
 
 ---@class kf.log
 ---@field info fun(pattern: string, ...)  Formats like string.format.
@@ -192,6 +268,1036 @@
 ---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
 ---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks
 ---@field parallel_plan fun(name: string, factory: (fun(a: kf.PartArgs): table<string, string>), options?: kf.PartOptions)  distributed.plan
+
+---@class kf.Methods
+---@field abs fun(self: kf.Tensor): kf.Tensor
+---@field abs_ fun(self: kf.Tensor): kf.Tensor
+---@field absolute fun(self: kf.Tensor): kf.Tensor
+---@field absolute_ fun(self: kf.Tensor): kf.Tensor
+---@field acos fun(self: kf.Tensor): kf.Tensor
+---@field acos_ fun(self: kf.Tensor): kf.Tensor
+---@field acosh fun(self: kf.Tensor): kf.Tensor
+---@field acosh_ fun(self: kf.Tensor): kf.Tensor
+---@field adaptive_avg_pool1d fun(self: kf.Tensor, output_size: integer|integer[]): kf.Tensor
+---@field adaptive_avg_pool2d fun(self: kf.Tensor, output_size: integer[]): kf.Tensor
+---@field adaptive_avg_pool3d fun(self: kf.Tensor, output_size: integer[]): kf.Tensor
+---@field adaptive_max_pool1d fun(self: kf.Tensor, output_size: integer|integer[]): kf.Tensor, kf.Tensor
+---@field adaptive_max_pool2d fun(self: kf.Tensor, output_size: integer[]): kf.Tensor, kf.Tensor
+---@field adaptive_max_pool3d fun(self: kf.Tensor, output_size: integer[]): kf.Tensor, kf.Tensor
+---@field add (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field add_ (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field addbmm fun(self: kf.Tensor, batch1: kf.Tensor, batch2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addbmm_ fun(self: kf.Tensor, batch1: kf.Tensor, batch2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addcdiv fun(self: kf.Tensor, tensor1: kf.Tensor, tensor2: kf.Tensor, options?: { value?: number }): kf.Tensor
+---@field addcdiv_ fun(self: kf.Tensor, tensor1: kf.Tensor, tensor2: kf.Tensor, options?: { value?: number }): kf.Tensor
+---@field addcmul fun(self: kf.Tensor, tensor1: kf.Tensor, tensor2: kf.Tensor, options?: { value?: number }): kf.Tensor
+---@field addcmul_ fun(self: kf.Tensor, tensor1: kf.Tensor, tensor2: kf.Tensor, options?: { value?: number }): kf.Tensor
+---@field addmm (fun(self: kf.Tensor, mat1: kf.Tensor, mat2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor)|(fun(self: kf.Tensor, mat1: kf.Tensor, mat2: kf.Tensor, out_dtype: string, options?: { beta?: number, alpha?: number }): kf.Tensor)
+---@field addmm_ fun(self: kf.Tensor, mat1: kf.Tensor, mat2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addmv fun(self: kf.Tensor, mat: kf.Tensor, vec: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addmv_ fun(self: kf.Tensor, mat: kf.Tensor, vec: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addr fun(self: kf.Tensor, vec1: kf.Tensor, vec2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field addr_ fun(self: kf.Tensor, vec1: kf.Tensor, vec2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field adjoint fun(self: kf.Tensor): kf.Tensor
+---@field affine_grid_generator fun(theta: kf.Tensor, size: integer[], align_corners: boolean): kf.Tensor
+---@field alias fun(self: kf.Tensor): kf.Tensor
+---@field align_as fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field align_to (fun(self: kf.Tensor, names: string[]): kf.Tensor)|(fun(self: kf.Tensor, order: string[], ellipsis_idx: integer): kf.Tensor)
+---@field all (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer[], keepdim?: boolean): kf.Tensor)
+---@field allclose fun(self: kf.Tensor, other: kf.Tensor, rtol?: number, atol?: number, equal_nan?: boolean): boolean
+---@field alpha_dropout fun(input: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field alpha_dropout_ fun(self: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field amax fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean): kf.Tensor
+---@field amin fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean): kf.Tensor
+---@field aminmax fun(self: kf.Tensor, options?: { dim?: integer, keepdim?: boolean }): kf.Tensor, kf.Tensor
+---@field angle fun(self: kf.Tensor): kf.Tensor
+---@field any (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer[], keepdim?: boolean): kf.Tensor)
+---@field arccos fun(self: kf.Tensor): kf.Tensor
+---@field arccos_ fun(self: kf.Tensor): kf.Tensor
+---@field arccosh fun(self: kf.Tensor): kf.Tensor
+---@field arccosh_ fun(self: kf.Tensor): kf.Tensor
+---@field arcsin fun(self: kf.Tensor): kf.Tensor
+---@field arcsin_ fun(self: kf.Tensor): kf.Tensor
+---@field arcsinh fun(self: kf.Tensor): kf.Tensor
+---@field arcsinh_ fun(self: kf.Tensor): kf.Tensor
+---@field arctan fun(self: kf.Tensor): kf.Tensor
+---@field arctan2 fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field arctan2_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field arctan_ fun(self: kf.Tensor): kf.Tensor
+---@field arctanh fun(self: kf.Tensor): kf.Tensor
+---@field arctanh_ fun(self: kf.Tensor): kf.Tensor
+---@field argmax fun(self: kf.Tensor, dim?: integer, keepdim?: boolean): kf.Tensor
+---@field argmin fun(self: kf.Tensor, dim?: integer, keepdim?: boolean): kf.Tensor
+---@field argsort (fun(self: kf.Tensor, dim?: integer, descending?: boolean): kf.Tensor)|(fun(self: kf.Tensor, options?: { stable: boolean, dim?: integer, descending?: boolean }): kf.Tensor)
+---@field argwhere fun(self: kf.Tensor): kf.Tensor
+---@field as_strided fun(self: kf.Tensor, size: integer[], stride: integer[], storage_offset?: integer): kf.Tensor
+---@field as_strided_ fun(self: kf.Tensor, size: integer[], stride: integer[], storage_offset?: integer): kf.Tensor
+---@field as_strided_scatter fun(self: kf.Tensor, src: kf.Tensor, size: integer[], stride: integer[], storage_offset?: integer): kf.Tensor
+---@field asin fun(self: kf.Tensor): kf.Tensor
+---@field asin_ fun(self: kf.Tensor): kf.Tensor
+---@field asinh fun(self: kf.Tensor): kf.Tensor
+---@field asinh_ fun(self: kf.Tensor): kf.Tensor
+---@field atan fun(self: kf.Tensor): kf.Tensor
+---@field atan2 fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field atan2_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field atan_ fun(self: kf.Tensor): kf.Tensor
+---@field atanh fun(self: kf.Tensor): kf.Tensor
+---@field atanh_ fun(self: kf.Tensor): kf.Tensor
+---@field atleast_1d (fun(self: kf.Tensor): kf.Tensor)|(fun(tensors: kf.Tensor[]): kf.Tensor[])
+---@field atleast_2d (fun(self: kf.Tensor): kf.Tensor)|(fun(tensors: kf.Tensor[]): kf.Tensor[])
+---@field atleast_3d (fun(self: kf.Tensor): kf.Tensor)|(fun(tensors: kf.Tensor[]): kf.Tensor[])
+---@field avg_pool1d fun(self: kf.Tensor, kernel_size: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], ceil_mode?: boolean, count_include_pad?: boolean): kf.Tensor
+---@field avg_pool2d fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer): kf.Tensor
+---@field avg_pool3d fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], ceil_mode?: boolean, count_include_pad?: boolean, divisor_override?: integer): kf.Tensor
+---@field baddbmm (fun(self: kf.Tensor, batch1: kf.Tensor, batch2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor)|(fun(self: kf.Tensor, batch1: kf.Tensor, batch2: kf.Tensor, out_dtype: string, options?: { beta?: number, alpha?: number }): kf.Tensor)
+---@field baddbmm_ fun(self: kf.Tensor, batch1: kf.Tensor, batch2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field batch_norm fun(input: kf.Tensor, weight?: kf.Tensor, bias?: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, training: boolean, momentum: number, eps: number, cudnn_enabled: boolean): kf.Tensor
+---@field batch_norm_elemt fun(input: kf.Tensor, weight?: kf.Tensor, bias?: kf.Tensor, mean: kf.Tensor, invstd: kf.Tensor, eps: number): kf.Tensor
+---@field batch_norm_gather_stats fun(input: kf.Tensor, mean: kf.Tensor, invstd: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, momentum: number, eps: number, count: integer): kf.Tensor, kf.Tensor
+---@field batch_norm_gather_stats_with_counts fun(input: kf.Tensor, mean: kf.Tensor, invstd: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, momentum: number, eps: number, counts: kf.Tensor): kf.Tensor, kf.Tensor
+---@field batch_norm_stats fun(input: kf.Tensor, eps: number): kf.Tensor, kf.Tensor
+---@field batch_norm_update_stats fun(input: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, momentum: number): kf.Tensor, kf.Tensor
+---@field bernoulli (fun(self: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p: number, options?: { generator?: any }): kf.Tensor)
+---@field bernoulli_ (fun(self: kf.Tensor, p: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p?: number, options?: { generator?: any }): kf.Tensor)
+---@field bilinear fun(input1: kf.Tensor, input2: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor): kf.Tensor
+---@field binary_cross_entropy fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer): kf.Tensor
+---@field binary_cross_entropy_with_logits fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, pos_weight?: kf.Tensor, reduction?: integer): kf.Tensor
+---@field bincount fun(self: kf.Tensor, weights?: kf.Tensor, minlength?: integer): kf.Tensor
+---@field binomial fun(count: kf.Tensor, prob: kf.Tensor, generator?: any): kf.Tensor
+---@field bitwise_and (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bitwise_and_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bitwise_left_shift (fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)
+---@field bitwise_left_shift_ (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)
+---@field bitwise_not fun(self: kf.Tensor): kf.Tensor
+---@field bitwise_not_ fun(self: kf.Tensor): kf.Tensor
+---@field bitwise_or (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bitwise_or_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bitwise_right_shift (fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)
+---@field bitwise_right_shift_ (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)
+---@field bitwise_xor (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bitwise_xor_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field bmm (fun(self: kf.Tensor, mat2: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, mat2: kf.Tensor, out_dtype: string): kf.Tensor)
+---@field broadcast_to fun(self: kf.Tensor, size: integer[]): kf.Tensor
+---@field bucketize (fun(self: number, boundaries: kf.Tensor, options?: { out_int32?: boolean, right?: boolean }): kf.Tensor)|(fun(self: kf.Tensor, boundaries: kf.Tensor, options?: { out_int32?: boolean, right?: boolean }): kf.Tensor)
+---@field cauchy fun(self: kf.Tensor, median?: number, sigma?: number, options?: { generator?: any }): kf.Tensor
+---@field cauchy_ fun(self: kf.Tensor, median?: number, sigma?: number, options?: { generator?: any }): kf.Tensor
+---@field ccol_indices fun(self: kf.Tensor): kf.Tensor
+---@field cdist fun(x1: kf.Tensor, x2: kf.Tensor, p?: number, compute_mode?: integer): kf.Tensor
+---@field ceil fun(self: kf.Tensor): kf.Tensor
+---@field ceil_ fun(self: kf.Tensor): kf.Tensor
+---@field celu fun(self: kf.Tensor, alpha?: number): kf.Tensor
+---@field celu_ fun(self: kf.Tensor, alpha?: number): kf.Tensor
+---@field chalf fun(self: kf.Tensor, options?: { memory_format?: string }): kf.Tensor
+---@field channel_shuffle fun(self: kf.Tensor, groups: integer): kf.Tensor
+---@field cholesky fun(self: kf.Tensor, upper?: boolean): kf.Tensor
+---@field cholesky_inverse fun(self: kf.Tensor, upper?: boolean): kf.Tensor
+---@field cholesky_solve fun(self: kf.Tensor, input2: kf.Tensor, upper?: boolean): kf.Tensor
+---@field choose_qparams_optimized fun(input: kf.Tensor, numel: integer, n_bins: integer, ratio: number, bit_width: integer): kf.Tensor, kf.Tensor
+---@field chunk fun(self: kf.Tensor, chunks: integer, dim?: integer): kf.Tensor[]
+---@field clamp (fun(self: kf.Tensor, min?: number, max?: number): kf.Tensor)|(fun(self: kf.Tensor, min?: kf.Tensor, max?: kf.Tensor): kf.Tensor)
+---@field clamp_ (fun(self: kf.Tensor, min?: number, max?: number): kf.Tensor)|(fun(self: kf.Tensor, min?: kf.Tensor, max?: kf.Tensor): kf.Tensor)
+---@field clamp_max (fun(self: kf.Tensor, max: number): kf.Tensor)|(fun(self: kf.Tensor, max: kf.Tensor): kf.Tensor)
+---@field clamp_max_ (fun(self: kf.Tensor, max: number): kf.Tensor)|(fun(self: kf.Tensor, max: kf.Tensor): kf.Tensor)
+---@field clamp_min (fun(self: kf.Tensor, min: number): kf.Tensor)|(fun(self: kf.Tensor, min: kf.Tensor): kf.Tensor)
+---@field clamp_min_ (fun(self: kf.Tensor, min: number): kf.Tensor)|(fun(self: kf.Tensor, min: kf.Tensor): kf.Tensor)
+---@field clip (fun(self: kf.Tensor, min?: number, max?: number): kf.Tensor)|(fun(self: kf.Tensor, min?: kf.Tensor, max?: kf.Tensor): kf.Tensor)
+---@field clip_ (fun(self: kf.Tensor, min?: number, max?: number): kf.Tensor)|(fun(self: kf.Tensor, min?: kf.Tensor, max?: kf.Tensor): kf.Tensor)
+---@field clone fun(self: kf.Tensor, options?: { memory_format?: string }): kf.Tensor
+---@field coalesce fun(self: kf.Tensor): kf.Tensor
+---@field col2im fun(self: kf.Tensor, output_size: integer[], kernel_size: integer[], dilation: integer[], padding: integer[], stride: integer[]): kf.Tensor
+---@field col_indices fun(self: kf.Tensor): kf.Tensor
+---@field combinations fun(self: kf.Tensor, r?: integer, with_replacement?: boolean): kf.Tensor
+---@field complex fun(real: kf.Tensor, imag: kf.Tensor): kf.Tensor
+---@field conj fun(self: kf.Tensor): kf.Tensor
+---@field conj_physical fun(self: kf.Tensor): kf.Tensor
+---@field conj_physical_ fun(self: kf.Tensor): kf.Tensor
+---@field constant_pad_nd fun(self: kf.Tensor, pad: integer[], value?: number): kf.Tensor
+---@field contiguous fun(self: kf.Tensor, options?: { memory_format?: string }): kf.Tensor
+---@field conv1d (fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], groups?: integer): kf.Tensor)|(fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer|integer[], padding?: string, dilation?: integer|integer[], groups?: integer): kf.Tensor)
+---@field conv2d (fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: integer[], dilation?: integer[], groups?: integer): kf.Tensor)|(fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: string, dilation?: integer[], groups?: integer): kf.Tensor)
+---@field conv3d (fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: integer[], dilation?: integer[], groups?: integer): kf.Tensor)|(fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: string, dilation?: integer[], groups?: integer): kf.Tensor)
+---@field conv_depthwise3d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride: integer[], padding: integer[], dilation: integer[]): kf.Tensor
+---@field conv_tbc fun(self: kf.Tensor, weight: kf.Tensor, bias: kf.Tensor, pad?: integer): kf.Tensor
+---@field conv_transpose1d fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer|integer[], padding?: integer|integer[], output_padding?: integer|integer[], groups?: integer, dilation?: integer|integer[]): kf.Tensor
+---@field conv_transpose2d fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], groups?: integer, dilation?: integer[]): kf.Tensor
+---@field conv_transpose3d fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], groups?: integer, dilation?: integer[]): kf.Tensor
+---@field convolution fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride: integer[], padding: integer[], dilation: integer[], transposed: boolean, output_padding: integer[], groups: integer): kf.Tensor
+---@field convolution_overrideable fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor, stride: integer[], padding: integer[], dilation: integer[], transposed: boolean, output_padding: integer[], groups: integer): kf.Tensor
+---@field copy fun(self: kf.Tensor, src: kf.Tensor, non_blocking?: boolean): kf.Tensor
+---@field copy_ fun(self: kf.Tensor, src: kf.Tensor, non_blocking?: boolean): kf.Tensor
+---@field copy_sparse_to_sparse fun(self: kf.Tensor, src: kf.Tensor, non_blocking?: boolean): kf.Tensor
+---@field copy_sparse_to_sparse_ fun(self: kf.Tensor, src: kf.Tensor, non_blocking?: boolean): kf.Tensor
+---@field copysign (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field copysign_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field corrcoef fun(self: kf.Tensor): kf.Tensor
+---@field cos fun(self: kf.Tensor): kf.Tensor
+---@field cos_ fun(self: kf.Tensor): kf.Tensor
+---@field cosh fun(self: kf.Tensor): kf.Tensor
+---@field cosh_ fun(self: kf.Tensor): kf.Tensor
+---@field cosine_embedding_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field cosine_similarity fun(x1: kf.Tensor, x2: kf.Tensor, dim?: integer, eps?: number): kf.Tensor
+---@field count_nonzero (fun(self: kf.Tensor, dim?: integer): kf.Tensor)|(fun(self: kf.Tensor, dim: integer[]): kf.Tensor)
+---@field cov fun(self: kf.Tensor, options?: { correction?: integer, fweights?: kf.Tensor, aweights?: kf.Tensor }): kf.Tensor
+---@field cross fun(self: kf.Tensor, other: kf.Tensor, dim?: integer): kf.Tensor
+---@field cross_entropy_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer, label_smoothing?: number): kf.Tensor
+---@field crow_indices fun(self: kf.Tensor): kf.Tensor
+---@field ctc_loss (fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: integer[], target_lengths: integer[], blank?: integer, reduction?: integer, zero_infinity?: boolean): kf.Tensor)|(fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: kf.Tensor, target_lengths: kf.Tensor, blank?: integer, reduction?: integer, zero_infinity?: boolean): kf.Tensor)
+---@field cummax fun(self: kf.Tensor, dim: integer): kf.Tensor, kf.Tensor
+---@field cummin fun(self: kf.Tensor, dim: integer): kf.Tensor, kf.Tensor
+---@field cumprod fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
+---@field cumprod_ fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
+---@field cumsum fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
+---@field cumsum_ fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
+---@field cumulative_trapezoid (fun(y: kf.Tensor, options?: { dx?: number, dim?: integer }): kf.Tensor)|(fun(y: kf.Tensor, x: kf.Tensor, options?: { dim?: integer }): kf.Tensor)
+---@field data fun(self: kf.Tensor): kf.Tensor
+---@field deg2rad fun(self: kf.Tensor): kf.Tensor
+---@field deg2rad_ fun(self: kf.Tensor): kf.Tensor
+---@field dense_dim fun(self: kf.Tensor): integer
+---@field dequantize (fun(self: kf.Tensor): kf.Tensor)|(fun(tensors: kf.Tensor[]): kf.Tensor[])
+---@field det fun(self: kf.Tensor): kf.Tensor
+---@field detach fun(self: kf.Tensor): kf.Tensor
+---@field detach_ fun(self: kf.Tensor): kf.Tensor
+---@field diag fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
+---@field diag_embed fun(self: kf.Tensor, offset?: integer, dim1?: integer, dim2?: integer): kf.Tensor
+---@field diagflat fun(self: kf.Tensor, offset?: integer): kf.Tensor
+---@field diagonal fun(self: kf.Tensor, offset?: integer, dim1?: integer, dim2?: integer): kf.Tensor
+---@field diagonal_scatter fun(self: kf.Tensor, src: kf.Tensor, offset?: integer, dim1?: integer, dim2?: integer): kf.Tensor
+---@field diff fun(self: kf.Tensor, n?: integer, dim?: integer, prepend?: kf.Tensor, append?: kf.Tensor): kf.Tensor
+---@field digamma fun(self: kf.Tensor): kf.Tensor
+---@field digamma_ fun(self: kf.Tensor): kf.Tensor
+---@field dist fun(self: kf.Tensor, other: kf.Tensor, p?: number): kf.Tensor
+---@field div (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: number, options?: { rounding_mode?: string }): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field div_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: number, options?: { rounding_mode?: string }): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field divide (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: number, options?: { rounding_mode?: string }): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field divide_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: number, options?: { rounding_mode?: string }): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field dot fun(self: kf.Tensor, tensor: kf.Tensor): kf.Tensor
+---@field dropout fun(input: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field dropout_ fun(self: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field dsplit (fun(self: kf.Tensor, indices: integer[]): kf.Tensor[])|(fun(self: kf.Tensor, sections: integer): kf.Tensor[])
+---@field elu fun(self: kf.Tensor, alpha?: number, scale?: number, input_scale?: number): kf.Tensor
+---@field elu_ fun(self: kf.Tensor, alpha?: number, scale?: number, input_scale?: number): kf.Tensor
+---@field embedding fun(weight: kf.Tensor, indices: kf.Tensor, padding_idx?: integer, scale_grad_by_freq?: boolean, sparse?: boolean): kf.Tensor
+---@field embedding_bag (fun(weight: kf.Tensor, indices: kf.Tensor, offsets: kf.Tensor, scale_grad_by_freq?: boolean, mode?: integer, sparse?: boolean, per_sample_weights?: kf.Tensor, include_last_offset?: boolean): kf.Tensor, kf.Tensor, kf.Tensor, kf.Tensor)|(fun(weight: kf.Tensor, indices: kf.Tensor, offsets: kf.Tensor, scale_grad_by_freq: boolean, mode: integer, sparse: boolean, per_sample_weights?: kf.Tensor, include_last_offset: boolean, padding_idx?: integer): kf.Tensor, kf.Tensor, kf.Tensor, kf.Tensor)
+---@field embedding_renorm fun(self: kf.Tensor, indices: kf.Tensor, max_norm: number, norm_type: number): kf.Tensor
+---@field embedding_renorm_ fun(self: kf.Tensor, indices: kf.Tensor, max_norm: number, norm_type: number): kf.Tensor
+---@field empty_like fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+---@field eq (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field eq_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field equal fun(self: kf.Tensor, other: kf.Tensor): boolean
+---@field erf fun(self: kf.Tensor): kf.Tensor
+---@field erf_ fun(self: kf.Tensor): kf.Tensor
+---@field erfc fun(self: kf.Tensor): kf.Tensor
+---@field erfc_ fun(self: kf.Tensor): kf.Tensor
+---@field erfinv fun(self: kf.Tensor): kf.Tensor
+---@field erfinv_ fun(self: kf.Tensor): kf.Tensor
+---@field exp fun(self: kf.Tensor): kf.Tensor
+---@field exp2 fun(self: kf.Tensor): kf.Tensor
+---@field exp2_ fun(self: kf.Tensor): kf.Tensor
+---@field exp_ fun(self: kf.Tensor): kf.Tensor
+---@field expand fun(self: kf.Tensor, size: integer[], options?: { implicit?: boolean }): kf.Tensor
+---@field expand_as fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field expm1 fun(self: kf.Tensor): kf.Tensor
+---@field expm1_ fun(self: kf.Tensor): kf.Tensor
+---@field exponential fun(self: kf.Tensor, lambd?: number, options?: { generator?: any }): kf.Tensor
+---@field exponential_ fun(self: kf.Tensor, lambd?: number, options?: { generator?: any }): kf.Tensor
+---@field fake_quantize_per_channel_affine fun(self: kf.Tensor, scale: kf.Tensor, zero_point: kf.Tensor, axis: integer, quant_min: integer, quant_max: integer): kf.Tensor
+---@field fake_quantize_per_channel_affine_cachemask fun(self: kf.Tensor, scale: kf.Tensor, zero_point: kf.Tensor, axis: integer, quant_min: integer, quant_max: integer): kf.Tensor, kf.Tensor
+---@field fake_quantize_per_tensor_affine (fun(self: kf.Tensor, scale: number, zero_point: integer, quant_min: integer, quant_max: integer): kf.Tensor)|(fun(self: kf.Tensor, scale: kf.Tensor, zero_point: kf.Tensor, quant_min: integer, quant_max: integer): kf.Tensor)
+---@field fake_quantize_per_tensor_affine_cachemask fun(self: kf.Tensor, scale: number, zero_point: integer, quant_min: integer, quant_max: integer): kf.Tensor, kf.Tensor
+---@field feature_alpha_dropout fun(input: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field feature_alpha_dropout_ fun(self: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field feature_dropout fun(input: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field feature_dropout_ fun(self: kf.Tensor, p: number, train: boolean): kf.Tensor
+---@field fft_fft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_fft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_fftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_fftshift fun(self: kf.Tensor, dim?: integer|integer[]): kf.Tensor
+---@field fft_hfft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_hfft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_hfftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_ifft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_ifft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_ifftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_ifftshift fun(self: kf.Tensor, dim?: integer|integer[]): kf.Tensor
+---@field fft_ihfft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_ihfft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_ihfftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_irfft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_irfft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_irfftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_rfft fun(self: kf.Tensor, n?: integer, dim?: integer, norm?: string): kf.Tensor
+---@field fft_rfft2 fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fft_rfftn fun(self: kf.Tensor, s?: integer|integer[], dim?: integer|integer[], norm?: string): kf.Tensor
+---@field fill (fun(self: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field fill_ (fun(self: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field fill_diagonal_ fun(self: kf.Tensor, fill_value: number, wrap?: boolean): kf.Tensor
+---@field fix fun(self: kf.Tensor): kf.Tensor
+---@field fix_ fun(self: kf.Tensor): kf.Tensor
+---@field flatten fun(self: kf.Tensor, start_dim?: integer, end_dim?: integer): kf.Tensor
+---@field flip fun(self: kf.Tensor, dims: integer[]): kf.Tensor
+---@field fliplr fun(self: kf.Tensor): kf.Tensor
+---@field flipud fun(self: kf.Tensor): kf.Tensor
+---@field float_power (fun(self: number, exponent: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, exponent: number): kf.Tensor)|(fun(self: kf.Tensor, exponent: kf.Tensor): kf.Tensor)
+---@field float_power_ (fun(self: kf.Tensor, exponent: number): kf.Tensor)|(fun(self: kf.Tensor, exponent: kf.Tensor): kf.Tensor)
+---@field floor fun(self: kf.Tensor): kf.Tensor
+---@field floor_ fun(self: kf.Tensor): kf.Tensor
+---@field floor_divide (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)
+---@field floor_divide_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field fmax fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field fmin fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field fmod (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field fmod_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field frac fun(self: kf.Tensor): kf.Tensor
+---@field frac_ fun(self: kf.Tensor): kf.Tensor
+---@field fractional_max_pool2d fun(self: kf.Tensor, kernel_size: integer[], output_size: integer[], random_samples: kf.Tensor): kf.Tensor, kf.Tensor
+---@field fractional_max_pool3d fun(self: kf.Tensor, kernel_size: integer[], output_size: integer[], random_samples: kf.Tensor): kf.Tensor, kf.Tensor
+---@field frexp fun(self: kf.Tensor): kf.Tensor, kf.Tensor
+---@field frobenius_norm fun(self: kf.Tensor, dim: integer|integer[], keepdim?: boolean): kf.Tensor
+---@field full_like fun(self: kf.Tensor, fill_value: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+---@field fused_moving_avg_obs_fake_quant fun(self: kf.Tensor, observer_on: kf.Tensor, fake_quant_on: kf.Tensor, running_min: kf.Tensor, running_max: kf.Tensor, scale: kf.Tensor, zero_point: kf.Tensor, averaging_const: number, quant_min: integer, quant_max: integer, ch_axis: integer, per_row_fake_quant?: boolean, symmetric_quant?: boolean): kf.Tensor
+---@field gather fun(self: kf.Tensor, dim: integer, index: kf.Tensor, options?: { sparse_grad?: boolean }): kf.Tensor
+---@field gcd fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field gcd_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field ge (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field ge_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field gelu fun(self: kf.Tensor, options?: { approximate?: string }): kf.Tensor
+---@field gelu_ fun(self: kf.Tensor, options?: { approximate?: string }): kf.Tensor
+---@field geometric fun(self: kf.Tensor, p: number, options?: { generator?: any }): kf.Tensor
+---@field geometric_ fun(self: kf.Tensor, p: number, options?: { generator?: any }): kf.Tensor
+---@field geqrf fun(self: kf.Tensor): kf.Tensor, kf.Tensor
+---@field ger fun(self: kf.Tensor, vec2: kf.Tensor): kf.Tensor
+---@field glu fun(self: kf.Tensor, dim?: integer): kf.Tensor
+---@field glu_jvp fun(glu: kf.Tensor, x: kf.Tensor, dx: kf.Tensor, dim: integer): kf.Tensor
+---@field gradient (fun(self: kf.Tensor, options?: { dim: integer[], edge_order?: integer }): kf.Tensor[])|(fun(self: kf.Tensor, options?: { spacing: number, dim: integer[], edge_order?: integer }): kf.Tensor[])|(fun(self: kf.Tensor, options?: { spacing?: number, dim?: integer, edge_order?: integer }): kf.Tensor[])
+---@field greater (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field greater_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field greater_equal (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field greater_equal_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field grid_sampler fun(input: kf.Tensor, grid: kf.Tensor, interpolation_mode: integer, padding_mode: integer, align_corners: boolean): kf.Tensor
+---@field grid_sampler_2d fun(input: kf.Tensor, grid: kf.Tensor, interpolation_mode: integer, padding_mode: integer, align_corners: boolean): kf.Tensor
+---@field grid_sampler_3d fun(input: kf.Tensor, grid: kf.Tensor, interpolation_mode: integer, padding_mode: integer, align_corners: boolean): kf.Tensor
+---@field group_norm fun(input: kf.Tensor, num_groups: integer, weight?: kf.Tensor, bias?: kf.Tensor, eps?: number, cudnn_enabled?: boolean): kf.Tensor
+---@field gru (fun(data: kf.Tensor, batch_sizes: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean): kf.Tensor, kf.Tensor)|(fun(input: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean, batch_first: boolean): kf.Tensor, kf.Tensor)
+---@field gru_cell fun(input: kf.Tensor, hx: kf.Tensor, w_ih: kf.Tensor, w_hh: kf.Tensor, b_ih?: kf.Tensor, b_hh?: kf.Tensor): kf.Tensor
+---@field gt (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field gt_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field hardshrink fun(self: kf.Tensor, lambd?: number): kf.Tensor
+---@field hardsigmoid fun(self: kf.Tensor): kf.Tensor
+---@field hardsigmoid_ fun(self: kf.Tensor): kf.Tensor
+---@field hardswish fun(self: kf.Tensor): kf.Tensor
+---@field hardswish_ fun(self: kf.Tensor): kf.Tensor
+---@field hardtanh fun(self: kf.Tensor, min_val?: number, max_val?: number): kf.Tensor
+---@field hardtanh_ fun(self: kf.Tensor, min_val?: number, max_val?: number): kf.Tensor
+---@field hash_tensor fun(self: kf.Tensor, dim?: integer|integer[], options?: { keepdim?: boolean, mode?: integer }): kf.Tensor
+---@field heaviside fun(self: kf.Tensor, values: kf.Tensor): kf.Tensor
+---@field heaviside_ fun(self: kf.Tensor, values: kf.Tensor): kf.Tensor
+---@field hinge_embedding_loss fun(self: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field histc fun(self: kf.Tensor, bins?: integer, min?: number, max?: number): kf.Tensor
+---@field histogram (fun(self: kf.Tensor, bins?: integer, options?: { range?: number[], weight?: kf.Tensor, density?: boolean }): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, bins: kf.Tensor, options?: { weight?: kf.Tensor, density?: boolean }): kf.Tensor, kf.Tensor)
+---@field histogramdd (fun(self: kf.Tensor, bins: integer[], range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])|(fun(self: kf.Tensor, bins: kf.Tensor[], range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])|(fun(self: kf.Tensor, bins: integer, range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])
+---@field hsplit (fun(self: kf.Tensor, indices: integer[]): kf.Tensor[])|(fun(self: kf.Tensor, sections: integer): kf.Tensor[])
+---@field hspmm fun(mat1: kf.Tensor, mat2: kf.Tensor): kf.Tensor
+---@field huber_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, delta?: number): kf.Tensor
+---@field hypot fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field hypot_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field i0 fun(self: kf.Tensor): kf.Tensor
+---@field i0_ fun(self: kf.Tensor): kf.Tensor
+---@field igamma fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field igamma_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field igammac fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field igammac_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field im2col fun(self: kf.Tensor, kernel_size: integer[], dilation: integer[], padding: integer[], stride: integer[]): kf.Tensor
+---@field imag fun(self: kf.Tensor): kf.Tensor
+---@field index fun(self: kf.Tensor, indices: kf.Tensor[]): kf.Tensor
+---@field index_add fun(self: kf.Tensor, dim: integer, index: kf.Tensor, source: kf.Tensor, options?: { alpha?: number }): kf.Tensor
+---@field index_add_ fun(self: kf.Tensor, dim: integer, index: kf.Tensor, source: kf.Tensor, options?: { alpha?: number }): kf.Tensor
+---@field index_copy_ fun(self: kf.Tensor, dim: integer, index: kf.Tensor, source: kf.Tensor): kf.Tensor
+---@field index_fill (fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field index_fill_ (fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field index_put fun(self: kf.Tensor, indices: kf.Tensor[], values: kf.Tensor, accumulate?: boolean): kf.Tensor
+---@field index_put_ fun(self: kf.Tensor, indices: kf.Tensor[], values: kf.Tensor, accumulate?: boolean): kf.Tensor
+---@field index_reduce fun(self: kf.Tensor, dim: integer, index: kf.Tensor, source: kf.Tensor, reduce: string, options?: { include_self?: boolean }): kf.Tensor
+---@field index_reduce_ fun(self: kf.Tensor, dim: integer, index: kf.Tensor, source: kf.Tensor, reduce: string, options?: { include_self?: boolean }): kf.Tensor
+---@field index_select fun(self: kf.Tensor, dim: integer, index: kf.Tensor): kf.Tensor
+---@field indices fun(self: kf.Tensor): kf.Tensor
+---@field inner fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field instance_norm fun(input: kf.Tensor, weight?: kf.Tensor, bias?: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, use_input_stats: boolean, momentum: number, eps: number, cudnn_enabled: boolean): kf.Tensor
+---@field int_repr fun(self: kf.Tensor): kf.Tensor
+---@field inverse fun(self: kf.Tensor): kf.Tensor
+---@field is_coalesced fun(self: kf.Tensor): boolean
+---@field is_complex fun(self: kf.Tensor): boolean
+---@field is_conj fun(self: kf.Tensor): boolean
+---@field is_distributed fun(self: kf.Tensor): boolean
+---@field is_floating_point fun(self: kf.Tensor): boolean
+---@field is_inference fun(self: kf.Tensor): boolean
+---@field is_leaf fun(self: kf.Tensor): boolean
+---@field is_neg fun(self: kf.Tensor): boolean
+---@field is_nonzero fun(self: kf.Tensor): boolean
+---@field is_pinned fun(self: kf.Tensor, device?: string): boolean
+---@field is_same_size fun(self: kf.Tensor, other: kf.Tensor): boolean
+---@field is_set_to fun(self: kf.Tensor, tensor: kf.Tensor): boolean
+---@field is_signed fun(self: kf.Tensor): boolean
+---@field isclose fun(self: kf.Tensor, other: kf.Tensor, rtol?: number, atol?: number, equal_nan?: boolean): kf.Tensor
+---@field isfinite fun(self: kf.Tensor): kf.Tensor
+---@field isin (fun(element: number, test_elements: kf.Tensor, options?: { assume_unique?: boolean, invert?: boolean }): kf.Tensor)|(fun(elements: kf.Tensor, test_element: number, options?: { assume_unique?: boolean, invert?: boolean }): kf.Tensor)|(fun(elements: kf.Tensor, test_elements: kf.Tensor, options?: { assume_unique?: boolean, invert?: boolean }): kf.Tensor)
+---@field isinf fun(self: kf.Tensor): kf.Tensor
+---@field isnan fun(self: kf.Tensor): kf.Tensor
+---@field isneginf fun(self: kf.Tensor): kf.Tensor
+---@field isposinf fun(self: kf.Tensor): kf.Tensor
+---@field isreal fun(self: kf.Tensor): kf.Tensor
+---@field istft fun(self: kf.Tensor, n_fft: integer, hop_length?: integer, win_length?: integer, window?: kf.Tensor, center?: boolean, normalized?: boolean, onesided?: boolean, length?: integer, return_complex?: boolean): kf.Tensor
+---@field item fun(self: kf.Tensor): number
+---@field kl_div fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, options?: { log_target?: boolean }): kf.Tensor
+---@field kron fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field kthvalue fun(self: kf.Tensor, k: integer, dim?: integer, keepdim?: boolean): kf.Tensor, kf.Tensor
+---@field l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field layer_norm fun(input: kf.Tensor, normalized_shape: integer[], weight?: kf.Tensor, bias?: kf.Tensor, eps?: number, cudnn_enable?: boolean): kf.Tensor
+---@field lcm fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field lcm_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field ldexp fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field ldexp_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field le (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field le_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field leaky_relu fun(self: kf.Tensor, negative_slope?: number): kf.Tensor
+---@field leaky_relu_ fun(self: kf.Tensor, negative_slope?: number): kf.Tensor
+---@field lerp (fun(self: kf.Tensor, end_: kf.Tensor, weight: number): kf.Tensor)|(fun(self: kf.Tensor, end_: kf.Tensor, weight: kf.Tensor): kf.Tensor)
+---@field lerp_ (fun(self: kf.Tensor, end_: kf.Tensor, weight: number): kf.Tensor)|(fun(self: kf.Tensor, end_: kf.Tensor, weight: kf.Tensor): kf.Tensor)
+---@field less (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field less_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field less_equal (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field less_equal_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field lgamma fun(self: kf.Tensor): kf.Tensor
+---@field lgamma_ fun(self: kf.Tensor): kf.Tensor
+---@field lift fun(self: kf.Tensor): kf.Tensor
+---@field lift_fresh fun(self: kf.Tensor): kf.Tensor
+---@field linalg__powsum fun(self: kf.Tensor, ord?: number, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor
+---@field linalg_cholesky fun(self: kf.Tensor, options?: { upper?: boolean }): kf.Tensor
+---@field linalg_cholesky_ex fun(self: kf.Tensor, options?: { upper?: boolean, check_errors?: boolean }): kf.Tensor, kf.Tensor
+---@field linalg_cond (fun(self: kf.Tensor, p?: number): kf.Tensor)|(fun(self: kf.Tensor, p: string): kf.Tensor)
+---@field linalg_cross fun(self: kf.Tensor, other: kf.Tensor, options?: { dim?: integer }): kf.Tensor
+---@field linalg_det fun(A: kf.Tensor): kf.Tensor
+---@field linalg_diagonal fun(A: kf.Tensor, options?: { offset?: integer, dim1?: integer, dim2?: integer }): kf.Tensor
+---@field linalg_eig fun(self: kf.Tensor): kf.Tensor, kf.Tensor
+---@field linalg_eigh fun(self: kf.Tensor, UPLO?: string): kf.Tensor, kf.Tensor
+---@field linalg_eigvals fun(self: kf.Tensor): kf.Tensor
+---@field linalg_eigvalsh fun(self: kf.Tensor, UPLO?: string): kf.Tensor
+---@field linalg_householder_product fun(input: kf.Tensor, tau: kf.Tensor): kf.Tensor
+---@field linalg_inv fun(A: kf.Tensor): kf.Tensor
+---@field linalg_inv_ex fun(A: kf.Tensor, options?: { check_errors?: boolean }): kf.Tensor, kf.Tensor
+---@field linalg_ldl_factor fun(self: kf.Tensor, options?: { hermitian?: boolean }): kf.Tensor, kf.Tensor
+---@field linalg_ldl_factor_ex fun(self: kf.Tensor, options?: { hermitian?: boolean, check_errors?: boolean }): kf.Tensor, kf.Tensor, kf.Tensor
+---@field linalg_ldl_solve fun(LD: kf.Tensor, pivots: kf.Tensor, B: kf.Tensor, options?: { hermitian?: boolean }): kf.Tensor
+---@field linalg_lstsq fun(self: kf.Tensor, b: kf.Tensor, rcond?: number, options?: { driver?: string }): kf.Tensor, kf.Tensor, kf.Tensor, kf.Tensor
+---@field linalg_lu fun(A: kf.Tensor, options?: { pivot?: boolean }): kf.Tensor, kf.Tensor, kf.Tensor
+---@field linalg_lu_factor fun(A: kf.Tensor, options?: { pivot?: boolean }): kf.Tensor, kf.Tensor
+---@field linalg_lu_factor_ex fun(A: kf.Tensor, options?: { pivot?: boolean, check_errors?: boolean }): kf.Tensor, kf.Tensor, kf.Tensor
+---@field linalg_lu_solve fun(LU: kf.Tensor, pivots: kf.Tensor, B: kf.Tensor, options?: { left?: boolean, adjoint?: boolean }): kf.Tensor
+---@field linalg_matmul fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field linalg_matrix_exp fun(self: kf.Tensor): kf.Tensor
+---@field linalg_matrix_norm (fun(self: kf.Tensor, ord: number, dim?: integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)|(fun(self: kf.Tensor, ord?: string, dim?: integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)
+---@field linalg_matrix_power fun(self: kf.Tensor, n: integer): kf.Tensor
+---@field linalg_matrix_rank (fun(self: kf.Tensor, tol: number, hermitian?: boolean): kf.Tensor)|(fun(self: kf.Tensor, options?: { atol?: number, rtol?: number, hermitian?: boolean }): kf.Tensor)|(fun(input: kf.Tensor, options?: { atol?: kf.Tensor, rtol?: kf.Tensor, hermitian?: boolean }): kf.Tensor)
+---@field linalg_norm (fun(self: kf.Tensor, ord?: number, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)|(fun(self: kf.Tensor, ord: string, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)
+---@field linalg_pinv (fun(self: kf.Tensor, rcond: number, hermitian?: boolean): kf.Tensor)|(fun(self: kf.Tensor, options?: { atol?: number, rtol?: number, hermitian?: boolean }): kf.Tensor)|(fun(self: kf.Tensor, options?: { atol?: kf.Tensor, rtol?: kf.Tensor, hermitian?: boolean }): kf.Tensor)
+---@field linalg_qr fun(A: kf.Tensor, mode?: string): kf.Tensor, kf.Tensor
+---@field linalg_slogdet fun(A: kf.Tensor): kf.Tensor, kf.Tensor
+---@field linalg_solve fun(A: kf.Tensor, B: kf.Tensor, options?: { left?: boolean }): kf.Tensor
+---@field linalg_solve_ex fun(A: kf.Tensor, B: kf.Tensor, options?: { left?: boolean, check_errors?: boolean }): kf.Tensor, kf.Tensor
+---@field linalg_solve_triangular fun(self: kf.Tensor, B: kf.Tensor, options?: { upper: boolean, left?: boolean, unitriangular?: boolean }): kf.Tensor
+---@field linalg_svd fun(A: kf.Tensor, full_matrices?: boolean, options?: { driver?: string }): kf.Tensor, kf.Tensor, kf.Tensor
+---@field linalg_svdvals fun(A: kf.Tensor, options?: { driver?: string }): kf.Tensor
+---@field linalg_tensorinv fun(self: kf.Tensor, ind?: integer): kf.Tensor
+---@field linalg_tensorsolve fun(self: kf.Tensor, other: kf.Tensor, dims?: integer[]): kf.Tensor
+---@field linalg_vander fun(x: kf.Tensor, options?: { N?: integer }): kf.Tensor
+---@field linalg_vecdot fun(x: kf.Tensor, y: kf.Tensor, options?: { dim?: integer }): kf.Tensor
+---@field linalg_vector_norm fun(self: kf.Tensor, ord?: number, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor
+---@field linear fun(input: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor): kf.Tensor
+---@field linspace (fun(start: number, end_: number, steps: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: number, end_: kf.Tensor, steps: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: kf.Tensor, end_: number, steps: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field log fun(self: kf.Tensor): kf.Tensor
+---@field log10 fun(self: kf.Tensor): kf.Tensor
+---@field log10_ fun(self: kf.Tensor): kf.Tensor
+---@field log1p fun(self: kf.Tensor): kf.Tensor
+---@field log1p_ fun(self: kf.Tensor): kf.Tensor
+---@field log2 fun(self: kf.Tensor): kf.Tensor
+---@field log2_ fun(self: kf.Tensor): kf.Tensor
+---@field log_ fun(self: kf.Tensor): kf.Tensor
+---@field log_normal fun(self: kf.Tensor, mean?: number, std?: number, options?: { generator?: any }): kf.Tensor
+---@field log_normal_ fun(self: kf.Tensor, mean?: number, std?: number, options?: { generator?: any }): kf.Tensor
+---@field log_sigmoid fun(self: kf.Tensor): kf.Tensor
+---@field log_sigmoid_forward fun(self: kf.Tensor): kf.Tensor, kf.Tensor
+---@field log_softmax fun(self: kf.Tensor, dim: integer, dtype?: string): kf.Tensor
+---@field logaddexp fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logaddexp2 fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logcumsumexp fun(self: kf.Tensor, dim: integer): kf.Tensor
+---@field logdet fun(self: kf.Tensor): kf.Tensor
+---@field logical_and fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logical_and_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logical_not fun(self: kf.Tensor): kf.Tensor
+---@field logical_not_ fun(self: kf.Tensor): kf.Tensor
+---@field logical_or fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logical_or_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logical_xor fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logical_xor_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field logit fun(self: kf.Tensor, eps?: number): kf.Tensor
+---@field logit_ fun(self: kf.Tensor, eps?: number): kf.Tensor
+---@field logspace (fun(start: number, end_: number, steps: integer, base?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: number, end_: kf.Tensor, steps: integer, base?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: kf.Tensor, end_: number, steps: integer, base?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field logsumexp fun(self: kf.Tensor, dim: integer|integer[], keepdim?: boolean): kf.Tensor
+---@field lstm (fun(data: kf.Tensor, batch_sizes: kf.Tensor, hx: kf.Tensor[], params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean): kf.Tensor, kf.Tensor, kf.Tensor)|(fun(input: kf.Tensor, hx: kf.Tensor[], params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean, batch_first: boolean): kf.Tensor, kf.Tensor, kf.Tensor)
+---@field lstm_cell fun(input: kf.Tensor, hx: kf.Tensor[], w_ih: kf.Tensor, w_hh: kf.Tensor, b_ih?: kf.Tensor, b_hh?: kf.Tensor): kf.Tensor, kf.Tensor
+---@field lt (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field lt_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field lu_solve fun(self: kf.Tensor, LU_data: kf.Tensor, LU_pivots: kf.Tensor): kf.Tensor
+---@field lu_unpack fun(LU_data: kf.Tensor, LU_pivots: kf.Tensor, unpack_data?: boolean, unpack_pivots?: boolean): kf.Tensor, kf.Tensor, kf.Tensor
+---@field mH fun(self: kf.Tensor): kf.Tensor
+---@field mT fun(self: kf.Tensor): kf.Tensor
+---@field margin_ranking_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field masked_fill (fun(self: kf.Tensor, mask: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, mask: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field masked_fill_ (fun(self: kf.Tensor, mask: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, mask: kf.Tensor, value: kf.Tensor): kf.Tensor)
+---@field masked_scatter fun(self: kf.Tensor, mask: kf.Tensor, source: kf.Tensor): kf.Tensor
+---@field masked_scatter_ fun(self: kf.Tensor, mask: kf.Tensor, source: kf.Tensor): kf.Tensor
+---@field masked_select fun(self: kf.Tensor, mask: kf.Tensor): kf.Tensor
+---@field matmul fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field matrix_H fun(self: kf.Tensor): kf.Tensor
+---@field matrix_exp fun(self: kf.Tensor): kf.Tensor
+---@field matrix_power fun(self: kf.Tensor, n: integer): kf.Tensor
+---@field max (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field max_pool1d fun(self: kf.Tensor, kernel_size: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean): kf.Tensor
+---@field max_pool1d_with_indices fun(self: kf.Tensor, kernel_size: integer|integer[], stride?: integer|integer[], padding?: integer|integer[], dilation?: integer|integer[], ceil_mode?: boolean): kf.Tensor, kf.Tensor
+---@field max_pool2d fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], dilation?: integer[], ceil_mode?: boolean): kf.Tensor
+---@field max_pool2d_with_indices fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], dilation?: integer[], ceil_mode?: boolean): kf.Tensor, kf.Tensor
+---@field max_pool3d fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], dilation?: integer[], ceil_mode?: boolean): kf.Tensor
+---@field max_pool3d_with_indices fun(self: kf.Tensor, kernel_size: integer[], stride?: integer[], padding?: integer[], dilation?: integer[], ceil_mode?: boolean): kf.Tensor, kf.Tensor
+---@field max_unpool2d fun(self: kf.Tensor, indices: kf.Tensor, output_size: integer[]): kf.Tensor
+---@field max_unpool3d fun(self: kf.Tensor, indices: kf.Tensor, output_size: integer[], stride: integer[], padding: integer[]): kf.Tensor
+---@field maximum fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field mean (fun(self: kf.Tensor, options?: { dtype?: string }): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)
+---@field median (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor, kf.Tensor)
+---@field min (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field minimum fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field mish fun(self: kf.Tensor): kf.Tensor
+---@field mish_ fun(self: kf.Tensor): kf.Tensor
+---@field mm (fun(self: kf.Tensor, mat2: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, mat2: kf.Tensor, out_dtype: string): kf.Tensor)
+---@field mode fun(self: kf.Tensor, dim?: integer, keepdim?: boolean): kf.Tensor, kf.Tensor
+---@field moveaxis (fun(self: kf.Tensor, source: integer, destination: integer): kf.Tensor)|(fun(self: kf.Tensor, source: integer[], destination: integer[]): kf.Tensor)
+---@field movedim (fun(self: kf.Tensor, source: integer, destination: integer): kf.Tensor)|(fun(self: kf.Tensor, source: integer[], destination: integer[]): kf.Tensor)
+---@field mse_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field msort fun(self: kf.Tensor): kf.Tensor
+---@field mul (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field mul_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field multi_margin_loss fun(self: kf.Tensor, target: kf.Tensor, p?: number, margin?: number, weight?: kf.Tensor, reduction?: integer): kf.Tensor
+---@field multilabel_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field multilabel_margin_loss_forward fun(self: kf.Tensor, target: kf.Tensor, reduction: integer): kf.Tensor, kf.Tensor
+---@field multinomial fun(self: kf.Tensor, num_samples: integer, replacement?: boolean, options?: { generator?: any }): kf.Tensor
+---@field multiply (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field multiply_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field mv fun(self: kf.Tensor, vec: kf.Tensor): kf.Tensor
+---@field mvlgamma fun(self: kf.Tensor, p: integer): kf.Tensor
+---@field mvlgamma_ fun(self: kf.Tensor, p: integer): kf.Tensor
+---@field nan_to_num fun(self: kf.Tensor, nan?: number, posinf?: number, neginf?: number): kf.Tensor
+---@field nan_to_num_ fun(self: kf.Tensor, nan?: number, posinf?: number, neginf?: number): kf.Tensor
+---@field nanmean fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor
+---@field nanmedian (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean): kf.Tensor, kf.Tensor)
+---@field nanquantile (fun(self: kf.Tensor, q: kf.Tensor, dim?: integer, keepdim?: boolean, options?: { interpolation?: string }): kf.Tensor)|(fun(self: kf.Tensor, q: number, dim?: integer, keepdim?: boolean, options?: { interpolation?: string }): kf.Tensor)
+---@field nansum fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor
+---@field narrow (fun(self: kf.Tensor, dim: integer, start: integer, length: integer): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, start: kf.Tensor, length: integer): kf.Tensor)
+---@field native_batch_norm fun(input: kf.Tensor, weight?: kf.Tensor, bias?: kf.Tensor, running_mean?: kf.Tensor, running_var?: kf.Tensor, training: boolean, momentum: number, eps: number): kf.Tensor, kf.Tensor, kf.Tensor
+---@field native_channel_shuffle fun(self: kf.Tensor, groups: integer): kf.Tensor
+---@field native_dropout fun(input: kf.Tensor, p: number, train?: boolean): kf.Tensor, kf.Tensor
+---@field native_group_norm fun(input: kf.Tensor, weight?: kf.Tensor, bias?: kf.Tensor, N: integer, C: integer, HxW: integer, group: integer, eps: number): kf.Tensor, kf.Tensor, kf.Tensor
+---@field native_layer_norm fun(input: kf.Tensor, normalized_shape: integer[], weight?: kf.Tensor, bias?: kf.Tensor, eps: number): kf.Tensor, kf.Tensor, kf.Tensor
+---@field native_norm (fun(self: kf.Tensor, p?: number): kf.Tensor)|(fun(self: kf.Tensor, p?: number, dim: integer|integer[], keepdim: boolean, dtype?: string): kf.Tensor)
+---@field ne (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field ne_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field neg fun(self: kf.Tensor): kf.Tensor
+---@field neg_ fun(self: kf.Tensor): kf.Tensor
+---@field negative fun(self: kf.Tensor): kf.Tensor
+---@field negative_ fun(self: kf.Tensor): kf.Tensor
+---@field nested_to_padded_tensor fun(self: kf.Tensor, padding: number, output_size?: integer[]): kf.Tensor
+---@field new_empty fun(self: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field new_empty_strided fun(self: kf.Tensor, size: integer[], stride: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field new_full fun(self: kf.Tensor, size: integer[], fill_value: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field new_ones fun(self: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field new_zeros fun(self: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field nextafter fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field nextafter_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field nll_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
+---@field nll_loss2d fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
+---@field nll_loss2d_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: integer, ignore_index: integer): kf.Tensor, kf.Tensor
+---@field nll_loss_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: integer, ignore_index: integer): kf.Tensor, kf.Tensor
+---@field nll_loss_nd fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
+---@field nonzero fun(self: kf.Tensor): kf.Tensor
+---@field nonzero_numpy fun(self: kf.Tensor): kf.Tensor[]
+---@field nonzero_static fun(self: kf.Tensor, options?: { size: integer, fill_value?: integer }): kf.Tensor
+---@field norm (fun(self: kf.Tensor, p?: number): kf.Tensor)|(fun(self: kf.Tensor, p?: number, dim: integer|integer[], keepdim?: boolean): kf.Tensor)|(fun(self: kf.Tensor, p?: number, dim: integer|integer[], keepdim: boolean, options?: { dtype: string }): kf.Tensor)
+---@field norm_except_dim fun(v: kf.Tensor, pow?: integer, dim?: integer): kf.Tensor
+---@field normal (fun(mean: kf.Tensor, std: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(mean: kf.Tensor, std?: number, options?: { generator?: any }): kf.Tensor)|(fun(mean: number, std: kf.Tensor, options?: { generator?: any }): kf.Tensor)
+---@field normal_ fun(self: kf.Tensor, mean?: number, std?: number, options?: { generator?: any }): kf.Tensor
+---@field normal_functional fun(self: kf.Tensor, mean?: number, std?: number, options?: { generator?: any }): kf.Tensor
+---@field not_equal (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field not_equal_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field nuclear_norm (fun(self: kf.Tensor, keepdim?: boolean): kf.Tensor)|(fun(self: kf.Tensor, dim: integer[], keepdim?: boolean): kf.Tensor)
+---@field numpy_T fun(self: kf.Tensor): kf.Tensor
+---@field one_hot fun(self: kf.Tensor, num_classes?: integer): kf.Tensor
+---@field ones_like fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+---@field orgqr fun(self: kf.Tensor, input2: kf.Tensor): kf.Tensor
+---@field ormqr fun(self: kf.Tensor, input2: kf.Tensor, input3: kf.Tensor, left?: boolean, transpose?: boolean): kf.Tensor
+---@field outer fun(self: kf.Tensor, vec2: kf.Tensor): kf.Tensor
+---@field output_nr fun(self: kf.Tensor): integer
+---@field pad fun(self: kf.Tensor, pad: integer[], mode?: string, value?: number): kf.Tensor
+---@field pairwise_distance fun(x1: kf.Tensor, x2: kf.Tensor, p?: number, eps?: number, keepdim?: boolean): kf.Tensor
+---@field pdist fun(self: kf.Tensor, p?: number): kf.Tensor
+---@field permute fun(self: kf.Tensor, dims: integer[]): kf.Tensor
+---@field pin_memory fun(self: kf.Tensor, device?: string): kf.Tensor
+---@field pinverse fun(self: kf.Tensor, rcond?: number): kf.Tensor
+---@field pixel_shuffle fun(self: kf.Tensor, upscale_factor: integer): kf.Tensor
+---@field pixel_unshuffle fun(self: kf.Tensor, downscale_factor: integer): kf.Tensor
+---@field poisson fun(self: kf.Tensor, generator?: any): kf.Tensor
+---@field poisson_nll_loss fun(input: kf.Tensor, target: kf.Tensor, log_input: boolean, full: boolean, eps: number, reduction: integer): kf.Tensor
+---@field polar fun(abs: kf.Tensor, angle: kf.Tensor): kf.Tensor
+---@field polygamma_ fun(self: kf.Tensor, n: integer): kf.Tensor
+---@field positive fun(self: kf.Tensor): kf.Tensor
+---@field pow (fun(self: number, exponent: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, exponent: number): kf.Tensor)|(fun(self: kf.Tensor, exponent: kf.Tensor): kf.Tensor)
+---@field pow_ (fun(self: kf.Tensor, exponent: number): kf.Tensor)|(fun(self: kf.Tensor, exponent: kf.Tensor): kf.Tensor)
+---@field prelu fun(self: kf.Tensor, weight: kf.Tensor): kf.Tensor
+---@field prod (fun(self: kf.Tensor, options?: { dtype?: string }): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)
+---@field put fun(self: kf.Tensor, index: kf.Tensor, source: kf.Tensor, accumulate?: boolean): kf.Tensor
+---@field put_ fun(self: kf.Tensor, index: kf.Tensor, source: kf.Tensor, accumulate?: boolean): kf.Tensor
+---@field q_per_channel_axis fun(self: kf.Tensor): integer
+---@field q_per_channel_scales fun(self: kf.Tensor): kf.Tensor
+---@field q_per_channel_zero_points fun(self: kf.Tensor): kf.Tensor
+---@field q_scale fun(self: kf.Tensor): number
+---@field q_zero_point fun(self: kf.Tensor): integer
+---@field qr fun(self: kf.Tensor, some?: boolean): kf.Tensor, kf.Tensor
+---@field qscheme fun(self: kf.Tensor): integer
+---@field quantile (fun(self: kf.Tensor, q: kf.Tensor, dim?: integer, keepdim?: boolean, options?: { interpolation?: string }): kf.Tensor)|(fun(self: kf.Tensor, q: number, dim?: integer, keepdim?: boolean, options?: { interpolation?: string }): kf.Tensor)
+---@field quantize_per_channel fun(self: kf.Tensor, scales: kf.Tensor, zero_points: kf.Tensor, axis: integer, dtype: string): kf.Tensor
+---@field quantize_per_tensor (fun(self: kf.Tensor, scale: number, zero_point: integer, dtype: string): kf.Tensor)|(fun(self: kf.Tensor, scale: kf.Tensor, zero_point: kf.Tensor, dtype: string): kf.Tensor)|(fun(tensors: kf.Tensor[], scales: kf.Tensor, zero_points: kf.Tensor, dtype: string): kf.Tensor[])
+---@field quantize_per_tensor_dynamic fun(self: kf.Tensor, dtype: string, reduce_range: boolean): kf.Tensor
+---@field rad2deg fun(self: kf.Tensor): kf.Tensor
+---@field rad2deg_ fun(self: kf.Tensor): kf.Tensor
+---@field rand_like (fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)|(fun(self: kf.Tensor, options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)
+---@field randint_like (fun(self: kf.Tensor, high: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)|(fun(self: kf.Tensor, high: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)|(fun(self: kf.Tensor, high: kf.Tensor, options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)
+---@field randn_like (fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)|(fun(self: kf.Tensor, options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor)
+---@field random (fun(self: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, from: integer, to?: integer, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, to: integer, options?: { generator?: any }): kf.Tensor)
+---@field random_ (fun(self: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, from: integer, to?: integer, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, to: integer, options?: { generator?: any }): kf.Tensor)
+---@field ravel fun(self: kf.Tensor): kf.Tensor
+---@field real fun(self: kf.Tensor): kf.Tensor
+---@field reciprocal fun(self: kf.Tensor): kf.Tensor
+---@field reciprocal_ fun(self: kf.Tensor): kf.Tensor
+---@field refine_names fun(self: kf.Tensor, names: string[]): kf.Tensor
+---@field reflection_pad1d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field reflection_pad2d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field reflection_pad3d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field relu fun(self: kf.Tensor): kf.Tensor
+---@field relu6 fun(self: kf.Tensor): kf.Tensor
+---@field relu6_ fun(self: kf.Tensor): kf.Tensor
+---@field relu_ fun(self: kf.Tensor): kf.Tensor
+---@field remainder (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field remainder_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field rename fun(self: kf.Tensor, names?: string[]): kf.Tensor
+---@field rename_ fun(self: kf.Tensor, names?: string[]): kf.Tensor
+---@field renorm fun(self: kf.Tensor, p: number, dim: integer, maxnorm: number): kf.Tensor
+---@field renorm_ fun(self: kf.Tensor, p: number, dim: integer, maxnorm: number): kf.Tensor
+---@field ["repeat"] fun(self: kf.Tensor, repeats: integer[]): kf.Tensor
+---@field repeat_interleave (fun(repeats: kf.Tensor, options?: { output_size?: integer }): kf.Tensor)|(fun(self: kf.Tensor, repeats: kf.Tensor, dim?: integer, options?: { output_size?: integer }): kf.Tensor)|(fun(self: kf.Tensor, repeats: integer, dim?: integer, options?: { output_size?: integer }): kf.Tensor)
+---@field replication_pad1d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field replication_pad2d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field replication_pad3d fun(self: kf.Tensor, padding: integer[]): kf.Tensor
+---@field requires_grad_ fun(self: kf.Tensor, requires_grad?: boolean): kf.Tensor
+---@field reshape fun(self: kf.Tensor, shape: integer[]): kf.Tensor
+---@field reshape_as fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field resize fun(self: kf.Tensor, size: integer[], options?: { memory_format?: string }): kf.Tensor
+---@field resize_ fun(self: kf.Tensor, size: integer[], options?: { memory_format?: string }): kf.Tensor
+---@field resize_as fun(self: kf.Tensor, the_template: kf.Tensor, options?: { memory_format?: string }): kf.Tensor
+---@field resize_as_ fun(self: kf.Tensor, the_template: kf.Tensor, options?: { memory_format?: string }): kf.Tensor
+---@field resize_as_sparse fun(self: kf.Tensor, the_template: kf.Tensor): kf.Tensor
+---@field resize_as_sparse_ fun(self: kf.Tensor, the_template: kf.Tensor): kf.Tensor
+---@field resolve_conj fun(self: kf.Tensor): kf.Tensor
+---@field resolve_neg fun(self: kf.Tensor): kf.Tensor
+---@field result_type (fun(tensor: kf.Tensor, other: number): string)|(fun(scalar1: number, scalar2: number): string)|(fun(scalar: number, tensor: kf.Tensor): string)
+---@field retain_grad fun(self: kf.Tensor)
+---@field retains_grad fun(self: kf.Tensor): boolean
+---@field rms_norm fun(input: kf.Tensor, normalized_shape: integer[], weight?: kf.Tensor, eps?: number): kf.Tensor
+---@field rnn_relu (fun(data: kf.Tensor, batch_sizes: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean): kf.Tensor, kf.Tensor)|(fun(input: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean, batch_first: boolean): kf.Tensor, kf.Tensor)
+---@field rnn_relu_cell fun(input: kf.Tensor, hx: kf.Tensor, w_ih: kf.Tensor, w_hh: kf.Tensor, b_ih?: kf.Tensor, b_hh?: kf.Tensor): kf.Tensor
+---@field rnn_tanh (fun(data: kf.Tensor, batch_sizes: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean): kf.Tensor, kf.Tensor)|(fun(input: kf.Tensor, hx: kf.Tensor, params: kf.Tensor[], has_biases: boolean, num_layers: integer, dropout: number, train: boolean, bidirectional: boolean, batch_first: boolean): kf.Tensor, kf.Tensor)
+---@field rnn_tanh_cell fun(input: kf.Tensor, hx: kf.Tensor, w_ih: kf.Tensor, w_hh: kf.Tensor, b_ih?: kf.Tensor, b_hh?: kf.Tensor): kf.Tensor
+---@field roll fun(self: kf.Tensor, shifts: integer|integer[], dims?: integer|integer[]): kf.Tensor
+---@field rot90 fun(self: kf.Tensor, k?: integer, dims?: integer[]): kf.Tensor
+---@field round (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, options?: { decimals: integer }): kf.Tensor)
+---@field round_ (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, options?: { decimals: integer }): kf.Tensor)
+---@field row_indices fun(self: kf.Tensor): kf.Tensor
+---@field rrelu fun(self: kf.Tensor, lower?: number, upper?: number, training?: boolean, generator?: any): kf.Tensor
+---@field rrelu_ fun(self: kf.Tensor, lower?: number, upper?: number, training?: boolean, generator?: any): kf.Tensor
+---@field rrelu_with_noise fun(self: kf.Tensor, noise: kf.Tensor, lower?: number, upper?: number, training?: boolean, generator?: any): kf.Tensor
+---@field rrelu_with_noise_ fun(self: kf.Tensor, noise: kf.Tensor, lower?: number, upper?: number, training?: boolean, generator?: any): kf.Tensor
+---@field rrelu_with_noise_functional fun(self: kf.Tensor, noise: kf.Tensor, lower?: number, upper?: number, training?: boolean, generator?: any): kf.Tensor, kf.Tensor
+---@field rsqrt fun(self: kf.Tensor): kf.Tensor
+---@field rsqrt_ fun(self: kf.Tensor): kf.Tensor
+---@field rsub (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field scaled_dot_product_attention fun(query: kf.Tensor, key: kf.Tensor, value: kf.Tensor, attn_mask?: kf.Tensor, dropout_p?: number, is_causal?: boolean, options?: { scale?: number, enable_gqa?: boolean }): kf.Tensor
+---@field scatter (fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor, options?: { reduce: string }): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: number): kf.Tensor)
+---@field scatter_ (fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor, options?: { reduce: string }): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer, index: kf.Tensor, value: number): kf.Tensor)
+---@field scatter_add fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor): kf.Tensor
+---@field scatter_add_ fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor): kf.Tensor
+---@field scatter_reduce fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor, reduce: string, options?: { include_self?: boolean }): kf.Tensor
+---@field scatter_reduce_ fun(self: kf.Tensor, dim: integer, index: kf.Tensor, src: kf.Tensor, reduce: string, options?: { include_self?: boolean }): kf.Tensor
+---@field searchsorted (fun(sorted_sequence: kf.Tensor, self: number, options?: { out_int32?: boolean, right?: boolean, side?: string, sorter?: kf.Tensor }): kf.Tensor)|(fun(sorted_sequence: kf.Tensor, self: kf.Tensor, options?: { out_int32?: boolean, right?: boolean, side?: string, sorter?: kf.Tensor }): kf.Tensor)
+---@field segment_reduce fun(data: kf.Tensor, reduce: string, options?: { lengths?: kf.Tensor, indices?: kf.Tensor, offsets?: kf.Tensor, axis?: integer, unsafe?: boolean, initial?: number }): kf.Tensor
+---@field select fun(self: kf.Tensor, dim: integer, index: integer): kf.Tensor
+---@field select_scatter fun(self: kf.Tensor, src: kf.Tensor, dim: integer, index: integer): kf.Tensor
+---@field selu fun(self: kf.Tensor): kf.Tensor
+---@field selu_ fun(self: kf.Tensor): kf.Tensor
+---@field set (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, source: kf.Tensor): kf.Tensor)
+---@field set_ (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, source: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, source: kf.Tensor, storage_offset: integer, size: integer[], stride?: integer[]): kf.Tensor)
+---@field set_data fun(self: kf.Tensor, new_data: kf.Tensor)
+---@field sgn fun(self: kf.Tensor): kf.Tensor
+---@field sgn_ fun(self: kf.Tensor): kf.Tensor
+---@field sigmoid fun(self: kf.Tensor): kf.Tensor
+---@field sigmoid_ fun(self: kf.Tensor): kf.Tensor
+---@field sign fun(self: kf.Tensor): kf.Tensor
+---@field sign_ fun(self: kf.Tensor): kf.Tensor
+---@field signbit fun(self: kf.Tensor): kf.Tensor
+---@field silu fun(self: kf.Tensor): kf.Tensor
+---@field silu_ fun(self: kf.Tensor): kf.Tensor
+---@field sin fun(self: kf.Tensor): kf.Tensor
+---@field sin_ fun(self: kf.Tensor): kf.Tensor
+---@field sinc fun(self: kf.Tensor): kf.Tensor
+---@field sinc_ fun(self: kf.Tensor): kf.Tensor
+---@field sinh fun(self: kf.Tensor): kf.Tensor
+---@field sinh_ fun(self: kf.Tensor): kf.Tensor
+---@field size fun(self: kf.Tensor, dim: integer): integer
+---@field slice fun(self: kf.Tensor, dim?: integer, start?: integer, end_?: integer, step?: integer): kf.Tensor
+---@field slice_inverse fun(self: kf.Tensor, src: kf.Tensor, dim?: integer, start?: integer, end_?: integer, step?: integer): kf.Tensor
+---@field slice_scatter fun(self: kf.Tensor, src: kf.Tensor, dim?: integer, start?: integer, end_?: integer, step?: integer): kf.Tensor
+---@field slogdet fun(self: kf.Tensor): kf.Tensor, kf.Tensor
+---@field slow_conv3d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[]): kf.Tensor
+---@field slow_conv3d_forward fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride: integer[], padding: integer[]): kf.Tensor
+---@field slow_conv_dilated2d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], dilation?: integer[]): kf.Tensor
+---@field slow_conv_dilated3d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], dilation?: integer[]): kf.Tensor
+---@field slow_conv_transpose2d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], dilation?: integer[]): kf.Tensor
+---@field slow_conv_transpose3d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], dilation?: integer[]): kf.Tensor
+---@field smm fun(self: kf.Tensor, mat2: kf.Tensor): kf.Tensor
+---@field smooth_l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, beta?: number): kf.Tensor
+---@field soft_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field softmax fun(self: kf.Tensor, dim: integer, dtype?: string): kf.Tensor
+---@field softplus fun(self: kf.Tensor, beta?: number, threshold?: number): kf.Tensor
+---@field softshrink fun(self: kf.Tensor, lambd?: number): kf.Tensor
+---@field sort (fun(self: kf.Tensor, dim?: integer, descending?: boolean): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, options?: { stable?: boolean, dim?: integer, descending?: boolean }): kf.Tensor, kf.Tensor)
+---@field sparse_bsc_tensor (fun(ccol_indices: kf.Tensor, row_indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(ccol_indices: kf.Tensor, row_indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_bsr_tensor (fun(crow_indices: kf.Tensor, col_indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(crow_indices: kf.Tensor, col_indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_compressed_tensor (fun(compressed_indices: kf.Tensor, plain_indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(compressed_indices: kf.Tensor, plain_indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_coo_tensor (fun(indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, is_coalesced?: boolean }): kf.Tensor)|(fun(indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, is_coalesced?: boolean }): kf.Tensor)|(fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_csc_tensor (fun(ccol_indices: kf.Tensor, row_indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(ccol_indices: kf.Tensor, row_indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_csr_tensor (fun(crow_indices: kf.Tensor, col_indices: kf.Tensor, values: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(crow_indices: kf.Tensor, col_indices: kf.Tensor, values: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field sparse_dim fun(self: kf.Tensor): integer
+---@field sparse_mask fun(self: kf.Tensor, mask: kf.Tensor): kf.Tensor
+---@field sparse_resize fun(self: kf.Tensor, size: integer[], sparse_dim: integer, dense_dim: integer): kf.Tensor
+---@field sparse_resize_ fun(self: kf.Tensor, size: integer[], sparse_dim: integer, dense_dim: integer): kf.Tensor
+---@field sparse_resize_and_clear fun(self: kf.Tensor, size: integer[], sparse_dim: integer, dense_dim: integer): kf.Tensor
+---@field sparse_resize_and_clear_ fun(self: kf.Tensor, size: integer[], sparse_dim: integer, dense_dim: integer): kf.Tensor
+---@field sparse_sampled_addmm fun(self: kf.Tensor, mat1: kf.Tensor, mat2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field special_airy_ai fun(x: kf.Tensor): kf.Tensor
+---@field special_bessel_j0 fun(self: kf.Tensor): kf.Tensor
+---@field special_bessel_j1 fun(self: kf.Tensor): kf.Tensor
+---@field special_bessel_y0 fun(self: kf.Tensor): kf.Tensor
+---@field special_bessel_y1 fun(self: kf.Tensor): kf.Tensor
+---@field special_chebyshev_polynomial_t (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_chebyshev_polynomial_u (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_chebyshev_polynomial_v (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_chebyshev_polynomial_w (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_digamma fun(self: kf.Tensor): kf.Tensor
+---@field special_entr fun(self: kf.Tensor): kf.Tensor
+---@field special_erf fun(self: kf.Tensor): kf.Tensor
+---@field special_erfc fun(self: kf.Tensor): kf.Tensor
+---@field special_erfcx fun(self: kf.Tensor): kf.Tensor
+---@field special_erfinv fun(self: kf.Tensor): kf.Tensor
+---@field special_exp2 fun(self: kf.Tensor): kf.Tensor
+---@field special_expit fun(self: kf.Tensor): kf.Tensor
+---@field special_expm1 fun(self: kf.Tensor): kf.Tensor
+---@field special_gammainc fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field special_gammaincc fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field special_gammaln fun(self: kf.Tensor): kf.Tensor
+---@field special_hermite_polynomial_h (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_hermite_polynomial_he (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_i0 fun(self: kf.Tensor): kf.Tensor
+---@field special_i0e fun(self: kf.Tensor): kf.Tensor
+---@field special_i1 fun(self: kf.Tensor): kf.Tensor
+---@field special_i1e fun(self: kf.Tensor): kf.Tensor
+---@field special_laguerre_polynomial_l (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_legendre_polynomial_p (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_log1p fun(self: kf.Tensor): kf.Tensor
+---@field special_log_ndtr fun(self: kf.Tensor): kf.Tensor
+---@field special_log_softmax fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
+---@field special_logit fun(self: kf.Tensor, eps?: number): kf.Tensor
+---@field special_logsumexp fun(self: kf.Tensor, dim: integer|integer[], keepdim?: boolean): kf.Tensor
+---@field special_modified_bessel_i0 fun(self: kf.Tensor): kf.Tensor
+---@field special_modified_bessel_i1 fun(self: kf.Tensor): kf.Tensor
+---@field special_modified_bessel_k0 fun(self: kf.Tensor): kf.Tensor
+---@field special_modified_bessel_k1 fun(self: kf.Tensor): kf.Tensor
+---@field special_multigammaln fun(self: kf.Tensor, p: integer): kf.Tensor
+---@field special_ndtr fun(self: kf.Tensor): kf.Tensor
+---@field special_ndtri fun(self: kf.Tensor): kf.Tensor
+---@field special_psi fun(self: kf.Tensor): kf.Tensor
+---@field special_round fun(self: kf.Tensor, options?: { decimals?: integer }): kf.Tensor
+---@field special_scaled_modified_bessel_k0 fun(x: kf.Tensor): kf.Tensor
+---@field special_scaled_modified_bessel_k1 fun(x: kf.Tensor): kf.Tensor
+---@field special_shifted_chebyshev_polynomial_t (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_shifted_chebyshev_polynomial_u (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_shifted_chebyshev_polynomial_v (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_shifted_chebyshev_polynomial_w (fun(x: kf.Tensor, n: kf.Tensor): kf.Tensor)|(fun(x: kf.Tensor, n: number): kf.Tensor)|(fun(x: number, n: kf.Tensor): kf.Tensor)
+---@field special_sinc fun(self: kf.Tensor): kf.Tensor
+---@field special_softmax fun(self: kf.Tensor, dim: integer, dtype?: string): kf.Tensor
+---@field special_spherical_bessel_j0 fun(x: kf.Tensor): kf.Tensor
+---@field special_xlog1py (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)
+---@field special_xlogy (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)
+---@field special_zeta (fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)
+---@field split (fun(self: kf.Tensor, split_size: integer, dim?: integer): kf.Tensor[])|(fun(self: kf.Tensor, split_size: integer[], dim?: integer): kf.Tensor[])
+---@field split_with_sizes fun(self: kf.Tensor, split_sizes: integer[], dim?: integer): kf.Tensor[]
+---@field sqrt fun(self: kf.Tensor): kf.Tensor
+---@field sqrt_ fun(self: kf.Tensor): kf.Tensor
+---@field square fun(self: kf.Tensor): kf.Tensor
+---@field square_ fun(self: kf.Tensor): kf.Tensor
+---@field squeeze (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer): kf.Tensor)|(fun(self: kf.Tensor, dim: integer[]): kf.Tensor)
+---@field squeeze_ (fun(self: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, dim: integer): kf.Tensor)|(fun(self: kf.Tensor, dim: integer[]): kf.Tensor)
+---@field sspaddmm fun(self: kf.Tensor, mat1: kf.Tensor, mat2: kf.Tensor, options?: { beta?: number, alpha?: number }): kf.Tensor
+---@field std (fun(self: kf.Tensor, unbiased?: boolean): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], options?: { correction?: number, keepdim?: boolean }): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], unbiased?: boolean, keepdim?: boolean): kf.Tensor)
+---@field std_mean (fun(self: kf.Tensor, unbiased?: boolean): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], options?: { correction?: number, keepdim?: boolean }): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], unbiased?: boolean, keepdim?: boolean): kf.Tensor, kf.Tensor)
+---@field stft (fun(self: kf.Tensor, n_fft: integer, hop_length?: integer, win_length?: integer, window?: kf.Tensor, normalized?: boolean, onesided?: boolean, return_complex?: boolean, align_to_window?: boolean): kf.Tensor)|(fun(self: kf.Tensor, n_fft: integer, hop_length?: integer, win_length?: integer, window?: kf.Tensor, center?: boolean, pad_mode?: string, normalized?: boolean, onesided?: boolean, return_complex?: boolean, align_to_window?: boolean): kf.Tensor)
+---@field stride fun(self: kf.Tensor, dim: integer): integer
+---@field sub (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field sub_ (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field subtract (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field subtract_ (fun(self: kf.Tensor, other: number, alpha?: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor, options?: { alpha?: number }): kf.Tensor)
+---@field sum (fun(self: kf.Tensor, options?: { dtype?: string }): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], keepdim?: boolean, options?: { dtype?: string }): kf.Tensor)
+---@field sum_to_size fun(self: kf.Tensor, size: integer[]): kf.Tensor
+---@field svd fun(self: kf.Tensor, some?: boolean, compute_uv?: boolean): kf.Tensor, kf.Tensor, kf.Tensor
+---@field swapaxes fun(self: kf.Tensor, axis0: integer, axis1: integer): kf.Tensor
+---@field swapaxes_ fun(self: kf.Tensor, axis0: integer, axis1: integer): kf.Tensor
+---@field swapdims fun(self: kf.Tensor, dim0: integer, dim1: integer): kf.Tensor
+---@field swapdims_ fun(self: kf.Tensor, dim0: integer, dim1: integer): kf.Tensor
+---@field t fun(self: kf.Tensor): kf.Tensor
+---@field t_ fun(self: kf.Tensor): kf.Tensor
+---@field take fun(self: kf.Tensor, index: kf.Tensor): kf.Tensor
+---@field take_along_dim fun(self: kf.Tensor, indices: kf.Tensor, dim?: integer): kf.Tensor
+---@field tan fun(self: kf.Tensor): kf.Tensor
+---@field tan_ fun(self: kf.Tensor): kf.Tensor
+---@field tanh fun(self: kf.Tensor): kf.Tensor
+---@field tanh_ fun(self: kf.Tensor): kf.Tensor
+---@field tensor_split (fun(self: kf.Tensor, indices: integer[], dim?: integer): kf.Tensor[])|(fun(self: kf.Tensor, sections: integer, dim?: integer): kf.Tensor[])|(fun(self: kf.Tensor, tensor_indices_or_sections: kf.Tensor, dim?: integer): kf.Tensor[])
+---@field tensordot fun(self: kf.Tensor, other: kf.Tensor, dims_self: integer[], dims_other: integer[]): kf.Tensor
+---@field thnn_conv2d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[]): kf.Tensor
+---@field threshold fun(self: kf.Tensor, threshold: number, value: number): kf.Tensor
+---@field threshold_ fun(self: kf.Tensor, threshold: number, value: number): kf.Tensor
+---@field tile fun(self: kf.Tensor, dims: integer[]): kf.Tensor
+---@field to (fun(self: kf.Tensor, device: string, dtype: string, non_blocking?: boolean, copy?: boolean, memory_format?: string): kf.Tensor)|(fun(self: kf.Tensor, dtype: string, non_blocking?: boolean, copy?: boolean, memory_format?: string): kf.Tensor)|(fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, non_blocking?: boolean, copy?: boolean, memory_format?: string }): kf.Tensor)
+---@field to_dense fun(self: kf.Tensor, dtype?: string, options?: { masked_grad?: boolean }): kf.Tensor
+---@field to_mkldnn fun(self: kf.Tensor, dtype?: string): kf.Tensor
+---@field to_padded_tensor fun(self: kf.Tensor, padding: number, output_size?: integer[]): kf.Tensor
+---@field to_sparse (fun(self: kf.Tensor, options?: { layout?: string, blocksize?: integer[], dense_dim?: integer }): kf.Tensor)|(fun(self: kf.Tensor, sparse_dim: integer): kf.Tensor)
+---@field to_sparse_bsc fun(self: kf.Tensor, blocksize: integer[], dense_dim?: integer): kf.Tensor
+---@field to_sparse_bsr fun(self: kf.Tensor, blocksize: integer[], dense_dim?: integer): kf.Tensor
+---@field to_sparse_csc fun(self: kf.Tensor, dense_dim?: integer): kf.Tensor
+---@field to_sparse_csr fun(self: kf.Tensor, dense_dim?: integer): kf.Tensor
+---@field topk fun(self: kf.Tensor, k: integer, dim?: integer, largest?: boolean, sorted?: boolean): kf.Tensor, kf.Tensor
+---@field trace fun(self: kf.Tensor): kf.Tensor
+---@field transpose fun(self: kf.Tensor, dim0: integer, dim1: integer): kf.Tensor
+---@field transpose_ fun(self: kf.Tensor, dim0: integer, dim1: integer): kf.Tensor
+---@field trapezoid (fun(y: kf.Tensor, options?: { dx?: number, dim?: integer }): kf.Tensor)|(fun(y: kf.Tensor, x: kf.Tensor, options?: { dim?: integer }): kf.Tensor)
+---@field trapz (fun(y: kf.Tensor, options?: { dx?: number, dim?: integer }): kf.Tensor)|(fun(y: kf.Tensor, x: kf.Tensor, options?: { dim?: integer }): kf.Tensor)
+---@field triangular_solve fun(self: kf.Tensor, A: kf.Tensor, upper?: boolean, transpose?: boolean, unitriangular?: boolean): kf.Tensor, kf.Tensor
+---@field tril fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
+---@field tril_ fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
+---@field triplet_margin_loss fun(anchor: kf.Tensor, positive: kf.Tensor, negative: kf.Tensor, margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: integer): kf.Tensor
+---@field triu fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
+---@field triu_ fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
+---@field true_divide (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field true_divide_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field trunc fun(self: kf.Tensor): kf.Tensor
+---@field trunc_ fun(self: kf.Tensor): kf.Tensor
+---@field type_as fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field unbind fun(self: kf.Tensor, dim?: integer): kf.Tensor[]
+---@field unflatten fun(self: kf.Tensor, dim: integer, sizes: integer[]): kf.Tensor
+---@field unflatten_dense_tensors fun(flat: kf.Tensor, tensors: kf.Tensor[]): kf.Tensor[]
+---@field unfold fun(self: kf.Tensor, dimension: integer, size: integer, step: integer): kf.Tensor
+---@field uniform fun(self: kf.Tensor, from?: number, to?: number, options?: { generator?: any }): kf.Tensor
+---@field uniform_ fun(self: kf.Tensor, from?: number, to?: number, options?: { generator?: any }): kf.Tensor
+---@field unique_consecutive fun(self: kf.Tensor, return_inverse?: boolean, return_counts?: boolean, dim?: integer): kf.Tensor, kf.Tensor, kf.Tensor
+---@field unique_dim fun(self: kf.Tensor, dim: integer, sorted?: boolean, return_inverse?: boolean, return_counts?: boolean): kf.Tensor, kf.Tensor, kf.Tensor
+---@field unique_dim_consecutive fun(self: kf.Tensor, dim: integer, return_inverse?: boolean, return_counts?: boolean): kf.Tensor, kf.Tensor, kf.Tensor
+---@field unsafe_chunk fun(self: kf.Tensor, chunks: integer, dim?: integer): kf.Tensor[]
+---@field unsafe_split fun(self: kf.Tensor, split_size: integer, dim?: integer): kf.Tensor[]
+---@field unsafe_split_with_sizes fun(self: kf.Tensor, split_sizes: integer[], dim?: integer): kf.Tensor[]
+---@field unsqueeze fun(self: kf.Tensor, dim: integer): kf.Tensor
+---@field unsqueeze_ fun(self: kf.Tensor, dim: integer): kf.Tensor
+---@field upsample_bicubic2d (fun(self: kf.Tensor, output_size: integer[], align_corners: boolean, scales_h?: number, scales_w?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], align_corners: boolean, scale_factors?: number[]): kf.Tensor)
+---@field upsample_bilinear2d (fun(self: kf.Tensor, output_size: integer[], align_corners: boolean, scales_h?: number, scales_w?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], align_corners: boolean, scale_factors?: number[]): kf.Tensor)
+---@field upsample_linear1d (fun(self: kf.Tensor, output_size: integer|integer[], align_corners: boolean, scales?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], align_corners: boolean, scale_factors?: number[]): kf.Tensor)
+---@field upsample_nearest1d (fun(self: kf.Tensor, output_size: integer|integer[], scales?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], scale_factors?: number[]): kf.Tensor)
+---@field upsample_nearest2d (fun(self: kf.Tensor, output_size: integer[], scales_h?: number, scales_w?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], scale_factors?: number[]): kf.Tensor)
+---@field upsample_nearest3d (fun(self: kf.Tensor, output_size: integer[], scales_d?: number, scales_h?: number, scales_w?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], scale_factors?: number[]): kf.Tensor)
+---@field upsample_trilinear3d (fun(self: kf.Tensor, output_size: integer[], align_corners: boolean, scales_d?: number, scales_h?: number, scales_w?: number): kf.Tensor)|(fun(input: kf.Tensor, output_size?: integer[], align_corners: boolean, scale_factors?: number[]): kf.Tensor)
+---@field values fun(self: kf.Tensor): kf.Tensor
+---@field vander fun(x: kf.Tensor, N?: integer, increasing?: boolean): kf.Tensor
+---@field var (fun(self: kf.Tensor, unbiased?: boolean): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], options?: { correction?: number, keepdim?: boolean }): kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], unbiased?: boolean, keepdim?: boolean): kf.Tensor)
+---@field var_mean (fun(self: kf.Tensor, unbiased?: boolean): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], options?: { correction?: number, keepdim?: boolean }): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, dim?: integer|integer[], unbiased?: boolean, keepdim?: boolean): kf.Tensor, kf.Tensor)
+---@field vdot fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field view (fun(self: kf.Tensor, size: integer[]): kf.Tensor)|(fun(self: kf.Tensor, dtype: string): kf.Tensor)
+---@field view_as fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
+---@field view_as_complex fun(self: kf.Tensor): kf.Tensor
+---@field view_as_real fun(self: kf.Tensor): kf.Tensor
+---@field vsplit (fun(self: kf.Tensor, indices: integer[]): kf.Tensor[])|(fun(self: kf.Tensor, sections: integer): kf.Tensor[])
+---@field where (fun(condition: kf.Tensor): kf.Tensor[])|(fun(condition: kf.Tensor, self: number, other: number): kf.Tensor)|(fun(condition: kf.Tensor, self: kf.Tensor, other: number): kf.Tensor)
+---@field xlogy (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field xlogy_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
+---@field zero fun(self: kf.Tensor): kf.Tensor
+---@field zero_ fun(self: kf.Tensor): kf.Tensor
+---@field zeros_like fun(self: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+
+---@class kf.Op: kf.Methods
+---@field help fun(name: string): string  Prints the signatures of an operator.
+---@field list fun(): string[]  All names.
+---@field missing fun(): table[], integer  Schemas that Lua cannot call, with the reason; the number of all.
+---@field [string] function
+---@field _foreach_abs fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_abs_ fun(self: kf.Tensor[])
+---@field _foreach_acos fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_acos_ fun(self: kf.Tensor[])
+---@field _foreach_add (fun(self: kf.Tensor[], other: kf.Tensor[], options?: { alpha?: number }): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_add_ (fun(self: kf.Tensor[], other: kf.Tensor[], options?: { alpha?: number }))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_addcdiv (fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], value?: number): kf.Tensor[])|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: number[]): kf.Tensor[])|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: kf.Tensor): kf.Tensor[])
+---@field _foreach_addcdiv_ (fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], value?: number))|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: number[]))|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: kf.Tensor))
+---@field _foreach_addcmul (fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], value?: number): kf.Tensor[])|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: number[]): kf.Tensor[])|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: kf.Tensor): kf.Tensor[])
+---@field _foreach_addcmul_ (fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], value?: number))|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: number[]))|(fun(self: kf.Tensor[], tensor1: kf.Tensor[], tensor2: kf.Tensor[], scalars: kf.Tensor))
+---@field _foreach_asin fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_asin_ fun(self: kf.Tensor[])
+---@field _foreach_atan fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_atan_ fun(self: kf.Tensor[])
+---@field _foreach_ceil fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_ceil_ fun(self: kf.Tensor[])
+---@field _foreach_clamp_max (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_clamp_max_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_clamp_min (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_clamp_min_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_copy_ fun(self: kf.Tensor[], src: kf.Tensor[], non_blocking?: boolean)
+---@field _foreach_cos fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_cos_ fun(self: kf.Tensor[])
+---@field _foreach_cosh fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_cosh_ fun(self: kf.Tensor[])
+---@field _foreach_div (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_div_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_erf fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_erf_ fun(self: kf.Tensor[])
+---@field _foreach_erfc fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_erfc_ fun(self: kf.Tensor[])
+---@field _foreach_exp fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_exp_ fun(self: kf.Tensor[])
+---@field _foreach_expm1 fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_expm1_ fun(self: kf.Tensor[])
+---@field _foreach_floor fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_floor_ fun(self: kf.Tensor[])
+---@field _foreach_frac fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_frac_ fun(self: kf.Tensor[])
+---@field _foreach_lerp (fun(self: kf.Tensor[], tensors1: kf.Tensor[], weights: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], tensors1: kf.Tensor[], weight: number): kf.Tensor[])|(fun(self: kf.Tensor[], tensors1: kf.Tensor[], weight: number[]): kf.Tensor[])
+---@field _foreach_lerp_ (fun(self: kf.Tensor[], tensors1: kf.Tensor[], weights: kf.Tensor[]))|(fun(self: kf.Tensor[], tensors1: kf.Tensor[], weight: number))|(fun(self: kf.Tensor[], tensors1: kf.Tensor[], weight: number[]))
+---@field _foreach_lgamma fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_lgamma_ fun(self: kf.Tensor[])
+---@field _foreach_log fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_log10 fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_log10_ fun(self: kf.Tensor[])
+---@field _foreach_log1p fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_log1p_ fun(self: kf.Tensor[])
+---@field _foreach_log2 fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_log2_ fun(self: kf.Tensor[])
+---@field _foreach_log_ fun(self: kf.Tensor[])
+---@field _foreach_max fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_maximum (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_maximum_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_minimum (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_minimum_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_mul (fun(self: kf.Tensor[], other: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_mul_ (fun(self: kf.Tensor[], other: kf.Tensor[]))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_neg fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_neg_ fun(self: kf.Tensor[])
+---@field _foreach_norm fun(self: kf.Tensor[], ord?: number, dtype?: string): kf.Tensor[]
+---@field _foreach_pow (fun(self: kf.Tensor[], exponent: kf.Tensor[]): kf.Tensor[])|(fun(self: kf.Tensor[], exponent: number): kf.Tensor[])|(fun(self: number, exponent: kf.Tensor[]): kf.Tensor[])
+---@field _foreach_pow_ (fun(self: kf.Tensor[], exponent: kf.Tensor[]))|(fun(self: kf.Tensor[], exponent: number))|(fun(self: kf.Tensor[], exponent: number[]))
+---@field _foreach_powsum fun(self: kf.Tensor[], ord?: number, dtype?: string): kf.Tensor[]
+---@field _foreach_reciprocal fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_reciprocal_ fun(self: kf.Tensor[])
+---@field _foreach_round fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_round_ fun(self: kf.Tensor[])
+---@field _foreach_rsqrt fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_rsqrt_ fun(self: kf.Tensor[])
+---@field _foreach_sigmoid fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_sigmoid_ fun(self: kf.Tensor[])
+---@field _foreach_sign fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_sign_ fun(self: kf.Tensor[])
+---@field _foreach_sin fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_sin_ fun(self: kf.Tensor[])
+---@field _foreach_sinh fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_sinh_ fun(self: kf.Tensor[])
+---@field _foreach_sqrt fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_sqrt_ fun(self: kf.Tensor[])
+---@field _foreach_sub (fun(self: kf.Tensor[], other: kf.Tensor[], options?: { alpha?: number }): kf.Tensor[])|(fun(self: kf.Tensor[], scalar: number): kf.Tensor[])|(fun(self: kf.Tensor[], scalars: number[]): kf.Tensor[])
+---@field _foreach_sub_ (fun(self: kf.Tensor[], other: kf.Tensor[], options?: { alpha?: number }))|(fun(self: kf.Tensor[], scalar: number))|(fun(self: kf.Tensor[], scalars: number[]))
+---@field _foreach_tan fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_tan_ fun(self: kf.Tensor[])
+---@field _foreach_tanh fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_tanh_ fun(self: kf.Tensor[])
+---@field _foreach_trunc fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_trunc_ fun(self: kf.Tensor[])
+---@field _foreach_zero fun(self: kf.Tensor[]): kf.Tensor[]
+---@field _foreach_zero_ fun(self: kf.Tensor[])
+---@field align_tensors fun(tensors: kf.Tensor[]): kf.Tensor[]
+---@field arange (fun(end_: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: number, end_: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: number, end_: number, step?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field bartlett_window (fun(window_length: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field blackman_window (fun(window_length: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field block_diag fun(tensors: kf.Tensor[]): kf.Tensor
+---@field broadcast_tensors fun(tensors: kf.Tensor[]): kf.Tensor[]
+---@field can_cast fun(from_: string, to: string): boolean
+---@field cartesian_prod fun(tensors: kf.Tensor[]): kf.Tensor
+---@field cat fun(tensors: kf.Tensor[], dim?: integer): kf.Tensor
+---@field chain_matmul fun(matrices: kf.Tensor[]): kf.Tensor
+---@field column_stack fun(tensors: kf.Tensor[]): kf.Tensor
+---@field concat fun(tensors: kf.Tensor[], dim?: integer): kf.Tensor
+---@field concatenate fun(tensors: kf.Tensor[], dim?: integer): kf.Tensor
+---@field dstack fun(tensors: kf.Tensor[]): kf.Tensor
+---@field einsum fun(equation: string, tensors: kf.Tensor[], options?: { path?: integer[] }): kf.Tensor
+---@field empty fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+---@field empty_permuted fun(size: integer[], physical_layout: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field empty_quantized fun(size: integer[], qtensor: kf.Tensor, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean, memory_format?: string }): kf.Tensor
+---@field empty_strided fun(size: integer[], stride: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field eye (fun(n: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(n: integer, m: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field fft_fftfreq fun(n: integer, d?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field fft_rfftfreq fun(n: integer, d?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field flatten_dense_tensors fun(tensors: kf.Tensor[]): kf.Tensor
+---@field from_file fun(filename: string, shared?: boolean, size?: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field full fun(size: integer[], fill_value: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field hamming_window (fun(window_length: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, alpha: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field hann_window (fun(window_length: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field hstack fun(tensors: kf.Tensor[]): kf.Tensor
+---@field is_vulkan_available fun(): boolean
+---@field kaiser_window (fun(window_length: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, beta: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(window_length: integer, periodic: boolean, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field linalg_multi_dot fun(tensors: kf.Tensor[]): kf.Tensor
+---@field meshgrid (fun(tensors: kf.Tensor[]): kf.Tensor[])|(fun(tensors: kf.Tensor[], options?: { indexing: string }): kf.Tensor[])
+---@field ones fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field pad_sequence fun(sequences: kf.Tensor[], batch_first?: boolean, padding_value?: number, padding_side?: string): kf.Tensor
+---@field polygamma fun(n: integer, self: kf.Tensor): kf.Tensor
+---@field promote_types fun(type1: string, type2: string): string
+---@field rand (fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(size: integer[], options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field randint (fun(high: integer, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(high: integer, size: integer[], options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(low: integer, high: integer, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field randn (fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(size: integer[], options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field randperm (fun(n: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(n: integer, options?: { generator?: any, dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field range (fun(start: number, end_: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)|(fun(start: number, end_: number, step?: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor)
+---@field row_stack fun(tensors: kf.Tensor[]): kf.Tensor
+---@field scalar_tensor fun(s: number, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field special_polygamma fun(n: integer, self: kf.Tensor): kf.Tensor
+---@field stack fun(tensors: kf.Tensor[], dim?: integer): kf.Tensor
+---@field tril_indices fun(row: integer, col: integer, offset?: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field triu_indices fun(row: integer, col: integer, offset?: integer, options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
+---@field vstack fun(tensors: kf.Tensor[]): kf.Tensor
+---@field zeros fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
 
 ---@class kf.Config
 ---@field extends? string  The job that this one is laid over, relative to the script.

@@ -54,6 +54,25 @@ TEST_CASE("meta: the rows of ctx are those that a hook finds", "[meta]") {
   }
 }
 
+TEST_CASE("meta: methods of tensors and modules, and kf.nn, have their rows", "[meta]") {
+  ScriptFixture f;
+  f.run("local kf = require('kf') local nn = kf.nn local known = " + names_of("kf.nn") +
+        " for name in pairs(nn) do assert(known[name], 'no row for kf.nn.' .. name) end"
+        " for name in pairs(known) do assert(nn[name], 'kf.nn has no ' .. name) end");
+  f.run("local kf = require('kf') local t = kf.ones({ 2, 2 }) for name in pairs(" + names_of("kf.Tensor") +
+        ") do if name ~= '[any]' and name ~= 'grad' and name ~= 'imag' then assert(t[name] ~= nil, name) end end");
+  f.run("local kf = require('kf') local m = kf.nn.linear(2, 2) for name in pairs(" + names_of("kf.Module") +
+        ") do if name ~= '[any]' then assert(m[name] ~= nil, name) end end");
+  const std::string text = lua::meta_text();
+  for (const char* row :
+       {"---@class kf.Tensor: kf.Methods\n", "---@field softmax fun(self: kf.Tensor, dim: integer, dtype?: string): kf.Tensor",
+        "---@field add (fun(self: kf.Tensor, other: ", "---@field _foreach_add_ (fun(", "---@field [\"repeat\"] fun("}) {
+    CAPTURE(row);
+    CHECK(text.find(row) != std::string::npos);
+  }
+  CHECK(text.size() < 500 * 1024);  // lua-language-server reads no larger file
+}
+
 TEST_CASE("meta: every event has its row", "[meta]") {
   const std::string hook = names_of("kf.Hook");
   for (const std::string_view event : kEventNames) {
