@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -49,6 +50,7 @@ class HuggingFace final : public FileTokenizer {
     }
     const FindToken find = [this](std::string_view name) { return token_id(name); };
     identify("huggingface", content, special_ids(folder, find));
+    mark_special();
     spell_bytes();
   }
 
@@ -112,7 +114,7 @@ class HuggingFace final : public FileTokenizer {
     }
     std::vector<std::string> tokens;
     for (const std::uint32_t id : ids) {
-      std::optional<std::string> spelled = token(id);
+      std::optional<std::string> spelled = spelling(id);
       if (spelled && (with_special || !is_special(id))) {
         tokens.push_back(std::move(*spelled));
       }
@@ -125,10 +127,8 @@ class HuggingFace final : public FileTokenizer {
   }
 
  private:
-  bool is_special(std::uint32_t id) const {
-    const auto found = added_by_id_.find(id);
-    return found != added_by_id_.end() && found->second.special;
-  }
+  /// By the token's text: a vocabulary may hold a special token twice.
+  bool is_special(std::uint32_t id) const { return special_[id]; }
 
   void read_vocabulary(const json::Place& model) {
     const json::Place vocab = model.at("vocab");
@@ -249,12 +249,31 @@ class HuggingFace final : public FileTokenizer {
     return out;
   }
 
+  /// As decoding sees it: added tokens that are looked for in normalized text are normalized, too.
+  std::optional<std::string> spelling(std::uint32_t id) const {
+    const auto added = added_by_id_.find(id);
+    const bool normalize = added != added_by_id_.end() && added->second.normalized && normalizer_ != nullptr;
+    return normalize ? normalizer_->apply(added->second.content) : token(id);
+  }
+
+  void mark_special() {
+    std::set<std::string> names;
+    for (const auto& [id, token] : added_by_id_) {
+      if (token.special) {
+        names.insert(token.content);
+      }
+    }
+    for (std::int64_t id = 0; id < size_; ++id) {
+      special_.push_back(names.count(token(id).value_or("")) > 0);
+    }
+  }
+
   void spell_bytes() {
     if (decoder_ == nullptr || !decoder_->is_byte_level()) {
       return;
     }
     for (std::int64_t id = 0; id < size_; ++id) {
-      byte_texts_.push_back(byte_level_bytes(token(id).value_or("")));
+      byte_texts_.push_back(byte_level_bytes(spelling(static_cast<std::uint32_t>(id)).value_or("")));
     }
   }
 
@@ -316,6 +335,7 @@ class HuggingFace final : public FileTokenizer {
   AddedTokens added_;
   AddedTokens added_normalized_;
   std::map<std::uint32_t, AddedToken> added_by_id_;
+  std::vector<bool> special_;  // by id
   PostProcessor post_;
   std::unique_ptr<Decoder> decoder_;
   std::vector<std::string> byte_texts_;  // by id; empty where decoding is not token by token

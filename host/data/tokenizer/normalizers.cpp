@@ -11,6 +11,7 @@
 #include "data/tokenizer/charsmap.h"
 #include "data/tokenizer/regex.h"
 #include "data/tokenizer/unicode.h"
+#include "data/tokenizer/unicode_older.h"
 
 namespace kf {
 namespace {
@@ -62,9 +63,13 @@ std::string each(std::string_view text, const Body& body) {
   return out;
 }
 
-std::string without(std::string_view text, std::uint32_t mask) {
-  return each(text, [mask](std::uint32_t cp, std::string& out) {
-    if (!unicode::is(cp, mask)) {
+/// Without the characters of these categories, but for those that are `kept`.
+template <std::size_t count>
+std::string without(std::string_view text, std::uint32_t mask, const unicode::Range (&kept)[count]) {
+  return each(text, [mask, &kept](std::uint32_t cp, std::string& out) {
+    // Four characters were marks in older Unicode: two of each kind.
+    const bool was_mark = count == std::size(unicode::kNoMark) ? cp == 0x1cf2 || cp == 0x1cf3 : cp == 0x1734 || cp == 0x1171e;
+    if ((!unicode::is(cp, mask) && !was_mark) || unicode::within(kept, cp)) {
       unicode::append(out, cp);
     }
   });
@@ -141,9 +146,11 @@ struct Bert {
     std::string out(text);
     if (clean_text) {
       out = each(out, [](std::uint32_t cp, std::string& kept) {
-        constexpr std::uint32_t control = unicode::bits(Category::Cc, Category::Cf, Category::Cn, Category::Co);
+        constexpr std::uint32_t control = unicode::bits(Category::Cc, Category::Cf, Category::Co);
         const bool blank = cp == '\t' || cp == '\n' || cp == '\r' || unicode::is(cp, unicode::kSpace);
-        const bool dropped = cp == 0 || cp == 0xfffd || (unicode::is(cp, control) && !(cp == '\t' || cp == '\n' || cp == '\r'));
+        const bool dropped =
+            cp == 0 || cp == 0xfffd ||
+            (unicode::is(cp, control) && !(cp == '\t' || cp == '\n' || cp == '\r') && !unicode::within(unicode::kNoBertControl, cp));
         if (!dropped) {
           unicode::append(kept, blank ? ' ' : cp);
         }
@@ -157,7 +164,7 @@ struct Bert {
       });
     }
     if (strip_accents) {
-      out = without(unicode::normalize(out, unicode::Form::nfd), unicode::bit(Category::Mn));
+      out = without(unicode::normalize(out, unicode::Form::nfd), unicode::bit(Category::Mn), unicode::kNoBertMark);
     }
     return lowercase ? unicode::lowercase(out) : out;
   }
@@ -261,7 +268,7 @@ std::unique_ptr<Normalizer> make_normalizer(const json::Place& spec) {
     return function([](std::string_view s) { return unicode::lowercase(s); });
   }
   if (type == "StripAccents") {
-    return function([](std::string_view s) { return without(s, unicode::kMark); }, true);
+    return function([](std::string_view s) { return without(s, unicode::kMark, unicode::kNoMark); }, true);
   }
   if (type == "Strip") {
     return function(

@@ -7,6 +7,7 @@
 #include "data/tokenizer/byte_letters.h"
 #include "data/tokenizer/regex.h"
 #include "data/tokenizer/unicode.h"
+#include "data/tokenizer/unicode_older.h"
 #include "data/tokenizer/unicode_scripts.h"
 
 namespace kf {
@@ -246,7 +247,8 @@ Finder chunks(std::int64_t length) {
 bool is_white(std::uint32_t cp) { return unicode::is(cp, unicode::kSpace); }
 bool is_punctuation(std::uint32_t cp) {
   const bool ascii = (cp >= 33 && cp <= 47) || (cp >= 58 && cp <= 64) || (cp >= 91 && cp <= 96) || (cp >= 123 && cp <= 126);
-  return ascii || unicode::is(cp, unicode::kPunctuation);
+  return ascii || cp == 0x166d || cp == 0x111c9 ||
+         (unicode::is(cp, unicode::kPunctuation) && !unicode::within(unicode::kNoPunctuation, cp));
 }
 
 class Builder {

@@ -52,10 +52,11 @@ const std::string& space_members() {
   static const std::string out = "\\p{Z}\\x{9}-\\x{d}\\x{85}";
   return out;
 }
-const std::string& word_members() {
-  static const std::string out = category("L") + category("M") + category("Nl") + category("Nd") + category("Pc") +
-                                 "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}\\x{200c}\\x{200d}";
-  return out;
+/// Rust counts the joiners as parts of words, Oniguruma six fractions and superscripts of Latin-1.
+std::string word_members(bool onig) {
+  static const std::string common = category("L") + category("M") + category("Nl") + category("Nd") + category("Pc") +
+                                    "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
+  return common + (onig ? "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" : "\\x{200c}\\x{200d}");
 }
 
 class Translator {
@@ -156,9 +157,9 @@ class Translator {
     } else if (c == 'd') {
       put(category("Nd"), false);
     } else if (c == 'w') {
-      put(word_members(), false);
+      put(word_members(onig_), false);
     } else if (!in_class && (c == 'S' || c == 'D' || c == 'W')) {
-      put(c == 'S' ? space_members() : c == 'D' ? category("Nd") : word_members(), true);
+      put(c == 'S' ? space_members() : c == 'D' ? category("Nd") : word_members(onig_), true);
     } else if (!in_class && (c == 'b' || c == 'B')) {
       boundary(c == 'b');
     } else if (onig_ && c == 'h') {
@@ -170,7 +171,7 @@ class Translator {
     }
   }
   void boundary(bool wanted) {
-    const std::string w = "[" + word_members() + "]";
+    const std::string w = "[" + word_members(onig_) + "]";
     out_ += wanted ? "(?:(?<=" + w + ")(?!" + w + ")|(?<!" + w + ")(?=" + w + "))"
                    : "(?:(?<=" + w + ")(?=" + w + ")|(?<!" + w + ")(?!" + w + "))";
     at_ += 2;

@@ -1,0 +1,220 @@
+// Cases written by hand: what files may ask, what goes wrong, long texts, threads.
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "core/error.h"
+#include "core/fs.h"
+#include "core/text.h"
+#include "data/tokenizer/tokenizer.h"
+#include "support/temp_dir.h"
+
+namespace kf {
+namespace {
+
+using Catch::Matchers::Contains;
+using Ids = std::vector<std::int64_t>;
+
+std::string error_of(const std::string& path) {
+  try {
+    open_tokenizer(path);
+  } catch (const Error& error) {
+    CHECK(error.code() == Code::data);
+    return error.what();
+  }
+  return "no error";
+}
+
+std::vector<std::uint32_t> encode(const Tokenizer& tokenizer, std::string_view text, const EncodeOptions& options = {}) {
+  std::vector<std::uint32_t> out;
+  tokenizer.append(text, out, options);
+  return out;
+}
+
+fs::path sample(const char* name) { return fs::path(KF_SOURCE_DIR) / "tests/unit/tokenizer/files" / name; }
+
+TEST_CASE("tokenizer: with ignore_merges a word that is a token is that token") {  // H31
+  const test::TempDir folder;
+  const bool ignore = GENERATE(false, true);
+  const fs::path file =
+      folder.write("tokenizer.json", std::string(R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "c": 2, "bc": 3, "abc": 4},
+    "merges": ["b c"], "ignore_merges": )") +
+                                         (ignore ? "true" : "false") + "}}");
+  CHECK(open_tokenizer(file.string())->encode("abc") == (ignore ? Ids{4} : Ids{0, 3}));
+}
+
+TEST_CASE("tokenizer: names of special tokens are text, tokens or an error, and counted") {  // H29
+  const auto tokenizer = open_tokenizer(sample("byte_gpt2").string());
+  const auto eos = static_cast<std::uint32_t>(*tokenizer->eos_id());
+  const std::string text = "a<|endoftext|>b";
+  const auto as_text = encode(*tokenizer, text);
+  CHECK(std::count(as_text.begin(), as_text.end(), eos) == 0);
+  const auto as_special = encode(*tokenizer, text, {SpecialText::special, false});
+  CHECK(std::count(as_special.begin(), as_special.end(), eos) == 1);
+  CHECK(tokenizer->decode(Ids(as_text.begin(), as_text.end())) == text);
+  std::vector<std::uint32_t> out;
+  CHECK(tokenizer->append(text + text, out, {}) == 2);
+  CHECK_THROWS_WITH(encode(*tokenizer, text, {SpecialText::error, false}), Contains("<|endoftext|>") && Contains("byte 1"));
+  CHECK(encode(*tokenizer, "nothing special", {SpecialText::error, false}) == encode(*tokenizer, "nothing special"));
+}
+
+TEST_CASE("tokenizer: one token may begin and end documents, and a tokenizer may have none") {  // H32
+  const test::TempDir folder;
+  const std::string model = R"("model": {"type": "BPE", "vocab": {"a": 0, "<x>": 1}, "merges": []}})";
+  const std::string added = R"({"added_tokens": [{"id": 1, "content": "<x>", "special": true}], )";
+  folder.write("one/tokenizer.json", added + model);
+  folder.write("one/tokenizer_config.json", R"({"bos_token": "<x>", "eos_token": {"content": "<x>"}})");
+  const auto one = open_tokenizer((folder / "one").string());
+  CHECK(one->bos_id() == 1);
+  CHECK(one->eos_id() == 1);
+  folder.write("none/tokenizer.json", added + model);
+  const auto none = open_tokenizer((folder / "none").string());
+  CHECK(!none->eos_id());
+  CHECK(!none->bos_id());
+  CHECK(one->content_hash() != none->content_hash());
+  folder.write("one/tokenizer_config.json", R"({"eos_token": "</s>"})");
+  CHECK_THAT(error_of((folder / "one").string()), Contains("eos_token") && Contains("</s>"));
+}
+
+TEST_CASE("tokenizer: bytes that are no UTF-8 survive byte-level tokenizers and are U+FFFD for others") {  // H30
+  const std::string broken = "a\xed\xa0\x80 \xff b\xc3";
+  const auto bytes = open_tokenizer(sample("split_cl100k").string());
+  const Ids ids = bytes->encode(broken);
+  CHECK(bytes->decode(ids) == broken);
+  const auto pieces = open_tokenizer(sample("llama2").string());
+  CHECK(pieces->encode(broken) == pieces->encode("a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd \xef\xbf\xbd b\xef\xbf\xbd"));
+}
+
+TEST_CASE("tokenizer: a million letters, blanks or characters take well under a second in every kind") {
+  for (const fs::path& cases : glob(sample(""), "*/cases.jsonl")) {
+    const auto tokenizer = open_tokenizer(cases.parent_path().string());
+    for (const char* unit : {"a", " ", "\n", "\xe4\xb8\xad", "\xf0\x9f\x98\x80", "ab", "1"}) {
+      std::string text;
+      while (text.size() < 1000000) {
+        text += unit;
+      }
+      const auto start = std::chrono::steady_clock::now();
+      encode(*tokenizer, text);
+      const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      INFO(cases.parent_path().filename() << " with " << unit << ": " << seconds << " s");
+      CHECK(seconds < 20);  // quadratic time would take minutes; what it takes is in the message
+      if (seconds > 1.5) {
+        WARN(cases.parent_path().filename() << " with '" << unit << "' took " << seconds << " s");
+      }
+    }
+  }
+}
+
+TEST_CASE("tokenizer: threads that encode at once get the same ids") {
+  for (const char* name : {"byte_gpt2", "llama2", "spm_unigram_nmt_nfkc"}) {
+    const auto tokenizer = open_tokenizer(sample(name).string());
+    REQUIRE(tokenizer->concurrent());
+    const std::string text = read_file(sample(name) / "cases.jsonl");
+    const auto wanted = encode(*tokenizer, text);
+    std::vector<std::vector<std::uint32_t>> got(4);
+    {
+      std::vector<std::jthread> threads;
+      for (auto& own : got) {
+        threads.emplace_back([&] {
+          for (int i = 0; i < 5; ++i) {
+            own = encode(*tokenizer, text);
+          }
+        });
+      }
+    }
+    for (const auto& own : got) {
+      CHECK(own == wanted);
+    }
+  }
+}
+
+TEST_CASE("tokenizer: the content's hash is that of the content, not of its place") {  // H26
+  const test::TempDir folder;
+  const std::string text = read_file(sample("byte_gpt2") / "tokenizer.json");
+  const auto first = open_tokenizer(folder.write("a/tokenizer.json", text).string())->content_hash();
+  CHECK(first.size() == 64);
+  CHECK(open_tokenizer(folder.write("b/c/tokenizer.json", text).string())->content_hash() == first);
+  std::string changed = text;
+  const std::size_t at = changed.find("\"merges\"");
+  REQUIRE(at != std::string::npos);
+  const std::size_t merge = changed.find("\"\xc4\xa0\"", at);
+  REQUIRE(merge != std::string::npos);
+  changed[changed.find(',', at)] = ' ';  // spoils the file, so only hash files that open: change the version instead
+  changed = text;
+  changed.replace(changed.find("\"1.0\""), 5, "\"1.1\"");
+  CHECK(open_tokenizer(folder.write("a/tokenizer.json", changed).string())->content_hash() != first);
+}
+
+TEST_CASE("tokenizer: what a file asks and is not supported is named with its place") {
+  const test::TempDir folder;
+  const auto with = [&](const std::string& rest) {
+    return error_of(folder.write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []})" + rest + "}").string());
+  };
+  CHECK_THAT(with(R"(, "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, {"type": "Romaji"}]})"),
+             Contains("tokenizer.json: normalizer.normalizers[1].type = \"Romaji\" is not supported"));
+  CHECK_THAT(with(R"(, "pre_tokenizer": {"type": "Jieba"})"), Contains("pre_tokenizer.type = \"Jieba\" is not supported"));
+  CHECK_THAT(with(R"(, "decoder": {"type": "Morse"})"), Contains("decoder.type = \"Morse\""));
+  CHECK_THAT(with(R"(, "post_processor": {"type": "Stamp"})"), Contains("post_processor.type = \"Stamp\""));
+  CHECK_THAT(with(R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated", "invert": false})"),
+             Contains("pre_tokenizer.pattern.Regex") && Contains("does not compile"));
+  CHECK_THAT(with(R"(, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "a"}, "behavior": "Sometimes", "invert": false})"),
+             Contains("pre_tokenizer.behavior") && Contains("Sometimes"));
+  const auto model = [&](const std::string& text) {
+    return error_of(folder.write("tokenizer.json", R"({"model": )" + text + "}").string());
+  };
+  CHECK_THAT(model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": 0.1})"),
+             Contains("model.dropout = 0.1") && Contains("not supported"));
+  CHECK_THAT(model(R"({"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]})"), Contains("model.merges[0]") && Contains("\"b\""));
+  CHECK_THAT(model(R"({"type": "BPE", "vocab": {"a": -1}, "merges": []})"), Contains("model.vocab[\"a\"]"));
+  CHECK_THAT(model(R"({"type": "LSTM", "vocab": {"a": 0}})"), Contains("model.type = \"LSTM\""));
+  CHECK_THAT(model(R"({"type": "Unigram", "vocab": [["a"]]})"), Contains("model.vocab[0]"));
+}
+
+TEST_CASE("tokenizer: broken files say what is broken and where") {
+  const test::TempDir folder;
+  CHECK_THAT(error_of((folder / "none").string()), Contains("no such file"));
+  CHECK_THAT(error_of(folder.path().string()), Contains("holds no tokenizer") && Contains("tokenizer.json"));
+  CHECK_THAT(error_of(folder.write("a.json", "{\"model\": \n[}").string()), Contains("line 2, column 2"));
+  CHECK_THAT(error_of(folder.write("b.json", "{\"a\": 0}").string()), Contains("merges.txt") && Contains("missing"));
+  CHECK_THAT(error_of(folder.write("c.tiktoken", "YQ== 0\nYg==\n").string()), Contains("line 2"));
+  CHECK_THAT(error_of(folder.write("d.tiktoken", "YQ== 0\nYg== 1\n").string()),
+             Contains("does not say how text is split") && Contains("d.tiktoken.json"));
+  CHECK_THAT(error_of(folder.write("cl100k.tiktoken", "YQ== 0\n").string()), Contains("all 256"));
+  const std::string model = read_file(sample("spm_unigram_nmt_nfkc") / "tokenizer.model");
+  CHECK_THAT(error_of(folder.write("cut.model", model.substr(0, model.size() / 2)).string()), Contains("cut.model") && Contains("at byte"));
+  CHECK_THAT(error_of(folder.write("noise.model", "\x01\x02nonsense").string()), Contains("noise.model"));
+  CHECK_THAT(error_of(folder.write("empty.model", "").string()), Contains("empty"));
+}
+
+TEST_CASE("tokenizer: ids that are no token are refused, unless the model has rows for them") {
+  const auto strict = open_tokenizer(sample("byte_gpt2").string());
+  const std::int64_t size = strict->vocab_size();
+  CHECK_THROWS_WITH(strict->decode(Ids{size}), Contains(std::to_string(size)));
+  CHECK_THROWS_AS(strict->decode(Ids{-1}), Error);
+  const auto wide = open_tokenizer(sample("byte_gpt2").string(), size + 10);
+  CHECK(wide->decode(Ids{size + 9}).empty());
+  CHECK_THROWS_AS(wide->decode(Ids{size + 10}), Error);
+}
+
+TEST_CASE("tokenizer: text of ids that come one by one is the text of all, in whole characters") {
+  for (const char* name : {"byte_gpt2", "llama2", "spm_unigram_nmt_nfkc"}) {
+    const auto tokenizer = open_tokenizer(sample(name).string());
+    const std::string text =
+        "Hello world, na\xc3\xafve \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x91\x8d and a long tail of words so that context is dropped";
+    const Ids ids = tokenizer->encode(text);
+    TextStream stream(*tokenizer);
+    std::string got;
+    for (const std::int64_t id : ids) {
+      const std::string part = stream.push(id);
+      INFO(name);
+      CHECK(is_utf8(part));
+      got += part;
+    }
+    got += stream.finish();
+    CHECK(got == tokenizer->decode(ids));
+  }
+}
+
+}  // namespace
+}  // namespace kf
