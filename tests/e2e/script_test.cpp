@@ -143,6 +143,68 @@ TEST_CASE("script: errors in the functions of parts end the run with 3 and their
   CHECK(done.err.find("s.lua:2: " + std::string(fault.kind) + " 'x'") != std::string::npos);
 }
 
+TEST_CASE("script: a part of any kind that fails in the middle of a run leaves a traceback and the last checkpoint", "[script]") {
+  struct Fault {
+    const char* kind;
+    const char* body;  // of the factory; fail() raises an error from step 4 on
+    const char* choose;
+  };
+  const auto fault = GENERATE(values<Fault>({
+      {"model",
+       "local v = a.config.model.vocab_size return nn.module{ emb = nn.embedding(v, 8), out = nn.linear(8, v), "
+       "forward = function(self, t) fail() return self.out(self.emb(t)) end }",
+       "model = { model_type = 'x' }"},
+      {"block", "return nn.module{ forward = function(_, x) fail() return x end }", "model = { block = 'x' }"},
+      {"attention", "return nn.module{ forward = function(_, x) fail() return x end }", "model = { attention = 'x' }"},
+      {"mlp", "return nn.module{ forward = function(_, x) fail() return x end }", "model = { activation = 'x' }"},
+      {"norm", "return function(x) fail() return x + 0 end", "model = { norm_type = 'x' }"},
+      {"router", "return function(x) fail() local n = x:size(0) return kf.ones({ n, 1 }), kf.zeros({ n, 1 }, { dtype = 'int64' }) end",
+       "model = { num_experts = 2, moe_top_k = 1, moe_router = 'x' }"},
+      {"loss", "return function(logits, labels) fail() return kf.losses.cross_entropy(logits, labels) end", "train = { loss_fn = 'x' }"},
+      {"optimizer", "return { step = function(g) fail() kf.op._foreach_mul_(g.params, 0.999) end }", "optimizer = { name = 'x' }"},
+      {"scheduler", "return function() fail() return 1 end", "scheduler = { name = 'x' }"},
+      {"dataset", "return { size = 100, get = function() fail() local t = {} for i = 0, a.seq_len do t[i + 1] = i end return t end }",
+       "data = { datasets = { { dataset = 'x' } } }"},
+      {"sampler", "return function(logits) fail() return logits:argmax(-1) end", "generate = { strategy = 'x' }"},
+      {"metric", "return { every = 1, compute = function() fail() return 1 end }", "metrics = { extra = { 'x' } }"},
+      {"sink", "return { write = function() fail() end }", "metrics = { sinks = { 'x' } }"},
+      {"ckpt_strategy", "return function(step) fail() return step % 2 == 0 end", "checkpoint = { strategy = 'x' }"},
+      {"phase", "return { steps = 9, stop_when = function() fail() return false end }", "phases = { 'x' }"},
+      {"hook", "return { on_backward_end = function() fail() end }", ""},
+  }));
+  CAPTURE(fault.kind);
+  const std::string hooks = fault.kind == std::string("hook") ? "watch, 'x'" : "watch";
+  const auto script = [&](const char* last) {
+    return std::string("local late, nn = false, kf.nn\nlocal function fail() if late then error('oh') end end\nkf.register.") + fault.kind +
+           "('x', function(a) " + fault.body + " end)\nlocal watch = { on_step_end = function(ctx) late = ctx.step >= " + last +
+           " if ctx.step ~= 3 then ctx:generate('li', { max_new_tokens = 2 }) end end }\n" +
+           "local j = { extends = 'toy.toml', hooks = { " + hooks + " }, " + fault.choose +
+           " }\nj.train = j.train or {} j.train.max_steps = 6\nj.checkpoint = j.checkpoint or {} j.checkpoint.interval = 2\n"
+           "j.metrics = j.metrics or {} j.metrics.log_interval = 1\nreturn j\n";
+  };
+  const auto without_generate = [&](std::string text) {  // layers without a cache cannot generate
+    const std::string kind = fault.kind;
+    if (kind == "model" || kind == "block" || kind == "attention") {
+      const std::size_t at = text.find(" if ctx.step ~= 3");
+      text.erase(at, text.find(" end }", at) - at);
+    }
+    return text;
+  };
+  const ScriptRun run(without_generate(script("3")));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:3: oh") != std::string::npos);
+  CHECK(done.err.find("from s.lua:4 in") != std::string::npos);
+  CHECK(done.err.find("s.lua:4: " + std::string(fault.kind) + " 'x'") != std::string::npos);
+  CHECK(fs::read_symlink(run.checkpoints() / "latest") == fs::path("step_2"));
+  run.write(without_generate(script("99")));
+  const Finished again = run.go();
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK(again.err.find("resumed from") != std::string::npos);
+}
+
 TEST_CASE("script: phases change what they say, and a run goes on in the middle of one", "[script]") {
   const ScriptRun run(job(R"(train = { max_steps = 12 }, checkpoint = { interval = 5 },
   data = { datasets = { { name = "a", path = "text/a.txt" }, { name = "b", path = "text/b.txt" } } },
