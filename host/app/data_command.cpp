@@ -132,6 +132,7 @@ SourceInfo inspect(const Asked& asked, const config::Loaded& loaded) {
   if (source.tokens) {
     TokenInfoOptions options;
     options.eos_id = loaded.config.data.eos_id;
+    options.vocab_size = loaded.config.model.vocab_size;
     if (loaded.config.data.token_dtype) {
       options.file.raw_type = token_type_named(*loaded.config.data.token_dtype);
     }

@@ -17,31 +17,58 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-/// One part of a path against one of a pattern.
-bool part_matches(std::string_view pattern, std::string_view text) {
-  if (pattern.empty()) {
-    return text.empty();
-  }
-  if (pattern[0] == '*') {
-    return part_matches(pattern.substr(1), text) || (!text.empty() && part_matches(pattern, text.substr(1)));
-  }
-  if (text.empty()) {
-    return false;
-  }
-  const std::size_t close = pattern[0] == '[' ? pattern.find(']', 2) : std::string_view::npos;
+/// The set at `pattern[0] == '['`: its length (0 when no bracket closes it: then an ordinary character) and whether it holds `c`.
+std::pair<std::size_t, bool> match_set(std::string_view pattern, char c) {
+  const bool negated = pattern.substr(1, 1) == "!";
+  const std::size_t first = negated ? 2 : 1;
+  const std::size_t close = pattern.find(']', first + 1);
   if (close == std::string_view::npos) {
-    return (pattern[0] == '?' || pattern[0] == text[0]) && part_matches(pattern.substr(1), text.substr(1));
+    return {0, false};
   }
-  std::string_view set = pattern.substr(1, close - 1);
-  const bool negated = set[0] == '!';
-  set.remove_prefix(negated ? 1 : 0);
   bool found = false;
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    const bool range = i + 2 < set.size() && set[i + 1] == '-';
-    found = found || (range ? set[i] <= text[0] && text[0] <= set[i + 2] : set[i] == text[0]);
+  for (std::size_t i = first; i < close; ++i) {
+    const bool range = i + 2 < close && pattern[i + 1] == '-';
+    found = found || (range ? pattern[i] <= c && c <= pattern[i + 2] : pattern[i] == c);
     i += range ? 2 : 0;
   }
-  return found != negated && part_matches(pattern.substr(close + 1), text.substr(1));
+  return {close + 1, found != negated};
+}
+
+/// How much of `pattern` its first element takes when it matches `c`; 0 when it does not.
+std::size_t match_one(std::string_view pattern, char c) {
+  if (pattern.empty()) {
+    return 0;
+  }
+  if (pattern[0] == '[') {
+    const auto [length, found] = match_set(pattern, c);
+    if (length > 0) {
+      return found ? length : 0;
+    }
+  }
+  return pattern[0] == '?' || pattern[0] == c ? 1 : 0;
+}
+
+/// One part of a path against one of a pattern. Patterns come from cards, so the time stays below pattern times text: it is enough to go
+/// back to the last star.
+bool part_matches(std::string_view pattern, std::string_view text) {
+  std::size_t p = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t mark = 0;  // where the text stood at the last star
+  for (std::size_t t = 0; t < text.size();) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = t;
+    } else if (const std::size_t taken = match_one(pattern.substr(std::min(p, pattern.size())), text[t]); taken > 0) {
+      p += taken;
+      ++t;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      t = ++mark;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', std::min(p, pattern.size())) == std::string_view::npos;
 }
 
 bool parts_match(const std::vector<std::string>& pattern, std::size_t p, const std::vector<std::string>& path, std::size_t at) {
@@ -137,29 +164,32 @@ std::string sharded_split(const std::string& path) {
   return name.substr(0, name.rfind("-of-") - 6);
 }
 
-/// Split of a file by a rule of naming; "" where the rule says nothing.
-using Rule = std::string (*)(const std::string& path);
+/// Splits of a file by a rule of naming; several words in a name make it several splits', as `datasets` has it.
+using Rule = Paths (*)(const std::string& path);
 
-std::string by_words(const std::string& name) {
+Paths by_shard(const std::string& path) {
+  const std::string split = sharded_split(path);
+  return split.empty() ? Paths() : Paths{split};
+}
+
+Paths by_words(const Paths& names) {
+  Paths out;
   for (const char* split : {"train", "validation", "test"}) {
-    if (has_word(name, words_for(split))) {
-      return split;
+    const std::vector<std::string> words = words_for(split);
+    if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return has_word(name, words); })) {
+      out.emplace_back(split);
     }
   }
-  return "";
+  return out;
 }
 
-std::string by_folder(const std::string& path) {
-  const std::vector<std::string> parts = split(path, '/');
-  for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
-    if (const std::string found = by_words(parts[i]); !found.empty()) {
-      return found;
-    }
-  }
-  return "";
+Paths by_folder(const std::string& path) {
+  Paths names = split(path, '/');
+  names.pop_back();
+  return by_words(names);
 }
 
-std::string by_file(const std::string& path) { return by_words(split(path, '/').back()); }
+Paths by_file(const std::string& path) { return by_words({split(path, '/').back()}); }
 
 [[noreturn]] void no_split(const SplitRequest& request, const std::set<std::string>& splits) {
   fail(Code::data, "{} has no split {}; there are {} (data.hf_dataset_split)", request.name, kf::quoted(request.split),
@@ -168,15 +198,13 @@ std::string by_file(const std::string& path) { return by_words(split(path, '/').
 
 /// By the names of files and folders: the first rule that says anything about any file counts for all.
 Paths by_naming(const SplitRequest& request, const Paths& data) {
-  for (const Rule rule : {&sharded_split, &by_folder, &by_file}) {
+  for (const Rule rule : {&by_shard, &by_folder, &by_file}) {
     Paths out;
     std::set<std::string> splits;
     for (const std::string& path : data) {
-      const std::string split = rule(path);
-      if (!split.empty()) {
-        splits.insert(split);
-      }
-      if (split == request.split) {
+      const Paths found = rule(path);
+      splits.insert(found.begin(), found.end());
+      if (std::find(found.begin(), found.end(), request.split) != found.end()) {
         out.push_back(path);
       }
     }

@@ -45,6 +45,17 @@ void warn_if_empty(const SourceFile& file, std::int64_t documents, std::size_t f
   }
 }
 
+/// The type of raw ids that neither a setting nor an index names: as training takes it, and said.
+TokenFileOptions options_for(const fs::path& path, const TokenInfoOptions& options) {
+  TokenFileOptions out = options.file;
+  if (!out.raw_type && lower(path.extension().string()) == ".bin" && !find_megatron_index(path)) {
+    out.raw_type = default_token_type(options.vocab_size);
+    log::info("{}: raw ids, taken for {} by model.vocab_size = {}; data.token_dtype names another type", path,
+              token_type_name(*out.raw_type), options.vocab_size);
+  }
+  return out;
+}
+
 }  // namespace
 
 SourceInfo inspect_text(const SourceFiles& source, const ReadOptions& options) {
@@ -81,7 +92,7 @@ SourceInfo inspect_tokens(const SourceFiles& source, const TokenInfoOptions& opt
   std::int64_t indexed = 0;
   bool all_indexed = true;
   for (const SourceFile& source_file : source.files) {
-    const TokenFile file(source_file.path, options.file);
+    const TokenFile file(source_file.path, options_for(source_file.path, options));
     const std::string dtype(token_type_name(file.type()));
     KF_CHECK(info.dtype.empty() || info.dtype == dtype, Code::data, "{} holds {}, the files before it {}", source_file.path, dtype,
              info.dtype);

@@ -27,6 +27,7 @@ struct SourceInfo {
 struct TokenInfoOptions {
   TokenFileOptions file;
   std::optional<std::int64_t> eos_id;
+  std::int64_t vocab_size = 32000;  // model.vocab_size, given or not: the type of raw files when nothing says it
 };
 
 /// Reads every document. Throws Code::data, also when there is none.

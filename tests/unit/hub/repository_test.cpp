@@ -71,6 +71,10 @@ TEST_CASE("hub: without a card, names of files and folders say the split", "[hub
   CHECK(files(names, "validation") == Paths{"my-valid_1.csv"});
   CHECK(files(names, "test") == Paths{"test2.csv"});
   CHECK(files({"contest.csv", "b.csv"}, "train") == Paths{"b.csv", "contest.csv"});
+  // Several words in a name: it is several splits', each once.
+  const Paths both{"train/my_test-train/a.csv", "b.csv"};
+  CHECK(files(both, "train") == Paths{"train/my_test-train/a.csv"});
+  CHECK(files(both, "test") == Paths{"train/my_test-train/a.csv"});
   CHECK_THROWS_WITH(files({"b.csv"}, "test"), Contains("no split \"test\"; there are train"));
 }
 

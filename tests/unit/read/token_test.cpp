@@ -93,6 +93,15 @@ TEST_CASE("tokens: broken samples are refused with what is wrong", "[read]") {
   CHECK_THAT(error("olmo_uint16.npy", {}), Contains("set data.token_dtype"));
 }
 
+TEST_CASE("tokens: the type of raw ids follows the vocabulary where nothing names it, as in training", "[read]") {
+  const test::TempDir dir;
+  dir.write("a.bin", std::string("\1\0\2\0\3\0\4\0", 8));
+  CHECK(inspect_tokens(test::source_of(dir / "a.bin"), {}).dtype == "uint16");
+  TokenInfoOptions large;
+  large.vocab_size = 100000;
+  CHECK(inspect_tokens(test::source_of(dir / "a.bin"), large).dtype == "uint32");
+}
+
 TEST_CASE("megatron: documents begin where the index says", "[read]") {
   const MegatronIndex index = parse(bytes_of({}));
   CHECK(index.tokens == 5);
