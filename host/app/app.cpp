@@ -111,7 +111,7 @@ int run_program(const std::vector<std::string>& args) {
     return command->run(Arguments(args.begin() + 1, args.end()));
   }
   // A file may come after overrides: kf-host --train.seed=1 job.toml
-  if (std::any_of(args.begin(), args.end(), is_file)) {
+  if ((args[0].starts_with("-") || is_file(args[0])) && std::any_of(args.begin(), args.end(), is_file)) {
     return train_command(args);
   }
   unknown(args[0]);

@@ -41,7 +41,7 @@ struct Call {
   std::vector<std::string> words;
   std::vector<std::string> overrides;
   std::optional<std::int64_t> world;
-  std::string format = "toml";
+  std::optional<std::string> format;
 };
 
 std::int64_t parse_world(const std::string& text) {
@@ -70,7 +70,8 @@ Call parse_call(const std::vector<std::string>& args) {
       call.words.push_back(arg);
     }
   }
-  KF_CHECK(call.format == "toml" || call.format == "json", Code::config, "--format {}: must be toml or json", call.format);
+  KF_CHECK(!call.format || *call.format == "toml" || *call.format == "json", Code::config, "--format {}: must be toml or json",
+           call.format.value_or(""));
   return call;
 }
 
@@ -116,6 +117,16 @@ void need_words(const Call& call, std::size_t least, std::size_t most, const cha
   KF_CHECK(call.words.size() >= least && call.words.size() <= most, Code::config, "usage: kf-host config {}", usage);
 }
 
+/// No option is ignored: what a command has no use for is refused.
+void check_options(const std::string& command, const Call& call) {
+  KF_CHECK(!call.format || command == "show", Code::config, "--format belongs to `kf-host config show`; config {} has none", command);
+  if (command == "check" || command == "show" || command == "explain" || command == "diff") {
+    return;
+  }
+  KF_CHECK(!call.world, Code::config, "config {} reads no job, so --world means nothing here", command);
+  KF_CHECK(call.overrides.empty(), Code::config, "config {} has no option '{}'", command, call.overrides.front());
+}
+
 std::string word(const Call& call, std::size_t index) { return index < call.words.size() ? call.words[index] : ""; }
 
 /// Words behind the file are forgotten dashes: they join the options, whose reader refuses them with the rest of the job's problems.
@@ -139,8 +150,8 @@ void check(const Call& call, Jobs& jobs, std::ostream& out) {
 
 void show(const Call& call, Jobs& jobs, std::ostream& out) {
   const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), false);
-  out << (call.format == "json" ? config::to_json(config::to_tree(loaded.config), config::JsonStyle::plain, 2) + "\n"
-                                : config::to_toml(loaded.config));
+  out << (call.format.value_or("toml") == "json" ? config::to_json(config::to_tree(loaded.config), config::JsonStyle::plain, 2) + "\n"
+                                                 : config::to_toml(loaded.config));
 }
 
 void explain(const Call& call, Jobs& jobs, std::ostream& out) {
@@ -182,6 +193,7 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
   KF_CHECK(std::find(commands.begin(), commands.end(), command) != commands.end(), Code::config, "config has no command '{}'{}; have: {}",
            command, near.empty() ? "" : "; did you mean '" + near + "'?", join(commands, ", "));
   const Call call = parse_call(args);
+  check_options(command, call);
   Jobs jobs(catalog, recipes);
   if (command == "check") {
     check(call, jobs, out);

@@ -102,7 +102,7 @@ GenerateArguments parse(const Arguments& args) {
 }  // namespace
 
 int generate_command(const Arguments& args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
     std::cout << kUsage;
     return 0;
   }

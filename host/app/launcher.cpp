@@ -2,6 +2,7 @@
 // A program linked to torch would die in the dynamic linker, before it could say what is missing.
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
@@ -25,6 +26,15 @@ std::string load_torch(const fs::path& folder) {
   return "";
 }
 
+/// A standard stream that was closed would lend its number to the first file that is opened, a checkpoint say, and be written into it.
+void keep_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd) {
+    if (::fcntl(fd, F_GETFD) < 0) {
+      (void)::open("/dev/null", O_RDWR);  // takes the lowest free number, which is `fd`
+    }
+  }
+}
+
 int torch_missing(const std::string& reason) {
   std::fprintf(stderr,
                "kf-host: cannot load torch: %s\n"
@@ -39,6 +49,7 @@ int torch_missing(const std::string& reason) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  keep_standard_streams();
   // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a
   // step was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's
   // own wins.

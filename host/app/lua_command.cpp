@@ -35,7 +35,7 @@ LuaArguments parse(Arguments args) {
   LuaArguments out;
   out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--help") {
+    if (args[i] == "--help" || args[i] == "-h") {
       out.help = true;
     } else if (args[i] == "-i") {
       out.prompt = true;
@@ -43,8 +43,8 @@ LuaArguments parse(Arguments args) {
       KF_CHECK(i + 1 < args.size(), Code::config, "-e: a chunk of Lua must follow");
       out.chunks.push_back(args[++i]);
     } else {
-      KF_CHECK(!args[i].starts_with('-'), Code::config, "kf-host lua: no option '{}'; there are -e CHUNK, -i and -- ARGS", args[i]);
-      KF_CHECK(out.file.empty(), Code::config, "kf-host lua: one file, got '{}' and '{}'", out.file, args[i]);
+      KF_CHECK(!args[i].starts_with('-'), Code::config, "lua: no option '{}'; there are -e CHUNK, -i and -- ARGS", args[i]);
+      KF_CHECK(out.file.empty(), Code::config, "lua: one file, got '{}' and '{}'", out.file, args[i]);
       out.file = args[i];
     }
   }

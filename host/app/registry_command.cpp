@@ -32,7 +32,7 @@ void print_part(const config::PartInfo& part) {
 }  // namespace
 
 int registry_command(const Arguments& args) {
-  if (!args.empty() && args[0] == "--help") {
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
     std::cout << "usage: kf-host registry [KIND]\n\nLists the registered parts of every kind, or of one: name, origin, what it is, its own "
                  "fields.\n";
     return 0;

@@ -11,6 +11,7 @@
 #include "app/run_lock.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
+#include "checkpoint/folder.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
 #include "config/budget.h"
@@ -147,7 +148,7 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
 }
 
 bool holds_a_run(const fs::path& folder) {
-  for (const char* mark : {"job.toml", ".lock", "metrics.jsonl", "latest"}) {
+  for (const char* mark : {".lock", "metrics.jsonl", "latest"}) {
     if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
       return true;
     }
@@ -160,6 +161,49 @@ bool is_within(const fs::path& path, const fs::path& folder) {
   const fs::path inside = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(folder));
   return !inside.empty() && *inside.begin() != "..";
 }
+
+/// The run's own job.toml would replace one that somebody wrote.
+void spare_job_file(const fs::path& dir) {
+  KF_CHECK(!fs::exists(dir / "job.toml") || holds_a_run(dir), Code::config,
+           "run.dir ({}) holds a job.toml that no run has made, and the run's own would replace it; name another run.dir", dir);
+}
+
+void make_folder(const char* key, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  KF_CHECK(!error && fs::is_directory(folder), Code::config, "{}: the folder {} cannot be made: {}", key, folder,
+           error ? error.message() : "something else has this name");
+}
+
+/// Keeps other processes out of the folders of a run. A run that has been here before is locked before anything of it is read: what
+/// is decided about a checkpoint must still hold when training goes on from it.
+class RunFolders {
+ public:
+  explicit RunFolders(const config::Plan& plan) : plan_(plan) {
+    if (fs::exists(plan.dir / ".lock")) {
+      run_.emplace(plan.dir);
+    }
+  }
+
+  /// Makes the folders, after everything that could be wrong with the job has been looked at. `fresh`: no checkpoint was there.
+  void make(const CheckpointManager& checkpoints, bool fresh) {
+    if (!run_) {
+      make_folder("run.dir", plan_.dir);
+      run_.emplace(plan_.dir);
+    }
+    make_folder("checkpoint.dir", plan_.checkpoint_dir);  // now, and not when the first checkpoint is due
+    if (!is_within(plan_.checkpoint_dir, plan_.dir)) {    // another run may save there, too
+      checkpoints_.emplace(plan_.checkpoint_dir);
+    }
+    KF_CHECK(!fresh || !checkpoints.newest(), Code::other, "another process has saved a checkpoint in {} meanwhile; start again to go on",
+             plan_.checkpoint_dir);
+  }
+
+ private:
+  const config::Plan& plan_;
+  std::optional<RunLock> run_;
+  std::optional<RunLock> checkpoints_;
+};
 
 /// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
 void move_aside(const fs::path& given, const char* key) {
@@ -174,14 +218,9 @@ void move_aside(const fs::path& given, const char* key) {
   if (fs::exists(folder / ".lock")) {
     const RunLock idle(folder);  // a run that is still going on keeps its folder
   }
-  for (int number = 1;; ++number) {
-    const fs::path aside = folder.string() + "." + std::to_string(number);
-    if (!fs::exists(aside)) {
-      fs::rename(folder, aside);
-      log::info("run.fresh: the earlier run was moved to {}", aside);
-      return;
-    }
-  }
+  const fs::path aside = free_name(folder);
+  fs::rename(folder, aside);
+  log::info("run.fresh: the earlier run was moved to {}", aside);
 }
 
 void start_over(const config::Config& config, const config::Plan& plan) {
@@ -200,14 +239,9 @@ void keep_old_rows(const fs::path& metrics) {
   if (!fs::exists(metrics) || fs::is_empty(metrics)) {
     return;
   }
-  for (int number = 1;; ++number) {
-    const fs::path aside = metrics.string() + "." + std::to_string(number);
-    if (!fs::exists(aside)) {
-      fs::rename(metrics, aside);
-      log::info("there is no checkpoint to go on from, so the run starts over; its earlier rows are in {}", aside);
-      return;
-    }
-  }
+  const fs::path aside = free_name(metrics);
+  fs::rename(metrics, aside);
+  log::info("there is no checkpoint to go on from, so the run starts over; its earlier rows are in {}", aside);
 }
 
 void say_changes(const Resume& resume) {
@@ -299,10 +333,13 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   if (config.run.fresh) {
     start_over(config, plan);
   }
+  RunFolders folders(plan);
   std::optional<fs::path> newest = checkpoints.newest();
-  if (!newest && config.checkpoint.load_path) {
+  const bool nothing_saved = !newest;
+  if (nothing_saved && config.checkpoint.load_path) {
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
+  spare_job_file(plan.dir);
   const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, train_data->fingerprint());
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
@@ -332,8 +369,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     CheckpointManager::load_weights(*config.checkpoint.init_from, *model);
     log::info("weights from {}", *config.checkpoint.init_from);
   }
-  fs::create_directories(plan.dir);
-  const RunLock lock(plan.dir);
+  folders.make(checkpoints, nothing_saved);
   log::open_file(plan.dir / "log.txt");
   write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
   say_without_effect(request.loaded);

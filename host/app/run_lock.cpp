@@ -11,7 +11,17 @@
 
 namespace kf {
 
-RunLock::RunLock(const fs::path& folder) : fd_(::open((folder / ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+namespace {
+
+/// Read-only where nothing can be written: a complete run on a read-only disk can still say that it is complete.
+int open_lock(const fs::path& file) {
+  const int fd = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  return fd < 0 && (errno == EROFS || errno == EACCES) ? ::open(file.c_str(), O_RDONLY | O_CLOEXEC) : fd;
+}
+
+}  // namespace
+
+RunLock::RunLock(const fs::path& folder) : fd_(open_lock(folder / ".lock")) {
   KF_CHECK(fd_ >= 0, Code::other, "cannot open {}: {}", folder / ".lock", std::strerror(errno));
   if (::flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const bool taken = errno == EWOULDBLOCK;

@@ -29,17 +29,17 @@ TestArguments parse(Arguments args) {
   TestArguments out;
   out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--help") {
+    if (args[i] == "--help" || args[i] == "-h") {
       out.help = true;
     } else if (args[i] == "--filter") {
       KF_CHECK(i + 1 < args.size(), Code::config, "--filter: a text must follow");
       out.filter = args[++i];
     } else {
-      KF_CHECK(!args[i].starts_with('-'), Code::config, "kf-host test: no option '{}'; there are --filter TEXT and -- ARGS", args[i]);
+      KF_CHECK(!args[i].starts_with('-'), Code::config, "test: no option '{}'; there are --filter TEXT and -- ARGS", args[i]);
       out.files.push_back(args[i]);
     }
   }
-  KF_CHECK(out.help || !out.files.empty(), Code::config, "kf-host test: name a file of tests, as in `kf-host test model_spec.lua`");
+  KF_CHECK(out.help || !out.files.empty(), Code::config, "test: name a file of tests, as in `kf-host test model_spec.lua`");
   return out;
 }
 

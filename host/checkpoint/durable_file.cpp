@@ -20,6 +20,9 @@ std::uint32_t extend_crc32(std::uint32_t crc, const void* data, std::size_t size
 }
 
 FileDigest digest_of(const fs::path& path) {
+  // Opening or reading a pipe would wait for its writer.
+  std::error_code ignored;
+  KF_CHECK(fs::is_regular_file(path, ignored) || !fs::exists(path, ignored), Code::checkpoint, "cannot read {}: it is no file", path);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   KF_CHECK(fd >= 0, Code::checkpoint, "cannot read {}: {}", path, std::strerror(errno));
   FileDigest digest;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/log.h"
 
 namespace kf {
 namespace {
@@ -67,6 +68,15 @@ void PendingFolder::commit() {
   sync_path(target_.parent_path());
 }
 
+fs::path free_name(const fs::path& taken) {
+  for (int number = 1;; ++number) {
+    fs::path name = taken.string() + "." + std::to_string(number);
+    if (!fs::exists(fs::symlink_status(name))) {
+      return name;
+    }
+  }
+}
+
 void remove_folder(const fs::path& folder) {
   const fs::path doomed = temporary_beside(folder, "-old");
   fs::remove_all(doomed);
@@ -88,6 +98,11 @@ void remove_leftovers(const fs::path& dir) {
 }
 
 void point_link(const fs::path& link, const std::string& target) {
+  if (fs::is_directory(fs::symlink_status(link))) {
+    const fs::path aside = free_name(link);  // a copy that followed links made a folder of it
+    fs::rename(link, aside);
+    log::warn("{} is a folder and not a link, so it was moved to {}", link, aside);
+  }
   const fs::path temporary = temporary_beside(link);
   fs::remove(temporary);
   fs::create_symlink(target, temporary);

@@ -29,11 +29,13 @@ class PendingFolder {
   fs::path path_;
 };
 
+/// `taken` with the first number behind it, from .1 on, that nothing has.
+fs::path free_name(const fs::path& taken);
 /// Renames, so that no half of it is ever found under its name, and removes.
 void remove_folder(const fs::path& folder);
 /// Removes what killed processes left below `dir`.
 void remove_leftovers(const fs::path& dir);
-/// Lets the symbolic link `link` name `target` (relative), durably and in one move.
+/// Lets the symbolic link `link` name `target` (relative), durably and in one move. A folder in its place is moved aside.
 void point_link(const fs::path& link, const std::string& target);
 
 }  // namespace kf

@@ -89,13 +89,13 @@ std::string fault_of(const fs::path& checkpoint) {
     KF_CHECK(fs::is_directory(checkpoint), Code::checkpoint, "{} does not exist", checkpoint);
     verify_files(checkpoint, read_state_file(checkpoint));
     return {};
-  } catch (const Error& e) {
+  } catch (const std::exception& e) {
     return e.what();
   }
 }
 
 bool holds_state(const fs::path& checkpoint, const std::string& state_text) {
-  return fs::exists(checkpoint / kStateFile) && read_file(checkpoint / kStateFile) == state_text && fault_of(checkpoint).empty();
+  return fs::exists(checkpoint / kStateFile) && fault_of(checkpoint).empty() && read_file(checkpoint / kStateFile) == state_text;
 }
 
 template <class Map>

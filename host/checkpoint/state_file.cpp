@@ -1,5 +1,6 @@
 #include "checkpoint/state_file.h"
 
+#include <charconv>
 #include <utility>
 
 #include "config/json.h"
@@ -67,12 +68,18 @@ std::map<std::string, T> read_map(const Fields& fields) {
   return map;
 }
 
-std::map<std::string, FileDigest> read_digests(const Fields& fields) {
+std::uint32_t read_hex32(const std::string& text, const fs::path& path) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::checkpoint, "{}: the checksum '{}' is none", path, text);
+  return value;
+}
+
+std::map<std::string, FileDigest> read_digests(const Fields& fields, const fs::path& path) {
   std::map<std::string, FileDigest> digests;
   for (const auto& [name, value] : fields.table()) {
     const Fields digest = fields.fields(name);
-    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")),
-                     static_cast<std::uint32_t>(std::stoul(digest.get<std::string>("crc32"), nullptr, 16))};
+    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")), read_hex32(digest.get<std::string>("crc32"), path)};
   }
   return digests;
 }
@@ -84,6 +91,7 @@ std::string first_line(std::string_view rest) { return "{\"crc32\": \"" + hex32(
 std::string read_checked(const fs::path& path) {
   std::string text;
   try {
+    KF_CHECK(!fs::is_fifo(path) && !fs::is_directory(path), Code::checkpoint, "cannot read {}: it is no file", path);
     text = read_file(path);
   } catch (const Error& e) {
     throw Error(Code::checkpoint, e.what());
@@ -130,6 +138,8 @@ StateFile read_state_file(const fs::path& checkpoint) {
   StateFile content;
   content.state.run.step = fields.get<std::int64_t>("step");
   content.state.run.tokens = fields.get<std::int64_t>("tokens");
+  KF_CHECK(content.state.run.step >= 0 && content.state.run.tokens >= 0, Code::checkpoint, "{}: step {} and {} tokens cannot be", path,
+           content.state.run.step, content.state.run.tokens);
   content.state.finished = fields.get<bool>("finished");
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
@@ -145,7 +155,7 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.cpu_rng = fields.get<std::string>("cpu_rng");
   content.optimizer_integers = read_map<std::int64_t>(fields.fields("optimizer").fields("integers"));
   content.optimizer_reals = read_map<double>(fields.fields("optimizer").fields("reals"));
-  content.files = read_digests(fields.fields("files"));
+  content.files = read_digests(fields.fields("files"), path);
   for (const char* needed : {kModelFile, kOptimizerFile, kJobFile}) {
     KF_CHECK(content.files.count(needed) > 0, Code::checkpoint, "{} does not list {}", path, needed);
   }

@@ -23,6 +23,10 @@ struct Result {
 Result good(Node::Value value) { return {Node(std::move(value)), ""}; }
 Result bad(std::string words) { return {std::nullopt, std::move(words)}; }
 
+std::string with_article(const std::string& noun) {
+  return noun.starts_with("steps") ? noun : (noun.starts_with("integer") ? "an " : "a ") + noun;
+}
+
 const std::string* loose_text(const Node& node) { return node.loose ? std::get_if<std::string>(&node.value) : nullptr; }
 
 /// In a file, a number or boolean in quotes is an error; say what to do about it.
@@ -63,10 +67,11 @@ Result to_integer(const Node& node) {
       return good(*integer);
     }
     const std::optional<double> real = parse_real(*text);
-    if (node.loose && real) {
+    if (node.loose && real && !is_past_int(*text)) {
       return real_to_integer(*real);
     }
-    return bad("is not an integer" + unquote_hint(node, integer.has_value()));
+    return is_past_int(*text) || is_past_real(*text) ? bad("does not fit: integers go from -2^63 to 2^63 - 1")
+                                                     : bad("is not an integer" + unquote_hint(node, integer.has_value()));
   }
   return bad("is not an integer");
 }
@@ -91,7 +96,8 @@ Result to_real(const Node& node) {
     if (node.loose && real) {
       return good(*real);
     }
-    return bad("is not a number" + unquote_hint(node, real.has_value()));
+    return is_past_real(*text) ? bad("does not fit: numbers go from 4.9e-324 to 1.8e308")
+                               : bad("is not a number" + unquote_hint(node, real.has_value()));
   }
   return bad("is not a number");
 }
@@ -167,6 +173,11 @@ bool is_null_word(const Node& node) {
   return node.origin.kind != Origin::Kind::cli || node.origin.text == *text;  // "'None'" in quotes is text
 }
 
+/// `--section.key` alone, which is true; `--section.key=true` is text.
+bool is_bare_flag(const Node& node) {
+  return node.loose && node.origin.kind == Origin::Kind::cli && std::holds_alternative<bool>(node.value);
+}
+
 /// The items of a list, however it was written; nothing when it is none. Lua's {} is an empty table.
 std::optional<Array> items_of(const Node& node, const Row& row) {
   if (node.array()) {
@@ -206,7 +217,11 @@ std::optional<Node> Converter::convert(const Node& node, const Row& row, const s
     if (row.optional) {
       return Node(std::monostate(), node.origin);
     }
-    fault(key, node, format("cannot be empty; it is a {}, {} by default", type_name(row.type), to_text(row.fallback)));
+    fault(key, node, format("cannot be empty; it is {}, {} by default", with_article(type_name(row.type)), to_text(row.fallback)));
+    return std::nullopt;
+  }
+  if (is_bare_flag(node) && row.type != Type::boolean) {
+    fault_at(key, node.origin, format("needs a value: --{}=VALUE", key));
     return std::nullopt;
   }
   std::optional<Node> out;
@@ -229,8 +244,9 @@ std::optional<Node> Converter::convert(const Node& node, const Row& row, const s
   } else {
     const std::optional<Array> items = items_of(node, row);
     if (!items) {
-      fault(key, node,
-            row.type == Type::pair ? "is not a pair of numbers; write two, like [0.9, 0.95]" : "is not a " + type_name(row.type));
+      fault(
+          key, node,
+          row.type == Type::pair ? "is not a pair of numbers; write two, like [0.9, 0.95]" : "is not " + with_article(type_name(row.type)));
       return std::nullopt;
     }
     out = convert_items(*items, row, key, node);

@@ -10,6 +10,17 @@
 namespace kf::config {
 namespace {
 
+/// What cannot be a job would be read until the memory is full: devices that never end, files of another kind. "" when it may be one.
+std::string unlike_a_job(const fs::path& path) {
+  constexpr std::uintmax_t kMost = std::uintmax_t{64} << 20;
+  std::error_code ignored;
+  if (fs::is_character_file(path, ignored) || fs::is_block_file(path, ignored)) {
+    return "is a device";
+  }
+  const std::uintmax_t size = fs::is_regular_file(path, ignored) ? fs::file_size(path, ignored) : 0;
+  return !ignored && size > kMost ? format("has {} bytes, more than any job", size) : "";
+}
+
 /// Follows `extends` from the top of a chain down, so that the layers can be laid on each other from below.
 class ChainReader {
  public:
@@ -17,7 +28,8 @@ class ChainReader {
 
   /// The layers of one file, those that it extends first.
   std::vector<Table> file(const fs::path& path, Origin::Kind kind, const Origin& asked_by) {
-    const fs::path identity = fs::weakly_canonical(path);
+    std::error_code unknown;  // links in a circle, a part that is no folder: reading it will say so
+    const fs::path identity = fs::weakly_canonical(path, unknown);
     if (std::find(open_.begin(), open_.end(), identity) != open_.end()) {
       report_.problems.push_back({asked_by, format("`extends` goes round in a circle: {}", circle(identity, path))});
       return {};
@@ -54,18 +66,26 @@ class ChainReader {
   }
 
  private:
+  /// Where a fault of a whole file stands: at the `extends` that named it, or at the file itself.
+  static Origin top_or(const Origin& asked_by, const fs::path& path) {
+    return asked_by.kind == Origin::Kind::fallback ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by;
+  }
+
   std::optional<std::string> read(const fs::path& path, const Origin& asked_by) {
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) {
+    if (fs::status(path, ignored).type() == fs::file_type::not_found) {
       const bool top = asked_by.kind == Origin::Kind::fallback;
       report_.problems.push_back(
-          {top ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
+          {top_or(asked_by, path),
            top ? "file not found" : format("extends: file not found: {} (paths are relative to the file that extends)", path)});
       return std::nullopt;
     }
-    if (fs::is_directory(path)) {
-      report_.problems.push_back({asked_by.kind == Origin::Kind::fallback ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by,
-                                  format("{} is a folder; name the TOML file in it", path)});
+    if (fs::is_directory(path, ignored)) {
+      report_.problems.push_back({top_or(asked_by, path), format("{} is a folder; name the TOML file in it", path)});
+      return std::nullopt;
+    }
+    if (const std::string fault = unlike_a_job(path); !fault.empty()) {
+      report_.problems.push_back({top_or(asked_by, path), format("{} {}; name a TOML file", path, fault)});
       return std::nullopt;
     }
     try {

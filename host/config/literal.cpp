@@ -257,6 +257,23 @@ std::optional<double> parse_real(std::string_view text) {
   return negative ? -out : out;
 }
 
+bool is_past_int(std::string_view text) {
+  bool negative = false;
+  const std::optional<std::string> digits = without_underscores(without_sign(text, negative));
+  return digits && !digits->empty() && digits->find_first_not_of("0123456789") == std::string::npos && !parse_int(text);
+}
+
+bool is_past_real(std::string_view text) {
+  bool negative = false;
+  const std::optional<std::string> digits = without_underscores(without_sign(text, negative));
+  double ignored = 0;
+  if (!digits || digits->empty() || digits->front() == '-') {
+    return false;
+  }
+  const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), ignored);
+  return error == std::errc::result_out_of_range && end == digits->data() + digits->size();
+}
+
 std::optional<bool> parse_bool(std::string_view text) {
   constexpr std::array<std::string_view, 6> yes{"true", "yes", "on", "y", "1", "t"};
   constexpr std::array<std::string_view, 6> no{"false", "no", "off", "n", "0", "f"};

@@ -13,6 +13,10 @@ namespace kf::config {
 std::optional<std::int64_t> parse_int(std::string_view text);
 /// 1e-4, .5, 5., 1_000.5, inf, nan, infinity, with a sign; integers too.
 std::optional<double> parse_real(std::string_view text);
+/// Whether `text` is all the digits of an integer that int64 cannot hold.
+bool is_past_int(std::string_view text);
+/// Whether `text` is a number too large, or too close to zero, for a double: 1e999 is a typo rather than inf.
+bool is_past_real(std::string_view text);
 /// true, yes, on, y, 1 and false, no, off, n, 0, in any case.
 std::optional<bool> parse_bool(std::string_view text);
 

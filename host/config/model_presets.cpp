@@ -118,8 +118,8 @@ Table model_preset(const std::string& name) {
   const std::vector<std::string> names = model_preset_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     const std::string near = nearest(name, names);
-    fail(Code::config, "there is no preset '{}'{}; have: {}; a folder with a config.json is one, too", name,
-         near.empty() ? "" : "; did you mean '" + near + "'?", join(names, ", "));
+    fail(Code::config, "there is no preset '{}'{} have: {}; a folder with a config.json is one, too", name,
+         near.empty() ? ";" : "; did you mean '" + near + "'?", join(names, ", "));
   }
   Table model = resolved(name);
   for (auto& [key, node] : model) {

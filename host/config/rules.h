@@ -1,6 +1,7 @@
 #pragma once
 // What a rule gets and says. Rules are in rules_*.cpp, one small function each; validate.cpp runs them.
 
+#include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -28,6 +29,9 @@ class Findings {
   const Job& job_;
   Report& report_;
 };
+
+/// Far above any model, and few enough for rules that look at every layer; where model.n_layers is more, that is the problem to report.
+inline constexpr std::int64_t kMostLayers = std::int64_t{1} << 20;
 
 using Rule = void (*)(const Job&, Findings&);
 

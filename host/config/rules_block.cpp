@@ -10,7 +10,7 @@ namespace kf::config {
 namespace {
 
 bool has_layer(const ModelConfig& m, const std::string& kind) {
-  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+  for (std::int64_t layer = 0; layer < std::min(m.n_layers, kMostLayers); ++layer) {
     if (layer_kind(m, layer) == kind) {
       return true;
     }

@@ -44,7 +44,9 @@ void sizes_fit_64_bits(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   constexpr std::int64_t limit = std::int64_t{1} << 31;
   const std::vector<std::pair<std::string, std::int64_t>> sizes{{"model.dim", m.dim},
-                                                                {"model.n_layers", m.n_layers},
+                                                                {"model.n_heads", m.n_heads},
+                                                                {"model.n_kv_heads", m.n_kv_heads.value_or(0)},
+                                                                {"model.head_dim", m.head_dim.value_or(0)},
                                                                 {"model.vocab_size", m.vocab_size},
                                                                 {"model.num_experts", m.num_experts},
                                                                 {"model.moe_ffn_dim", m.moe_ffn_dim.value_or(0)},
@@ -59,6 +61,9 @@ void sizes_fit_64_bits(const Job& job, Findings& findings) {
     if (size >= limit) {
       findings.problem({key}, format("{} ({}) must be below 2^31", key, size));
     }
+  }
+  if (m.n_layers > kMostLayers) {
+    findings.problem({"model.n_layers"}, format("model.n_layers ({}) must be at most {}", m.n_layers, kMostLayers));
   }
 }
 
@@ -129,7 +134,7 @@ void dense_layers_come_first(const Job& job, Findings& findings) {
                      format("model.moe_first_dense ({}) must be <= model.n_layers ({})", m.moe_first_dense, m.n_layers));
     return;
   }
-  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+  for (std::int64_t layer = 0; layer < std::min(m.n_layers, kMostLayers); ++layer) {
     if (is_moe_layer(m, layer)) {
       return;
     }

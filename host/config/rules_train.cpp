@@ -71,6 +71,8 @@ void profile_runs_forward(const Job& job, Findings& findings) {
   }
 }
 
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
+
 void run_name_is_a_name(const Job& job, Findings& findings) {
   const std::string& name = job.config.run.name;
   const bool control = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
@@ -78,13 +80,31 @@ void run_name_is_a_name(const Job& job, Findings& findings) {
     findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/' and control characters; run.dir takes a path",
                                           brief(Node(name))));
   }
+  if (name.size() > kLongestName) {
+    findings.problem({"run.name"}, format("run.name has {} bytes; file systems take {} at most", name.size(), kLongestName));
+  }
+}
+
+/// The shell replaces '~' where it begins a word, so neither in a file nor behind a '='.
+void folders_are_spelled_out(const Job& job, Findings& findings) {
+  const std::pair<const char*, const std::string&> folders[] = {{"run.dir", job.config.run.dir},
+                                                                {"checkpoint.dir", job.config.checkpoint.dir},
+                                                                {"metrics.tensorboard_dir", job.config.metrics.tensorboard_dir},
+                                                                {"profiling.trace_dir", job.config.profiling.trace_dir},
+                                                                {"data.cache_dir", job.config.data.cache_dir}};
+  for (const auto& [key, folder] : folders) {
+    if (folder == "~" || folder.starts_with("~/")) {
+      findings.problem({key},
+                       format("{} ('{}') would make a folder named '~': write the home folder out, or ./~ for that one", key, folder));
+    }
+  }
 }
 
 }  // namespace
 
 std::vector<Rule> train_rules() {
   return {sequence_fits_model,   warmup_ends_within_run, budget_agrees_with_steps, window_runs_forward,
-          one_source_of_weights, profile_runs_forward,   run_name_is_a_name};
+          one_source_of_weights, profile_runs_forward,   run_name_is_a_name,       folders_are_spelled_out};
 }
 
 }  // namespace kf::config

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "config/json.h"
@@ -18,46 +19,12 @@ namespace {
 using config::Node;
 using config::Table;
 
-/// The step of a row, -1 where the line is none.
-std::int64_t step_of(const std::string& line, const fs::path& path) {
-  try {
-    const Node row = config::parse_json(line, path.string());
-    const Node* const step = row.table() != nullptr ? row.table()->find("step") : nullptr;
-    const std::int64_t* const number = step != nullptr ? std::get_if<std::int64_t>(&step->value) : nullptr;
-    return number != nullptr && *number >= 0 ? *number : -1;
-  } catch (const Error&) {
-    return -1;
-  }
-}
-
-/// What is to stay of an earlier part of the run.
-std::string kept_rows(const std::string& content, const fs::path& path, std::int64_t completed) {
-  std::string kept;
-  std::int64_t removed = 0;
-  const std::vector<std::string> lines = split(content, '\n');  // the last one is what follows the last newline
-  for (std::size_t i = 0; i < lines.size(); ++i) {
-    const bool last = i + 1 == lines.size();
-    if (last && lines[i].empty()) {
-      continue;
-    }
-    const std::int64_t step = last ? -1 : step_of(lines[i], path);
-    if (step < 0) {
-      log::warn("{}:{}: dropped {}", path, i + 1, last ? "a row that was not written to its end" : "a line that is no row");
-    } else if (step > completed || completed == 0) {
-      ++removed;
-    } else {
-      kept += lines[i] + '\n';
-    }
-  }
-  if (removed > 0) {
-    log::info("{}: removed {} rows of steps after {}, which are run again", path, removed, completed);
-  }
-  return kept;
-}
-
+/// Throws std::bad_variant_access where a row has something else than a number.
 double real(const Node& node) {
   if (const auto* text = std::get_if<std::string>(&node.value)) {
-    return *text == "nan" ? std::nan("") : *text == "inf" ? HUGE_VAL : -HUGE_VAL;
+    if (*text == "nan" || *text == "inf" || *text == "-inf") {
+      return *text == "nan" ? std::nan("") : *text == "inf" ? HUGE_VAL : -HUGE_VAL;
+    }
   }
   const auto* integer = std::get_if<std::int64_t>(&node.value);
   return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(node.value);
@@ -111,6 +78,56 @@ EvalResult eval_row(const Table& row, const Table& numbers) {
   return out;
 }
 
+using MetricRow = std::variant<StepRow, EvalResult>;
+
+/// One line of the file; nothing where it is no row, as a file can say that was edited or damaged.
+std::optional<MetricRow> row_of(const std::string& line, const fs::path& path) {
+  try {
+    const Node row = config::parse_json(line, path.string());
+    const Table* const table = row.table();
+    const Node* const step = table != nullptr ? table->find("step") : nullptr;
+    const std::int64_t* const number = step != nullptr ? std::get_if<std::int64_t>(&step->value) : nullptr;
+    if (number == nullptr || *number < 0) {
+      return std::nullopt;
+    }
+    const Node* const eval = table->find("eval");
+    return eval != nullptr && eval->table() != nullptr ? MetricRow(eval_row(*table, *eval->table())) : MetricRow(step_row(*table));
+  } catch (const Error&) {
+    return std::nullopt;
+  } catch (const std::bad_variant_access&) {
+    return std::nullopt;
+  }
+}
+
+std::int64_t step_of(const MetricRow& row) {
+  return std::visit([](const auto& one) { return one.step; }, row);
+}
+
+/// What is to stay of an earlier part of the run.
+std::string kept_rows(const std::string& content, const fs::path& path, std::int64_t completed) {
+  std::string kept;
+  std::int64_t removed = 0;
+  const std::vector<std::string> lines = split(content, '\n');  // the last one is what follows the last newline
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const bool last = i + 1 == lines.size();
+    if (last && lines[i].empty()) {
+      continue;
+    }
+    const std::optional<MetricRow> row = last ? std::nullopt : row_of(lines[i], path);
+    if (!row) {
+      log::warn("{}:{}: dropped {}", path, i + 1, last ? "a row that was not written to its end" : "a line that is no row");
+    } else if (step_of(*row) > completed || completed == 0) {
+      ++removed;
+    } else {
+      kept += lines[i] + '\n';
+    }
+  }
+  if (removed > 0) {
+    log::info("{}: removed {} rows of steps after {}, which are run again", path, removed, completed);
+  }
+  return kept;
+}
+
 }  // namespace
 
 /// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
@@ -158,14 +175,9 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
     if (line.empty()) {
       continue;
     }
-    const Node row = config::parse_json(line, path.string());
-    KF_CHECK(row.table() != nullptr && row.table()->find("step") != nullptr, Code::other, "{}: a line is no row: {}", path, line);
-    const Node* const eval = row.table()->find("eval");
-    if (eval != nullptr && eval->table() != nullptr) {
-      out.emplace_back(eval_row(*row.table(), *eval->table()));
-    } else {
-      out.emplace_back(step_row(*row.table()));
-    }
+    std::optional<MetricRow> row = row_of(line, path);
+    KF_CHECK(row.has_value(), Code::other, "{}: a line is no row: {}", path, line);
+    out.push_back(std::move(*row));
   }
   return out;
 }

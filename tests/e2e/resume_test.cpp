@@ -194,6 +194,23 @@ TEST_CASE("run: two processes cannot share a folder", "[resume]") {
   CHECK(!std::filesystem::exists(toy / "runs/toy.1"));
 }
 
+TEST_CASE("run: two processes cannot save into one folder, whatever their names", "[resume]") {
+  const Toy toy;
+  Options options;
+  options.cwd = toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  const std::vector<std::string> job{"--train.max_steps=100000", "--eval.enabled=false", "--checkpoint.dir=shared"};
+  std::vector<std::string> first{"toy.toml"};
+  first.insert(first.end(), job.begin(), job.end());
+  Process process(toy.command(first), options);
+  REQUIRE(process.wait_for("saved step_5"));
+  std::vector<std::string> other = job;
+  other.emplace_back("--run.name=other");
+  const Finished second = toy.train(other);
+  CHECK(second.status == 1);
+  CHECK(second.err.find("another process is running in shared") != std::string::npos);
+}
+
 TEST_CASE("resume: init_from and load_path take a run, its checkpoints or one of them", "[resume]") {
   const Toy toy;
   REQUIRE(toy.train({"--run.name=straight"}).status == 0);

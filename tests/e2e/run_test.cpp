@@ -170,6 +170,22 @@ TEST_CASE("help: fits a screen; the version names what the build is made of; an 
   CHECK(toy.host({"registry", "optimiser"}).err.find("did you mean 'optimizer'?") != std::string::npos);
 }
 
+TEST_CASE("help: every command has it, under both names, and a misspelt command is told before its file is read", "[help]") {
+  const Toy toy;
+  for (const char* command : {"train", "generate", "config", "registry", "test", "lua", "sweep"}) {
+    for (const char* help : {"--help", "-h"}) {
+      const Finished shown = toy.host({command, help});
+      INFO(command << ' ' << help);
+      CHECK(shown.status == 0);
+      CHECK(shown.out.starts_with("usage: kf-host "));
+    }
+  }
+  CHECK(toy.host({"generate"}).status == 2);
+  const Finished unknown = toy.host({"trian", "toy.toml"});
+  CHECK(unknown.status == 2);
+  CHECK(unknown.err.find("did you mean 'train'?") != std::string::npos);
+}
+
 TEST_CASE("run: a GPU that cannot be had is said before anything starts", "[run]") {
   if (std::filesystem::exists("/dev/nvidiactl")) {
     WARN("skipped: this machine has a GPU; tests/gpu/run looks at it");
@@ -203,6 +219,41 @@ TEST_CASE("run: run.fresh moves earlier runs only", "[run]") {
   CHECK(std::filesystem::exists(toy / "out/checkpoints/step_5"));
   CHECK(toy.train({"--run.dir=out/", "--run.fresh"}).status == 0);
   CHECK(std::filesystem::exists(toy / "out.1/checkpoints/step_10"));
+}
+
+TEST_CASE("run: a job.toml that no run has made stays as it is", "[run]") {
+  const Toy toy;
+  const std::string mine = "# mine\nextends = \"toy.toml\"\n";
+  (void)toy.write("job.toml", mine);
+  for (const char* fresh : {"--run.fresh=false", "--run.fresh=true"}) {
+    const Finished refused = toy.host({"job.toml", "--run.dir=.", fresh});
+    CHECK(refused.status == 2);
+    CHECK(toy.read("job.toml") == mine);
+    CHECK(!std::filesystem::exists(toy / ".lock"));
+  }
+  (void)toy.write("own/job.toml", mine);
+  CHECK(toy.train({"--run.dir=own", "--run.fresh"}).status == 2);  // nor is its folder moved aside
+  CHECK(toy.read("own/job.toml") == mine);
+  REQUIRE(toy.train().status == 0);
+  CHECK(toy.host({"runs/toy/job.toml"}).out.find("already complete") != std::string::npos);  // a run's own may be started
+}
+
+TEST_CASE("run: a folder that cannot be made is named with its key", "[run]") {
+  const Toy toy;
+  const Finished refused = toy.train({"--run.dir=toy.toml/x"});
+  CHECK(refused.status == 2);
+  CHECK(refused.err.find("run.dir: the folder toy.toml/x cannot be made: Not a directory") != std::string::npos);
+}
+
+TEST_CASE("run: closed standard streams lend their numbers to no file", "[run]") {
+  const Toy toy;
+  const std::string program = "'" + std::string(KF_HOST) + "'";
+  REQUIRE(
+      kf::test::run({"sh", "-c", program + " toy.toml <&- >&- 2>&-"}, {.cwd = toy.folder(), .env = {{"OMP_NUM_THREADS", "1"}}}).status ==
+      0);
+  CHECK(toy.read("runs/toy/.lock").empty());
+  CHECK(toy.read("runs/toy/metrics.jsonl").starts_with("{\"step\""));
+  CHECK(toy.train().out.find("already complete") != std::string::npos);
 }
 
 TEST_CASE("run: rows of a run without its checkpoints are kept", "[run]") {

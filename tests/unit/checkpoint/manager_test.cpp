@@ -1,6 +1,7 @@
 #include "checkpoint/manager.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,6 +10,7 @@
 #include <limits>
 #include <random>
 
+#include "checkpoint/durable_file.h"
 #include "checkpoint/folder.h"
 #include "checkpoint/safetensors.h"
 #include "config/json.h"
@@ -92,6 +94,12 @@ int in_child(Body&& body) {
   int status = -1;
   REQUIRE(::waitpid(child, &status, 0) == child);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// Whoever opened it would wait for its writer.
+void pipe_instead(const fs::path& file) {
+  fs::remove(file);
+  REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
 }
 
 }  // namespace
@@ -248,6 +256,18 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
       {"a flipped byte in the checksum", [](const fs::path& p) { flip_byte(p / "state.json", read_file(p / "state.json").size() - 14); }},
       {"an empty folder", [](const fs::path& p) { fs::remove_all(p), fs::create_directory(p); }},
       {"no folder", [](const fs::path& p) { fs::remove_all(p); }},
+      {"a folder for the weights",
+       [](const fs::path& p) { fs::remove(p / "model.safetensors"), fs::create_directory(p / "model.safetensors"); }},
+      {"a folder for the state", [](const fs::path& p) { fs::remove(p / "state.json"), fs::create_directory(p / "state.json"); }},
+      {"a pipe for the weights", [](const fs::path& p) { pipe_instead(p / "model.safetensors"); }},
+      {"a pipe for the state", [](const fs::path& p) { pipe_instead(p / "state.json"); }},
+      {"a checksum that is no number",
+       [](const fs::path& p) {
+         std::string rest = read_file(p / "state.json");
+         rest.erase(0, rest.find('\n') + 1);
+         rest.replace(rest.find("\"crc32\": \"") + 10, 8, "nonsense");
+         write_file_atomic(p / "state.json", "{\"crc32\": \"" + hex32(extend_crc32(0, rest.data(), rest.size())) + "\",\n" + rest);
+       }},
       {"a file instead", [](const fs::path& p) { fs::remove_all(p), write_file_atomic(p, "x"); }},
   };
   for (const Damage& damage : damages) {
@@ -265,6 +285,27 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
     run.save(3);
     CHECK(run.newest() == 3);
   }
+}
+
+TEST_CASE("checkpoint: a `latest` that a copy has made a folder is moved aside, not trusted and not lost", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  run.save(1);
+  fs::remove(dir / "latest");
+  fs::copy(dir / "step_1", dir / "latest");
+  CHECK(run.newest() == 1);
+  run.save(2);
+  CHECK(fs::read_symlink(dir / "latest") == "step_2");
+  CHECK(fs::exists(dir / "latest.1" / "state.json"));
+}
+
+TEST_CASE("checkpoint: a `latest` that names itself is passed over", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path());
+  run.save(1);
+  fs::remove(dir / "latest");
+  fs::create_symlink("latest", dir / "latest");
+  CHECK(run.newest() == 1);
 }
 
 TEST_CASE("checkpoint: without `latest` the highest step counts, in numbers and not in letters", "[checkpoint]") {

@@ -127,4 +127,14 @@ TEST_CASE("config: a script's settings and parts come through its reader", "[con
   CHECK(has(out.str(), "optimizer.name = \"mine\" from r.lua:3, \"adamw\" by default"));
 }
 
+TEST_CASE("config: no option is ignored", "[config]") {
+  for (const std::string command : {"keys", "schema", "new", "docs", "meta"}) {
+    CHECK(has(config_refuses({command, "--optimizer.lr=1"}), "has no option '--optimizer.lr=1'"));
+    CHECK(has(config_refuses({command, "--world=2"}), "--world means nothing here"));
+  }
+  for (const std::string command : {"check", "explain", "diff", "keys"}) {
+    CHECK(has(config_refuses({command, "--format=json"}), "--format belongs to `kf-host config show`"));
+  }
+}
+
 }  // namespace kf::test

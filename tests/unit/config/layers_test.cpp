@@ -129,4 +129,22 @@ TEST_CASE("config: an empty Lua table is what the declared type says", "[config]
   CHECK(c.hooks.empty());
 }
 
+TEST_CASE("config: a link to itself is no job, and no crash", "[config]") {
+  const TempDir temp;
+  fs::create_symlink("job.toml", temp / "job.toml");
+  config::Request request;
+  request.job = temp / "job.toml";
+  CHECK(problem(config::load(request, reference_catalog())).find("Too many levels of symbolic links") != std::string::npos);
+}
+
+TEST_CASE("config: a device, or a file larger than any job, is not read", "[config]") {
+  const TempDir temp;
+  const fs::path job = temp.write("job.toml", "extends = \"/dev/zero\"\n");
+  config::Request request;
+  request.job = job;
+  CHECK(problem(config::load(request, reference_catalog())) == "/dev/zero is a device; name a TOML file");
+  fs::resize_file(job, std::uintmax_t{1} << 33);  // nothing but a hole
+  CHECK(problem(config::load(request, reference_catalog())).find("has 8589934592 bytes, more than any job") != std::string::npos);
+}
+
 }  // namespace kf::test

@@ -261,4 +261,19 @@ TEST_CASE("config: a key that needs another one is said to do nothing without it
   CHECK_THAT(loaded.report.warnings[0], Catch::Matchers::Contains(words));
 }
 
+TEST_CASE("config: sizes beyond any machine are problems, quickly", "[config]") {
+  const std::string most = "9223372036854775806";
+  CHECK(problem(load_cli({"--model.n_layers=" + most})) == "model.n_layers (" + most + ") must be at most 1048576");
+  CHECK(problem(load_cli({"--model.head_dim=" + most})) == "model.head_dim (" + most + ") must be below 2^31");
+}
+
+TEST_CASE("config: folders of output are spelled out, and a run's name is one that a file can have", "[config]") {
+  for (const std::string key : {"run.dir", "checkpoint.dir"}) {
+    CHECK(problem(load_cli({"--" + key + "=~/runs"})).find("would make a folder named '~'") != std::string::npos);
+    good(load_cli({"--" + key + "=./~/runs"}));
+  }
+  CHECK(problem(load_cli({"--run.name=" + std::string(256, 'n')})) == "run.name has 256 bytes; file systems take 255 at most");
+  good(load_cli({"--run.name=" + std::string(255, 'n')}));
+}
+
 }  // namespace kf::test

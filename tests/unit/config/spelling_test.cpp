@@ -39,7 +39,7 @@ TEST_CASE("config: null and None empty an optional key, and only an optional one
   CHECK_FALSE(c.checkpoint.load_path);
   CHECK_FALSE(c.checkpoint.dyn_ckpt_window);
   CHECK(good(load_cli({"--checkpoint.load_path='None'"})).checkpoint.load_path == "None");
-  CHECK(problem(load_cli({"--train.seed=None"})) == "'None' cannot be empty; it is a integer, 42 by default");
+  CHECK(problem(load_cli({"--train.seed=None"})) == "'None' cannot be empty; it is an integer, 42 by default");
   CHECK(problem(load_cli({"--data.dataset_path=null"})).find("cannot be empty") != std::string::npos);
 }
 
@@ -74,7 +74,7 @@ TEST_CASE("config: 64-bit integers are exact, and floating-point numbers stand f
   CHECK(good(load_cli({"--train.seed=9007199254740993"})).train.seed == 9007199254740993);
   CHECK(good(load_toml("[train]\nseed = -9223372036854775808\n")).train.seed == std::numeric_limits<std::int64_t>::min());
   CHECK(good(load_toml("[train]\nmax_steps = 1e3\n")).train.max_steps == 1000);
-  CHECK(problem(load_cli({"--train.seed=9223372036854775808"})).find("past 2^53") != std::string::npos);
+  CHECK(problem(load_cli({"--train.seed=9223372036854775808.0"})).find("past 2^53") != std::string::npos);
   CHECK(problem(load_toml("[train]\nseed = 1e17\n")).find("past 2^53") != std::string::npos);
   CHECK(problem(load_cli({"--train.max_steps=1e-3"})) == "'1e-3' is not an integer");
   CHECK(problem(load_toml("[optimizer]\neps = 9007199254740993\n")).find("cannot be held exactly") != std::string::npos);
@@ -112,7 +112,7 @@ TEST_CASE("config: zero is a value, not a gap", "[config]") {
 TEST_CASE("config: numbers that are not finite are refused where they make no sense", "[config]") {
   CHECK(problem(load_toml("[optimizer]\nlr = inf\n")) == "optimizer.lr (inf) must be positive and finite");
   CHECK(problem(load_toml("[optimizer]\nlr = nan\n")) == "optimizer.lr (nan) must be positive");
-  CHECK(problem(load_cli({"--optimizer.lr=1e999"})) == "'1e999' is not a number");
+  CHECK(problem(load_cli({"--optimizer.lr=1e999"})).starts_with("'1e999' does not fit"));
   CHECK(problem(load_cli({"--train.grad_clip_norm=nan"})) == "nan must be positive");
 }
 
@@ -132,6 +132,25 @@ TEST_CASE("config: lists take a single value, pairs take two", "[config]") {
   CHECK(problem(load_cli({"--optimizer.betas=[0.9]"})) == "['0.9'] needs two values, like [0.9, 0.95]");
   CHECK(problem(load_toml("[optimizer]\nbetas = [0.9, 1.0]\n")) == "optimizer.betas[1] (1) must be in [0, 1)");
   CHECK(problem(load_toml("[optimizer]\nbetas = [0.9, \"x\"]\n")) == "optimizer.betas[1] ('x') is not a number");
+}
+
+TEST_CASE("config: a number that does not fit is told so, and not called a word", "[config]") {
+  const std::string integers = " does not fit: integers go from -2^63 to 2^63 - 1";
+  for (const std::string text : {"9223372036854775808", "-9223372036854775809", "1e400", "99999999999999999999"}) {
+    CHECK(problem(load_cli({"--train.max_steps=" + text})) == "'" + text + "'" + integers);
+  }
+  for (const std::string text : {"1e400", "-1e400", "1e-400"}) {
+    CHECK(problem(load_cli({"--optimizer.lr=" + text})) == "'" + text + "' does not fit: numbers go from 4.9e-324 to 1.8e308");
+  }
+  CHECK(problem(load_cli({"--train.max_steps=1e18"})).find("past 2^53") != std::string::npos);
+  CHECK(problem(load_cli({"--train.max_steps=1e"})) == "'1e' is not an integer");
+}
+
+TEST_CASE("config: an option without its value asks for one, unless it is a boolean", "[config]") {
+  for (const std::string key : {"optimizer.lr", "train.max_steps", "run.name", "optimizer.betas", "hooks", "scheduler.warmup_steps"}) {
+    CHECK(problem(load_cli({"--" + key})) == "needs a value: --" + key + "=VALUE");
+  }
+  CHECK(good(load_cli({"--model.tie_embeddings"})).model.tie_embeddings);
 }
 
 }  // namespace kf::test

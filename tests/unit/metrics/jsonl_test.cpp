@@ -117,6 +117,23 @@ TEST_CASE("jsonl: a half-written last row and damaged lines are dropped with a l
   }
 }
 
+TEST_CASE("jsonl: what a resume keeps can be read at the end of the run", "[metrics]") {
+  const test::TempDir temp;
+  const fs::path path = temp / "metrics.jsonl";
+  { JsonlSink(path, 0).step(row_of(1)); }
+  std::string content = read_file(path);
+  for (const char* line : {R"({"step": 1, "loss": null})", R"({"step": 1, "loss": [1]})", R"({"step": 1, "loss": true})",
+                           R"({"step": 1, "loss": "high"})", R"({"step": 1, "eval": {"loss": {}}})"}) {
+    content += std::string(line) + "\n";
+  }
+  write_file_atomic(path, content);
+  CHECK_THROWS_AS(read_rows(path), Error);
+  const std::size_t warnings = log::count(log::Level::warn);
+  { JsonlSink(path, 1).step(row_of(2)); }
+  CHECK(log::count(log::Level::warn) == warnings + 5);
+  CHECK(read_rows(path).size() == 2);
+}
+
 TEST_CASE("jsonl: a file that cannot be written is an error", "[metrics]") {
   const test::TempDir dir;
   CHECK_THROWS_WITH(JsonlSink(dir / "no" / "metrics.jsonl", 0), Contains("cannot write"));
