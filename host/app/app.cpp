@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "app/config_command.h"
+#include "app/data_job.h"
 #include "bindings/meta.h"
 #include "bindings/script.h"
 #include "core/error.h"
@@ -28,7 +29,8 @@ usage: kf-host FILE [--section.key=value ...] [-- ARGS]
   kf-host config check FILE   all problems of a job, without starting it
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
                               keys [PATTERN], schema, new [PRESET]
-  kf-host data info PATH      what files, folders and data sets hold
+  kf-host data info PATH      what files, folders and data sets hold; also:
+                              build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
@@ -74,7 +76,7 @@ int config_subcommand(const Arguments& args) {
     std::cout << lua::meta_text();
     return 0;
   }
-  return config_command(args, native_registries().catalog(), std::cout, read_recipe);
+  return config_command(args, native_registries().catalog(), std::cout, read_recipe, check_data);
 }
 
 struct Entry {

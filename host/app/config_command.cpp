@@ -137,13 +137,16 @@ Call with_stray_words(Call call) {
   return call;
 }
 
-void check(const Call& call, Jobs& jobs, std::ostream& out) {
+void check(const Call& call, Jobs& jobs, std::ostream& out, const DataCheck& data) {
   const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), true);
   for (const std::string& warning : loaded.report.warnings) {
     out << "warning: " << warning << '\n';
   }
   for (const std::string& key : config::keys_without_effect(loaded)) {
     out << "note: " << key << '\n';
+  }
+  if (data) {
+    data(loaded.config);
   }
   out << (call.words.empty() ? "the defaults" : call.words[0]) << ": no problems\n";
 }
@@ -180,7 +183,8 @@ void make_new(const Call& call, std::ostream& out) {
 
 }  // namespace
 
-int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const RecipeReader& recipes) {
+int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const RecipeReader& recipes,
+                   const DataCheck& data) {
   const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "schema", "new", "docs", "meta"};
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" ||
       std::find(args.begin(), args.end(), "--help") != args.end()) {
@@ -196,7 +200,7 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
   check_options(command, call);
   Jobs jobs(catalog, recipes);
   if (command == "check") {
-    check(call, jobs, out);
+    check(call, jobs, out, data);
   } else if (command == "show") {
     show(call, jobs, out);
   } else if (command == "explain") {

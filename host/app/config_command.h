@@ -16,10 +16,12 @@ struct Recipe {
   config::Catalog catalog;
 };
 using RecipeReader = std::function<Recipe(const fs::path&)>;
+/// What `check` asks beyond the settings: whether the files that they name can be read. Throws where they cannot.
+using DataCheck = std::function<void(const config::Config&)>;
 
 /// `args` without the word "config". Without a reader, .lua files are refused. Returns the exit status; throws Error{Code::config} for a
 /// faulty job or a wrong call.
 int config_command(const std::vector<std::string>& args, const config::Catalog& catalog, std::ostream& out,
-                   const RecipeReader& recipes = {});
+                   const RecipeReader& recipes = {}, const DataCheck& data = {});
 
 }  // namespace kf

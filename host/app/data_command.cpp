@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/data_commands.h"
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/load.h"
@@ -23,6 +24,16 @@ constexpr const char* kUsage =
     "                   of token files: tokens, documents, dtype, sha256 of the ids as uint32\n"
     "  --data.KEY=v     how to read: file_pattern, hf_dataset_text_field, text_template, messages_field,\n"
     "                   on_error, token_dtype, eos_id, ...\n";
+
+constexpr const char* kCommands =
+    "usage: kf-host data COMMAND JOB|PATH [--section.key=value ...]\n\n"
+    "  info      what files hold: documents, characters, bytes, sha256 (kf-host data info --help)\n"
+    "  build     tokenizes text into the cache, as the first run of a job does\n"
+    "  peek      documents and rows as text: where documents end, what is not learned [--documents N] [--rows N] [--first N]\n"
+    "  verify    reads the cache and its checksums; status 5 when it is not what was written [--format text|json]\n"
+    "  stats     documents, tokens, lengths, the largest files, what was left out [--format text|json]\n\n"
+    "JOB is a .toml or .lua file; PATH a file, a folder, a glob (in quotes), or hf:NAME. Settings say how they are read:\n"
+    "data.tokenizer_path, data.file_pattern, data.hf_dataset_text_field, data.cache_dir, ...\n";
 
 struct InfoCall {
   std::string path;
@@ -210,12 +221,25 @@ int info_command(const Arguments& args) {
 }  // namespace
 
 int data_command(const Arguments& args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || std::find(args.begin(), args.end(), "--help") != args.end()) {
-    KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
-    std::cout << kUsage;
+  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
+    KF_CHECK(!args.empty(), Code::config, "{}", kCommands);
+    std::cout << kCommands;
     return 0;
   }
-  KF_CHECK(args[0] == "info", Code::config, "data has no command '{}'; have: info", args[0]);
+  if (std::find(args.begin(), args.end(), "--help") != args.end()) {
+    std::cout << (args[0] == "info" ? kUsage : kCommands);
+    return 0;
+  }
+  constexpr std::pair<const char*, int (*)(const Arguments&)> commands[] = {
+      {"build", data_build}, {"peek", data_peek}, {"verify", data_verify}, {"stats", data_stats}};
+  for (const auto& [name, run] : commands) {
+    if (args[0] == name) {
+      return run({args.begin() + 1, args.end()});
+    }
+  }
+  const std::string near = nearest(args[0], {"info", "build", "peek", "verify", "stats"});
+  KF_CHECK(args[0] == "info", Code::config, "data has no command '{}'{}; have: info, build, peek, verify, stats", args[0],
+           near.empty() ? "" : "; did you mean '" + near + "'?");
   return info_command(args);
 }
 

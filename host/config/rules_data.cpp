@@ -220,9 +220,12 @@ void paths_exist(const Job& job, Findings& findings) {
   if (!d.tokenizer_path.starts_with("lua:")) {
     paths.emplace_back("data.tokenizer_path", d.tokenizer_path);
   }
+  const auto is_pattern = [](const std::string& key, const std::string& path) {
+    return (key.ends_with("dataset_path") || key.ends_with("].path")) && path.find_first_of("*?[{") != std::string::npos;
+  };
   for (const auto& [key, path] : paths) {
     std::error_code ignored;
-    if (!path.empty() && !fs::exists(path, ignored)) {
+    if (!path.empty() && !fs::exists(path, ignored) && !is_pattern(key, path)) {  // what a pattern finds is asked when files are
       findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder", key, brief(Node(path))));
     }
   }

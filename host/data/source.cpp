@@ -112,6 +112,24 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
   return options;
 }
 
+SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i) {
+  SourceOptions options = source_options(config, registries);
+  if (const auto& field = config.data.datasets[i].text_field) {
+    options.text_field = *field;
+    options.text_field_key = format("data.datasets[{}].text_field", i);
+  }
+  return options;
+}
+
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
+  SourceOptions options = source_options(config, registries);
+  if (const auto& field = config.eval.datasets[i].text_field) {
+    options.text_field = *field;
+    options.text_field_key = format("eval.datasets[{}].text_field", i);
+  }
+  return options;
+}
+
 SourceSpec training_source(const config::Config& config) {
   const config::DataConfig& d = config.data;
   SourceSpec spec{d.dataset_path, d.file_pattern, "data.dataset_path", "data.file_pattern", {}};
@@ -152,6 +170,23 @@ SourceSpec evaluation_source(const config::Config& config) {
     spec.hf_config = e.hf_dataset_config.value_or("");
   }
   spec.hf_split = e.hf_dataset_split;
+  return spec;
+}
+
+SourceSpec evaluation_source(const config::Config& config, std::size_t i) {
+  const config::EvalDataset& set = config.eval.datasets[i];
+  const std::string key = format("eval.datasets[{}]", i);
+  SourceSpec spec{set.path,
+                  set.file_pattern.value_or(config.eval.file_pattern),
+                  key + ".path",
+                  set.file_pattern ? key + ".file_pattern" : "eval.file_pattern",
+                  {}};
+  if (set.path.empty()) {
+    spec.path_key = key + ".hf_name";
+    spec.hf_name = set.hf_name;
+    spec.hf_config = set.hf_config;
+  }
+  spec.hf_split = set.hf_split;
   return spec;
 }
 

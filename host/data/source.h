@@ -41,6 +41,8 @@ SourceSpec training_source(const config::Config& config);
 SourceSpec mixture_source(const config::Config& config, std::size_t i);
 /// eval.dataset_path or eval.hf_dataset_name.
 SourceSpec evaluation_source(const config::Config& config);
+/// eval.datasets[i].
+SourceSpec evaluation_source(const config::Config& config, std::size_t i);
 
 /// How to read it.
 struct SourceOptions {
@@ -50,12 +52,17 @@ struct SourceOptions {
   std::string text_field;
   std::string text_field_key = "data.hf_dataset_text_field";
   bool packed = false;                     // by data.pack_method, as training reads it; else in windows
+  bool build = true;                       // false: text that is not in the cache yet is an error
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none
 };
 
 /// From [data], [train] and [model].
 SourceOptions source_options(const config::Config& config, const Registries* registries);
+/// With what data.datasets[i] says itself.
+SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i);
+/// With what eval.datasets[i] says itself.
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i);
 
 /// Which part of it: everything, or one side of a hold-out.
 struct SourcePart {

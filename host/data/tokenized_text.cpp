@@ -50,6 +50,7 @@ class TextOpener {
         out.cached = opened.documents;
         out.documents = opened.documents;
         out.built = opened.built;
+        out.cached->check_vocabulary(options_.vocab_size);
       }
     }
     check(*out.documents);
@@ -146,6 +147,7 @@ class TextOpener {
       };
     }
     request.threads = data_.num_workers;
+    request.build = options_.build;
     request.max_documents = spec_.max_documents;
     request.max_tokens = spec_.max_tokens;
     request.options = key_options(request);

@@ -37,7 +37,7 @@ OpenSource open_mixture_source(const config::Config& config, const LoaderOptions
                                std::size_t i) {
   const config::DatasetSource& source = config.data.datasets[i];
   const std::string key = format("data.datasets[{}]", i);
-  SourceOptions how = source_options(config, options.registries);
+  SourceOptions how = mixture_options(config, options.registries, i);
   how.packed = packed;
   if (!source.dataset.empty()) {
     KF_CHECK(
@@ -50,10 +50,6 @@ OpenSource open_mixture_source(const config::Config& config, const LoaderOptions
         "data.pack_method = \"{}\" packs documents, but {} is the data set '{}', which gives windows; set data.pack_method = \"concat\"",
         config.data.pack_method, key, source.dataset);
     return open_part(config, options.registries, source.dataset, key);
-  }
-  if (source.text_field) {
-    how.text_field = *source.text_field;
-    how.text_field_key = key + ".text_field";
   }
   return open_source(mixture_source(config, i), how, part);
 }

@@ -119,6 +119,24 @@ std::uint64_t CachedDocuments::text_hash(std::int64_t index) const {
   return shards_[shard].hashes.at<std::uint64_t>(index - first_document_[shard]);
 }
 
+void CachedDocuments::check_vocabulary(std::int64_t vocab_size) const {
+  std::int64_t most = -1;
+  for (const Shard& shard : manifest_.shards) {
+    most = std::max(most, shard.max_id);
+  }
+  if (most < vocab_size) {
+    return;
+  }
+  for (std::int64_t document = 0; document < count(); ++document) {
+    std::vector<std::int64_t> ids(static_cast<std::size_t>(length(document)));
+    read(start(document), ids);
+    const auto bad = std::find_if(ids.begin(), ids.end(), [&](std::int64_t id) { return id >= vocab_size; });
+    KF_CHECK(bad == ids.end(), Code::data,
+             "{}: document {} has the id {} at place {}, and model.vocab_size is {}; set model.vocab_size to {} or more", folder_, document,
+             *bad, bad - ids.begin(), vocab_size, most + 1);
+  }
+}
+
 std::vector<std::string> CachedDocuments::faults() const {
   std::vector<std::string> out;
   for (std::size_t i = 0; i < shards_.size(); ++i) {

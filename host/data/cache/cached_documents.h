@@ -27,6 +27,8 @@ class CachedDocuments final : public Documents {
 
   const fs::path& folder() const { return folder_; }
   const Manifest& manifest() const { return manifest_; }
+  /// Throws Code::data naming the document when an id is not below `vocab_size`. Looks for it only where a shard is known to have one.
+  void check_vocabulary(std::int64_t vocab_size) const;
   /// Every hash, border and id: what is wrong, one line each. Reads everything.
   std::vector<std::string> faults() const;
 

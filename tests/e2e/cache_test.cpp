@@ -1,0 +1,366 @@
+// The token cache and the data commands through the real program: kills, several builders, full disks, sources that change.
+
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <sstream>
+
+#include "e2e/toy.h"
+
+namespace fs = std::filesystem;
+using Catch::Contains;
+using kf::test::Finished;
+using kf::test::Process;
+using kf::test::Toy;
+
+namespace {
+
+/// JSON lines of about `bytes` in each of `files` files of a folder.
+void write_corpus(const Toy& toy, const std::string& folder, int files, std::size_t bytes) {
+  std::mt19937 random(7);
+  for (int file = 0; file < files; ++file) {
+    std::string text;
+    for (int i = 0; text.size() < bytes; ++i) {
+      text += "{\"text\": \"document " + std::to_string(i) + " of file " + std::to_string(file) + ":";
+      for (unsigned words = random() % 60; words > 0; --words) {
+        text += " w" + std::to_string(random() % 97);
+      }
+      text += "\"}\n";
+    }
+    toy.write(folder + "/" + std::to_string(file) + ".jsonl", text);
+  }
+}
+
+/// The job's data are the JSON lines of `folder`, which go through the cache.
+std::vector<std::string> reading(const std::string& folder, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> out{"--data.dataset_path=" + folder, "--data.file_pattern=*.jsonl", "--eval.enabled=false"};
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+std::vector<std::string> joined(std::vector<std::string> a, const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Finished build(const Toy& toy, const std::string& what, const std::vector<std::string>& more = {}) {
+  return toy.host(joined({"data", "build", what}, more));
+}
+
+/// The finished caches below `.kf-cache`.
+std::vector<fs::path> caches(const Toy& toy) {
+  std::vector<fs::path> out;
+  if (fs::exists(toy / ".kf-cache")) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(toy / ".kf-cache")) {
+      if (fs::exists(entry.path() / "cache.json")) {
+        out.push_back(entry.path());
+      }
+    }
+  }
+  return out;
+}
+
+std::string content(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::map<std::string, std::string> files_of(const fs::path& folder) {
+  std::map<std::string, std::string> out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    out[entry.path().filename().string()] = content(entry.path());
+  }
+  return out;
+}
+
+std::uintmax_t bytes_below(const fs::path& folder) {
+  std::uintmax_t bytes = 0;
+  std::error_code gone;  // files come and go meanwhile
+  for (fs::recursive_directory_iterator it(folder, gone), end; !gone && it != end; it.increment(gone)) {
+    std::error_code missing;
+    const auto size = fs::file_size(it->path(), missing);
+    bytes += missing ? 0 : size;
+  }
+  return bytes;
+}
+
+std::size_t lines_of(const fs::path& file) {
+  const std::string text = content(file);
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+bool is_alive(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/stat");
+  std::string number, name, state;
+  return (in >> number >> name >> state) && state != "Z";
+}
+
+}  // namespace
+
+TEST_CASE("cache: the first run tokenizes, the next opens what it wrote, and a changed byte is noticed (H26)", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 2, 20000);
+  const Finished first = toy.train(reading("corpus", {"--run.name=one"}));
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  CHECK_THAT(first.err, Contains("cache: tokenizing data.dataset_path = \"corpus\" (2 files"));
+  REQUIRE(caches(toy).size() == 1);
+  const Finished second = toy.train(reading("corpus", {"--run.name=two"}));
+  REQUIRE(second.status == 0);
+  CHECK(second.err.find("tokenizing") == std::string::npos);
+  CHECK(toy.series("one", "loss") == toy.series("two", "loss"));
+
+  std::string text = toy.read("corpus/1.jsonl");
+  text[text.find("document 5")] = 'D';
+  const auto time = fs::last_write_time(toy / "corpus/1.jsonl");
+  toy.write("corpus/1.jsonl", text);
+  fs::last_write_time(toy / "corpus/1.jsonl", time);
+  const Finished changed = toy.train(reading("corpus", {"--run.name=three"}));
+  REQUIRE(changed.status == 0);
+  CHECK_THAT(changed.err, Contains("is tokenized again; what changed: the content of 1.jsonl (still"));
+  CHECK(caches(toy).size() == 2);
+  // The run that began with the earlier text does not go on with the other.
+  const Finished resumed = toy.train(reading("corpus", {"--run.name=one", "--train.max_steps=20"}));
+  CHECK(resumed.status == 2);
+}
+
+TEST_CASE("cache: kill -9 while the cache is built; what was finished is kept, and the result is the same to the byte", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 3, 9 << 20);
+  const std::vector<std::string> elsewhere{"--data.cache_dir=reference", "--data.num_workers=1"};
+  REQUIRE(build(toy, "corpus", elsewhere).status == 0);
+  std::map<std::string, std::string> expected;
+  for (const fs::directory_entry& entry : fs::directory_iterator(toy / "reference")) {
+    if (fs::exists(entry.path() / "cache.json")) {
+      expected = files_of(entry.path());
+    }
+  }
+  REQUIRE(expected.size() >= 4);
+  const std::uintmax_t whole = bytes_below(toy / "reference");
+  std::mt19937_64 random(20);
+  int killed = 0;
+  for (int round = 0; round < 10 && caches(toy).empty(); ++round) {
+    const std::uintmax_t until = random() % whole;
+    kf::test::Options options;
+    options.cwd = toy.folder();
+    Process process(toy.command({"data", "build", "corpus", "--data.num_workers=2"}), options);
+    while (is_alive(process.pid()) && (bytes_below(toy / ".kf-cache") <= until || round < 2)) {
+      if (round < 2 && bytes_below(toy / ".kf-cache") > 0) {
+        break;  // the first moments, too
+      }
+    }
+    process.signal(SIGKILL);
+    killed += process.wait().status == 128 + SIGKILL ? 1 : 0;
+  }
+  CHECK(killed >= 2);
+  const Finished last = build(toy, "corpus");
+  CAPTURE(last.err);
+  REQUIRE(last.status == 0);
+  REQUIRE(caches(toy).size() == 1);
+  CHECK(files_of(caches(toy)[0]) == expected);
+  CHECK(toy.host({"data", "verify", "corpus"}).status == 0);
+  for (const fs::directory_entry& entry : fs::directory_iterator(toy / ".kf-cache")) {
+    CHECK(entry.path().extension() != ".part");
+  }
+}
+
+TEST_CASE("cache: kill -9 at ten moments of a run that reads the cache; the losses are those of a straight run to the bit", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 2, 30000);
+  const auto job = [&](const std::string& name) {
+    return reading("corpus", {"--run.name=" + name, "--train.max_steps=60", "--checkpoint.interval=4"});
+  };
+  REQUIRE(toy.train(job("straight")).status == 0);
+  fs::remove_all(toy / ".kf-cache");
+  std::mt19937 random(21);
+  std::size_t least = 0;
+  for (int round = 0; round < 10; ++round) {
+    kf::test::Options options;
+    options.cwd = toy.folder();
+    options.env = {{"OMP_NUM_THREADS", "1"}};
+    Process process(toy.command(joined({"toy.toml"}, job("killed"))), options);
+    least += 1 + random() % 8;
+    while (is_alive(process.pid()) && lines_of(toy / "runs/killed/metrics.jsonl") < least) {
+    }
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  const Finished last = toy.train(job("killed"));
+  CAPTURE(last.err);
+  REQUIRE(last.status == 0);
+  CHECK(toy.series("killed", "loss") == toy.series("straight", "loss"));
+  CHECK(toy.series("killed", "loss").size() == 60);
+  CHECK(toy.host(joined({"data", "verify", "toy.toml"}, reading("corpus"))).status == 0);
+}
+
+TEST_CASE("cache: who finds another at work waits for it, and then uses what it made", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  REQUIRE(build(toy, "corpus").status == 0);
+  const fs::path made = caches(toy).at(0);
+  const fs::path aside = toy / "aside";
+  fs::rename(made, aside);
+  const fs::path lock = made.string() + ".lock";
+  const int fd = ::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  REQUIRE(fd >= 0);
+  REQUIRE(::flock(fd, LOCK_EX) == 0);
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  Process second(toy.command({"data", "build", "corpus"}), options);
+  REQUIRE(second.wait_for("another process tokenizes data.dataset_path = \"corpus\"; waiting for it"));
+  fs::rename(aside, made);
+  ::close(fd);
+  const Finished done = second.wait();
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("already in"));
+}
+
+TEST_CASE("cache: four builders at once make one whole cache", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 2, 2 << 20);
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  std::vector<std::unique_ptr<Process>> builders;
+  for (int i = 0; i < 4; ++i) {
+    builders.push_back(std::make_unique<Process>(toy.command({"data", "build", "corpus"}), options));
+  }
+  int built = 0;
+  for (const auto& builder : builders) {
+    const Finished done = builder->wait();
+    CAPTURE(done.err);
+    CHECK(done.status == 0);
+    built += done.out.find("; built ") != std::string::npos ? 1 : 0;
+  }
+  CHECK(built == 1);
+  CHECK(caches(toy).size() == 1);
+  CHECK(toy.host({"data", "verify", "corpus"}).status == 0);
+}
+
+TEST_CASE("cache: a limit on file sizes, as a full disk, is an error that says so, and leaves nothing that is taken for whole", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 400000);
+  std::string command = "ulimit -f 200; exec";
+  for (const std::string& word : toy.command({"data", "build", "corpus"})) {
+    command += " '" + word + "'";
+  }
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  const Finished full = kf::test::run({"bash", "-c", command}, options);
+  CHECK(full.status == 5);
+  CHECK_THAT(full.err, Contains("cannot write") && Contains("File too large") && Contains("data.cache_dir"));
+  CHECK(caches(toy).empty());
+  CHECK(toy.host({"data", "verify", "corpus"}).status == 5);
+  const Finished again = build(toy, "corpus");
+  CHECK(again.status == 0);
+  CHECK(toy.host({"data", "verify", "corpus"}).status == 0);
+}
+
+TEST_CASE("cache: verify finds a flipped bit and ends with 5; a cache that is not there, too", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  const Finished missing = toy.host({"data", "verify", "corpus"});
+  CHECK(missing.status == 5);
+  CHECK_THAT(missing.out, Contains("NOT good") && Contains("kf-host data build"));
+  REQUIRE(build(toy, "corpus").status == 0);
+  CHECK(toy.host({"data", "verify", "corpus"}).status == 0);
+  const fs::path ids = caches(toy).at(0) / "ids-00000.npy";
+  std::string bytes = content(ids);
+  bytes[300] = static_cast<char>(bytes[300] ^ 1);
+  std::ofstream(ids, std::ios::binary) << bytes;
+  const Finished damaged = toy.host({"data", "verify", "corpus"});
+  CHECK(damaged.status == 5);
+  CHECK_THAT(damaged.out, Contains("ids-00000.npy: the checksum is not that of what was written"));
+  const Finished json = toy.host({"data", "verify", "corpus", "--format", "json"});
+  CHECK(json.status == 5);
+  CHECK_THAT(json.out, Contains("\"good\": false"));
+}
+
+TEST_CASE("cache: stats count documents, tokens and what was left out", "[cache]") {
+  const Toy toy;
+  toy.write("c.jsonl", "{\"text\": \"abc\"}\n{\"text\": \"\"}\nbroken\n{\"text\": \"defghij\"}\n");
+  const Finished broken = toy.host({"data", "stats", "c.jsonl"});
+  CHECK(broken.status == 5);
+  CHECK_THAT(broken.err, Contains("c.jsonl:3"));
+  const Finished json = toy.host({"data", "stats", "c.jsonl", "--data.on_error=skip", "--format", "json"});
+  REQUIRE(json.status == 0);
+  for (const char* words : {"\"documents\": 3", "\"tokens\": 13", "\"text_bytes\": 10", "\"empty\": 1", "\"skipped\": 1", "\"least\": 1",
+                            "\"most\": 8", "{\"from\": 8, \"documents\": 1}"}) {
+    CHECK_THAT(json.out, Contains(words));
+  }
+  const Finished text = toy.host({"data", "stats", "c.jsonl", "--data.on_error=skip"});
+  CHECK_THAT(text.out, Contains("skipped     1 broken records, such as") && Contains("8 to 15            1  ####"));
+}
+
+TEST_CASE("cache: peek shows documents with their ends, and rows with borders and what is not learned", "[cache]") {
+  const Toy toy;
+  toy.write("d/c.jsonl", "{\"text\": \"first\\nline\"}\n{\"text\": \"second\"}\n{\"text\": \"a third document of some length\"}\n");
+  const Finished peek =
+      toy.host(joined({"data", "peek", "toy.toml", "--rows=1", "--documents=2"},
+                      reading("d", {"--data.pack_sequences=true", "--train.batch_size=1", "--train.grad_accum_steps=1"})));
+  CAPTURE(peek.err);
+  REQUIRE(peek.status == 0);
+  CHECK_THAT(peek.out, Contains("document 0, 11 tokens\nfirst\\nline<end>\ndocument 1, 7 tokens\nsecond<end>\nrows as"));
+  CHECK_THAT(peek.out, Contains("first\\nline<end>|[s]econd<end>|[a] third"));
+  CHECK(peek.out.find('\x1b') == std::string::npos);
+}
+
+TEST_CASE("cache: transforms in Lua are part of what a cache is made from; their text is", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  const auto script = [](const std::string& body) {
+    return "local kf = require('kf')\n"
+           "kf.register.transform('edit', function(a) return function(doc) " +
+           body +
+           " end end, { fields = { least = { type = 'int', default = 1 } } })\n"
+           "return { extends = 'toy.toml', eval = { enabled = false },\n"
+           "  data = { datasets = { { name = 'c', path = 'corpus', file_pattern = '*.jsonl', transforms = { 'edit' } } } } }\n";
+  };
+  toy.write("job.lua", script("doc.text = doc.text:upper() return doc"));
+  const auto tokenizes = [&](const std::vector<std::string>& more) {
+    const Finished run = build(toy, "job.lua", more);
+    CAPTURE(run.err);
+    CHECK(run.status == 0);
+    return run.err.find("cache: tokenizing") != std::string::npos;
+  };
+  CHECK(tokenizes({}));
+  CHECK_FALSE(tokenizes({}));
+  CHECK(tokenizes({"--transform.edit.least=3"}));
+  toy.write("job.lua", script("if #doc.text < 60 then return nil end return doc"));
+  CHECK(tokenizes({}));
+  const Finished peek = toy.host({"data", "peek", "job.lua", "--documents=1", "--rows=0"});
+  CHECK_THAT(peek.out, Contains("document 0") && Contains("of file 0"));
+}
+
+TEST_CASE("cache: config check finds what a run would refuse of its files", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 2000);
+  CHECK(toy.host(joined({"config", "check", "toy.toml"}, reading("corpus"))).status == 0);
+  const Finished none = toy.host({"config", "check", "toy.toml", "--data.file_pattern=*.parquet"});
+  CHECK(none.status == 5);
+  CHECK_THAT(none.err, Contains("no files match data.file_pattern = \"*.parquet\""));
+  CHECK(toy.host({"config", "check", "toy.toml", "--data.dataset_path=text/*.txt"}).status == 0);
+  CHECK(toy.host({"config", "check", "toy.toml", "--data.dataset_path=text/*.none"}).status == 5);
+  CHECK(toy.host({"config", "check", "toy.toml", "--data.dataset_path=nowhere"}).status == 2);
+}
+
+TEST_CASE("cache: limits hold for text and for token files, and the hold-out is taken from what they leave", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  const Finished few = toy.train(reading("corpus", {"--data.max_documents=20", "--run.name=few"}));
+  CAPTURE(few.err);
+  REQUIRE(few.status == 0);
+  CHECK_THAT(few.err, Contains("cache: 20 documents"));
+  const Finished short_one = toy.train(reading("corpus", {"--data.max_tokens=20"}));
+  CHECK(short_one.status == 5);
+  CHECK_THAT(short_one.err, Contains("data.max_tokens = 20 is less than a window of 33"));
+  const Finished text = toy.train({"--data.max_tokens=3300", "--run.name=text", "--eval.enabled=false"});
+  REQUIRE(text.status == 0);
+}
