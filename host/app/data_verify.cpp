@@ -50,6 +50,9 @@ Finding examine(const DataSource& source, const DataJob& job) {
                text.cached->manifest().shards.size() == 1 ? "1 shard" : format("{} shards", text.cached->manifest().shards.size()),
                text.cached->folder(), grouped(text.cached->count()), grouped(text.cached->tokens()));
     finding.faults = text.cached->faults();
+    if (!finding.faults.empty()) {
+      finding.faults.push_back(format("remove {}, and the next run makes it again", text.cached->folder()));
+    }
   } catch (const Error& error) {
     KF_CHECK(error.code() == Code::data, error.code(), "{}", error.what());
     finding.faults.emplace_back(error.what());

@@ -203,6 +203,14 @@ void epochs_have_one_length(const Job& job, Findings& findings) {
   }
 }
 
+void limits_are_read(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (!d.datasets.empty() && (d.max_documents > 0 || d.max_tokens > 0)) {
+    findings.warn({"data.max_documents", "data.max_tokens"},
+                  "data.max_documents and data.max_tokens are about data.dataset_path; a source of data.datasets has limits of its own");
+  }
+}
+
 void paths_exist(const Job& job, Findings& findings) {
   if (!job.files_must_exist) {
     return;

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/digest.h"
 #include "data/packed_dataset.h"
@@ -53,6 +54,26 @@ std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const Sourc
   return std::make_unique<PackedDataset>(documents, how);
 }
 
+/// Keys about text that were set and mean nothing here.
+void warn_of_text_keys(const SourceSpec& spec, const config::DataConfig& data) {
+  std::vector<std::string> keys;
+  const auto note = [&](bool set, const char* key) {
+    if (set) {
+      keys.emplace_back(key);
+    }
+  };
+  note(!data.text_template.empty(), "data.text_template");
+  note(!data.messages_field.empty(), "data.messages_field");
+  note(data.loss_on != "all", "data.loss_on");
+  note(data.special_tokens != "text", "data.special_tokens");
+  note(data.add_bos, "data.add_bos");
+  note(!data.add_eos, "data.add_eos");
+  if (!keys.empty()) {
+    log::warn("{} = {} holds token files, which are read as they are: {} have no effect on them", spec.path_key, kf::quoted(spec.path),
+              join(keys, ", "));
+  }
+}
+
 OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
   KF_CHECK(
       part.holdout == 0, Code::data,
@@ -65,6 +86,7 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
   KF_CHECK(spec.max_documents == 0, Code::data,
            "{}.max_documents = {} counts documents of text, but {} = \"{}\" holds token files; use {}.max_tokens", spec.limit_key,
            spec.max_documents, spec.path_key, spec.path, spec.limit_key);
+  warn_of_text_keys(spec, options.config->data);
   std::vector<fs::path> paths;
   for (const SourceFile& file : found.files) {
     paths.push_back(file.path);

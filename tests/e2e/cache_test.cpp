@@ -319,7 +319,7 @@ TEST_CASE("cache: transforms in Lua are part of what a cache is made from; their
     return "local kf = require('kf')\n"
            "kf.register.transform('edit', function(a) return function(doc) " +
            body +
-           " end end, { fields = { least = { type = 'int', default = 1 } } })\n"
+           " end end, { fields = { { 'least', 'int', default = 1 } } })\n"
            "return { extends = 'toy.toml', eval = { enabled = false },\n"
            "  data = { datasets = { { name = 'c', path = 'corpus', file_pattern = '*.jsonl', transforms = { 'edit' } } } } }\n";
   };

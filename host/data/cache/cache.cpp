@@ -102,7 +102,12 @@ class Opening {
     if (!fs::exists(last, missing)) {
       return;
     }
-    const std::vector<std::string> different = changes(manifest_from_json(read_file(last), last).parts, parts_);
+    std::vector<std::string> different;
+    try {
+      different = changes(manifest_from_json(read_file(last), last).parts, parts_);
+    } catch (const Error& error) {
+      log::info("cache: {} is tokenized again; what changed since {} cannot be said: {}", request_.source, last, error.what());
+    }
     if (different.empty()) {
       return;
     }
@@ -142,6 +147,7 @@ class Opening {
     job.unit_bytes = request_.unit_bytes > 0 ? request_.unit_bytes : unit_bytes(request_.files->bytes);
     job.max_documents = request_.max_documents;
     job.max_tokens = request_.max_tokens;
+    fs::remove_all(folder_);  // without a cache.json it is nobody's
     fs::create_directories(part_path());
     remember();  // so that a build which is killed now is known by its key
     log::info("cache: tokenizing {} ({} {}, {}) with {} into {}", request_.source, parts_.sources.size(),
@@ -237,6 +243,9 @@ class Opening {
   }
 
   void remember() {
+    if (is_current(memo_, key_, *request_.files, hashed_)) {
+      return;
+    }
     try {
       write_memo(memo_path_, key_, *request_.files, hashed_);
     } catch (const std::exception& error) {

@@ -54,16 +54,20 @@ std::string hash_file(const fs::path& path) {
   }
 }
 
+const HashedFile* find(const SourceMemo& memo, const fs::path& file) {
+  const std::string path = fs::absolute(file).string();
+  const auto known = std::lower_bound(memo.entries.begin(), memo.entries.end(), path,
+                                      [](const SourceMemo::Entry& entry, const std::string& key) { return entry.path < key; });
+  return known != memo.entries.end() && known->path == path ? &known->file : nullptr;
+}
+
 HashedFile hash_one(const SourceFile& file, const SourceMemo& memo) {
   if (file.remote) {
     return {"hub:" + file.identity, {}};
   }
   HashedFile out{{}, stamp_of(file.path)};
-  const std::string path = fs::absolute(file.path).string();
-  const auto known = std::lower_bound(memo.entries.begin(), memo.entries.end(), path,
-                                      [](const SourceMemo::Entry& entry, const std::string& key) { return entry.path < key; });
-  if (known != memo.entries.end() && known->path == path && known->file.stamp == out.stamp) {
-    out.hash = known->file.hash;
+  if (const HashedFile* const known = find(memo, file.path); known != nullptr && known->stamp == out.stamp) {
+    out.hash = known->hash;
   } else {
     out.hash = file.identity.empty() ? hash_file(file.path) : "hub:" + file.identity;
     check_unchanged(file, out);
@@ -133,6 +137,16 @@ void write_memo(const fs::path& file, const std::string& key, const SourceFiles&
   }
   fs::create_directories(file.parent_path());
   write_file_atomic(file, text);
+}
+
+bool is_current(const SourceMemo& memo, const std::string& key, const SourceFiles& files, const std::vector<HashedFile>& hashed) {
+  for (std::size_t i = 0; i < files.files.size(); ++i) {
+    const HashedFile* const known = find(memo, files.files[i].path);
+    if (!files.files[i].remote && (known == nullptr || !(known->stamp == hashed[i].stamp))) {
+      return false;
+    }
+  }
+  return memo.last_key == key;
 }
 
 std::vector<HashedFile> hash_files(const SourceFiles& files, const SourceMemo& memo, std::int64_t threads) {

@@ -47,6 +47,9 @@ SourceMemo read_memo(const fs::path& file);
 /// Leaves out files that changed so shortly before they were hashed that a later change could have the same time.
 void write_memo(const fs::path& file, const std::string& key, const SourceFiles& files, const std::vector<HashedFile>& hashed);
 
+/// Whether a memo says all that write_memo would.
+bool is_current(const SourceMemo& memo, const std::string& key, const SourceFiles& files, const std::vector<HashedFile>& hashed);
+
 /// The hash of every file, in their order: out of the memo where the stamp fits, else read by `threads` threads (0: the calling one).
 /// Throws Code::data when a file cannot be read or changes meanwhile.
 std::vector<HashedFile> hash_files(const SourceFiles& files, const SourceMemo& memo, std::int64_t threads);

@@ -217,6 +217,7 @@ TEST_CASE("loader: sources that cannot be read say why, and which key to change"
   config.data.holdout = 0.1;
   CHECK_THAT(train_error(config), Contains("data.holdout = 0.1") && Contains("token files"));
   config = small_job();
+  ::setenv("HF_HUB_OFFLINE", "1", 1);  // nobody is asked
   config.data.hf_dataset_name = "org/set";
   CHECK_THAT(train_error(config), Contains("org/set"));
 }
