@@ -10,6 +10,7 @@
 #include <csignal>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
 
@@ -363,4 +364,50 @@ TEST_CASE("cache: limits hold for text and for token files, and the hold-out is 
   CHECK_THAT(short_one.err, Contains("data.max_tokens = 20 is less than a window of 33"));
   const Finished text = toy.train({"--data.max_tokens=3300", "--run.name=text", "--eval.enabled=false"});
   REQUIRE(text.status == 0);
+}
+
+TEST_CASE("cache: one changed merge in tokenizer.json, same name and size, makes another cache (H26)", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  const Finished trained = toy.host({"tokenizer", "train", "text/a.txt", "--vocab-size", "300", "--out", "tok"});
+  CAPTURE(trained.err);
+  REQUIRE(trained.status == 0);
+  const std::vector<std::string> settings{"--data.tokenizer_path=tok"};
+  const Finished first = build(toy, "corpus", settings);
+  CAPTURE(first.err);
+  REQUIRE(first.status == 0);
+  CHECK(build(toy, "corpus", settings).err.find("tokenizing") == std::string::npos);
+  auto json = nlohmann::ordered_json::parse(toy.read("tok/tokenizer.json"));
+  auto& merges = json["model"]["merges"];
+  std::swap(merges[2], merges[3]);
+  toy.write("tok/tokenizer.json", json.dump());
+  const Finished changed = build(toy, "corpus", settings);
+  CHECK(changed.status == 0);
+  CHECK_THAT(changed.err, Contains("is tokenized again; what changed: the content of the tokenizer (tok)"));
+  CHECK(caches(toy).size() == 2);
+  const Finished verified = toy.host({"data", "verify", "corpus", "--data.tokenizer_path=tok"});
+  CHECK(verified.status == 0);
+}
+
+TEST_CASE("cache: names of special tokens in documents are text, or what data.special_tokens says, and are counted (H29, H32)", "[cache]") {
+  const Toy toy;
+  REQUIRE(toy.host({"tokenizer", "train", "text/a.txt", "--vocab-size", "300", "--out", "tok"}).status == 0);
+  const auto json = nlohmann::json::parse(toy.read("tok/tokenizer.json"));
+  REQUIRE_FALSE(json["added_tokens"].empty());
+  const std::string special = json["added_tokens"][0]["content"];
+  toy.write("c.jsonl", "{\"text\": \"a" + special + "b\"}\n{\"text\": \"\"}\n{\"text\": \"c" + special + "\"}\n");
+  const auto peek = [&](const std::string& policy) {
+    return toy.host({"data", "peek", "c.jsonl", "--data.tokenizer_path=tok", "--data.special_tokens=" + policy});
+  };
+  const Finished text = peek("text");
+  CAPTURE(text.err);
+  REQUIRE(text.status == 0);
+  CHECK_THAT(text.err, Contains("names of special tokens stand in the text 2 times; they were read as ordinary text"));
+  CHECK_THAT(text.out, Contains("a" + special + "b<end>") && Contains("c" + special + "<end>"));
+  const Finished as_special = peek("special");
+  CHECK_THAT(as_special.out, Contains("document 0, 4 tokens\na<end>b<end>") && Contains("document 1, 1 tokens\n<end>") &&
+                                 Contains("document 2, 2 tokens\nc<end>"));
+  const Finished error = peek("error");
+  CHECK(error.status == 5);
+  CHECK_THAT(error.err, Contains("c.jsonl, record 1"));
 }

@@ -13,6 +13,7 @@
 #include "core/error.h"
 #include "data/cache/memory.h"
 #include "data/digest.h"
+#include "data/token_file.h"
 #include "support/temp_dir.h"
 
 using namespace kf;
@@ -157,6 +158,21 @@ TEST_CASE("cache: the files are the same for 0, 1 and 8 threads, and for every c
                                                grouped(opened.documents->tokens())));
   CHECK(ids_of(*cache::read_into_memory(whole.request)) == ids);
   CHECK(opened.documents->text_hash(6001) == hash64("the end"));
+}
+
+TEST_CASE("cache: its files are .npy that the reader of token files understands, too") {
+  const TempDir folder;
+  write_corpus(folder / "corpus", 30);
+  Bench bench(folder / "corpus", folder / "cache");
+  const auto opened = cache::open_cache(bench.request);
+  const TokenFile file(opened.documents->folder() / "ids-00000.npy", {});
+  CHECK(file.type() == TokenType::uint16);
+  Ids ids(static_cast<std::size_t>(file.tokens()));
+  file.read(0, ids);
+  CHECK(ids == ids_of(*opened.documents));
+  const TokenFile ends(opened.documents->folder() / "ends-00000.npy", {});
+  CHECK(ends.type() == TokenType::int64);
+  CHECK(ends.tokens() == opened.documents->count());
 }
 
 TEST_CASE("cache: the second time it is opened, not made, also from another place and through a moved source") {
