@@ -245,7 +245,7 @@ std::vector<Rule> data_rules() {
   return {
       sources_say_where,      datasets_win,    phases_rise,    phases_or_annealing,        phase_weights_make_sense, mixture_names_differ,
       eval_has_data,          holdout_is_used, eos_is_a_token, simulated_tokens_have_both, mixtures_have_blocks,     packing_has_documents,
-      epochs_have_one_length, paths_exist};
+      epochs_have_one_length, limits_are_read, paths_exist};
 }
 
 }  // namespace kf::config
