@@ -39,7 +39,9 @@ std::string row_text(const Loaded& loaded, const Row& row, const std::string& ke
   out += format("  type     {}\n", type_text(row));
   std::string allowed = allowed_text(row);
   if (!row.check.kind.empty()) {
-    allowed = "one of " + join(part_names(catalog, row.check.kind), ", ") + "; `kf-host registry " + row.check.kind + "` says more";
+    const std::vector<std::string> names = part_names(catalog, row.check.kind);
+    allowed = names.empty() ? "what a script registers; no " + row.check.kind + " is here"
+                            : "one of " + join(names, ", ") + "; `kf-host registry " + row.check.kind + "` says more";
   }
   if (!allowed.empty()) {
     out += format("  allowed  {}\n", allowed);
@@ -70,17 +72,28 @@ std::string part_field_text(const Loaded& loaded, const std::string& key, const 
   return "";
 }
 
-/// A field inside a table or list: "checkpoint.dyn_ckpt_window.stop", "data.datasets[0].weight".
+/// Whether `middle` leads from a key to a field of it: "[12]." into a list of tables, "." into a table.
+bool leads_to_field(std::string_view middle, Type type) {
+  if (type != Type::records) {
+    return middle == ".";
+  }
+  const bool bracketed = middle.size() > 3 && middle.starts_with('[') && middle.ends_with("].");
+  return bracketed && middle.substr(1, middle.size() - 3).find_first_not_of("0123456789") == std::string_view::npos;
+}
+
+/// A field inside a table or list: "checkpoint.dyn_ckpt_window.stop", "data.datasets[0].weight"; with its default where the job has none.
 std::string nested_text(const Loaded& loaded, const std::string& key, const Catalog& catalog) {
   for (const Row& row : rows()) {
     for (const Row& field : row.fields) {
-      if (key.starts_with(row.key()) && key.ends_with("." + field.name) && key.size() > row.key().size() + field.name.size()) {
-        Table holder;
-        holder["value"] = row.get(loaded.config);
-        if (const Node* value = find_node(holder, "value" + key.substr(row.key().size()))) {
-          return row_text(loaded, field, key, *value, catalog);
-        }
+      const std::size_t begin = row.key().size();
+      if (!key.starts_with(row.key()) || !key.ends_with("." + field.name) || begin + field.name.size() >= key.size() ||
+          !leads_to_field(std::string_view(key).substr(begin, key.size() - begin - field.name.size()), row.type)) {
+        continue;
       }
+      Table holder;
+      holder["value"] = row.get(loaded.config);
+      const Node* const value = find_node(holder, "value" + key.substr(begin));
+      return row_text(loaded, field, key, value != nullptr ? *value : field.fallback, catalog);
     }
   }
   return "";

@@ -137,7 +137,7 @@ std::string unknown_key(const std::string& table, const std::string& name, const
   if (const std::string near = near_anywhere(name); !near.empty()) {
     return format("{}; did you mean \u2192 {}?", start, near);
   }
-  return format("{}; known here: {}", start, join(names, ", "));
+  return format("{}; known here: {}", start, names.empty() ? "nothing" : join(names, ", "));
 }
 
 std::string unknown_field(const std::string& table, const std::string& name, const std::vector<std::string>& names) {

@@ -127,6 +127,17 @@ TEST_CASE("config: a script's settings and parts come through its reader", "[con
   CHECK(has(out.str(), "optimizer.name = \"mine\" from r.lua:3, \"adamw\" by default"));
 }
 
+TEST_CASE("config: explain reaches into lists, whether or not the job has the entry", "[config]") {
+  CHECK(has(config_says({"explain", "data.datasets[0].weight"}), "data.datasets[0].weight = 1.0 by default"));
+  CHECK(has(config_says({"explain", "data.datasets[1].weight", "--data.datasets=[{path='a'}, {path='b', weight=3}]"}), "= 3.0 from"));
+  CHECK(has(config_says({"explain", "phases[0].steps"}), "phases[0].steps = unset by default"));
+  std::ostringstream without_hooks;
+  CHECK(config_command({"explain", "hooks"}, config::Catalog(), without_hooks) == 0);
+  CHECK(has(without_hooks.str(), "allowed  what a script registers; no hook is here"));
+  CHECK(has(config_refuses({"explain", "data.datasets.weight"}), "unknown key 'weight'"));
+  CHECK(has(config_refuses({"explain", "hook.x.y"}), "known here: nothing"));
+}
+
 TEST_CASE("config: no option is ignored", "[config]") {
   for (const std::string command : {"keys", "schema", "new", "docs", "meta"}) {
     CHECK(has(config_refuses({command, "--optimizer.lr=1"}), "has no option '--optimizer.lr=1'"));
