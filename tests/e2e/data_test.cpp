@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fstream>
+
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -101,4 +103,31 @@ TEST_CASE("data info: a data set of the hub by its name, and training on it as a
   INFO(run.err);
   CHECK(run.status == 0);
   CHECK_THAT(run.err, !Contains("no effect"));
+}
+
+TEST_CASE("data: of chats only the answers count where that is asked for", "[data]") {
+  const kf::test::TempDir dir;
+  kf::test::Options options;
+  options.cwd = dir.path();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  const std::string job = std::string(KF_SOURCE_DIR) + "/examples/chat/job.toml";
+  const std::string path = "--data.dataset_path=" + std::string(KF_SOURCE_DIR) + "/examples/chat/chats.jsonl";
+  const auto first_loss = [&](const std::string& which) {
+    const Finished run =
+        kf::test::run({KF_HOST, job, path, "--train.max_steps=1", "--run.name=" + which, "--data.loss_on=" + which}, options);
+    INFO(run.err);
+    REQUIRE(run.status == 0);
+    CHECK_THAT(run.err, !Contains("no effect"));
+    std::ifstream metrics(dir / ("runs/" + which + "/metrics.jsonl"));
+    std::string line;
+    while (std::getline(metrics, line)) {
+      const json entry = json::parse(line);
+      if (entry.contains("loss")) {
+        return entry["loss"].get<double>();
+      }
+    }
+    FAIL("no loss in the metrics");
+    return 0.0;
+  };
+  CHECK(first_loss("all") != first_loss("answers"));
 }

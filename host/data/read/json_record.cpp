@@ -122,7 +122,8 @@ std::string JsonRecord::Parser::content(const dom::element& element, std::string
     return format("content is {}, not a string", name_of(element.type()));
   }
   std::string& joined = made.emplace_back();
-  for (const dom::element part : element.get_array().value()) {
+  const dom::array parts = element.get_array().value();  // a loop over the result itself would outlive it
+  for (const dom::element part : parts) {
     std::string_view text;
     if (part.at_key("text").get(text) != simdjson::SUCCESS) {
       return "content has a part that is no text";
@@ -163,7 +164,8 @@ std::string JsonRecord::Parser::chat(const dom::object& object, RecordText& text
     return format("the {} is {}, not a list of messages", text.describe(0), name_of(list->type()));
   }
   messages.clear();
-  for (const dom::element element : list->get_array().value()) {
+  const dom::array elements = list->get_array().value();
+  for (const dom::element element : elements) {
     if (std::string problem = message(element, messages.size()); !problem.empty()) {
       return problem;
     }
