@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 preset=${1:-release}
 shift || true
 scripts/optuna.sh
+scripts/tokenizers.sh
 log=build/$preset/tests.log
 ctest --preset "$preset" --parallel "$(nproc)" "$@" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}

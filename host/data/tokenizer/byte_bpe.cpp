@@ -10,8 +10,11 @@ namespace {
 
 /// Pieces longer than this are merged anew each time: they do not come twice.
 constexpr std::size_t kLongest = 128;
-/// In the last byte of a key, above the size: how many ids there are.
+constexpr int kSizeShift = 56;
 constexpr int kCountShift = 60;
+constexpr std::uint64_t kWithoutCount = ~(std::uint64_t{0xf} << kCountShift);
+/// Ids gathered before they go to the vector.
+constexpr std::size_t kGathered = 512;
 
 /// The first `size` <= 8 bytes at p as a number.
 std::uint64_t load(const char* p, std::size_t size) {
@@ -22,9 +25,34 @@ std::uint64_t load(const char* p, std::size_t size) {
 
 std::uint64_t keep(std::uint64_t word, std::size_t bytes) { return bytes >= 8 ? word : word & ((std::uint64_t{1} << (8 * bytes)) - 1); }
 
+struct Key {
+  std::uint64_t low;
+  std::uint64_t high;
+};
+
+/// Of a piece of at most 15 bytes. Memory up to `readable` may be read.
+Key key_of(const char* p, std::size_t size, const char* readable) {
+  const std::uint64_t tag = std::uint64_t{size} << kSizeShift;
+  if (readable - p >= 16) [[likely]] {
+    return {keep(load(p, 8), size), (size > 8 ? keep(load(p + 8, 8), size - 8) : 0) | tag};
+  }
+  return {load(p, std::min<std::size_t>(size, 8)), (size > 8 ? load(p + 8, size - 8) : 0) | tag};
+}
+
+const PieceCache::Entry* find(const PieceCache::Set& set, const Key& key) {
+  for (const PieceCache::Entry& entry : set.entries) {
+    if (entry.low == key.low && (entry.high & kWithoutCount) == key.high) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+std::size_t count_of(const PieceCache::Entry& entry) { return entry.high >> kCountShift; }
+
 }  // namespace
 
-PieceCache::PieceCache() : entries_(std::size_t{1} << kBits), long_(std::size_t{1} << kLongBits) {}
+PieceCache::PieceCache() : sets_(std::size_t{1} << kBits), long_(std::size_t{1} << kLongBits) {}
 
 PieceCache::Long& PieceCache::long_entry(std::string_view piece) { return long_[quick_hash(piece) >> (64 - kLongBits)]; }
 
@@ -53,53 +81,21 @@ ByteBpe ByteBpe::from_ranks(Vocabulary tokens) {
   return {std::move(tokens), std::move(merges), byte_ids, true};
 }
 
-void ByteBpe::encode_bounded(std::string_view piece, const char* readable, std::vector<std::uint32_t>& out, Scratch& scratch) const {
-  const std::size_t size = piece.size();
-  if (size > PieceCache::kKeyBytes) {
-    encode_long(piece, out, scratch);
+void ByteBpe::encode(std::string_view piece, std::vector<std::uint32_t>& out, Scratch& scratch) const {
+  if (piece.empty() || piece.size() > PieceCache::kKeyBytes) {
+    encode_slow(piece, 0, 0, out, scratch);
     return;
   }
-  std::uint64_t low = 0;
-  std::uint64_t high = 0;
-  if (readable - piece.data() >= 16) [[likely]] {
-    low = keep(load(piece.data(), 8), size);
-    high = size > 8 ? keep(load(piece.data() + 8, 8), size - 8) : 0;
+  const Key key = key_of(piece.data(), piece.size(), piece.data() + piece.size());
+  if (const PieceCache::Entry* entry = find(scratch.cache.set(key.low, key.high), key)) {
+    out.insert(out.end(), entry->ids, entry->ids + count_of(*entry));
   } else {
-    low = load(piece.data(), std::min<std::size_t>(size, 8));
-    high = size > 8 ? load(piece.data() + 8, size - 8) : 0;
-  }
-  high |= std::uint64_t{size} << 56;
-  PieceCache::Entry& entry = scratch.cache.entry(low, high);
-  const std::uint64_t count = (entry.high >> kCountShift) & 7;
-  constexpr std::uint64_t without_count = ~(std::uint64_t{0xf} << kCountShift);
-  if (entry.low == low && (entry.high & without_count) == high && count > 0) [[likely]] {
-    const std::size_t before = out.size();
-    if (count == 1) [[likely]] {
-      out.push_back(entry.ids[0]);
-      return;
-    }
-    out.resize(before + count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      out[before + i] = entry.ids[i];
-    }
-    return;
-  }
-  encode_short(piece, entry, low, high, out, scratch);
-}
-
-void ByteBpe::encode_short(std::string_view piece, PieceCache::Entry& entry, std::uint64_t low, std::uint64_t high,
-                           std::vector<std::uint32_t>& out, Scratch& scratch) const {
-  merge(piece, scratch);
-  out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
-  const std::size_t count = scratch.ids.size();
-  if (count > 0 && count <= PieceCache::kMaxIds) {
-    entry.low = low;
-    entry.high = high | std::uint64_t{count} << kCountShift;
-    std::copy(scratch.ids.begin(), scratch.ids.end(), entry.ids);
+    encode_slow(piece, key.low, key.high, out, scratch);
   }
 }
 
-void ByteBpe::encode_long(std::string_view piece, std::vector<std::uint32_t>& out, Scratch& scratch) const {
+void ByteBpe::encode_slow(std::string_view piece, std::uint64_t low, std::uint64_t high, std::vector<std::uint32_t>& out,
+                          Scratch& scratch) const {
   if (piece.size() > kLongest) {
     merge(piece, scratch);
     out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
@@ -108,6 +104,16 @@ void ByteBpe::encode_long(std::string_view piece, std::vector<std::uint32_t>& ou
   PieceCache::Long& entry = scratch.cache.long_entry(piece);
   if (entry.piece != piece) {
     merge(piece, scratch);
+    const std::size_t count = scratch.ids.size();
+    if (high != 0 && count > 0 && count <= PieceCache::kMaxIds) {
+      PieceCache::Set& set = scratch.cache.set(low, high);
+      set.entries[1] = set.entries[0];
+      set.entries[0].low = low;
+      set.entries[0].high = high | std::uint64_t{count} << kCountShift;
+      std::copy(scratch.ids.begin(), scratch.ids.end(), set.entries[0].ids);
+      out.insert(out.end(), scratch.ids.begin(), scratch.ids.end());
+      return;
+    }
     entry.piece = piece;
     entry.ids = scratch.ids;
   }
@@ -134,13 +140,36 @@ void ByteBpe::merge(std::string_view piece, Scratch& scratch) const {
 void ByteBpe::encode_all(std::string_view text, scan::Pattern pattern, std::vector<std::uint32_t>& out, Scratch& scratch) const {
   const char* end = text.data() + text.size();
   const scan::Reader reader(end);
+  std::uint32_t gathered[kGathered + PieceCache::kMaxIds];
+  std::size_t count = 0;
+  const auto flush = [&] {
+    out.insert(out.end(), gathered, gathered + count);
+    count = 0;
+  };
   scan::with_scanner(pattern, [&](auto scanner) {
     for (const char* p = text.data(); p < end;) {
       const char* stop = decltype(scanner)::next(p, reader);
-      encode_bounded({p, static_cast<std::size_t>(stop - p)}, end, out, scratch);
+      const auto size = static_cast<std::size_t>(stop - p);
+      Key key{0, 0};
+      const PieceCache::Entry* entry = nullptr;
+      if (size <= PieceCache::kKeyBytes) [[likely]] {
+        key = key_of(p, size, end);
+        entry = find(scratch.cache.set(key.low, key.high), key);
+      }
+      if (entry != nullptr) [[likely]] {
+        std::memcpy(gathered + count, entry->ids, sizeof entry->ids);  // all four: those too many are written over
+        count += count_of(*entry);
+      } else {
+        flush();
+        encode_slow({p, size}, key.low, key.high, out, scratch);
+      }
+      if (count >= kGathered) {
+        flush();
+      }
       p = stop;
     }
   });
+  flush();
 }
 
 }  // namespace kf

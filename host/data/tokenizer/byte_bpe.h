@@ -13,16 +13,20 @@
 
 namespace kf {
 
-/// Ids of pieces seen before. One per thread, direct-mapped: a new piece takes the place of an old one, so it never grows.
+/// Ids of pieces seen before. One per thread; a new piece takes the place of an old one, so it never grows.
 class PieceCache {
  public:
-  static constexpr std::size_t kKeyBytes = 15;  // longer pieces are kept by PieceCache::long_
+  static constexpr std::size_t kKeyBytes = 15;  // longer pieces, and those of more ids, are long entries
   static constexpr std::size_t kMaxIds = 4;
 
   struct Entry {
-    std::uint64_t low = 0;   // the piece's bytes, then zeros; its size in the last byte
-    std::uint64_t high = 0;  // size 0: nothing is here
+    std::uint64_t low = 0;   // the piece's bytes, then zeros; in the last byte its size and, above that, how many ids it has
+    std::uint64_t high = 0;  // 0: nothing is here
     std::uint32_t ids[kMaxIds] = {};
+  };
+  /// One cache line: the newer entry first.
+  struct alignas(64) Set {
+    Entry entries[2];
   };
   struct Long {
     std::string piece;
@@ -30,17 +34,17 @@ class PieceCache {
   };
 
   PieceCache();
-  Entry& entry(std::uint64_t low, std::uint64_t high) { return entries_[slot(low, high)]; }
+  Set& set(std::uint64_t low, std::uint64_t high) { return sets_[slot(low, high)]; }
   Long& long_entry(std::string_view piece);
 
  private:
-  static constexpr int kBits = 16;
+  static constexpr int kBits = 15;
   static constexpr int kLongBits = 12;
   static std::size_t slot(std::uint64_t low, std::uint64_t high) {
     return ((low ^ (high * 0x9e3779b97f4a7c15U)) * 0xff51afd7ed558ccdU) >> (64 - kBits);
   }
 
-  std::vector<Entry> entries_;
+  std::vector<Set> sets_;
   std::vector<Long> long_;
 };
 
@@ -63,20 +67,15 @@ class ByteBpe {
   static ByteBpe from_ranks(Vocabulary tokens);
 
   /// One piece.
-  void encode(std::string_view piece, std::vector<std::uint32_t>& out, Scratch& scratch) const {
-    encode_bounded(piece, piece.data() + piece.size(), out, scratch);
-  }
+  void encode(std::string_view piece, std::vector<std::uint32_t>& out, Scratch& scratch) const;
   /// All pieces of `text`, split by `pattern`.
   void encode_all(std::string_view text, scan::Pattern pattern, std::vector<std::uint32_t>& out, Scratch& scratch) const;
 
   const Vocabulary& tokens() const { return tokens_; }
 
  private:
-  /// `readable`: up to where memory behind the piece may be read.
-  void encode_bounded(std::string_view piece, const char* readable, std::vector<std::uint32_t>& out, Scratch& scratch) const;
-  void encode_short(std::string_view piece, PieceCache::Entry& entry, std::uint64_t low, std::uint64_t high,
-                    std::vector<std::uint32_t>& out, Scratch& scratch) const;
-  void encode_long(std::string_view piece, std::vector<std::uint32_t>& out, Scratch& scratch) const;
+  /// A piece that the cache does not know, or a long one: `low` and `high` are its key, 0 where it has none.
+  void encode_slow(std::string_view piece, std::uint64_t low, std::uint64_t high, std::vector<std::uint32_t>& out, Scratch& scratch) const;
   /// Into scratch.ids, without the cache.
   void merge(std::string_view piece, Scratch& scratch) const;
 

@@ -25,7 +25,7 @@ void Merges::apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) cons
   auto& nodes = scratch.nodes;
   nodes.resize(ids.size());
   const auto look = [&](std::size_t at) {
-    const Merge* found = at + 1 < ids.size() ? table_.find(key(ids[at], ids[at + 1])) : nullptr;
+    const Merge* found = at + 1 < ids.size() ? find(ids[at], ids[at + 1]) : nullptr;
     nodes[at].rank = found != nullptr ? found->rank : kNone;
     nodes[at].result = found != nullptr ? found->result : 0;
   };
@@ -56,7 +56,7 @@ void Merges::apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) cons
 void Merges::push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const {
   const std::uint32_t left_id = scratch.nodes[left].id;
   const std::uint32_t right_id = scratch.nodes[right].id;
-  if (const Merge* found = table_.find(key(left_id, right_id))) {
+  if (const Merge* found = find(left_id, right_id)) {
     scratch.heap.push_back({std::uint64_t{found->rank} << 32 | left, right, left_id, right_id});
     std::push_heap(scratch.heap.begin(), scratch.heap.end(), Later());
   }
@@ -71,7 +71,7 @@ void Merges::apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const
     nodes[i] = {ids[i], 0, 0, i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1};
   }
   for (std::uint32_t i = 0; i + 1 < count; ++i) {
-    if (const Merge* found = table_.find(key(ids[i], ids[i + 1]))) {
+    if (const Merge* found = find(ids[i], ids[i + 1])) {
       scratch.heap.push_back({std::uint64_t{found->rank} << 32 | i, i + 1, ids[i], ids[i + 1]});
     }
   }
@@ -84,7 +84,7 @@ void Merges::apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const
     if (nodes[left].id != top.left_id || nodes[left].next != top.right || nodes[top.right].id != top.right_id) {
       continue;
     }
-    nodes[left].id = table_.find(key(top.left_id, top.right_id))->result;
+    nodes[left].id = find(top.left_id, top.right_id)->result;
     nodes[left].next = nodes[top.right].next;
     nodes[top.right].id = kNone;  // gone
     if (nodes[left].next != kNone) {

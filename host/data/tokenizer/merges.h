@@ -12,9 +12,13 @@ namespace kf {
 class Merges {
  public:
   /// Neighbours (left, right) may become `result`; lower ranks go first, equal ones from the left. A later pair replaces an earlier one.
-  void add(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) { table_[key(left, right)] = {rank, result}; }
-  bool empty() const { return table_.size() == 0; }
-  std::size_t size() const { return table_.size(); }
+  void add(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) {
+    if (left < kSmall && right < kSmall) {
+      small_[left * kSmall + right] = {rank, result};
+    } else {
+      table_[key(left, right)] = {rank, result};
+    }
+  }
 
   struct Scratch {
     struct Node {
@@ -47,11 +51,22 @@ class Merges {
   };
 
   static std::uint64_t key(std::uint32_t left, std::uint32_t right) { return std::uint64_t{left} << 32 | right; }
+  /// Pairs of small ids, which in byte-level vocabularies are nearly all first looks, have a table of their own.
+  const Merge* find(std::uint32_t left, std::uint32_t right) const {
+    if (left < kSmall && right < kSmall) {
+      const Merge& merge = small_[left * kSmall + right];
+      return merge.rank == kNone ? nullptr : &merge;
+    }
+    return table_.find(key(left, right));
+  }
   void apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
   void apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
   void push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const;
 
+  static constexpr std::uint32_t kSmall = 320;  // special tokens that come first leave room for the 256 bytes
+
   FlatMap<Merge> table_;
+  std::vector<Merge> small_ = std::vector<Merge>(std::size_t{kSmall} * kSmall);
 };
 
 }  // namespace kf
