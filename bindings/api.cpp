@@ -154,6 +154,8 @@ constexpr ApiRow kRows[] = {
      "fun(head_dim: integer, options?: { theta?: number, max_seq_len?: integer, fraction?: number, interleaved?: boolean }): kf.Module",
      "x (B, H, T, D), first position or ctx -> rotated x."},
     {"kf.nn", "dropout", "fun(rate: number): kf.Module", "x, ctx -> x; the same draws whenever a step is recomputed."},
+    {"kf.nn", "recompute", "fun(module: kf.Module, x: kf.Tensor, ctx?: any): kf.Tensor",
+     "module(x, ctx), whose inner results are made again in backward instead of kept."},
     {"kf.nn", "list", "fun(modules: kf.Module[]): kf.Module[]", "Children called 0, 1, ..."},
     {"kf.nn", "sequential", "fun(...): kf.Module", "One after the other; functions may stand between."},
     {"kf.Module", "training", "boolean", "The mode."},

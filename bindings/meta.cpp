@@ -81,6 +81,15 @@ std::string config_text() {
   return whole + "---@field [string] any  own tables of parts: hook = { NAME = { ... } }\n" + parts + records;
 }
 
+/// Text inside of a table's cell.
+std::string in_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    out += c == '|' ? std::string("\\|") : std::string(1, c);
+  }
+  return out;
+}
+
 std::string api_text() {
   std::string out;
   std::string_view owner;
@@ -97,6 +106,25 @@ std::string api_text() {
 }
 
 }  // namespace
+
+std::string api_markdown() {
+  std::string out =
+      "# Lua API\n\n<!-- Made by `kf-host config api` from bindings/api.cpp; edit that file. -->\n\n"
+      "What scripts see, a table a class. Types are those of lua-language-server: `name?` may be left out, `fun(...)` is a function, `a|b` "
+      "either.\n"
+      "[scripting.md](scripting.md) says how it fits together, [config.md](config.md) has the keys of jobs (`kf.Config`). `kf.Tensor` has "
+      "every\n"
+      "operator of LibTorch as a method besides; `kf.op.help(\"softmax\")` prints the signatures of one.\n";
+  std::string_view owner;
+  for (const ApiRow& row : api_rows()) {
+    if (row.owner != owner) {
+      owner = row.owner;
+      out += format("\n## {}\n\n| name | type | |\n|---|---|---|\n", owner);
+    }
+    out += format("| `{}` | `{}` | {} |\n", row.name, in_cell(row.type), in_cell(row.doc));
+  }
+  return out;
+}
 
 std::string meta_text() {
   return "---@meta kf\n-- Made by `kf-host config meta`; never loaded. It tells editors what scripts can use.\n" + api_text() +

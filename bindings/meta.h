@@ -8,4 +8,7 @@ namespace kf::lua {
 /// The whole file.
 std::string meta_text();
 
+/// docs/api.md: the same rows as tables, without operators and settings.
+std::string api_markdown();
+
 }  // namespace kf::lua

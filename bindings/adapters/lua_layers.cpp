@@ -4,15 +4,18 @@
 
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"
+#include "bindings/nn/recompute_call.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "config/derived.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "model/attention.h"
 #include "model/block.h"
 #include "model/mlp.h"
 #include "model/model.h"
 #include "model/moe.h"
+#include "model/moe_book.h"
 #include "model/norm.h"
 #include "model/observe.h"
 
@@ -94,13 +97,21 @@ class LuaBlock final : public Wrapped<Block> {
 
 class LuaModel final : public Wrapped<Model> {
  public:
-  LuaModel(LuaPart part, std::int64_t vocab) : Wrapped(std::move(part)), vocab_(vocab) {}
+  LuaModel(LuaPart part, const config::Config& config)
+      : Wrapped(std::move(part)),
+        vocab_(config.model.vocab_size),
+        wants_recompute_(config.train.activation_checkpointing != "none"),
+        experts_(*this) {}
 
   at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override {
     const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
     context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
                                                 : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device());
+    const std::int64_t recomputed = recompute_calls();
     at::Tensor logits = part().call_free(tokens, &context);
+    if (std::exchange(wants_recompute_, wants_recompute_ && !training()) && training() && recompute_calls() == recomputed) {
+      log::warn("{}: train.activation_checkpointing has no effect, since its forward calls no nn.recompute", part().where());
+    }
     const bool fits = logits.dim() == 3 && logits.size(0) == tokens.size(0) && logits.size(1) == tokens.size(1) && logits.size(2) == vocab_;
     KF_CHECK(fits, Code::script, "{}: forward must return logits ({}, {}, {}) for tokens {}, got {}", part().where(), tokens.size(0),
              tokens.size(1), vocab_, tensor_text(tokens), tensor_text(logits));
@@ -109,6 +120,11 @@ class LuaModel final : public Wrapped<Model> {
     }
     return logits;
   }
+
+  AuxLosses aux_losses() const override { return experts_.losses(); }
+  void end_micro() override { experts_.end_micro(); }
+  void end_step(bool updated, double progress) override { experts_.end_step(updated, progress); }
+  std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
 
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override {
     std::vector<const Attention*> found;
@@ -126,6 +142,8 @@ class LuaModel final : public Wrapped<Model> {
 
  private:
   std::int64_t vocab_;
+  bool wants_recompute_;  // until its first training forward has been looked at
+  MoeBook experts_;       // of nn.moe inside
 };
 
 }  // namespace
@@ -184,7 +202,7 @@ void add_model(lua_State* L, Session& session, config::PartInfo info) {
   const auto factory = take_factory(L, 2, "model");
   session.registries.model.add(std::move(info), [factory, where](const PartArgs& args) -> std::shared_ptr<Model> {
     const Place place{-1, args.config.model.dim, 0, nullptr};
-    return std::make_shared<LuaModel>(make_part(*factory, where, args, place, {}), args.config.model.vocab_size);
+    return std::make_shared<LuaModel>(make_part(*factory, where, args, place, {}), args.config);
   });
 }
 

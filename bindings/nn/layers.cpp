@@ -11,6 +11,7 @@
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_box.h"
 #include "bindings/nn/module_hooks.h"
+#include "bindings/nn/recompute_call.h"
 #include "bindings/nn/settings_layers.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
@@ -237,6 +238,7 @@ void push_layers(lua_State* L) {
                                 {"parameter", &guarded<parameter>},
                                 {"buffer", &guarded<buffer>},
                                 {"is_module", &guarded<is_module>},
+                                {"recompute", &guarded<recompute_call>},
                                 {"is_observed", is_observed},
                                 {"observe", &guarded<observe>},
                                 {nullptr, nullptr}};

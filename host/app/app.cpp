@@ -76,6 +76,10 @@ int config_subcommand(const Arguments& args) {
     std::cout << lua::meta_text();
     return 0;
   }
+  if (args.size() == 1 && args[0] == "api") {
+    std::cout << lua::api_markdown();
+    return 0;
+  }
   return config_command(args, native_registries().catalog(), std::cout, read_recipe, check_data);
 }
 

@@ -34,6 +34,7 @@ constexpr const char* kUsage = R"(usage: kf-host config COMMAND [...] [--section
   new [PRESET]                 a job to start from, on standard output; presets are in configs/
   docs                         docs/config.md, on standard output
   meta                         lua/meta/kf.lua, for lua-language-server, on standard output
+  api                          docs/api.md, on standard output
 )";
 
 /// A call taken apart: files and words, options of ours, and the settings' own overrides.
@@ -185,7 +186,7 @@ void make_new(const Call& call, std::ostream& out) {
 
 int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const RecipeReader& recipes,
                    const DataCheck& data) {
-  const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "schema", "new", "docs", "meta"};
+  const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "schema", "new", "docs", "meta", "api"};
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" ||
       std::find(args.begin(), args.end(), "--help") != args.end()) {
     KF_CHECK(!args.empty(), Code::config, "{}", kUsage);

@@ -25,6 +25,8 @@ local nn = {
   moe = native.moe,
   --- `nn.rope(head_dim, { theta, max_seq_len, fraction })`: x (B, H, T, D), first position or ctx -> rotated x.
   rope = native.rope,
+  --- `nn.recompute(module, x, ctx)`: module(x, ctx), whose inner results are made again in backward instead of kept.
+  recompute = native.recompute,
   --- `nn.dropout(rate)`: x, ctx -> x; the same draws whenever a step is recomputed.
   dropout = native.dropout,
 }

@@ -133,6 +133,7 @@
 ---@field moe fun(settings: kf.Config.model, options?: kf.Config.model): kf.Module  Router and experts by the keys of [model]; `layer` beside them.
 ---@field rope fun(head_dim: integer, options?: { theta?: number, max_seq_len?: integer, fraction?: number, interleaved?: boolean }): kf.Module  x (B, H, T, D), first position or ctx -> rotated x.
 ---@field dropout fun(rate: number): kf.Module  x, ctx -> x; the same draws whenever a step is recomputed.
+---@field recompute fun(module: kf.Module, x: kf.Tensor, ctx?: any): kf.Tensor  module(x, ctx), whose inner results are made again in backward instead of kept.
 ---@field list fun(modules: kf.Module[]): kf.Module[]  Children called 0, 1, ...
 ---@field sequential fun(...): kf.Module  One after the other; functions may stand between.
 

@@ -28,6 +28,11 @@ TEST_CASE("meta: lua/meta/kf.lua is what the rows say", "[meta]") {
   CHECK(read_file(fs::path(KF_SOURCE_DIR) / "lua/meta/kf.lua") == lua::meta_text());
 }
 
+TEST_CASE("meta: docs/api.md is what the rows say", "[meta]") {
+  INFO("run `kf-host config api > docs/api.md`");
+  CHECK(read_file(fs::path(KF_SOURCE_DIR) / "docs/api.md") == lua::api_markdown());
+}
+
 TEST_CASE("meta: every field of kf and every kind has its row", "[meta]") {
   ScriptFixture f;
   f.run("local kf = require('kf') local known = " + names_of("kf") +

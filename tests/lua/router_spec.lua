@@ -148,6 +148,46 @@ T.test("moe: as an mlp of a job without experts, with its losses and their recom
   end
 end)
 
+--- The native transformer as a model in Lua, experts included.
+kf.register.model("lua_transformer", function(a)
+  local m = a.config.model
+  local layers = {}
+  for i = 1, m.n_layers do
+    layers[i] = nn.module({
+      attention_norm = nn.norm(m.norm_type, m.dim, m.norm_eps),
+      attention = nn.attention(m, { layer = i - 1 }),
+      mlp_norm = nn.norm(m.norm_type, m.dim, m.norm_eps),
+      mlp = nn.moe(m, { layer = i - 1 }),
+      forward = function(self, x, ctx)
+        local h = x + self.attention(self.attention_norm(x), ctx)
+        return h + self.mlp(self.mlp_norm(h))
+      end,
+    })
+  end
+  local function group(fields)
+    fields.forward = function() end
+    return nn.module(fields)
+  end
+  return nn.module({
+    token_embedding = group({ embedding = nn.embedding(m.vocab_size, m.dim) }),
+    layers = nn.list(layers),
+    norm = nn.norm(m.norm_type, m.dim, m.norm_eps),
+    output_head = group({ proj = nn.linear(m.dim, m.vocab_size, { role = "head" }) }),
+    forward = function(self, tokens, ctx)
+      local h = self.token_embedding.embedding(tokens)
+      for _, layer in ipairs(self.layers) do
+        h = a.config.train.activation_checkpointing == "full" and nn.recompute(layer, h, ctx) or layer(h, ctx)
+      end
+      return self.output_head.proj(self.norm(h))
+    end,
+  })
+end)
+
+T.test("model: a transformer with experts in Lua equals the native one, recomputed by nn.recompute or not", function()
+  same({ model_type = "lua_transformer" })
+  same({ model_type = "lua_transformer" }, {}, { activation_checkpointing = "full", grad_accum_steps = 2 })
+end)
+
 T.test("router: rebalance moves the selection bias as the native rule does, once an update", function()
   local model = { moe_router = "sigmoid", moe_bias_rule = "sign", moe_bias_rate = 0.01, moe_router_z_loss_weight = 0 }
   local setting = { grad_accum_steps = 2, activation_checkpointing = "full" }
