@@ -123,6 +123,9 @@ class Online {
 
  private:
   SourceFile take(const RepoFile& file, const std::string& commit) {
+    KF_CHECK(!request_.hf_streaming || kind_of_name(file.path)->format != FileFormat::tokens, Code::data,
+             "{}: {} holds token ids, which are read in any order and cannot be streamed; set data.hf_streaming = false", request_.hf_name,
+             file.path);
     SourceFile out{address(request_.hf_name, file.path), file.path, file.size, *kind_of_name(file.path), file.etag, nullptr};
     if (request_.hf_streaming) {
       out.remote = std::make_shared<StreamedFile>(cache_, request_.hf_name, commit, file);
