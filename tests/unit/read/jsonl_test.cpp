@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <fstream>
+
 #include "core/error.h"
 #include "support/temp_dir.h"
 #include "unit/read/texts.h"
@@ -85,4 +87,25 @@ TEST_CASE("jsonl: a broken line of a later part is named by its line in the file
   }
   const fs::path path = dir.write("a.jsonl", content);
   CHECK_THROWS_WITH(test::texts_in_parts(path, 100), Contains("a.jsonl:77: not valid JSON"));
+}
+
+TEST_CASE("jsonl: parts behind 2 and 4 GiB begin where they should", "[read]") {
+  const test::TempDir dir;
+  const fs::path path = dir.write("a.jsonl", "");
+  const std::int64_t begin = GENERATE((std::int64_t{1} << 31) - 3, (std::int64_t{1} << 32) + 16);
+  fs::resize_file(path, static_cast<std::uintmax_t>(begin) - 1);  // a hole: no byte of it is on disk
+  {
+    std::ofstream out(path, std::ios::app);
+    out << "\n{\"text\": \"a\"}\n{\"text\": \"b\"}\n";
+  }
+  Skipped skipped;
+  const SourceFile file{path, "a.jsonl", static_cast<std::int64_t>(fs::file_size(path)), {FileFormat::jsonl, Compression::none},
+                        "",   nullptr};
+  const std::unique_ptr<RecordReader> reader = open_records(file, {begin, FilePart{}.end}, {}, skipped);
+  Record record;
+  REQUIRE(reader->next(record));
+  CHECK(record.text == "a");
+  REQUIRE(reader->next(record));
+  CHECK(record.text == "b");
+  CHECK(!reader->next(record));
 }
