@@ -26,6 +26,11 @@ bool is_run_length(const std::string& key) {
   return key == "train.max_steps" || key == "train.max_tokens" || key == "data.epochs" || key == kScript;
 }
 
+/// Keys that say who reads the data, not what comes of it: a complete run stays complete, and a longer one goes on.
+bool changes_no_number(const std::string& key) {
+  return key == "data.num_workers" || key == "data.prefetch_factor" || key == "data.pin_memory" || key == "data.cache_dir";
+}
+
 /// "hash name" lines of a mixture, by name; empty for what is no mixture.
 std::map<std::string, std::string> sources_in(const std::string& fingerprint) {
   std::map<std::string, std::string> out;
@@ -137,16 +142,17 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
            describe_data_change(state.data_fingerprint, data_fingerprint), *newest, remedy);
 
   const bool longer = state.run.step < max_steps;
-  const bool only_length =
-      std::all_of(resume.changed.begin(), resume.changed.end(), [](const Difference& d) { return is_run_length(d.key); });
+  std::vector<Difference> changed = resume.changed;
+  std::erase_if(changed, [](const Difference& d) { return changes_no_number(d.key); });
+  const bool only_length = std::all_of(changed.begin(), changed.end(), [](const Difference& d) { return is_run_length(d.key); });
   if (state.finished) {
-    const bool other_length = std::any_of(resume.changed.begin(), resume.changed.end(),
-                                          [](const Difference& d) { return is_run_length(d.key) && d.key != kScript; });
-    KF_CHECK(resume.changed.empty() || (only_length && other_length), Code::config,
-             "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(resume.changed), remedy);
-    KF_CHECK(longer || resume.changed.empty(), Code::config, "the run in {} is complete at step {}; {} steps are asked for now: {}",
-             *newest, state.run.step, max_steps, remedy);
-    resume.kind = resume.changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
+    const bool other_length =
+        std::any_of(changed.begin(), changed.end(), [](const Difference& d) { return is_run_length(d.key) && d.key != kScript; });
+    KF_CHECK(changed.empty() || (only_length && other_length), Code::config,
+             "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(changed), remedy);
+    KF_CHECK(longer || changed.empty(), Code::config, "the run in {} is complete at step {}; {} steps are asked for now: {}", *newest,
+             state.run.step, max_steps, remedy);
+    resume.kind = changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
     return resume;
   }
   KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, and train.max_steps asks for {}: ask for more, or {}", *newest,

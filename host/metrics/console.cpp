@@ -106,6 +106,12 @@ void ConsoleSink::step(const StepRow& row) {
   row_ = row;
   last_ = row;
   rate_.add(row.tokens_per_sec);
+  for (const auto& [name, value] : row.extra) {
+    if (name == "data_wait") {
+      noted_step_ = row.step;
+      notes_.push_back("waits for data " + number(100 * value, 0, 1e4) + " %");
+    }
+  }
 }
 
 void ConsoleSink::eval(const EvalResult& result) {

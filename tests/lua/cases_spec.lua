@@ -81,7 +81,7 @@ T.test("owners: views outlive their base, and values the names that made them (L
   product:sum():backward() -- the graph holds the leaf
 end)
 
-T.test("threads: loader settings start none, and a run ends all that it started (L4)", function()
+T.test("threads: a run has the loader threads that it asks for, and ends all that it started (L4)", function()
   local runs = 0
   local function threads(workers)
     local seen
@@ -100,7 +100,7 @@ T.test("threads: loader settings start none, and a run ends all that it started 
   end
   threads(0)
   local after = status("Threads")
-  T.eq(threads(4), threads(0))
+  T.eq(threads(4), threads(0) + 4)
   T.eq(status("Threads"), after)
 end)
 
