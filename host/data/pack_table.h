@@ -28,7 +28,7 @@ struct PackOptions {
 /// Best-fit-decreasing over groups of documents (Ding et al., "Fewer Truncations Improve Language Modeling", 2024): in each group the
 /// longest pieces come first, and each goes where it leaves least room. Groups follow each other in the order of the documents, and so do
 /// the sequences of a group, by their first piece: neighbours in the table are neighbours on disk. The table is a function of the lengths
-/// and the options alone; it takes 16 to 20 bytes a document and about 0.2 s a million documents, and is made anew at every start.
+/// and the options alone; it takes 16 to 20 bytes a document and less than a second a million documents, and is made anew at every start.
 class PackTable {
  public:
   /// Throws Code::data when no document has two ids.

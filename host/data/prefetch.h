@@ -28,8 +28,9 @@ class Prefetch {
   Prefetch(const Prefetch&) = delete;
   Prefetch& operator=(const Prefetch&) = delete;
 
-  /// Batch `index`; those behind it, below `end`, are begun. An error of the plan or the task of a batch is thrown when that batch is asked
-  /// for. An index that is not the next one drops what was made ahead.
+  /// Batch `index`, made here and now where no thread has begun it; those behind it, below `end`, are begun, between half of `ahead` and
+  /// all of it. An error of the plan or the task of a batch is thrown when that batch is asked for. An index that is not the next one drops
+  /// what was made ahead.
   Batch get(std::int64_t index, std::int64_t end, const Plan& plan);
   /// Drops what was made ahead: it is not what will be read any more.
   void clear();
@@ -45,6 +46,7 @@ class Prefetch {
   using SlotPtr = std::shared_ptr<Slot>;
 
   void fill(std::int64_t index, std::int64_t end, const Plan& plan);
+  void make(Slot& slot, std::unique_lock<std::mutex>& lock);
   void work();
 
   std::int64_t ahead_;

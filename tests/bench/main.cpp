@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/compare.h"
+#include "bench/data_bench.h"
 #include "bench/lua_bench.h"
 #include "config/derived.h"
 #include "config/load.h"
@@ -134,6 +135,10 @@ int main(int argc, char** argv) {
       bench::bench_lua();
       return 0;
     }
+    if (argc > 1 && std::string(argv[1]) == "data") {
+      bench::bench_data();
+      return 0;
+    }
     const Registries registries = native_registries();
     const config::Config config = job(registries);
     std::printf("%d threads, fastest round of each; the last column is subject / reference\n", at::get_num_threads());
@@ -143,6 +148,7 @@ int main(int argc, char** argv) {
     bench_experts(registries, at::kFloat);
     bench_experts(registries, at::kBFloat16);
     bench_config(registries);
+    bench::bench_data();
     bench::bench_lua();
     return 0;
   } catch (const std::exception& e) {

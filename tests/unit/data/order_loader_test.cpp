@@ -1,8 +1,11 @@
 // The loader's orders: the same global order on any number of ranks and batches, mixtures in blocks, ends, threads and their errors.
 
 #include <algorithm>
+#include <chrono>
+#include <mutex>
 #include <numeric>
 #include <set>
+#include <thread>
 
 #include "config/config.h"
 #include "core/error.h"
@@ -10,6 +13,7 @@
 #include "data/loader.h"
 #include "data/prefetch.h"
 #include "data/token_file.h"
+#include "metrics/memory.h"
 #include "support/temp_dir.h"
 
 #include <catch2/catch.hpp>  // last: CHECK is a macro of torch, too, and SECTION one of config.h
@@ -310,11 +314,44 @@ TEST_CASE("prefetch: no more than asked is made ahead, none behind the end, and 
   CHECK(planned == std::set<std::int64_t>{0, 1, 2, 3, 4});
   prefetch.get(1, 6, plan);
   prefetch.get(2, 6, plan);
+  CHECK(planned.size() == 5);  // half of them are still there
+  prefetch.get(3, 6, plan);
   CHECK(planned == std::set<std::int64_t>{0, 1, 2, 3, 4, 5});
   prefetch.clear();
   planned.clear();
-  CHECK(prefetch.get(3, 100, plan).samples == Ids{3});
-  CHECK(planned.count(3) == 1);
+  CHECK(prefetch.get(4, 100, plan).samples == Ids{4});
+  CHECK(planned == std::set<std::int64_t>{4, 5, 6, 7, 8});
+}
+
+TEST_CASE("prefetch: batches that take long are made by several threads at once") {
+  std::mutex mutex;
+  std::set<std::thread::id> threads;
+  const auto slow = [&](std::int64_t index) -> kf::Prefetch::Task {
+    return [&, index] {
+      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+      while (std::chrono::steady_clock::now() < until) {
+      }
+      const std::lock_guard lock(mutex);
+      threads.insert(std::this_thread::get_id());
+      return numbered(index)();
+    };
+  };
+  kf::Prefetch prefetch(3, 12);
+  for (std::int64_t i = 0; i < 60; ++i) {
+    REQUIRE(prefetch.get(i, 1000, slow).samples == Ids{i});
+  }
+  CHECK(threads.size() >= 3);
+}
+
+TEST_CASE("loader: memory stays flat, whatever the number of batches") {
+  const TempDir folder;
+  kf::config::Config config = small_job(tokens(folder, "t.npy", 5000));
+  config.data.shuffle = "permutation";
+  const auto loader = kf::make_train_loader(config, {});
+  samples_of(*loader, 0, 3000);
+  const std::int64_t before = kf::memory_bytes(at::kCPU);
+  samples_of(*loader, 3000, 30'000);
+  CHECK(kf::memory_bytes(at::kCPU) - before < 2'000'000);
 }
 
 TEST_CASE("prefetch: destruction with work in hand and in line does not hang") {
