@@ -1,16 +1,14 @@
 #include "data/tokenizer/merges.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace kf {
 namespace {
 
-/// Up to here looking at all pairs for the best is quicker than a heap.
+/// Up to here looking at all pairs for the best is quicker than lists by rank.
 constexpr std::size_t kShort = 64;
-
-struct Later {
-  bool operator()(const Merges::Scratch::Candidate& a, const Merges::Scratch::Candidate& b) const { return a.order > b.order; }
-};
 
 }  // namespace
 
@@ -53,47 +51,84 @@ void Merges::apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) cons
   }
 }
 
-void Merges::push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const {
+std::uint32_t Merges::push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const {
   const std::uint32_t left_id = scratch.nodes[left].id;
   const std::uint32_t right_id = scratch.nodes[right].id;
-  if (const Merge* found = find(left_id, right_id)) {
-    scratch.heap.push_back({std::uint64_t{found->rank} << 32 | left, right, left_id, right_id});
-    std::push_heap(scratch.heap.begin(), scratch.heap.end(), Later());
+  const Merge* found = find(left_id, right_id);
+  if (found == nullptr) {
+    return kNone;
   }
+  std::uint32_t& bucket = scratch.bucket_of[found->rank];
+  if (bucket == kNone) {
+    if (scratch.free_buckets.empty()) {
+      scratch.free_buckets.push_back(static_cast<std::uint32_t>(scratch.buckets.size()));
+      scratch.buckets.emplace_back();
+    }
+    bucket = scratch.free_buckets.back();
+    scratch.free_buckets.pop_back();
+    scratch.ranks.push_back(found->rank);
+    std::push_heap(scratch.ranks.begin(), scratch.ranks.end(), std::greater<>());
+  }
+  scratch.buckets[bucket].push_back({left, right, left_id, right_id});
+  return found->rank;
+}
+
+void Merges::merge_rank(std::uint32_t rank, Scratch& scratch) const {
+  auto& nodes = scratch.nodes;
+  const std::uint32_t bucket = std::exchange(scratch.bucket_of[rank], kNone);
+  std::vector<Scratch::Candidate> pairs = std::move(scratch.buckets[bucket]);
+  const auto by_place = [](const Scratch::Candidate& a, const Scratch::Candidate& b) { return a.left < b.left; };
+  if (!std::is_sorted(pairs.begin(), pairs.end(), by_place)) {
+    std::sort(pairs.begin(), pairs.end(), by_place);
+  }
+  std::size_t done = 0;
+  bool in_order = true;
+  while (in_order && done < pairs.size()) {
+    const Scratch::Candidate pair = pairs[done++];
+    if (nodes[pair.left].id != pair.left_id || nodes[pair.left].next != pair.right || nodes[pair.right].id != pair.right_id) {
+      continue;
+    }
+    nodes[pair.left].id = find(pair.left_id, pair.right_id)->result;
+    nodes[pair.left].next = nodes[pair.right].next;
+    nodes[pair.right].id = kNone;  // gone
+    const std::uint32_t next = nodes[pair.left].next;
+    const std::uint32_t previous = nodes[pair.left].previous;
+    if (next != kNone) {
+      nodes[next].previous = pair.left;
+      in_order = push(pair.left, next, scratch) > rank;
+    }
+    if (previous != kNone) {
+      in_order = push(previous, pair.left, scratch) > rank && in_order;
+    }
+  }
+  if (done < pairs.size()) {  // the rest waits in the rank's list
+    for (; done < pairs.size(); ++done) {
+      if (nodes[pairs[done].left].id == pairs[done].left_id && nodes[pairs[done].left].next == pairs[done].right) {
+        push(pairs[done].left, pairs[done].right, scratch);
+      }
+    }
+  }
+  pairs.clear();
+  scratch.buckets[bucket] = std::move(pairs);
+  scratch.free_buckets.push_back(bucket);
 }
 
 void Merges::apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const {
   auto& nodes = scratch.nodes;
   const auto count = static_cast<std::uint32_t>(ids.size());
   nodes.resize(ids.size());
-  scratch.heap.clear();
+  scratch.bucket_of.resize(std::size_t{max_rank_} + 1, kNone);
   for (std::uint32_t i = 0; i < count; ++i) {
     nodes[i] = {ids[i], 0, 0, i == 0 ? kNone : i - 1, i + 1 == count ? kNone : i + 1};
   }
   for (std::uint32_t i = 0; i + 1 < count; ++i) {
-    if (const Merge* found = find(ids[i], ids[i + 1])) {
-      scratch.heap.push_back({std::uint64_t{found->rank} << 32 | i, i + 1, ids[i], ids[i + 1]});
-    }
+    push(i, i + 1, scratch);
   }
-  std::make_heap(scratch.heap.begin(), scratch.heap.end(), Later());
-  while (!scratch.heap.empty()) {
-    const Scratch::Candidate top = scratch.heap.front();
-    std::pop_heap(scratch.heap.begin(), scratch.heap.end(), Later());
-    scratch.heap.pop_back();
-    const auto left = static_cast<std::uint32_t>(top.order);
-    if (nodes[left].id != top.left_id || nodes[left].next != top.right || nodes[top.right].id != top.right_id) {
-      continue;
-    }
-    nodes[left].id = find(top.left_id, top.right_id)->result;
-    nodes[left].next = nodes[top.right].next;
-    nodes[top.right].id = kNone;  // gone
-    if (nodes[left].next != kNone) {
-      nodes[nodes[left].next].previous = left;
-      push(left, nodes[left].next, scratch);
-    }
-    if (nodes[left].previous != kNone) {
-      push(nodes[left].previous, left, scratch);
-    }
+  while (!scratch.ranks.empty()) {
+    std::pop_heap(scratch.ranks.begin(), scratch.ranks.end(), std::greater<>());
+    const std::uint32_t rank = scratch.ranks.back();
+    scratch.ranks.pop_back();
+    merge_rank(rank, scratch);
   }
   ids.clear();
   for (std::uint32_t i = 0; i != kNone; i = nodes[i].next) {

@@ -1,6 +1,7 @@
 #pragma once
 // Byte-pair merging: which neighbours become one, in which order.
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -13,6 +14,7 @@ class Merges {
  public:
   /// Neighbours (left, right) may become `result`; lower ranks go first, equal ones from the left. A later pair replaces an earlier one.
   void add(std::uint32_t left, std::uint32_t right, std::uint32_t rank, std::uint32_t result) {
+    max_rank_ = std::max(max_rank_, rank);
     if (left < kSmall && right < kSmall) {
       small_[left * kSmall + right] = {rank, result};
     } else {
@@ -29,16 +31,20 @@ class Merges {
       std::uint32_t next;
     };
     struct Candidate {
-      std::uint64_t order;  // rank, then place
-      std::uint32_t right;  // both as they were when the pair was seen: a changed one is a stale candidate
+      std::uint32_t left;
+      std::uint32_t right;  // both nodes as they were when the pair was seen: with other ids it is stale
       std::uint32_t left_id;
       std::uint32_t right_id;
     };
     std::vector<Node> nodes;
-    std::vector<Candidate> heap;
+    std::vector<std::vector<Candidate>> buckets;  // candidates of one rank
+    std::vector<std::uint32_t> free_buckets;
+    std::vector<std::uint32_t> bucket_of;  // by rank
+    std::vector<std::uint32_t> ranks;      // those that have a bucket, as a heap: the lowest first
   };
 
-  /// Merges `ids` in place until nothing merges. Ids from kFrozen on never merge. O(n log n).
+  /// Merges `ids` in place until nothing merges. Ids from kFrozen on never merge. Long texts take O(n), but for the number of ranks and
+  /// for ranks whose places have to be sorted.
   void apply(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
 
   static constexpr std::uint32_t kFrozen = 1U << 31;
@@ -61,10 +67,14 @@ class Merges {
   }
   void apply_short(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
   void apply_long(std::vector<std::uint32_t>& ids, Scratch& scratch) const;
-  void push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const;
+  /// Notes that two neighbours may merge; returns the rank, kNone where they may not.
+  std::uint32_t push(std::uint32_t left, std::uint32_t right, Scratch& scratch) const;
+  /// Merges the pairs of the lowest rank, from the left, until one of their merges makes a pair that has to go first.
+  void merge_rank(std::uint32_t rank, Scratch& scratch) const;
 
   static constexpr std::uint32_t kSmall = 320;  // special tokens that come first leave room for the 256 bytes
 
+  std::uint32_t max_rank_ = 0;
   FlatMap<Merge> table_;
   std::vector<Merge> small_ = std::vector<Merge>(std::size_t{kSmall} * kSmall);
 };
