@@ -89,6 +89,19 @@ void push_copy(lua_State* L, int index) {
   }
 }
 
+/// How many items the list at `index` has. A name among them or an item behind a gap, as `{ debug and hook or nil, other }` leaves one,
+/// would be dropped without a word.
+int count_items(lua_State* L, int index, const std::string& place, const char* wanted) {
+  const auto count = static_cast<int>(lua_objlen(L, index));
+  int entries = 0;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    KF_CHECK(lua_type(L, -2) == LUA_TNUMBER, Code::script, "{}: {}; got the key {}", place, wanted, describe(L, -2));
+    ++entries;
+  }
+  KF_CHECK(entries == count, Code::script, "{}: the list has gaps; leave out items with a condition around table.insert", place);
+  return count;
+}
+
 /// Turns `hooks` of the table at `job` into a list of names.
 void name_hooks(lua_State* L, int job, Session& session, const std::string& position, TableHooks& hooks) {
   lua_getfield(L, job, "hooks");
@@ -99,11 +112,7 @@ void name_hooks(lua_State* L, int job, Session& session, const std::string& posi
   }
   const std::string place = format("{}: hooks", position);
   std::vector<std::string> names;
-  const int count = static_cast<int>(lua_objlen(L, list));
-  for (lua_pushnil(L); lua_next(L, list) != 0; lua_pop(L, 1)) {
-    KF_CHECK(lua_type(L, -2) == LUA_TNUMBER, Code::script,
-             "{}: a list of hooks is wanted, hooks = { { on_step_end = ... } } }; got the key {}", place, describe(L, -2));
-  }
+  const int count = count_items(L, list, place, "a list of hooks is wanted, hooks = { { on_step_end = ... } }");
   for (int i = 1; i <= count; ++i) {
     const std::string where = format("{}[{}]", place, i);
     lua_rawgeti(L, list, i);
@@ -197,7 +206,8 @@ void name_phases(lua_State* L, int job, Session& session, const std::string& pos
     lua_pop(L, 1);
     return;
   }
-  const int count = static_cast<int>(lua_objlen(L, list));
+  // Without items it is one phase by itself, or wrong in a way that the schema reports.
+  const int count = lua_objlen(L, list) == 0 ? 0 : count_items(L, list, format("{}: phases", position), "a list of phases is wanted");
   lua_createtable(L, count, 0);
   for (int i = 1; i <= count; ++i) {
     lua_rawgeti(L, list, i);

@@ -18,13 +18,12 @@ namespace {
 
 constexpr const char* kHelp = R"(kf-host trains language models, configured by TOML, scripted by Lua.
 
-usage: kf-host FILE [--section.key=value ...] [-- ARGS]
+usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
   FILE             a job (.toml) or a script (.lua); again, and an unfinished run goes on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   -- ARGS          strings for the script (kf.args)
 
-  kf-host train FILE ...      the same, spelled out
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host config check FILE   all problems of a job, without starting it
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,

@@ -516,6 +516,20 @@ TEST_CASE("script: one that trains nothing says so", "[script]") {
   CHECK(done.err.find("s.lua returned no job and did not call kf.run: nothing was trained") != std::string::npos);
 }
 
+TEST_CASE("script: an item behind a gap in hooks or phases is not dropped", "[script]") {
+  const Toy toy;
+  for (const char* list :
+       {"hooks = { [1] = {}, [3] = {} }", "hooks = { nil, {} }", "phases = { [1] = { steps = 2 }, [3] = { steps = 2 } }"}) {
+    (void)toy.write("gap.lua", std::string("return { extends = 'toy.toml', ") + list + " }");
+    const Finished refused = toy.host({"config", "check", "gap.lua"});
+    INFO(list << refused.err);
+    CHECK(refused.status == 3);
+    CHECK(refused.err.find("the list has gaps") != std::string::npos);
+  }
+  (void)toy.write("mixed.lua", "return { extends = 'toy.toml', phases = { { steps = 2 }, steps = 3 } }");
+  CHECK(toy.host({"config", "check", "mixed.lua"}).err.find("a list of phases is wanted; got the key 'steps'") != std::string::npos);
+}
+
 TEST_CASE("script: config check reads the job of the first kf.run", "[script]") {
   const ScriptRun good("local r = kf.run{ extends = 'toy.toml' }\nprint(r.loss)\n");
   const Finished fine = good.toy.host({"config", "check", "s.lua"});
