@@ -162,6 +162,15 @@ void mixtures_have_blocks(const Job& job, Findings& findings) {
   }
 }
 
+void windows_have_an_order(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (d.shuffle_window != DataConfig().shuffle_window && d.shuffle != "block" && d.shuffle != "window") {
+    findings.warn({"data.shuffle_window", "data.shuffle"},
+                  format("data.shuffle_window ({}) has no effect with data.shuffle = {}: it is the size of \"block\" and \"window\"",
+                         d.shuffle_window, brief(Node(d.shuffle))));
+  }
+}
+
 /// What packs documents, and what does not.
 void packing_has_documents(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
@@ -242,10 +251,10 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {
-      sources_say_where,      datasets_win,    phases_rise,    phases_or_annealing,        phase_weights_make_sense, mixture_names_differ,
-      eval_has_data,          holdout_is_used, eos_is_a_token, simulated_tokens_have_both, mixtures_have_blocks,     packing_has_documents,
-      epochs_have_one_length, limits_are_read, paths_exist};
+  return {sources_say_where,    datasets_win,          phases_rise,           phases_or_annealing,    phase_weights_make_sense,
+          mixture_names_differ, eval_has_data,         holdout_is_used,       eos_is_a_token,         simulated_tokens_have_both,
+          mixtures_have_blocks, windows_have_an_order, packing_has_documents, epochs_have_one_length, limits_are_read,
+          paths_exist};
 }
 
 }  // namespace kf::config

@@ -208,6 +208,7 @@ TEST_CASE("config: what is odd but possible is a warning", "[config]") {
       {"[data]\ndataset_path = \"a\"\nhf_dataset_name = \"b\"\n", "data.dataset_path wins over data.hf_dataset_name"},
       {"[data]\nholdout = 0.5\n", "data.holdout keeps nothing back: eval.enabled is false"},
       {"[data]\nholdout = 0.5\n[eval]\nenabled = true\ndataset_path = \"x\"\n", "eval has a source of its own"},
+      {"[data]\nshuffle_window = 50\n", "data.shuffle_window (50) has no effect with data.shuffle = 'torch'"},
   }));
   CAPTURE(c.toml);
   const config::Loaded loaded = load_toml(c.toml);
