@@ -41,11 +41,18 @@ std::string with_full_path(std::string message, const lua_Debug& ar) {
   return message;
 }
 
+/// Lua 5.1 asks nobody how to compare values of two types: its message says nothing of tensors.
+std::string_view hint_for(std::string_view message) {
+  const bool compares = message.find("attempt to compare userdata with ") != std::string_view::npos ||
+                        (message.find("attempt to compare ") != std::string_view::npos && message.ends_with(" with userdata"));
+  return compares ? "; tensors are compared with methods: a:lt(b), a:ge(b)" : "";
+}
+
 std::string message_text(lua_State* L, int index) {
   if (lua_isstring(L, index)) {
     std::size_t size = 0;
     const char* text = lua_tolstring(L, index, &size);
-    return {text, size};
+    return std::string(text, size).append(hint_for({text, size}));
   }
   if (luaL_callmeta(L, index, "__tostring")) {
     const char* text = lua_tostring(L, -1);

@@ -139,6 +139,12 @@ LuaHook::LuaHook(std::string name, std::string where, HookTable table, Session& 
   context_ = Ref(L);
 }
 
+LuaHook::~LuaHook() {
+  for (const auto& hooks : module_hooks_) {
+    hooks->remove();  // the script may still hold their handles
+  }
+}
+
 bool LuaHook::wants(Event event, std::int64_t step) const {
   if (!here_ || !table_.events[index_of(event)]) {
     return false;

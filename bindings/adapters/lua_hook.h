@@ -41,6 +41,10 @@ class LuaHook final : public Hook {
   /// `where` is in messages: "recipe.lua:3: hook 'judge'".
   LuaHook(std::string name, std::string where, HookTable table, Session& session);
 
+  ~LuaHook() override;
+  LuaHook(const LuaHook&) = delete;
+  LuaHook& operator=(const LuaHook&) = delete;
+
   std::string name() const override { return name_; }
   /// `every` = n: step events of the updates n, 2n, ... (`step` counts completed updates, so the events before the update see one less).
   bool wants(Event event, std::int64_t step) const override;

@@ -123,7 +123,7 @@ void ModuleHooks::watch_gradients(Model& model, const std::string& pattern, cons
 
 void ModuleHooks::remove() {
   for (const Watched& watched : forwards_) {
-    if (watched.observation->calls() == 0 && observed_forwards() > forwards_before_ && !watched.module.expired()) {
+    if (watched.observation->calls() == 0 && observed_forwards() > forwards_before_) {
       log::warn("{}: the forward hook on '{}' was never called: nothing called this layer", place_, watched.name);
     }
   }

@@ -445,6 +445,7 @@ TEST_CASE("script: a job that is wrong gives 2, a script that is wrong 3, and bo
       {"kf.register.sinc('x', function() end)", 3, "s.lua:2: no kind 'sinc'; did you mean 'sink'?"},
       {"return { extends = 'toy.toml', phases = { { name = 'a', freeze = { 'layer.*' } } } }", 2, "no weight is called 'layer.*'"},
       {"return { extends = 'toy.toml', data = { datasets = { { dataset = 'countin' } } } }", 2, "no dataset 'countin'"},
+      {"local x = kf.ones({ 2 }) if x < 1 then return end", 3, "s.lua:2: attempt to compare userdata with number; tensors are compared"},
       {"local x = = 3", 3, "s.lua:2: unexpected symbol near '='"},
   }));
   CAPTURE(wrong.script);
@@ -507,6 +508,17 @@ TEST_CASE("script: names that are no text are refused, in jobs and in ctx:log", 
   const Finished logged = in_log.go();
   CHECK(logged.status == 3);
   CHECK(logged.err.find("is no UTF-8 text") != std::string::npos);
+}
+
+TEST_CASE("script: a forward hook on a layer that nothing calls is told", "[script]") {
+  const ScriptRun run(
+      job("train = { loss_fn = 'fused_linear_cross_entropy', max_steps = 2 }, eval = { enabled = false }, hooks = { { on_train_begin = "
+          "function(ctx)\nctx:register_forward_hook('output_head.proj', print) ctx:register_forward_hook('norm', function() end) end } }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK(done.err.find("s.lua:3: the forward hook on 'output_head.proj' was never called") != std::string::npos);
+  CHECK(done.err.find("on 'norm' was never called") == std::string::npos);
 }
 
 TEST_CASE("script: one that trains nothing says so", "[script]") {
