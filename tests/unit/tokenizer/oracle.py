@@ -62,6 +62,10 @@ def text():
     return "".join(parts)
 
 
+# What other tokenizers in C++ got wrong.
+HARD = ["", " ", "a", "\n", "a  b", "x   \n\n  y", "\t\tif", "don't DON'T", "12345", "München", "\u2029 \ua3e4", "e\u0301", "▁", "a▁b", "a<|endoftext|>b",
+        "  \n \n", "<s><s>", "x" * 300, " " * 50]
+
 corpus = [text() for _ in range(400)]
 few = ["".join(rng.choice(WORDS) + rng.choice(BLANKS) for _ in range(20)) for _ in range(300)]  # of not too many characters
 corpus += ["The quick brown fox jumps over the lazy dog. " * 2, "for i in range(10):\n    print(i)\n"] * 20
@@ -82,7 +86,7 @@ def hf(name, tok):
     """Cases of a tokenizer of the library `tokenizers`."""
     data = tok.to_str()
     cases = []
-    for t in [text() for _ in range(count)] + ["", " ", "a", "\n"]:
+    for t in [text() for _ in range(count)] + HARD:
         tok.encode_special_tokens = False
         ids = tok.encode(t, add_special_tokens=False).ids
         case = {"text": t, "ids": ids, "special_ids": tok.encode(t).ids, "decoded": tok.decode(ids, skip_special_tokens=False)}
@@ -209,7 +213,7 @@ def spm(name, **options):
                                              **options)
     sp = sentencepiece.SentencePieceProcessor(model_proto=model.getvalue())
     cases = []
-    for t in [text() for _ in range(count)] + ["", " ", "a", "\n", "▁", "a▁b"]:
+    for t in [text() for _ in range(count)] + HARD:
         ids = sp.encode(t)
         special = sp.encode(t, add_bos=True, add_eos=True)
         cases.append({"text": t, "ids": ids, "text_ids": ids, "special_ids": special, "decoded": sp.decode(ids), "decoded_skip": sp.decode(ids)})
@@ -289,7 +293,7 @@ def tik(name, pattern, file, sidecar, special, before=()):
     special = {k: len(ranks) + v for k, v in special.items()}
     enc = tiktoken.Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens=special)
     cases = []
-    for t in [text() for _ in range(count)] + ["", " ", "x  \n  ", "\n \n"]:
+    for t in [text() for _ in range(count)] + HARD:
         ids = enc.encode(t, allowed_special="all")
         cases.append({"text": t, "ids": ids, "text_ids": enc.encode_ordinary(t), "special_ids": [len(ranks) + b for b in before] + ids, "decoded": enc.decode(ids)})
     files = {file: "".join(f"{base64.b64encode(t).decode()} {i}\n" for t, i in ranks.items())}

@@ -1,0 +1,79 @@
+// `kf-host tokenizer`, by the program.
+
+#include <catch2/catch.hpp>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace kf::test {
+namespace {
+
+using Catch::Matchers::Contains;
+
+Finished tokenizer(std::vector<std::string> words, const std::string& in = "") {
+  std::vector<std::string> argv{KF_HOST, "tokenizer"};
+  argv.insert(argv.end(), words.begin(), words.end());
+  Options options;
+  options.in = in;
+  return run(argv, options);
+}
+
+std::string sample(const char* name) { return std::string(KF_SOURCE_DIR) + "/tests/unit/tokenizer/files/" + name; }
+
+TEST_CASE("tokenizer: encode reads one JSON string a line and prints one array a line", "[tokenizer]") {
+  const Finished lines = tokenizer({"encode", "bytes", "--jsonl"}, "\"ab\"\n\"\"\n\"\\u00e9\\ud800\"\n");
+  CHECK(lines.status == 0);
+  CHECK(lines.out == "[97,98]\n[]\n[195,169,239,191,189]\n");
+  const Finished special = tokenizer({"encode", sample("byte_gpt2"), "--jsonl"}, "\"<|endoftext|>\"\n");
+  CHECK(special.out == "[0]\n");
+  CHECK(tokenizer({"encode", sample("byte_gpt2"), "--jsonl", "--special", "text"}, "\"<|endoftext|>\"\n").out != "[0]\n");
+  const Finished refused = tokenizer({"encode", sample("byte_gpt2"), "--jsonl", "--special=error"}, "\"a\"\n\"x<|endoftext|>\"\n");
+  CHECK(refused.status == 5);
+  CHECK_THAT(refused.err, Contains("<|endoftext|>") && Contains("line 2"));
+}
+
+TEST_CASE("tokenizer: what decode prints, encode takes back", "[tokenizer]") {
+  const Finished ids = tokenizer({"encode", sample("split_o200k"), "--jsonl"}, "\"na\xc3\xafve \\u2028 text\\n\"\n");
+  REQUIRE(ids.status == 0);
+  const Finished text = tokenizer({"decode", sample("split_o200k"), "--jsonl"}, ids.out);
+  CHECK(text.out == "\"na\xc3\xafve \\u2028 text\\n\"\n");
+}
+
+TEST_CASE("tokenizer: broken input names its line, wrong words the right ones", "[tokenizer]") {
+  const Finished cut = tokenizer({"encode", "bytes", "--jsonl"}, "\"a\"\n\"b\n");
+  CHECK(cut.status == 5);
+  CHECK(cut.out == "[97]\n");
+  CHECK_THAT(cut.err, Contains("standard input, line 2"));
+  const Finished number = tokenizer({"decode", "bytes", "--jsonl"}, "[1, 2.5]\n");
+  CHECK(number.status == 5);
+  CHECK_THAT(number.err, Contains("line 1") && Contains("[1]"));
+  CHECK(tokenizer({"decode", "bytes", "999"}).status == 5);
+  const Finished option = tokenizer({"encode", "bytes", "--jsnl"});
+  CHECK(option.status == 2);
+  CHECK_THAT(option.err, Contains("did you mean '--jsonl'"));
+  CHECK(tokenizer({"encode", "/no/such/file", "x"}).status == 5);
+  CHECK(tokenizer({"frobnicate"}).status == 2);
+  CHECK(tokenizer({}).status == 2);
+  CHECK(tokenizer({"--help"}).status == 0);
+}
+
+TEST_CASE("tokenizer: train writes a tokenizer that encode and info read", "[tokenizer]") {
+  const TempDir folder;
+  std::string text;
+  for (int i = 0; i < 200; ++i) {
+    text += "the cat and the other cats sat on the mat\n";
+  }
+  const std::string file = folder.write("text.txt", text).string();
+  const std::string out = (folder / "tok").string();
+  const Finished trained = tokenizer({"train", file, "--vocab-size", "270", "--out", out, "--special", "<s>", "--special", "</s>"});
+  INFO(trained.err);
+  REQUIRE(trained.status == 0);
+  const Finished info = tokenizer({"info", out, "--format", "json"});
+  CHECK_THAT(info.out, Contains("\"vocab_size\": 270") && Contains("\"bos_id\": 0") && Contains("\"eos_id\": 1"));
+  CHECK(tokenizer({"encode", out, "</s>"}).out == "[1]\n");
+  CHECK(tokenizer({"train", file, "--vocab-size", "5000", "--out", out}).status == 5);
+  CHECK(tokenizer({"train", file, "--vocab-size", "lots", "--out", out}).status == 2);
+}
+
+}  // namespace
+}  // namespace kf::test
