@@ -411,3 +411,23 @@ TEST_CASE("cache: names of special tokens in documents are text, or what data.sp
   CHECK(error.status == 5);
   CHECK_THAT(error.err, Contains("c.jsonl, record 1"));
 }
+
+TEST_CASE("cache: data.cache_dir wins over KF_CACHE_DIR, which wins over .kf-cache; a copied cache is used as it is", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  const auto in = [&](const std::string& variable, const std::vector<std::string>& more) {
+    kf::test::Options options;
+    options.cwd = toy.folder();
+    options.env = {{"KF_CACHE_DIR", variable}};
+    return kf::test::run(toy.command(joined({"data", "build", "corpus"}, more)), options);
+  };
+  CHECK_THAT(in("shared", {}).out, Contains("; built shared/"));
+  CHECK_THAT(in("shared", {"--data.cache_dir=own"}).out, Contains("; built own/"));
+  CHECK_FALSE(fs::exists(toy / ".kf-cache"));
+  CHECK(toy.read("shared/.gitignore") == "*\n");
+  fs::copy(toy / "shared", toy / "copy", fs::copy_options::recursive);
+  fs::rename(toy / "corpus", toy / "moved");
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  CHECK_THAT(kf::test::run(toy.command({"data", "build", "moved", "--data.cache_dir=copy"}), options).out, Contains("; already in copy/"));
+}
