@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <map>
+#include <random>
 #include <thread>
 
 #include "core/error.h"
@@ -443,4 +444,37 @@ TEST_CASE("cache: without a document there is nothing to keep, and the message s
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "cache")) {
     CHECK_FALSE(fs::exists(entry.path() / "cache.json"));
   }
+}
+
+TEST_CASE("cache: a cache.json with any byte changed is refused or read, and what is read stays inside its files") {
+  const TempDir folder;
+  write_corpus(folder / "corpus", 40);
+  Bench bench(folder / "corpus", folder / "cache");
+  bench.request.unit_bytes = 2000;
+  const auto opened = cache::open_cache(bench.request);
+  const fs::path at = opened.documents->folder();
+  const std::string good = read_file(at / "cache.json");
+  std::mt19937 random(5);
+  int refused = 0;
+  constexpr int kRounds = 3000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::string text = good;
+    const std::size_t place = random() % text.size();
+    constexpr std::string_view letters = "0123456789-{}[]\",:. ae\0";
+    text[place] = letters[random() % letters.size()];
+    if (round % 3 == 0) {
+      text.insert(random() % text.size(), 1, letters[random() % letters.size()]);
+    }
+    try {
+      const cache::CachedDocuments documents(at, cache::manifest_from_json(text, at / "cache.json"), "mutated");
+      Ids ids(static_cast<std::size_t>(std::min<std::int64_t>(documents.tokens(), 5000)));
+      documents.read(0, ids);
+      documents.start(documents.count() / 2);
+      documents.text_hash(0);
+    } catch (const Error& error) {
+      CHECK(error.code() == Code::data);
+      ++refused;
+    }
+  }
+  CHECK(refused > kRounds / 4);
 }
