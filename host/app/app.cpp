@@ -6,12 +6,11 @@
 #include "app/commands.h"
 #include "app/config_command.h"
 #include "app/data_job.h"
+#include "app/script_parts.h"
 #include "bindings/meta.h"
-#include "bindings/script.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "registry/registries.h"
-#include "sweep/definition.h"
 
 namespace kf {
 namespace {
@@ -34,7 +33,8 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields
+  kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields; with
+                              a script, its own parts, too
   kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
   kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
 
@@ -46,28 +46,9 @@ using Command = int (*)(const Arguments&);
 
 /// What a script returns, for `kf-host config check recipe.lua`; it must not train meanwhile.
 Recipe read_recipe(const fs::path& path) {
-  Registries registries = native_registries();
-  std::optional<config::Node> table;
-  const auto take_job = [&table](config::Node job) -> RunResult {
-    table = table ? table : std::move(job);
-    fail(Code::script, "kf.run: settings are only read here");
-  };
-  Script script(registries, {take_job, {}, 0, 1}, {});
-  try {
-    if (std::optional<config::Node> returned = script.run_file(path)) {
-      table = std::move(returned);
-    }
-  } catch (const Error&) {
-    if (!table) {
-      throw;
-    }
-    log::info("{}: the job of its first kf.run is read; what the script does with the result is not", path);
-  }
-  if (script.sweep() != nullptr) {
-    table = script.sweep()->base;  // of a sweep: the job that its trials start from
-  }
-  KF_CHECK(table.has_value(), Code::config, "{} returns no job and calls no kf.run", path);
-  return {std::move(*table), registries.catalog()};
+  ScriptParts parts = read_script(path);
+  KF_CHECK(parts.table.has_value(), Code::config, "{} returns no job and calls no kf.run", path);
+  return {std::move(*parts.table), std::move(parts.catalog)};
 }
 
 int config_subcommand(const Arguments& args) {

@@ -1,59 +1,55 @@
+#include <algorithm>
 #include <iostream>
 
 #include "app/commands.h"
+#include "app/script_parts.h"
 #include "core/error.h"
 #include "registry/registries.h"
 
 namespace kf {
 namespace {
 
-std::string type_name(config::PartField::Type type) {
-  switch (type) {
-    case config::PartField::Type::integer: return "int";
-    case config::PartField::Type::real: return "float";
-    case config::PartField::Type::boolean: return "bool";
-    case config::PartField::Type::string: return "string";
-    case config::PartField::Type::list: return "list";
-  }
-  return "";
-}
+constexpr const char* kUsage =
+    "usage: kf-host registry [KIND] [SCRIPT.lua]\n\n"
+    "Lists the registered parts of every kind, or of one: name, origin, what it is, its own fields. With a script, which runs up to its\n"
+    "first kf.run and trains nothing, those that it registers stand beside the native ones.\n";
 
-void print_part(const config::PartInfo& part) {
-  std::string name = "  " + part.name;
-  name.resize(std::max<std::size_t>(name.size() + 1, 26), ' ');
-  std::string origin = part.origin;
-  origin.resize(std::max<std::size_t>(origin.size() + 1, 8), ' ');
-  std::cout << name << origin << part.doc << '\n';
-  for (const config::PartField& field : part.fields) {
-    std::cout << "      " << field.name << " (" << type_name(field.type) << ")  " << field.doc << '\n';
+void check_kind(const std::string& kind, const config::Catalog& catalog) {
+  std::vector<std::string> kinds;
+  for (const auto& [name, parts] : catalog) {
+    kinds.push_back(name);
   }
+  const std::string near = nearest(kind, kinds);
+  KF_CHECK(catalog.count(kind) != 0, Code::config, "no kind '{}'{}; have: {}", kind, near.empty() ? "" : "; did you mean '" + near + "'?",
+           join(kinds, ", "));
 }
 
 }  // namespace
 
 int registry_command(const Arguments& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << "usage: kf-host registry [KIND]\n\nLists the registered parts of every kind, or of one: name, origin, what it is, its own "
-                 "fields.\n";
+    std::cout << kUsage;
     return 0;
   }
-  KF_CHECK(args.size() <= 1, Code::config, "kf-host registry takes one kind at most, got '{}'", join(args, " "));
-  const config::Catalog catalog = native_registries().catalog();
-  std::vector<std::string> kinds;
-  for (const auto& [kind, parts] : catalog) {
-    kinds.push_back(kind);
+  std::string script;
+  std::string chosen;
+  for (const std::string& word : args) {
+    std::string& place = word.ends_with(".lua") ? script : chosen;
+    KF_CHECK(place.empty(), Code::config, "kf-host registry takes one kind and one script at most, got '{}'", join(args, " "));
+    place = word;
   }
-  if (!args.empty() && catalog.count(args[0]) == 0) {
-    const std::string near = nearest(args[0], kinds);
-    fail(Code::config, "no kind '{}'{}; have: {}", args[0], near.empty() ? "" : "; did you mean '" + near + "'?", join(kinds, ", "));
+  const config::Catalog catalog = script.empty() ? native_registries().catalog() : read_script(script).catalog;
+  if (!chosen.empty()) {
+    check_kind(chosen, catalog);
   }
   for (const auto& [kind, parts] : catalog) {
-    if (args.empty() || args[0] == kind) {
-      std::cout << kind << '\n';
-      for (const config::PartInfo& part : parts) {
-        print_part(part);
-      }
+    if (!chosen.empty() && chosen != kind) {
+      continue;
     }
+    if (parts.empty()) {
+      std::cout << kind << '\n';
+    }
+    print_parts(std::cout, {{kind, parts}}, [](const std::string&, const config::PartInfo&) { return true; });
   }
   return 0;
 }

@@ -3,6 +3,7 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/run.h"
+#include "app/script_parts.h"
 #include "app/script_runs.h"
 #include "app/sweep_trial.h"
 #include "config/emit.h"
@@ -17,6 +18,13 @@ constexpr const char* kUsage =
     "usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]\n\n"
     "Trains the job that FILE (.toml, or a .lua script) describes; the same call continues an unfinished run.\n"
     "Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):\n\n";
+
+/// The parts that a script registers, with the fields that may be set for them.
+void print_own_parts(const std::string& file) {
+  const auto own = [](const std::string&, const config::PartInfo& part) { return part.origin != "native"; };
+  std::cout << "\nParts of " << file << ", with their own fields (--KIND.NAME.FIELD=value):\n\n";
+  print_parts(std::cout, read_script(file).catalog, own);
+}
 
 RunResult train_toml(const TrainArguments& arguments, const Registries& registries) {
   config::Request request = request_of(arguments);
@@ -35,6 +43,9 @@ int train_command(const Arguments& args) {
   Registries registries = native_registries();
   if (arguments.help) {
     std::cout << kUsage << config::sections_text();
+    if (arguments.file.ends_with(".lua")) {
+      print_own_parts(arguments.file);
+    }
     return 0;
   }
   if (arguments.file.ends_with(".lua")) {

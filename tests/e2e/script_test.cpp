@@ -554,6 +554,21 @@ TEST_CASE("script: config check reads the job of the first kf.run", "[script]") 
   CHECK(refused.err.find("optimizer.lr") != std::string::npos);
 }
 
+TEST_CASE("script: its parts are in the registry and in its help, with their fields", "[script]") {
+  const ScriptRun run(
+      "kf.register.router('noisy', print, { doc = 'With noise.', fields = { { 'noise', 'float', doc = 'How much.' } } })\n" + job(""));
+  const Finished all = run.toy.host({"registry", "router", "s.lua"});
+  CHECK(all.status == 0);
+  CHECK(all.out.find("softmax_topk") != std::string::npos);
+  CHECK(all.out.find("s.lua:2 With noise.\n      noise (float)  How much.") != std::string::npos);
+  const Finished help = run.toy.host({"s.lua", "--help"});
+  CHECK(help.status == 0);
+  CHECK(help.out.find("Parts of s.lua") != std::string::npos);
+  CHECK(help.out.find("      noise (float)  How much.") != std::string::npos);
+  CHECK(help.out.find("softmax_topk") == std::string::npos);
+  CHECK(run.toy.host({"registry", "rooter"}).err.find("did you mean 'router'?") != std::string::npos);
+}
+
 TEST_CASE("script: a run that a hook stopped says so when it is started again", "[script]") {
   const ScriptRun run(job("hooks = { { on_step_end = function(ctx) if ctx.step == 2 then ctx:stop('plateau') end end } }"));
   REQUIRE(run.go().status == 0);
