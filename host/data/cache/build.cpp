@@ -18,6 +18,7 @@ namespace kf::cache {
 namespace {
 
 constexpr std::size_t kBatchBytes = 512 << 10;
+constexpr std::size_t kBatchDocuments = 1 << 15;  // of which many may be empty
 
 /// Another thread has the reason.
 struct Stopped {};
@@ -171,21 +172,34 @@ class Builder {
     return enough(counts);
   }
 
+  /// Documents that are not among those of a unit.
+  struct LeftOut {
+    std::int64_t dropped = 0;  // by transforms
+    std::int64_t skipped = 0;  // broken
+  };
+
   Shard build_unit(std::size_t unit) {
     ShardWriter writer(folder_, unit, job_.wide, job_.encode.mask);
     Skipped skipped;
-    std::deque<std::shared_ptr<WorkQueue::Task>> ahead;
+    struct Ahead {
+      std::shared_ptr<WorkQueue::Task> task;
+      LeftOut left_out;  // when it was read
+    };
+    std::deque<Ahead> ahead;
+    LeftOut left_out;
     const auto write_first = [&] {
-      const IdBatch ids = queue_.take(*ahead.front());
+      const IdBatch ids = queue_.take(*ahead.front().task);
+      const LeftOut before = ahead.front().left_out;
       ahead.pop_front();
       if (!enough(writer.counts())) {  // what was read beyond a limit depends on the threads, and is left out
         writer.add(ids);
+        left_out = before;
         progress_.add(0, static_cast<std::int64_t>(ids.ids.size()));
       }
     };
     UnitReader reader(*this, unit, skipped);
     for (TextBatch batch = reader.next(); !batch.items.empty(); batch = reader.next()) {
-      ahead.push_back(queue_.submit(std::move(batch)));
+      ahead.push_back({queue_.submit(std::move(batch)), reader.left_out()});
       while (ahead.size() > (queue_.idle() == 0 ? 1 : 2 * static_cast<std::size_t>(job_.threads))) {
         write_first();
       }
@@ -197,11 +211,13 @@ class Builder {
     while (!ahead.empty()) {
       write_first();
     }
-    writer.drop(reader.dropped());
+    if (!enough(writer.counts())) {
+      left_out = reader.left_out();
+    }
     for (const Piece& piece : units_[unit]) {
       check_unchanged(job_.files->files[piece.file], (*job_.hashed)[piece.file]);
     }
-    Shard shard = writer.finish(units_[unit], skipped);
+    Shard shard = writer.finish(units_[unit], left_out.dropped, left_out.skipped, skipped.reasons());
     write_file_atomic(record_path(folder_, unit), to_json(shard));
     return shard;
   }
@@ -215,7 +231,7 @@ class Builder {
     /// Empty at the end.
     TextBatch next() {
       TextBatch batch;
-      while (batch.text.size() < kBatchBytes && at_ < pieces_.size() && !full()) {
+      while (batch.text.size() < kBatchBytes && batch.items.size() < kBatchDocuments && at_ < pieces_.size() && !full()) {
         const SourceFile& file = builder_.job_.files->files[pieces_[at_].file];
         if (!reader_) {
           reader_ = open_records(file, {pieces_[at_].begin, pieces_[at_].end}, builder_.job_.read, skipped_);
@@ -232,7 +248,7 @@ class Builder {
       }
       return batch;
     }
-    std::int64_t dropped() const { return dropped_; }
+    LeftOut left_out() const { return {dropped_, skipped_.count()}; }
 
    private:
     bool full() const { return builder_.job_.max_documents > 0 && documents_ >= builder_.job_.max_documents; }

@@ -54,10 +54,12 @@ Counts& ShardWriter::counts_of(std::size_t file) {
   return shard_.files.back().second;
 }
 
-Shard ShardWriter::finish(std::vector<Piece> pieces, const Skipped& skipped) {
+Shard ShardWriter::finish(std::vector<Piece> pieces, std::int64_t dropped, std::int64_t skipped, std::vector<std::string> reasons) {
+  reasons.resize(std::min(reasons.size(), static_cast<std::size_t>(skipped)));
   shard_.pieces = std::move(pieces);
-  shard_.notes.skipped = skipped.count();
-  shard_.notes.skipped_reasons = skipped.reasons();
+  shard_.notes.dropped = dropped;
+  shard_.notes.skipped = skipped;
+  shard_.notes.skipped_reasons = std::move(reasons);
   shard_.ids = ids_.finish();
   shard_.ends = ends_.finish();
   shard_.hashes = hashes_.finish();

@@ -16,10 +16,10 @@ class ShardWriter {
   ShardWriter(const fs::path& folder, std::size_t number, bool wide, bool mask);
 
   void add(const IdBatch& batch);
-  void drop(std::int64_t documents) { shard_.notes.dropped += documents; }
   const Counts& counts() const { return shard_.counts; }
-  /// Durable afterwards. `pieces` and `skipped` go into the record.
-  Shard finish(std::vector<Piece> pieces, const Skipped& skipped);
+  /// Durable afterwards. The rest goes into the record: what it was made from, how many documents transforms dropped, how many were skipped
+  /// as broken and why.
+  Shard finish(std::vector<Piece> pieces, std::int64_t dropped, std::int64_t skipped, std::vector<std::string> reasons);
 
  private:
   void add_ids(const std::vector<std::uint32_t>& ids);

@@ -266,6 +266,25 @@ TEST_CASE("cache: every document ends in exactly one EOS (H32) and begins with o
                     Contains("model.vocab_size is 2") && Contains("x.jsonl, record 1"));
 }
 
+TEST_CASE("cache: what is left out is counted up to a limit, whatever the threads read ahead; empty documents fill no memory") {
+  const TempDir folder;
+  std::string text;
+  for (int i = 0; i < 40000; ++i) {
+    text += i % 5 == 4 ? "broken\n" : i % 2 == 0 ? "{\"text\": \"a word or two of this document\"}\n" : "{\"text\": \"\"}\n";
+  }
+  folder.write("x.jsonl", text);
+  const auto files = [&](std::int64_t threads) {
+    Bench bench(folder / "x.jsonl", folder / format("c{}", threads));
+    bench.request.threads = threads;
+    bench.request.read.skip_broken = true;
+    bench.request.max_tokens = 1000;
+    const auto opened = cache::open_cache(bench.request);
+    CHECK(opened.documents->manifest().notes.skipped > 0);
+    return files_of(opened.documents->folder());
+  };
+  CHECK(files(0) == files(8));
+}
+
 TEST_CASE("cache: limits keep the first documents whatever the threads, and another limit is another build") {
   const TempDir folder;
   write_corpus(folder / "corpus", 2000);
