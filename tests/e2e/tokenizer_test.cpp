@@ -75,5 +75,19 @@ TEST_CASE("tokenizer: train writes a tokenizer that encode and info read", "[tok
   CHECK(tokenizer({"train", file, "--vocab-size", "lots", "--out", out}).status == 2);
 }
 
+TEST_CASE("tokenizer: a model with fewer rows than the tokenizer has ids is refused, naming both", "[tokenizer]") {
+  const TempDir folder;
+  folder.write("text.txt", std::string(5000, 'a'));
+  folder.write("job.toml",
+               "[model]\ndim = 16\nn_layers = 1\nn_heads = 2\nvocab_size = 100\n[train]\nseq_len = 8\nbatch_size = 2\nmax_steps = 1\n"
+               "[data]\ndataset_path = \"text.txt\"\ntokenizer_path = \"" +
+                   sample("byte_gpt2") + "\"\n");
+  Options options;
+  options.cwd = folder.path();
+  const Finished refused = run({KF_HOST, "job.toml"}, options);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("byte_gpt2") && Contains("600 ids") && Contains("model.vocab_size is 100"));
+}
+
 }  // namespace
 }  // namespace kf::test

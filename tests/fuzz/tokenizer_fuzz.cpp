@@ -13,9 +13,9 @@ namespace {
 
 std::unique_ptr<kf::FileTokenizer> open(char kind, const std::string& content) {
   switch (kind) {
-    case 'h': return kf::open_huggingface(content, "/nowhere/fuzz.json");
+    case 'h': return kf::open_huggingface(kf::json::parse(content, "fuzz"), content, "/nowhere/fuzz.json");
     case 't': return kf::open_tiktoken(content, "/nowhere/cl100k.tiktoken");
-    case 'k': return kf::open_tekken(content, "/nowhere/tekken.json");
+    case 'k': return kf::open_tekken(kf::json::parse(content, "fuzz"), content, "/nowhere/tekken.json");
     default: return kf::open_sentencepiece(content, "/nowhere/fuzz.model");
   }
 }

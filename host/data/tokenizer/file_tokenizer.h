@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/fs.h"
+#include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace kf {
@@ -52,10 +53,11 @@ class FileTokenizer : public Tokenizer {
   std::int64_t end_ = 0;
 };
 
-std::unique_ptr<FileTokenizer> open_huggingface(const std::string& content, const fs::path& file);
+// `root` is `content` parsed.
+std::unique_ptr<FileTokenizer> open_huggingface(const json::Value& root, std::string_view content, const fs::path& file);
 std::unique_ptr<FileTokenizer> open_vocab_and_merges(const fs::path& vocab, const fs::path& merges);
 std::unique_ptr<FileTokenizer> open_tiktoken(const std::string& content, const fs::path& file);
-std::unique_ptr<FileTokenizer> open_tekken(const std::string& content, const fs::path& file);
+std::unique_ptr<FileTokenizer> open_tekken(const json::Value& root, std::string_view content, const fs::path& file);
 std::unique_ptr<FileTokenizer> open_sentencepiece(const std::string& content, const fs::path& file);
 
 }  // namespace kf

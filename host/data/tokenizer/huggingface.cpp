@@ -391,8 +391,7 @@ std::vector<std::string> special_names(const fs::path& folder) {
 
 }  // namespace
 
-std::unique_ptr<FileTokenizer> open_huggingface(const std::string& content, const fs::path& file) {
-  const json::Value root = json::parse(content, file.string());
+std::unique_ptr<FileTokenizer> open_huggingface(const json::Value& root, std::string_view content, const fs::path& file) {
   return std::make_unique<HuggingFace>(json::Place(root, file.string() + ": "), content, file.parent_path());
 }
 

@@ -27,10 +27,10 @@ bool looks_like_ranks(std::string_view content) {
 std::unique_ptr<FileTokenizer> open_json(const std::string& content, const fs::path& file) {
   const json::Value root = json::parse(content, file.string());
   if (root.find("model") != nullptr) {
-    return open_huggingface(content, file);
+    return open_huggingface(root, content, file);
   }
   if (root.find("config") != nullptr && root.find("vocab") != nullptr) {
-    return open_tekken(content, file);
+    return open_tekken(root, content, file);
   }
   const bool words = root.type == json::Value::Type::object && !root.members.empty() &&
                      std::all_of(root.members.begin(), root.members.end(),

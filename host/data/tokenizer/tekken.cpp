@@ -42,8 +42,7 @@ std::optional<std::int64_t> id_of(const std::map<std::uint32_t, std::string>& sp
 
 }  // namespace
 
-std::unique_ptr<FileTokenizer> open_tekken(const std::string& content, const fs::path& file) {
-  const json::Value value = json::parse(content, file.string());
+std::unique_ptr<FileTokenizer> open_tekken(const json::Value& value, std::string_view content, const fs::path& file) {
   const json::Place root(value, file.string() + ": ");
   const json::Place config = root.at("config");
   const json::Place vocab = root.at("vocab");
