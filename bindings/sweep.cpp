@@ -168,8 +168,10 @@ class SweepReader {
 
   /// A slip in a name that a result always has. Evaluations may hold more than the program's own numbers.
   void check_objective(const std::string& name) const {
-    const std::vector<std::string> names{"eval.loss", "eval.perplexity", "loss", "steps", "tokens", "seconds"};
-    const bool known = std::find(names.begin(), names.end(), name) != names.end();
+    const std::vector<std::string> names{"eval.loss", "eval.perplexity", "eval.bits_per_byte", "eval.accuracy", "loss", "steps",
+                                         "tokens",    "seconds"};
+    const bool of_a_set = name.starts_with("eval.") && name.rfind('.') > 4;
+    const bool known = of_a_set || std::find(names.begin(), names.end(), name) != names.end();
     const std::string near = known ? "" : nearest(name, names);
     KF_CHECK(known || (near.empty() && name.starts_with("eval.")), Code::script,
              "{}a result has no '{}'{}; have: {}, or a function(result)", place_.prefix({"objective"}), name,

@@ -137,13 +137,23 @@ HookContextHandle make_hook_context(lua_State* L) {
 }
 
 void push_eval(lua_State* L, const EvalResult& eval) {
-  lua_createtable(L, 0, 4);
+  lua_createtable(L, 0, 6);
   set(L, "step", static_cast<double>(eval.step));
   set(L, "loss", eval.loss);
   set(L, "perplexity", eval.perplexity);
   set(L, "tokens", static_cast<double>(eval.tokens));
   if (eval.ema) {
     set(L, "ema", *eval.ema);
+  }
+  if (eval.bits_per_byte) {
+    set(L, "bits_per_byte", *eval.bits_per_byte);
+  }
+  if (eval.accuracy) {
+    set(L, "accuracy", *eval.accuracy);
+  }
+  for (const EvalResult& one : eval.sets) {
+    push_eval(L, one);
+    lua_setfield(L, -2, one.name.c_str());
   }
 }
 

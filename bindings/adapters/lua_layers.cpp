@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"
 #include "bindings/nn/recompute_call.h"
@@ -62,6 +64,13 @@ void find_attentions(const Module& module, std::vector<const Attention*>& found)
   }
 }
 
+/// Whether there is one native attention, which knows the kept keys and values of its layer.
+bool keeps_inside(const Module& module) {
+  std::vector<const Attention*> found;
+  find_attentions(module, found);
+  return found.size() == 1 && found.front()->has_cache();
+}
+
 /// A part in Lua keeps what the one native attention inside of it keeps.
 KvCache::Layer cache_inside(const Module& module, const std::string& where, std::int64_t batch, std::int64_t capacity,
                             const at::Tensor& like) {
@@ -81,6 +90,7 @@ class LuaAttention final : public Wrapped<Attention> {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
+  bool has_cache() const override { return keeps_inside(*this); }
 };
 
 class LuaBlock final : public Wrapped<Block> {
@@ -93,6 +103,7 @@ class LuaBlock final : public Wrapped<Block> {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
+  bool has_cache() const override { return keeps_inside(*this); }
 };
 
 class LuaModel final : public Wrapped<Model> {
@@ -126,6 +137,11 @@ class LuaModel final : public Wrapped<Model> {
   void end_step(bool updated, double progress) override { experts_.end_step(updated, progress); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
 
+  bool has_cache() const override {
+    std::vector<const Attention*> found;
+    find_attentions(*this, found);
+    return !found.empty() && std::all_of(found.begin(), found.end(), [](const Attention* one) { return one->has_cache(); });
+  }
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override {
     std::vector<const Attention*> found;
     find_attentions(*this, found);

@@ -20,22 +20,25 @@ class LuaSampler final : public TokenSampler {
   void begin(const std::vector<std::int64_t>& prompt, const GenerateOptions& options) override {
     step_ = 0;
     function_.runtime().protect([&](lua_State* L) {
-      lua_createtable(L, 0, 8);
+      lua_createtable(L, 0, 10);
       push_ids(L, prompt);
       lua_setfield(L, -2, "prompt");
       set(L, "temperature", options.temperature);
       set(L, "top_k", static_cast<double>(options.top_k));
       set(L, "top_p", options.top_p);
+      set(L, "min_p", options.min_p);
+      set(L, "repetition_penalty", options.repetition_penalty);
+      set(L, "seed", static_cast<double>(options.seed));
       state_ = Ref(L);
     });
   }
 
-  at::Tensor next(const at::Tensor& logits, const GenerateOptions& /*options*/, const at::Generator& /*generator*/) override {
+  at::Tensor next(const at::Tensor& logits) override {
     const std::int64_t rows = logits.size(0);
     const std::vector<std::int64_t> ids = call_part(
         function_, where_, format(" at token {}", step_),
         [&](lua_State* L) {
-          push_tensor(L, logits.to(at::kFloat), Memory::fresh);
+          push_tensor(L, logits.to(at::kFloat).clone(), Memory::fresh);  // its own: the script may write into it
           state_.push(L);
           set(L, "step", static_cast<double>(step_));
           return 2;

@@ -24,6 +24,7 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   -- ARGS          strings for the script (kf.args)
 
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
+  kf-host eval CKPT           loss of a checkpoint; multiple choice: --choices FILE
   kf-host config check FILE   all problems of a job, without starting it
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
                               keys [PATTERN], schema, new [PRESET]
@@ -68,9 +69,9 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command},         {"generate", generate_command}, {"config", config_subcommand}, {"data", data_command},
-    {"registry", registry_command},   {"test", test_command},         {"lua", lua_command},          {"sweep", sweep_command},
-    {"tokenizer", tokenizer_command}, {"--version", version_command},
+    {"train", train_command}, {"generate", generate_command},   {"eval", eval_command},         {"config", config_subcommand},
+    {"data", data_command},   {"registry", registry_command},   {"test", test_command},         {"lua", lua_command},
+    {"sweep", sweep_command}, {"tokenizer", tokenizer_command}, {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }

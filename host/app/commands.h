@@ -14,6 +14,8 @@ int train_command(const Arguments& args);
 int generate_command(const Arguments& args);
 /// `kf-host data info PATH`
 int data_command(const Arguments& args);
+/// `kf-host eval CHECKPOINT [--data PATH | --choices FILE] [...]`
+int eval_command(const Arguments& args);
 /// `kf-host sweep show|best|resume|plot DIR`
 int sweep_command(const Arguments& args);
 /// `kf-host tokenizer encode|decode|info|train ...`

@@ -1,102 +1,173 @@
-#include <ATen/Context.h>
-
 #include <algorithm>
-#include <charconv>
+#include <chrono>
 #include <iostream>
 
 #include "app/commands.h"
 #include "app/device.h"
 #include "app/inference.h"
+#include "app/option_list.h"
+#include "app/prompts.h"
+#include "config/json.h"
 #include "core/error.h"
+#include "core/log.h"
+#include "train/answer_stream.h"
 #include "train/generate.h"
 
 namespace kf {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: kf-host generate CHECKPOINT --prompt TEXT [options]\n\n"
-    "Continues TEXT with the model of a checkpoint: a step_N folder, or a run folder (its latest checkpoint).\n\n"
-    "  --prompt TEXT         what to continue; \"\" starts a document\n"
-    "  --max-new-tokens N    length of the answer (default: generate.max_new_tokens of the job)\n"
-    "  --temperature T       0 always takes the likeliest token (default: generate.temperature)\n"
-    "  --top-k K             draw from the K likeliest only (default: generate.top_k)\n"
-    "  --top-p P             draw from the likeliest with mass P only (default: generate.top_p)\n"
-    "  --seed N              of the draws (default 0)\n"
-    "  --device D            auto, cpu or cuda (default auto)\n";
+    "usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]\n\n"
+    "Continues texts with the model of a checkpoint: a step_N folder, a run folder (its latest checkpoint),\n"
+    "or a Hugging Face folder.\n\n"
+    "  --prompt TEXT             what to continue; \"\" starts a document; may be given several times\n"
+    "  --prompts FILE            JSON lines, - for standard input: \"text\", {\"prompt\": \"text\"} or {\"ids\": [1, 2]}\n"
+    "  --max-new-tokens N        length of an answer (default: generate.max_new_tokens of the job, or what fits)\n"
+    "  --temperature T           0 always takes the likeliest token (default: generate.temperature)\n"
+    "  --top-k K                 draw from the K likeliest only (default: generate.top_k)\n"
+    "  --top-p P                 draw from the likeliest with mass P only (default: generate.top_p)\n"
+    "  --min-p P                 only tokens at least P times as likely as the likeliest (default: generate.min_p)\n"
+    "  --repetition-penalty R    above 1 avoids tokens that occurred (default: generate.repetition_penalty)\n"
+    "  --stop TEXT               ends an answer before TEXT; may be given several times (default: generate.stop)\n"
+    "  --seed N                  of the draws; prompt i draws from N + i (default 0)\n"
+    "  --batch-size N            prompts at a time (default 16)\n"
+    "  --format text|json        json: one object a prompt, with ids\n"
+    "  --logprobs                with json: log-probability of each token under the model itself\n"
+    "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
+    "  --device D                auto, cpu or cuda (default auto)\n";
 
-template <class T>
-T number(const std::string& option, const std::string& text, double low, double high) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::config, "{}: '{}' is not a number", option, text);
-  KF_CHECK(static_cast<double>(value) >= low && static_cast<double>(value) <= high, Code::config, "{}: {} is not between {} and {}", option,
-           value, low, high);
-  return value;
+const OptionNames kNames{"kf-host generate",
+                         {"--prompt", "--prompts", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p",
+                          "--repetition-penalty", "--stop", "--seed", "--batch-size", "--format", "--tokenizer", "--device"},
+                         {"--logprobs"},
+                         false};
+
+void set_option(GenerateOptions& out, const std::string& name, const std::string& value) {
+  if (name == "--max-new-tokens") {
+    out.max_new_tokens = option_number<std::int64_t>(name, value, 0, 1e9);
+    out.shorten = false;
+  } else if (name == "--temperature") {
+    out.temperature = option_number<double>(name, value, 0, 1e300);
+  } else if (name == "--top-k") {
+    out.top_k = option_number<std::int64_t>(name, value, 0, 1e9);
+  } else if (name == "--top-p") {
+    out.top_p = option_number<double>(name, value, 0, 1);
+  } else if (name == "--min-p") {
+    out.min_p = option_number<double>(name, value, 0, 1);
+  } else if (name == "--repetition-penalty") {
+    out.repetition_penalty = option_number<double>(name, value, 1e-6, 1e6);
+  } else if (name == "--seed") {
+    out.seed = option_number<std::uint64_t>(name, value, 0, 1.8e19);
+  } else if (name == "--stop") {
+    KF_CHECK(!value.empty(), Code::config, "--stop: an empty text would end every answer at once");
+    out.stop.push_back(value);
+  }
+}
+
+/// The job's options under those of the command line; the first --stop replaces the job's.
+GenerateOptions merged(GenerateOptions options, const OptionList& list) {
+  if (list.has("--stop")) {
+    options.stop.clear();
+  }
+  for (const auto& [name, value] : list.options) {
+    set_option(options, name, value);
+  }
+  return options;
 }
 
 struct GenerateArguments {
-  std::string checkpoint;
-  std::string prompt;
-  bool has_prompt = false;
-  std::string device = "auto";
-  std::vector<std::pair<std::string, std::string>> options;  // in order, checked
+  OptionList list;
+  std::vector<Prompt> prompts;
+  bool json = false;
 };
-
-/// Sets one option of the text; false for another name.
-bool set_text_option(GenerateOptions& out, const std::string& name, const std::string& value) {
-  if (name == "--max-new-tokens") {
-    out.max_new_tokens = number<std::int64_t>(name, value, 0, 1e9);
-  } else if (name == "--temperature") {
-    out.temperature = number<double>(name, value, 0, 1e6);
-  } else if (name == "--top-k") {
-    out.top_k = number<std::int64_t>(name, value, 0, 1e9);
-  } else if (name == "--top-p") {
-    out.top_p = number<double>(name, value, 0, 1);
-  } else if (name == "--seed") {
-    out.seed = number<std::uint64_t>(name, value, 0, 1.8e19);
-  } else {
-    return false;
-  }
-  return true;
-}
-
-void set_option(GenerateArguments& out, const std::string& name, const std::string& value) {
-  GenerateOptions checked;
-  if (set_text_option(checked, name, value)) {
-    out.options.emplace_back(name, value);
-  } else if (name == "--prompt") {
-    out.prompt = value;
-    out.has_prompt = true;
-  } else if (name == "--device") {
-    KF_CHECK(value == "auto" || value == "cpu" || value == "cuda", Code::config, "--device: '{}' is none of auto, cpu, cuda", value);
-    out.device = value;
-  } else {
-    const std::vector<std::string> names{"--prompt", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--seed", "--device"};
-    const std::string near = nearest(name, names);
-    fail(Code::config, "kf-host generate has no option '{}'{}; have: {}", name, near.empty() ? "" : "; did you mean '" + near + "'?",
-         join(names, ", "));
-  }
-}
 
 GenerateArguments parse(const Arguments& args) {
   GenerateArguments out;
-  for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i].rfind("--", 0) != 0) {
-      KF_CHECK(out.checkpoint.empty(), Code::config, "one checkpoint at a time, got '{}' and '{}'", out.checkpoint, args[i]);
-      out.checkpoint = args[i];
-      continue;
-    }
-    if (const std::size_t equals = args[i].find('='); equals != std::string::npos) {
-      set_option(out, args[i].substr(0, equals), args[i].substr(equals + 1));
-    } else {
-      KF_CHECK(i + 1 < args.size(), Code::config, "{} needs a value", args[i]);
-      set_option(out, args[i], args[i + 1]);
-      ++i;
+  out.list = parse_options(args, kNames);
+  GenerateOptions checked;
+  merged(checked, out.list);  // before anything is loaded
+  KF_CHECK(!out.list.words.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
+  KF_CHECK(out.list.words.size() == 1, Code::config, "one checkpoint at a time, got '{}' and '{}'", out.list.words[0], out.list.words[1]);
+  KF_CHECK(out.list.has("--prompt") != out.list.has("--prompts"), Code::config,
+           "give either --prompt or --prompts; --prompt \"\" starts a document");
+  const std::string format = out.list.has("--format") ? out.list.last("--format") : "text";
+  check_word("--format", format, {"text", "json"});
+  out.json = format == "json";
+  KF_CHECK(out.json || !out.list.has("--logprobs"), Code::config, "--logprobs needs --format json");
+  if (out.list.has("--prompts")) {
+    out.prompts = read_prompts(out.list.last("--prompts"));
+  }
+  for (const auto& [name, value] : out.list.options) {
+    if (name == "--prompt") {
+      out.prompts.push_back({value, {}});
     }
   }
-  KF_CHECK(!out.checkpoint.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
-  KF_CHECK(out.has_prompt, Code::config, "no --prompt was given; --prompt \"\" starts a document");
   return out;
+}
+
+/// The ids of each prompt; those given as ids must be the model's.
+std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
+  std::vector<std::vector<std::int64_t>> out;
+  for (std::size_t i = 0; i < prompts.size(); ++i) {
+    if (!prompts[i].ids.empty()) {
+      const std::int64_t largest = *std::max_element(prompts[i].ids.begin(), prompts[i].ids.end());
+      KF_CHECK(largest < loaded.config.model.vocab_size, Code::data, "prompt {} has the id {}, and the model's end at {}", i + 1, largest,
+               loaded.config.model.vocab_size - 1);
+      out.push_back(prompts[i].ids);
+      continue;
+    }
+    KF_CHECK(
+        loaded.tokenizer != nullptr, Code::config,
+        "nothing turns text into ids for the model of {}: its job names no tokenizer (data.tokenizer_path); give --tokenizer, or prompts "
+        "as {\"ids\": [1, 2]}",
+        loaded.path);
+    out.push_back(prompt_ids(*loaded.tokenizer, prompts[i].text, loaded.prompts));
+  }
+  return out;
+}
+
+void print_json(const Prompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
+  config::Table row;
+  if (prompt.ids.empty()) {
+    row["prompt"] = config::Node(valid_utf8(prompt.text));
+  }
+  if (with_text) {
+    row["text"] = config::Node(valid_utf8(answer.text));
+  }
+  config::Array ids;
+  config::Array logprobs;
+  for (std::size_t i = 0; i < answer.ids.size(); ++i) {
+    ids.emplace_back(answer.ids[i]);
+    logprobs.emplace_back(answer.logprobs[i]);
+  }
+  row["ids"] = config::Node(std::move(ids));
+  if (with_logprobs) {
+    row["logprobs"] = config::Node(std::move(logprobs));
+  }
+  row["stopped"] = config::Node(std::string(end_name(answer.end)));
+  row["prompt_tokens"] = config::Node(answer.prompt_tokens);
+  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+}
+
+std::string ids_text(const std::vector<std::int64_t>& ids) {
+  std::vector<std::string> words;
+  for (const std::int64_t id : ids) {
+    words.push_back(std::to_string(id));
+  }
+  return join(words, " ");
+}
+
+/// Prompt and answer, or the ids of the answer where nothing makes text of them.
+void print_text(const Prompt& prompt, const Completion& answer, bool with_text) {
+  std::cout << valid_utf8(prompt.text) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
+}
+
+void say_speed(const std::vector<Completion>& answers, double seconds) {
+  std::int64_t tokens = 0;
+  for (const Completion& answer : answers) {
+    tokens += static_cast<std::int64_t>(answer.ids.size());
+  }
+  log::info("{} tokens in {} s, {} tokens/s", tokens, fixed(seconds, 2), fixed(static_cast<double>(tokens) / std::max(seconds, 1e-9), 1));
 }
 
 }  // namespace
@@ -107,31 +178,42 @@ int generate_command(const Arguments& args) {
     return 0;
   }
   const GenerateArguments arguments = parse(args);
-  const at::Device device = open_device(arguments.device).device;
-  const LoadedModel loaded = load_for_inference(arguments.checkpoint, device);
-  KF_CHECK(loaded.tokenizer != nullptr, Code::config,
-           "the model of {} learned from token ids, and its job names no tokenizer for them (data.tokenizer_path)", arguments.checkpoint);
-  GenerateOptions options = generate_options(loaded.config.generate);
-  options.strategy = loaded.sampler.get();
-  for (const auto& [name, value] : arguments.options) {
-    set_text_option(options, name, value);
+  const OptionList& list = arguments.list;
+  GenerateRequest request;
+  request.device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
+  InferenceRequest wanted{list.words[0], request.device};
+  wanted.tokenizer = list.last("--tokenizer");
+  const LoadedModel loaded = load_for_inference(wanted, native_registries());
+  request.prompts = encode(arguments.prompts, loaded);
+  request.options = merged(generate_options(loaded.config.generate), list);
+  request.options.strategy = loaded.sampler.get();
+  request.tokenizer = loaded.tokenizer.get();
+  request.eos = loaded.tokenizer != nullptr ? loaded.tokenizer->eos_id() : std::nullopt;
+  request.max_positions = loaded.config.model.max_seq_len;
+  request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
+
+  // One text appears as it is written; several only when they are whole, in their order.
+  WholeCharacters characters;
+  const bool streams = !arguments.json && arguments.prompts.size() == 1 && request.tokenizer != nullptr;
+  if (streams) {
+    std::cout << valid_utf8(arguments.prompts[0].text) << std::flush;
+    request.on_text = [&](std::size_t, const std::string& bytes) { std::cout << characters.push(bytes) << std::flush; };
   }
-  const bool asked = std::any_of(arguments.options.begin(), arguments.options.end(),
-                                 [](const auto& option) { return option.first == "--max-new-tokens"; });
-  const auto prompt_length = std::max<std::int64_t>(1, static_cast<std::int64_t>(loaded.tokenizer->encode(arguments.prompt).size()));
-  const std::int64_t room = loaded.config.model.max_seq_len - prompt_length;
-  KF_CHECK(room > 0, Code::config, "the prompt has {} tokens and leaves no room for an answer: the model takes {} (model.max_seq_len)",
-           prompt_length, loaded.config.model.max_seq_len);
-  if (!asked) {
-    options.max_new_tokens = std::min(options.max_new_tokens, room);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<Completion> answers = generate(*loaded.model, request);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  if (streams) {
+    std::cout << characters.finish() << '\n' << std::flush;
   }
-  KF_CHECK(options.max_new_tokens <= room, Code::config,
-           "--max-new-tokens {} and a prompt of {} tokens exceed model.max_seq_len ({}); at most {} fit", options.max_new_tokens,
-           prompt_length, loaded.config.model.max_seq_len, room);
-  std::cout << arguments.prompt;
-  generate_text(*loaded.model, *loaded.tokenizer, arguments.prompt, options, device,
-                [](const std::string& text) { std::cout << text << std::flush; });
-  std::cout << '\n';
+  for (std::size_t i = 0; i < answers.size() && !streams; ++i) {
+    if (arguments.json) {
+      print_json(arguments.prompts[i], answers[i], request.tokenizer != nullptr, list.has("--logprobs"));
+    } else {
+      print_text(arguments.prompts[i], answers[i], request.tokenizer != nullptr);
+    }
+  }
+  std::cout << std::flush;
+  say_speed(answers, seconds);
   return 0;
 }
 

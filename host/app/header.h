@@ -19,7 +19,6 @@ struct HeaderFacts {
   const config::Plan& plan;
   Model& model;
   const Loader& train_data;
-  const Loader* eval_data;
   const Schedule& schedule;
   const ComputeDevice& device;
   const Peak& peak;

@@ -1,6 +1,10 @@
 #include "app/inference.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "checkpoint/manager.h"
+#include "config/huggingface/huggingface.h"
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
@@ -10,9 +14,47 @@
 namespace kf {
 namespace {
 
+constexpr std::int64_t kLongestWindow = 2048;  // of evaluation, where nothing says how long the model trained with
+
+/// Keeps of the table `section` of `job` the keys in `names`.
+void keep_only(config::Table& job, const char* section, const std::vector<const char*>& names) {
+  config::Node* const node = job.find(section);
+  if (node == nullptr || node->table() == nullptr) {
+    return;
+  }
+  config::Table kept;
+  for (const char* name : names) {
+    if (const config::Node* value = node->table()->find(name)) {
+      kept[name] = *value;
+    }
+  }
+  *node = config::Node(std::move(kept));
+}
+
+/// Only what tells how the model's ids read: its data need not exist any more.
+void forget_data(config::Table& job) {
+  for (const char* section : {"dataset", "transform", "eval"}) {
+    job.erase(section);
+  }
+  config::Node* const data = job.find("data");
+  if (data == nullptr || data->table() == nullptr) {
+    return;
+  }
+  const config::Node* sources = data->table()->find("datasets");
+  if (sources != nullptr && sources->array() != nullptr && !sources->array()->empty() && sources->array()->front().table() != nullptr) {
+    if (const config::Node* path = sources->array()->front().table()->find("path")) {
+      config::Node first = *path;
+      (*data->table())["dataset_path"] = std::move(first);  // its kind tells whether the model learned from text or from ids
+    }
+  }
+  for (const char* key : {"datasets", "phases", "anneal_weights", "anneal_start_step", "holdout"}) {
+    data->table()->erase(key);
+  }
+}
+
 /// The settings of a checkpoint that say what the model is and how its text is read: how it was trained does not matter here, and parts
 /// that a script registered for that (hooks, schedules, losses) need not exist.
-config::Node inference_job(const fs::path& file) {
+config::Node inference_job(const fs::path& file, bool with_data) {
   config::Report report;
   std::optional<config::Table> job;
   if (fs::exists(file)) {
@@ -20,31 +62,65 @@ config::Node inference_job(const fs::path& file) {
   }
   KF_CHECK(job && report.problems.empty(), Code::checkpoint, "{} cannot be read as a job: the checkpoint is damaged or of another program",
            file);
-  for (const char* section : {"hooks",  "phases",    "hook",        "phase",         "optimizer", "scheduler",  "loss",
-                              "metric", "metrics",   "sink",        "dataset",       "transform", "checkpoint", "ckpt_strategy",
-                              "eval",   "profiling", "distributed", "parallel_plan", "averaging", "run"}) {
+  for (const char* section : {"hooks", "phases", "hook", "phase", "optimizer", "scheduler", "loss", "metric", "metrics", "sink",
+                              "checkpoint", "ckpt_strategy", "profiling", "distributed", "parallel_plan", "averaging", "run"}) {
     job->erase(section);
   }
-  if (config::Node* train = job->find("train"); train != nullptr && train->table() != nullptr) {
-    config::Table kept;
-    if (const config::Node* seq_len = train->table()->find("seq_len")) {
-      kept["seq_len"] = *seq_len;
+  keep_only(*job, "train", {"seq_len", "batch_size", "seed", "data_seed"});
+  if (with_data) {
+    if (config::Node* eval = job->find("eval"); eval != nullptr && eval->table() != nullptr) {
+      eval->table()->erase("target_loss");
     }
-    *train = config::Node(std::move(kept));
-  }
-  if (config::Node* data = job->find("data"); data != nullptr && data->table() != nullptr) {
-    const config::Node* sources = data->table()->find("datasets");
-    if (sources != nullptr && sources->array() != nullptr && !sources->array()->empty() && sources->array()->front().table() != nullptr) {
-      if (const config::Node* path = sources->array()->front().table()->find("path")) {
-        config::Node first = *path;
-        (*data->table())["dataset_path"] = std::move(first);  // its kind tells whether the model learned from text or from ids
-      }
-    }
-    for (const char* key : {"datasets", "phases", "anneal_weights", "anneal_start_step", "holdout"}) {
-      data->table()->erase(key);
-    }
+  } else {
+    forget_data(*job);
   }
   return config::Node(std::move(*job), {config::Origin::Kind::recipe, file.string(), 0, 0, {}});
+}
+
+/// Whether one of the files that `open_tokenizer` looks for is there.
+bool holds_tokenizer(const fs::path& folder) {
+  for (const char* name : {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.json"}) {
+    if (fs::exists(folder / name)) {
+      return true;
+    }
+  }
+  return !glob(folder, "*.tiktoken").empty();
+}
+
+/// A folder of another program: the model and what it comes with.
+config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
+  config::Table model;
+  model["preset"] = config::Node(folder.string());
+  config::Table train;
+  train["seq_len"] = config::Node(seq_len);
+  config::Table job;
+  job["model"] = config::Node(std::move(model));
+  job["train"] = config::Node(std::move(train));
+  if (holds_tokenizer(folder)) {
+    config::Table data;
+    data["tokenizer_path"] = config::Node(folder.string());
+    job["data"] = config::Node(std::move(data));
+  }
+  return config::Node(std::move(job), {config::Origin::Kind::recipe, folder.string(), 0, 0, {}});
+}
+
+config::Config load_settings(const InferenceRequest& request, const fs::path& folder, bool huggingface, const Registries& registries) {
+  config::Request out;
+  out.overrides = request.overrides;
+  out.files_must_exist = request.with_data;
+  if (!request.tokenizer.empty()) {
+    out.overrides.push_back("--data.tokenizer_path=" + (request.tokenizer == "bytes" ? "" : request.tokenizer));
+  }
+  if (!huggingface) {
+    out.recipe = inference_job(folder / "job.toml", request.with_data);
+    return config::load_or_fail(out, registries.catalog()).config;
+  }
+  config::Request probe;
+  probe.recipe = huggingface_job(folder, 1);
+  probe.files_must_exist = false;
+  const std::int64_t positions = config::load_or_fail(probe, registries.catalog()).config.model.max_seq_len;
+  out.recipe = huggingface_job(folder, std::min(positions, kLongestWindow));
+  return config::load_or_fail(out, registries.catalog()).config;
 }
 
 }  // namespace
@@ -71,26 +147,36 @@ GenerateOptions generate_options(const config::GenerateConfig& config) {
   options.temperature = config.temperature;
   options.top_k = config.top_k;
   options.top_p = config.top_p;
+  options.min_p = config.min_p;
+  options.repetition_penalty = config.repetition_penalty;
+  options.stop = config.stop;
+  options.shorten = true;  // max_new_tokens is a default until somebody asks for a length
   return options;
 }
 
-LoadedModel load_for_inference(const fs::path& source, at::Device device) {
-  return load_for_inference(source, device, native_registries());
-}
-
-LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries) {
-  const fs::path checkpoint = CheckpointManager::find(source);
-  config::Request request;
-  request.recipe = inference_job(checkpoint / "job.toml");
-  request.files_must_exist = false;
+LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries) {
+  const bool huggingface = config::is_huggingface_folder(request.source) && !fs::exists(request.source / "state.json");
   LoadedModel out;
-  out.config = config::load_or_fail(request, registries.catalog()).config;
+  out.path = huggingface ? request.source : CheckpointManager::find(request.source);
+  out.config = load_settings(request, out.path, huggingface, registries);
   out.model = build_model(out.config, registries);
-  materialize(*out.model, device, at::kFloat, 0);
-  CheckpointManager::load_weights(checkpoint, *out.model);
+  materialize(*out.model, request.device, at::kFloat, 0);
+  CheckpointManager::load_weights(out.path, *out.model);
   out.model->train(false);
-  out.tokenizer = tokenizer_of(out.config, registries);
+  // A folder of another program without a tokenizer says nothing about its ids: bytes would be a guess.
+  if (!huggingface || !out.config.data.tokenizer_path.empty()) {
+    out.tokenizer = tokenizer_of(out.config, registries);
+  }
+  if (request.tokenizer == "bytes") {
+    KF_CHECK(out.config.model.vocab_size >= kByteVocab, Code::config, "--tokenizer bytes: the model has {} ids, and bytes need {}",
+             out.config.model.vocab_size, kByteVocab);
+    out.tokenizer = std::make_unique<ByteTokenizer>(out.config.model.vocab_size);
+  }
   out.sampler = sampler_of(out.config, registries);
+  out.prompts = {huggingface, out.config.data.add_bos};
+  if (!huggingface) {
+    out.step = CheckpointManager::peek(out.path).run.step;
+  }
   return out;
 }
 

@@ -1,7 +1,11 @@
 #pragma once
-// A model and its tokenizer from a checkpoint, for reading only.
+// A model and its tokenizer from a checkpoint or a Hugging Face folder, for reading only.
 
+#include <cstdint>
 #include <memory>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "config/config.h"
 #include "core/fs.h"
@@ -15,8 +19,20 @@ namespace kf {
 struct LoadedModel {
   config::Config config;
   std::shared_ptr<Model> model;
-  std::unique_ptr<Tokenizer> tokenizer;
+  std::unique_ptr<Tokenizer> tokenizer;   // null: nothing turns its ids into text
   std::unique_ptr<TokenSampler> sampler;  // generate.strategy
+  PromptStyle prompts;                    // what prompts begin with
+  fs::path path;                          // the step_N folder, or the Hugging Face folder
+  std::optional<std::int64_t> step;       // of a checkpoint
+};
+
+/// What to load, and what of its settings to change.
+struct InferenceRequest {
+  fs::path source;
+  at::Device device = at::kCPU;
+  std::vector<std::string> overrides = {};  // --section.key=value
+  bool with_data = false;                   // keep [data] and [eval] as they are, and insist that their files exist
+  std::string tokenizer = {};               // instead of data.tokenizer_path; "bytes" for none; "" for what the checkpoint says
 };
 
 std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);
@@ -27,10 +43,8 @@ GenerateOptions generate_options(const config::GenerateConfig& config);
 /// vocabulary too small for bytes.
 std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries);
 
-/// `source` is a checkpoint folder, or a run or checkpoints folder whose latest one is meant. Weights in fp32, evaluation mode.
-/// Throws Code::checkpoint.
-LoadedModel load_for_inference(const fs::path& source, at::Device device);
-/// With the parts that a script has registered, too.
-LoadedModel load_for_inference(const fs::path& source, at::Device device, const Registries& registries);
+/// `source` is a checkpoint folder, a run or checkpoints folder whose latest one is meant, or a folder with a config.json (its
+/// tokenizer is taken, too). Weights in fp32, evaluation mode. Throws Code::checkpoint, and Code::config for faulty overrides.
+LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries);
 
 }  // namespace kf

@@ -22,6 +22,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/name_pattern.h"
+#include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
 #include "metrics/jsonl.h"
@@ -322,7 +323,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries, device.is_cuda() && config.data.pin_memory});
   end_with_data(config, *train_data, plan);
-  const std::unique_ptr<Loader> eval_data = make_eval_loader(config, {0, 1, &registries});
+  std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
 
   CheckpointOptions checkpoint_options;
@@ -375,6 +376,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   say_without_effect(request.loaded);
   say_notes(plan);
   say_changes(resume);
+  if (!eval_sets.empty() && tokenizer == nullptr) {
+    log::info("evaluations have no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
+  }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks);
   state.data_fingerprint = train_data->fingerprint();
@@ -382,7 +386,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   state.job_toml = config::to_toml(config);
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
-  print_header({request, config, plan, *model, *train_data, eval_data.get(), *schedule, compute, peak});
+  print_header({request, config, plan, *model, *train_data, *schedule, compute, peak});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   if (resume.kind != Resume::Kind::resume) {
     keep_old_rows(plan.dir / "metrics.jsonl");
@@ -391,12 +395,11 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   ConsoleOptions console_options = stdout_options();
   console_options.max_steps = plan.max_steps;
   console_options.start_step = state.run.step;
-  console_options.bits_per_byte = tokenizer != nullptr && config.data.tokenizer_path.empty();
   ConsoleSink console(std::cout, console_options);
 
   Stepper stepper(*model, *optimizer, *loss, stepper_options(config, plan, device));
   const std::vector<std::unique_ptr<Sink>> own_sinks = make_sinks(config, registries, plan.dir, state.run.step);
-  LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_data.get(), *schedule, tokenizer.get(),
+  LoopParts parts{*model, *optimizer,         stepper,     *train_data, eval_sets, *schedule, tokenizer.get(),
                   hooks,  {&jsonl, &console}, checkpoints, throughput,  average};
   for (const std::unique_ptr<Sink>& sink : own_sinks) {
     parts.sinks.push_back(sink.get());
@@ -407,7 +410,6 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
                       config.optimizer.lr,
                       config.metrics.log_interval,
                       config.eval.interval,
-                      config.eval.steps,
                       config.eval.at_start,
                       save_rule(config, registries),
                       milestone_rule(config, registries)(0),
@@ -416,7 +418,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
                       config.eval.target_loss,
                       loss->takes_hidden(),
                       request.report,
-                      generate_options(config.generate)};
+                      generate_options(config.generate),
+                      config.model.max_seq_len,
+                      {false, config.data.add_bos}};
   RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
   result.history = read_rows(plan.dir / "metrics.jsonl");  // those before a resume, too
   store_result(result, plan.dir);

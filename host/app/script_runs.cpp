@@ -21,7 +21,7 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
       registries_(registries),
       script_(registries,
               {[this](config::Node recipe) { return run(std::move(recipe)); },
-               [this](const fs::path& path) { return load_for_inference(path, at::kCPU, registries_).model; }},
+               [this](const fs::path& path) { return load_for_inference({path}, registries_).model; }},
               arguments_.script) {}
 
 void ScriptRuns::run_file() {

@@ -68,11 +68,8 @@ class ReportHook final : public Hook {
  private:
   /// Of an objective that is no number of an evaluation: nothing.
   std::optional<double> value_of(const HookContext& context) const {
-    if (objective_ == "eval.loss") {
-      return context.eval->loss;
-    }
-    if (objective_ == "eval.perplexity") {
-      return context.eval->perplexity;
+    if (objective_.starts_with("eval.")) {
+      return find_number(*context.eval, objective_.substr(5));
     }
     return objective_ == "loss" && context.loss ? std::optional(context.loss()) : std::nullopt;
   }
@@ -170,7 +167,7 @@ class TrialRun {
   std::optional<double> last_report() const {
     const std::map<std::int64_t, double> reports = store_->trial(trial_.number).reports;
     const std::string& objective = script_.sweep()->objective;
-    const bool known = !reports.empty() && (objective == "eval.loss" || objective == "eval.perplexity");
+    const bool known = !reports.empty() && objective.starts_with("eval.");
     return known ? std::optional(reports.rbegin()->second) : std::nullopt;
   }
 

@@ -41,6 +41,7 @@ std::vector<Rule> train_rules();
 std::vector<Rule> optimizer_rules();
 std::vector<Rule> batch_rules();
 std::vector<Rule> data_rules();
+std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
 

@@ -108,24 +108,6 @@ void mixture_names_differ(const Job& job, Findings& findings) {
   }
 }
 
-bool eval_has_source(const EvalConfig& eval) { return !eval.dataset_path.empty() || eval.hf_dataset_name; }
-
-void eval_has_data(const Job& job, Findings& findings) {
-  if (job.config.eval.enabled && !eval_has_source(job.config.eval) && job.config.data.holdout == 0) {
-    findings.problem({"eval.enabled", "eval.dataset_path", "eval.hf_dataset_name", "data.holdout"},
-                     "eval.enabled is true but there is no eval data source; give eval.dataset_path or eval.hf_dataset_name, "
-                     "or keep documents of a text source back with data.holdout");
-  }
-}
-
-void holdout_is_used(const Job& job, Findings& findings) {
-  if (job.config.data.holdout > 0 && eval_has_source(job.config.eval)) {
-    findings.warn({"data.holdout", "eval.enabled"}, "data.holdout keeps nothing back: eval has a source of its own");
-  } else if (job.config.data.holdout > 0 && !job.config.eval.enabled) {
-    findings.warn({"data.holdout", "eval.enabled"}, "data.holdout keeps nothing back: eval.enabled is false");
-  }
-}
-
 void eos_is_a_token(const Job& job, Findings& findings) {
   const std::optional<std::int64_t>& eos = job.config.data.eos_id;
   if (eos && *eos >= job.config.model.vocab_size) {
@@ -251,9 +233,19 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {sources_say_where,    datasets_win,          phases_rise,           phases_or_annealing,    phase_weights_make_sense,
-          mixture_names_differ, eval_has_data,         holdout_is_used,       eos_is_a_token,         simulated_tokens_have_both,
-          mixtures_have_blocks, windows_have_an_order, packing_has_documents, epochs_have_one_length, limits_are_read,
+  return {sources_say_where,
+          datasets_win,
+          phases_rise,
+          phases_or_annealing,
+          phase_weights_make_sense,
+          mixture_names_differ,
+          eos_is_a_token,
+          simulated_tokens_have_both,
+          mixtures_have_blocks,
+          windows_have_an_order,
+          packing_has_documents,
+          epochs_have_one_length,
+          limits_are_read,
           paths_exist};
 }
 

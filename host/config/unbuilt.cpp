@@ -18,11 +18,6 @@ const std::vector<Unbuilt>& unbuilt_keys() {
   static const std::vector<Unbuilt> all{
       {"train.shutdown_timeout_sec", "600", "a signal ends the run after the running step, however long that takes"},
       {"train.nccl_health_check_interval", "0", "there is no communicator to check yet"},
-      {"eval.batch_size", "0", "evaluation takes train.batch_size"},
-      {"eval.datasets", "[]", "there is one set yet"},
-      {"generate.min_p", "0.0", "samplers do not know it yet"},
-      {"generate.repetition_penalty", "1.0", "samplers do not know it yet"},
-      {"generate.stop", "[]", "samplers do not know it yet"},
       {"distributed.pp_schedule", "'1f1b'", "there are no pipeline stages yet"},
       {"distributed.nccl_timeout_sec", "1800", "there is no communicator yet"},
       {"distributed.backend", "'cpu:gloo,cuda:nccl'", "there is no communicator yet"},

@@ -70,7 +70,5 @@ struct LoaderOptions {
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options);
 /// 0.125 as "12.5 %".
 std::string percent(double share);
-/// By `[eval]`, in order, each window once; null when evaluation is off.
-std::unique_ptr<Loader> make_eval_loader(const config::Config& config, const LoaderOptions& options);
 
 }  // namespace kf

@@ -116,14 +116,17 @@ void ConsoleSink::step(const StepRow& row) {
 
 void ConsoleSink::eval(const EvalResult& result) {
   std::string note = "val " + number(result.loss, 3, 1e4);
-  if (options_.bits_per_byte) {
-    note += " (" + number(result.loss / std::log(2.0), 2, 1e4) + " bits/byte)";
+  if (result.bits_per_byte) {
+    note += " (" + number(*result.bits_per_byte, 2, 1e4) + " bits/byte)";
   }
   if (result.ema) {
     note += ", ema " + number(*result.ema, 3, 1e4);
   }
   noted_step_ = result.step;
   notes_.push_back(std::move(note));
+  for (const EvalResult& set : result.sets) {
+    notes_.push_back(set.name + " " + number(set.loss, 3, 1e4));
+  }
 }
 
 void ConsoleSink::saved(std::int64_t step, const std::string& path) {

@@ -22,7 +22,6 @@ namespace kf {
 struct ConsoleOptions {
   std::int64_t max_steps = 0;
   std::int64_t start_step = 0;  // completed before this process took over
-  bool bits_per_byte = false;   // a token is a byte: evaluations show bits per byte too
   bool bar = false;             // `out` is a terminal that can redraw a line
   bool color = false;
   std::function<int()> columns;  // of the terminal; asked at every redraw, so that it follows the window. Empty: 80

@@ -12,6 +12,7 @@
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "train/eval_table.h"
 
 namespace kf {
 namespace {
@@ -61,23 +62,6 @@ StepRow step_row(const Table& table) {
   return row;
 }
 
-EvalResult eval_row(const Table& row, const Table& numbers) {
-  EvalResult out;
-  out.step = static_cast<std::int64_t>(real(*row.find("step")));
-  for (const auto& [name, node] : numbers) {
-    if (name == "loss") {
-      out.loss = real(node);
-    } else if (name == "perplexity") {
-      out.perplexity = real(node);
-    } else if (name == "tokens") {
-      out.tokens = static_cast<std::int64_t>(real(node));
-    } else if (name == "ema") {
-      out.ema = real(node);
-    }
-  }
-  return out;
-}
-
 using MetricRow = std::variant<StepRow, EvalResult>;
 
 /// One line of the file; nothing where it is no row, as a file can say that was edited or damaged.
@@ -91,7 +75,7 @@ std::optional<MetricRow> row_of(const std::string& line, const fs::path& path) {
       return std::nullopt;
     }
     const Node* const eval = table->find("eval");
-    return eval != nullptr && eval->table() != nullptr ? MetricRow(eval_row(*table, *eval->table())) : MetricRow(step_row(*table));
+    return eval != nullptr && eval->table() != nullptr ? MetricRow(from_numbers(*eval->table(), *number)) : MetricRow(step_row(*table));
   } catch (const Error&) {
     return std::nullopt;
   } catch (const std::bad_variant_access&) {
@@ -156,16 +140,9 @@ Table to_table(const StepRow& row) {
 }
 
 Table to_table(const EvalResult& result) {
-  Table numbers;
-  numbers["loss"] = Node(result.loss);
-  numbers["perplexity"] = Node(result.perplexity);
-  numbers["tokens"] = Node(result.tokens);
-  if (result.ema) {
-    numbers["ema"] = Node(*result.ema);
-  }
   Table row;
   row["step"] = Node(result.step);
-  row["eval"] = Node(std::move(numbers));
+  row["eval"] = Node(to_numbers(result));
   return row;
 }
 

@@ -16,8 +16,12 @@ class Attention : public Module {
   /// needs an attention that overrides it.
   virtual void scale_queries(const at::Tensor& factors) const;
   /// An empty cache of this layer for `batch` rows of `capacity` positions, in the type and on the device of `like`. The default refuses:
-  /// a model that generates needs an attention that overrides it.
+  /// generation then goes over the whole text for each token.
   virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;
+  /// Whether `make_cache` gives one.
+  virtual bool has_cache() const { return false; }
+  /// Whether rows behind padding (Visibility with starts) give what they give alone.
+  virtual bool takes_padding() const { return false; }
 };
 
 /// Writes the positions after `filled` and returns all that are there: (B, H, fresh, D) -> (B, H, filled + fresh, D).

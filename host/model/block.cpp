@@ -43,6 +43,8 @@ StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
     mlp_norm_ = add_child("mlp_norm", make_norm(args, place));
   }
   mlp_ = add_child("mlp", make_mlp(args, place));
+  // Padding would take room at the experts, and the flash kernel of CPUs takes no mask.
+  takes_padding_ = attention_->takes_padding() && args.config.model.moe_capacity_factor == 0 && args.config.model.sdpa_backend != "flash";
   if (after) {
     mlp_post_norm_ = add_child("mlp_post_norm", make_norm(args, place));
   }

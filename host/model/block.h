@@ -28,6 +28,8 @@ class Block : public Module {
   virtual void scale_queries(const at::Tensor& factors) const;
   /// An empty cache of this layer, as of its attention; the default refuses.
   virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;
+  virtual bool has_cache() const { return false; }      // as of its attention
+  virtual bool takes_padding() const { return false; }  // likewise
 };
 
 /// h = x + branch(attention, x); h + branch(mlp, h), where branch(f, x) = drop(residual_scale * N2(f(N1(x)))) and model.norm_placement
@@ -40,6 +42,8 @@ class StandardBlock final : public Block {
   std::vector<at::Tensor*> side_terms() const override;
   void scale_queries(const at::Tensor& factors) const override { attention_->scale_queries(factors); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
+  bool has_cache() const override { return attention_->has_cache(); }
+  bool takes_padding() const override { return takes_padding_; }
 
  private:
   at::Tensor attend(const at::Tensor& x, const ForwardContext& context) const;  // a branch with its norms
@@ -54,6 +58,7 @@ class StandardBlock final : public Block {
   std::shared_ptr<Norm> mlp_norm_, mlp_post_norm_;
   std::shared_ptr<Mlp> mlp_;
   bool parallel_ = false;
+  bool takes_padding_ = false;
   double residual_scale_ = 1;
   Dropout drop_attention_, drop_mlp_;
   RecomputePolicy recompute_;  // of branches; whole blocks are the model's business

@@ -29,6 +29,8 @@ class GroupedAttention final : public Attention {
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
   void scale_queries(const at::Tensor& factors) const override;
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
+  bool has_cache() const override { return true; }
+  bool takes_padding() const override { return true; }
 
  private:
   void add_norms(const config::ModelConfig& model);

@@ -23,6 +23,8 @@ class LatentAttention final : public Attention {
   LatentAttention(const PartArgs& args, const Place& place);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
+  bool has_cache() const override { return true; }
+  bool takes_padding() const override { return true; }
 
  private:
   at::Tensor queries(const at::Tensor& x, std::int64_t first) const;  // (B, T, C) -> (B, H, T, nope + rope)

@@ -24,6 +24,7 @@ struct KvCache {
   std::vector<Layer> layers;
   std::int64_t filled = 0;  // positions that hold something
   std::int64_t capacity = 0;
+  at::Tensor starts;  // (B) int64: the first position of each row that is no padding; undefined where there is none
 };
 
 /// What travels beside the hidden state through the blocks.
@@ -76,8 +77,12 @@ class Model : public Module {
   virtual std::optional<OutputHead> head() { return std::nullopt; }
   /// Multiplies the query weights of `layer` by `factors` (H), one a query head: the masters move, the caller publishes.
   virtual void scale_queries(std::int64_t layer, const at::Tensor& factors);
-  /// An empty cache for `batch` rows of up to `capacity` positions; generation refuses models without one.
+  /// An empty cache for `batch` rows of up to `capacity` positions. Throws Code::config where `has_cache` is false.
   virtual KvCache make_cache(std::int64_t batch, std::int64_t capacity) = 0;
+  /// Whether every layer keeps what it needs of earlier positions; generation runs models without it over the whole text for each token.
+  virtual bool has_cache() const { return true; }
+  /// Whether rows behind padding (KvCache::starts) give what they give alone.
+  virtual bool takes_padding() const { return false; }
 };
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.

@@ -129,8 +129,9 @@ at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context
   KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
            max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
+  const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
   context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
-                                              : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device());
+                                              : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
@@ -162,6 +163,14 @@ KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {
     cache.layers.push_back(block->make_cache(batch, capacity, embedding_->value));
   }
   return cache;
+}
+
+bool Transformer::has_cache() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->has_cache(); });
+}
+
+bool Transformer::takes_padding() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->takes_padding(); });
 }
 
 at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim) {

@@ -31,6 +31,8 @@ class Transformer final : public Model {
   std::optional<OutputHead> head() override;
   void scale_queries(std::int64_t layer, const at::Tensor& factors) override;
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
+  bool has_cache() const override;
+  bool takes_padding() const override;
 
  private:
   void add_embedding(const PartArgs& args);

@@ -20,15 +20,19 @@ Visibility::Visibility(const at::Tensor& doc_ids) : fresh_(doc_ids.size(1)), dev
 
 at::Tensor Visibility::positions() const {
   if (!positions_.defined()) {
-    positions_ = doc_ids_.defined() ? positions_in(doc_ids_)
-                                    : at::arange(past_, past_ + fresh_, at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);
+    positions_ = doc_ids_.defined() ? positions_in(doc_ids_) : places(past_, past_ + fresh_);
   }
   return positions_;
 }
 
+at::Tensor Visibility::places(std::int64_t first, std::int64_t end) const {
+  const at::Tensor index = at::arange(first, end, at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);
+  return starts_.defined() ? (index - starts_.unsqueeze(1)).clamp_min(0) : index;
+}
+
 bool Visibility::plain(const Reach& reach) const {
   const bool near = reach.kind == Reach::Kind::global || past_ + fresh_ <= reach.size;
-  return near && !doc_ids_.defined() && (past_ == 0 || fresh_ == 1);
+  return near && !doc_ids_.defined() && !starts_.defined() && (past_ == 0 || fresh_ == 1);
 }
 
 at::Tensor Visibility::make_mask(const Reach& reach) const {
@@ -42,9 +46,13 @@ at::Tensor Visibility::make_mask(const Reach& reach) const {
   if (reach.kind == Reach::Kind::local) {
     seen = seen.logical_and((query - key).lt(reach.size));
   } else if (reach.kind == Reach::Kind::chunk) {
-    const at::Tensor all = doc_ids_.defined() ? positions() : key;  // (B or 1, all)
+    const at::Tensor all = doc_ids_.defined() ? positions() : places(0, past_ + fresh_);  // (B or 1, all)
     const at::Tensor chunks = all.floor_divide(reach.size);
     seen = seen.logical_and(chunks.narrow(1, past_, fresh_).unsqueeze(2).eq(chunks.unsqueeze(1)));
+  }
+  if (starts_.defined()) {
+    const at::Tensor real = key.ge(starts_.view({-1, 1, 1}));  // (B, 1, all)
+    seen = seen.logical_and(real).logical_or(key.eq(query));   // padding sees itself: a softmax over nothing is no number
   }
   return seen.unsqueeze(1);
 }

@@ -18,9 +18,11 @@ struct Reach {
 };
 
 /// `fresh` queries behind `past` positions that a cache holds. With document ids a row holds several documents, and nothing is cached.
+/// With `starts` (B) int64 row b begins at position starts[b]: what lies before is padding, which nobody sees but itself.
 class Visibility {
  public:
-  Visibility(std::int64_t past, std::int64_t fresh, at::Device device) : past_(past), fresh_(fresh), device_(device) {}
+  Visibility(std::int64_t past, std::int64_t fresh, at::Device device, at::Tensor starts = {})
+      : past_(past), fresh_(fresh), device_(device), starts_(std::move(starts)) {}
   /// Rows of documents: (B, T) int64 ids; neighbours with one id are one document.
   explicit Visibility(const at::Tensor& doc_ids);
 
@@ -29,10 +31,12 @@ class Visibility {
   at::Tensor mask(const Reach& reach) const;
   /// Whether an undefined mask stands for a triangle: the usual case without a cache.
   bool causal() const { return past_ == 0; }
-  /// (B or 1, T) int64: the place of each query inside its document, from 0. The first position of a row counts as a document's first.
+  /// (B or 1, T) int64: the place of each query inside its document, from 0. The first position of a row counts as a document's first;
+  /// padding is at 0.
   at::Tensor positions() const;
 
  private:
+  at::Tensor places(std::int64_t first, std::int64_t end) const;  // (B or 1, end - first): index less the row's start
   at::Tensor make_mask(const Reach& reach) const;
   bool plain(const Reach& reach) const;  // no mask is needed
 
@@ -40,6 +44,7 @@ class Visibility {
   std::int64_t fresh_ = 0;
   at::Device device_;
   at::Tensor doc_ids_;  // (B, T), undefined for one document a row
+  at::Tensor starts_;   // (B), undefined without padding
   mutable at::Tensor positions_;
   mutable std::vector<std::pair<Reach, at::Tensor>> masks_;
 };

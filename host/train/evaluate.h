@@ -1,19 +1,47 @@
 #pragma once
 // The loss on held-out data.
 
+#include <c10/core/Device.h>
+
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "data/loader.h"
+#include "data/tokenizer/tokenizer.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
-#include "train/hook.h"
+#include "train/eval_result.h"
 
 namespace kf {
 
-/// Cross entropy alone, summed over all counted tokens of the first `steps` batches (of all, where negative) and divided by their number; perplexity is its exp.
-/// Runs in evaluation mode with the optimizer's averages swapped in; training goes on afterwards as if nothing had happened.
-/// With `in_chunks` the logits are made and dropped a piece at a time, where the model has a head. Throws Code::data when no label counts.
-EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& loader, std::int64_t steps, at::Device device, std::int64_t at_step,
-                    bool in_chunks = false);
+/// What evaluation adds up over sequences. Shares of batches and of ranks join by addition; nothing is divided before all are in.
+struct EvalSums {
+  double loss = 0;  // cross entropy alone, nats
+  std::int64_t tokens = 0;
+  std::int64_t hits = 0;   // tokens that were the likeliest
+  std::int64_t bytes = 0;  // of the text behind the tokens; 0 without a tokenizer
+  std::int64_t sequences = 0;
+
+  EvalSums& operator+=(const EvalSums& other);
+  /// loss / tokens, its exp, loss / ln 2 / bytes, hits / tokens. Throws Code::data naming `what` where there is no sequence, or no token.
+  EvalResult result(std::int64_t step, const std::string& what) const;
+};
+
+struct EvalOptions {
+  at::Device device = at::kCPU;
+  bool in_chunks = false;                // the logits are made and dropped a piece at a time, where the model has a head
+  const Tokenizer* tokenizer = nullptr;  // for bits per byte; null: the ids stand for no text
+};
+
+/// This rank's share: over all batches of `data`, in evaluation mode, with the weights as they are. Nothing of the model, of the random
+/// numbers or of the data's order is moved: training goes on as if nothing had happened.
+EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options);
+
+/// The same as numbers, on one rank, with the optimizer's averages swapped in.
+EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& data, const EvalOptions& options, std::int64_t at_step);
+
+/// Several sets together: see EvalResult. `together` says which of them count in the means; at least one does.
+EvalResult join(std::vector<EvalResult> sets, const std::vector<bool>& together);
 
 }  // namespace kf

@@ -1,104 +1,300 @@
 #include "train/generate.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include <algorithm>
-#include <limits>
+#include <cstring>
+#include <numeric>
+#include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "model/mode.h"
+#include "train/answer_stream.h"
+#include "train/sampling.h"
 
 namespace kf {
 namespace {
 
-at::Tensor keep_top_k(const at::Tensor& logits, std::int64_t k) {
-  const at::Tensor smallest = std::get<0>(logits.topk(std::min(k, logits.size(-1)), -1)).narrow(-1, std::min(k, logits.size(-1)) - 1, 1);
-  return logits.masked_fill(logits.lt(smallest), -std::numeric_limits<float>::infinity());
-}
-
-at::Tensor keep_top_p(const at::Tensor& logits, double p) {
-  const auto [sorted, order] = logits.sort(/*dim=*/-1, /*descending=*/true);
-  const at::Tensor probabilities = sorted.softmax(-1);
-  const at::Tensor before = probabilities.cumsum(-1) - probabilities;  // mass of the likelier ones
-  at::Tensor dropped = before.ge(p);
-  dropped.select(-1, 0).fill_(false);  // something must be left
-  const at::Tensor kept = sorted.masked_fill(dropped, -std::numeric_limits<float>::infinity());
-  return at::empty_like(logits).scatter_(-1, order, kept);
-}
+std::span<const float> floats(const at::Tensor& row) { return {row.const_data_ptr<float>(), static_cast<std::size_t>(row.numel())}; }
 
 class PlainSampler final : public TokenSampler {
  public:
-  at::Tensor next(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) override {
-    return sample(logits, options, generator);
+  void begin(const std::vector<std::int64_t>& prompt, const GenerateOptions& options) override { draws_.emplace(prompt, options); }
+  at::Tensor next(const at::Tensor& logits) override {
+    const at::Tensor wide = logits.to(at::kCPU, at::kFloat).contiguous();
+    std::vector<std::int64_t> ids;
+    for (std::int64_t row = 0; row < wide.size(0); ++row) {
+      ids.push_back(draws_.value().next(floats(wide[row])));
+    }
+    return at::tensor(ids, at::kLong);
   }
+  std::unique_ptr<TokenSampler> fork() const override { return plain_sampler(); }
+
+ private:
+  std::optional<TextDraws> draws_;
+};
+
+/// One text on its way.
+class Row {
+ public:
+  Row(std::size_t prompt, const GenerateRequest& request, std::int64_t limit, TokenSampler& sampler)
+      : prompt_(prompt), request_(request), limit_(limit), sampler_(sampler) {
+    GenerateOptions options = request.options;
+    options.seed += prompt;
+    sampler_.begin(ids(), options);
+    answer_.prompt_tokens = static_cast<std::int64_t>(ids().size());
+    if (request.tokenizer != nullptr) {
+      stream_.emplace(*request.tokenizer, ids(), options.stop);
+    }
+    done_ = limit_ == 0;
+  }
+
+  const std::vector<std::int64_t>& ids() const { return request_.prompts[prompt_]; }
+  std::size_t prompt() const { return prompt_; }
+  bool done() const { return done_; }
+  Completion& answer() { return answer_; }
+
+  /// logits (1, V) fp32 on the host -> the id that follows, which is nothing to a row that is done.
+  std::int64_t advance(const at::Tensor& logits) {
+    const auto id = sampler_.next(logits).item<std::int64_t>();
+    if (request_.eos == id) {
+      end(Completion::End::eos);
+      return id;
+    }
+    answer_.ids.push_back(id);
+    answer_.logprobs.push_back(log_probability(floats(logits), id));
+    if (stream_) {
+      say(stream_->push(id));
+    }
+    if (stream_ && stream_->stopped()) {
+      end(Completion::End::stop);
+    } else if (static_cast<std::int64_t>(answer_.ids.size()) == limit_) {
+      end(Completion::End::length);
+    }
+    return id;
+  }
+
+ private:
+  void say(const std::string& bytes) {
+    answer_.text += bytes;
+    if (request_.on_text && !bytes.empty()) {
+      request_.on_text(prompt_, bytes);
+    }
+  }
+  void end(Completion::End end) {
+    answer_.end = end;
+    done_ = true;
+    if (stream_) {
+      say(stream_->finish());
+    }
+  }
+
+  std::size_t prompt_;
+  const GenerateRequest& request_;
+  std::int64_t limit_;
+  TokenSampler& sampler_;
+  std::optional<AnswerStream> stream_;
+  Completion answer_;
+  bool done_ = false;
+};
+
+/// Logits of the last position, (B, V) fp32 on the host.
+at::Tensor last_logits(Model& model, const at::Tensor& input, ForwardContext& context) {
+  const std::int64_t last = input.size(1) - 1;
+  if (model.head()) {  // the head's product for one position only
+    return model.project(model.hidden(input, context).narrow(1, last, 1)).select(1, 0).to(at::kCPU, at::kFloat).contiguous();
+  }
+  return model.forward(input, context).select(1, last).to(at::kCPU, at::kFloat).contiguous();
+}
+
+/// Longest prompt first for its width, then the answers' steps.
+struct Extent {
+  std::int64_t width = 0;
+  std::int64_t steps = 0;
+  bool operator==(const Extent&) const = default;
+};
+
+class Generation {
+ public:
+  Generation(Model& model, const GenerateRequest& request) : model_(model), request_(request) {
+    for (std::size_t i = 0; i < request_.prompts.size(); ++i) {
+      limits_.push_back(limit_of(i));
+    }
+  }
+
+  std::vector<Completion> run() {
+    std::vector<Completion> answers(request_.prompts.size());
+    if (!model_.has_cache()) {
+      log::info("this model keeps no keys and values: each new token runs over the whole text");
+    }
+    for (const std::vector<std::size_t>& group : groups()) {
+      write(group, answers);
+    }
+    return answers;
+  }
+
+ private:
+  std::int64_t length(std::size_t prompt) const { return static_cast<std::int64_t>(request_.prompts[prompt].size()); }
+
+  std::int64_t limit_of(std::size_t prompt) const {
+    const std::string which = request_.prompts.size() == 1 ? "the prompt" : format("prompt {}", prompt + 1);
+    KF_CHECK(length(prompt) > 0, Code::config, "{} is empty: generation needs a first token", which);
+    const std::int64_t wanted = request_.options.max_new_tokens;
+    if (request_.max_positions == 0) {
+      return wanted;
+    }
+    const std::int64_t room = std::max<std::int64_t>(0, request_.max_positions - length(prompt));
+    KF_CHECK(room > 0 || wanted == 0, Code::config,
+             "{} has {} tokens and leaves no room for an answer: the model takes {} (model.max_seq_len)", which, length(prompt),
+             request_.max_positions);
+    KF_CHECK(wanted <= room || request_.options.shorten, Code::config,
+             "max_new_tokens ({}) and {} of {} tokens exceed model.max_seq_len ({}); at most {} fit", wanted, which, length(prompt),
+             request_.max_positions, room);
+    return std::min(wanted, room);
+  }
+
+  /// Which prompts run together: neighbours in length, so that there is little padding, as far as the model's positions reach.
+  std::vector<std::vector<std::size_t>> groups() const {
+    std::vector<std::size_t> order(request_.prompts.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+    TokenSampler* const own = request_.options.strategy;
+    const bool forks = own == nullptr || own->fork() != nullptr;
+    const bool together = model_.has_cache() && model_.takes_padding() && forks;
+    const std::size_t most = together ? static_cast<std::size_t>(std::max<std::int64_t>(1, request_.batch_size)) : 1;
+    std::vector<std::vector<std::size_t>> out;
+    for (const std::size_t prompt : order) {
+      const bool fits = !out.empty() && out.back().size() < most && reaches(out.back(), prompt);
+      if (!fits) {
+        out.emplace_back();
+      }
+      out.back().push_back(prompt);
+    }
+    return out;
+  }
+
+  /// Whether the longest prompt with the longest answer still fits when `prompt` joins.
+  bool reaches(std::vector<std::size_t> group, std::size_t prompt) const {
+    group.push_back(prompt);
+    const Extent extent = extent_of(group);
+    return request_.max_positions == 0 || extent.width + extent.steps <= request_.max_positions;
+  }
+
+  Extent extent_of(const std::vector<std::size_t>& group) const {
+    Extent out;
+    for (const std::size_t prompt : group) {
+      out.width = std::max(out.width, length(prompt));
+      out.steps = std::max(out.steps, limits_[prompt]);
+    }
+    return out;
+  }
+
+  /// Prompts of a group, right-aligned, (B, width).
+  at::Tensor padded(const std::vector<std::size_t>& group, std::int64_t width) const {
+    at::Tensor tokens = at::zeros({static_cast<std::int64_t>(group.size()), width}, at::kLong);
+    for (std::size_t row = 0; row < group.size(); ++row) {
+      const std::vector<std::int64_t>& ids = request_.prompts[group[row]];
+      auto* const to = tokens[static_cast<std::int64_t>(row)].data_ptr<std::int64_t>() + (width - length(group[row]));
+      std::copy(ids.begin(), ids.end(), to);
+    }
+    return tokens;
+  }
+
+  at::Tensor starts_of(const std::vector<std::size_t>& group, std::int64_t width) const {
+    std::vector<std::int64_t> starts;
+    for (const std::size_t prompt : group) {
+      starts.push_back(width - length(prompt));
+    }
+    const bool none = std::all_of(starts.begin(), starts.end(), [](std::int64_t start) { return start == 0; });
+    return none ? at::Tensor() : at::tensor(starts, at::kLong).to(request_.device);
+  }
+
+  void write(const std::vector<std::size_t>& group, std::vector<Completion>& answers) {
+    std::vector<std::unique_ptr<TokenSampler>> samplers;
+    std::vector<Row> rows;
+    for (const std::size_t prompt : group) {
+      TokenSampler* const own = request_.options.strategy;
+      samplers.push_back(own != nullptr ? own->fork() : plain_sampler());
+      rows.emplace_back(prompt, request_, limits_[prompt], samplers.back() ? *samplers.back() : *own);
+    }
+    const Extent extent = extent_of(group);
+    if (extent.steps > 0) {
+      continue_rows(rows, padded(group, extent.width).to(request_.device), starts_of(group, extent.width), extent);
+    }
+    for (Row& row : rows) {
+      answers[row.prompt()] = std::move(row.answer());
+    }
+  }
+
+  void continue_rows(std::vector<Row>& rows, at::Tensor input, const at::Tensor& starts, const Extent& extent) {
+    const bool cached = model_.has_cache();
+    ForwardContext context;
+    KvCache cache;
+    if (cached) {
+      cache = model_.make_cache(static_cast<std::int64_t>(rows.size()), extent.width + extent.steps);
+      cache.starts = starts;
+      context.cache = &cache;
+    }
+    while (true) {
+      const at::Tensor logits = last_logits(model_, input, context);  // (B, V)
+      const at::Tensor next = at::zeros({static_cast<std::int64_t>(rows.size()), 1}, at::kLong);
+      bool going = false;
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (!rows[i].done()) {
+          const auto row = static_cast<std::int64_t>(i);
+          next[row].fill_(rows[i].advance(logits.narrow(0, row, 1)));
+          going = going || !rows[i].done();
+        }
+      }
+      if (!going) {
+        return;
+      }
+      input = cached ? next.to(request_.device) : at::cat({input, next.to(request_.device)}, 1);
+    }
+  }
+
+  Model& model_;
+  const GenerateRequest& request_;
+  std::vector<std::int64_t> limits_;  // new tokens of each prompt
 };
 
 }  // namespace
 
 std::unique_ptr<TokenSampler> plain_sampler() { return std::make_unique<PlainSampler>(); }
 
-at::Tensor sample(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) {
-  at::Tensor wide = logits.to(at::kCPU, at::kFloat);
-  if (options.temperature == 0) {
-    return wide.argmax(-1);
-  }
-  wide = wide / options.temperature;
-  if (options.top_k > 0) {
-    wide = keep_top_k(wide, options.top_k);
-  }
-  if (options.top_p < 1) {
-    wide = keep_top_p(wide, options.top_p);
-  }
-  return at::multinomial(wide.softmax(-1), 1, /*replacement=*/false, generator).squeeze(-1);
+std::vector<Completion> generate(Model& model, const GenerateRequest& request) {
+  KF_CHECK(request.options.stop.empty() || request.tokenizer != nullptr, Code::config,
+           "stop texts need a tokenizer: nothing turns these ids into text (data.tokenizer_path)");
+  const at::NoGradGuard no_grad;
+  const EvaluationMode mode(model);
+  return Generation(model, request).run();
 }
 
 std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int64_t>& prompt, const GenerateOptions& options,
-                                       std::optional<std::int64_t> eos, at::Device device,
-                                       const std::function<void(std::int64_t)>& on_token) {
-  KF_CHECK(!prompt.empty(), Code::config, "the prompt is empty: generation needs a first token");
-  const at::NoGradGuard no_grad;
-  const EvaluationMode mode(model);
-  const at::Generator generator = at::detail::createCPUGenerator(options.seed);
-  const auto length = static_cast<std::int64_t>(prompt.size());
-  ForwardContext context;
-  KvCache cache = model.make_cache(1, length + options.max_new_tokens);
-  context.cache = &cache;
-  PlainSampler plain;
-  TokenSampler& sampler = options.strategy != nullptr ? *options.strategy : plain;
-  sampler.begin(prompt, options);
-  at::Tensor input = at::tensor(prompt, at::kLong).unsqueeze(0).to(device);  // (1, T)
-  std::vector<std::int64_t> answer;
-  for (std::int64_t i = 0; i < options.max_new_tokens; ++i) {
-    const at::Tensor logits = model.forward(input, context).select(1, input.size(1) - 1);  // (1, V)
-    const at::Tensor next = sampler.next(logits, options, generator);
-    const auto id = next.item<std::int64_t>();
-    if (eos == id) {
-      break;
-    }
-    answer.push_back(id);
-    if (on_token) {
-      on_token(id);
-    }
-    input = next.unsqueeze(0).to(device);
-  }
-  return answer;
+                                       std::optional<std::int64_t> eos, at::Device device) {
+  GenerateRequest request;
+  request.prompts = {prompt};
+  request.options = options;
+  request.eos = eos;
+  request.device = device;
+  return generate(model, request).front().ids;
 }
 
-std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options,
-                          at::Device device, const std::function<void(const std::string&)>& on_text) {
-  std::vector<std::int64_t> ids = tokenizer.encode(prompt);
-  if (ids.empty()) {
-    KF_CHECK(tokenizer.eos_id().has_value(), Code::config,
-             "the prompt is empty, and the tokenizer has no end-of-document id to start from");
-    ids.push_back(*tokenizer.eos_id());
+std::vector<std::int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, const PromptStyle& style) {
+  std::vector<std::uint32_t> narrow;
+  tokenizer.append(prompt, narrow, {SpecialText::special, style.as_its_file_says});
+  std::vector<std::int64_t> ids(narrow.begin(), narrow.end());
+  if (style.bos && tokenizer.bos_id()) {
+    ids.insert(ids.begin(), *tokenizer.bos_id());
   }
-  const auto on_token = [&](std::int64_t id) {
-    if (on_text) {
-      on_text(tokenizer.decode(std::vector<std::int64_t>{id}));
-    }
-  };
-  return tokenizer.decode(generate_ids(model, ids, options, tokenizer.eos_id(), device, on_token));
+  if (ids.empty()) {
+    const std::optional<std::int64_t> first = tokenizer.eos_id() ? tokenizer.eos_id() : tokenizer.bos_id();
+    KF_CHECK(first.has_value(), Code::config,
+             "the prompt is empty, and the tokenizer has no id that begins or ends a document to start from");
+    ids.push_back(*first);
+  }
+  return ids;
 }
 
 }  // namespace kf

@@ -1,5 +1,5 @@
 #pragma once
-// Text from a model: one token after the other, with a key-value cache.
+// Text from a model: one token after the other, several texts at a time, with a key-value cache where the model has one.
 
 #include <ATen/core/Tensor.h>
 
@@ -12,7 +12,7 @@
 
 #include "data/tokenizer/tokenizer.h"
 #include "model/model.h"
-#include "train/hook.h"
+#include "train/completion.h"
 
 namespace kf {
 
@@ -22,26 +22,46 @@ class TokenSampler {
   virtual ~TokenSampler() = default;
   /// A text begins with these ids, under these options.
   virtual void begin(const std::vector<std::int64_t>& /*prompt*/, const GenerateOptions& /*options*/) {}
-  /// logits (B, V) -> ids (B) int64. `generator` is for draws.
-  virtual at::Tensor next(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator) = 0;
+  /// logits (B, V) -> ids (B) int64; generation asks for one text at a time, B = 1.
+  virtual at::Tensor next(const at::Tensor& logits) = 0;
+  /// Another one of the same kind, for a text beside this one's. Null: texts are written one after the other.
+  virtual std::unique_ptr<TokenSampler> fork() const { return nullptr; }
 };
 
-/// The native one: `sample`.
+/// The native one: `TextDraws`.
 std::unique_ptr<TokenSampler> plain_sampler();
 
-/// One id a row from logits (B, V): temperature, then top-k (ties kept), then top-p (the first token always survives; Holtzman et al. 2020,
-/// section 3.1), then a draw. Temperature 0 takes the largest. `generator` is used for the draw alone.
-at::Tensor sample(const at::Tensor& logits, const GenerateOptions& options, const at::Generator& generator);
+struct GenerateRequest {
+  std::vector<std::vector<std::int64_t>> prompts;
+  GenerateOptions options = {};
+  std::optional<std::int64_t> eos = std::nullopt;  // ends an answer
+  const Tokenizer* tokenizer = nullptr;            // null: answers have no text, and stop texts are refused
+  at::Device device = at::kCPU;
+  std::int64_t max_positions = 0;  // model.max_seq_len; 0: not known here, the model itself complains
+  std::int64_t batch_size = 16;    // texts at a time, at most
+  /// Text of a prompt as it becomes certain; may be empty.
+  std::function<void(std::size_t prompt, const std::string& bytes)> on_text = {};
+};
 
-/// The prompt's continuation as ids, without the prompt. Stops at `eos`, which is not part of the answer, or after max_new_tokens.
-/// Each id is passed to `on_token` as it comes. Throws Code::config when prompt and answer exceed model.max_seq_len. Leaves the model's
-/// mode as it was.
+/// Answers in the order of the prompts. Prompts of different lengths share a batch behind padding that nobody sees: each gets the
+/// logits that it has alone up to rounding (about 1e-6 of them in fp32), and draws from its own seed. One at a time go models that take no
+/// padding (experts with a capacity, parts in Lua) and samplers that cannot be forked. A model without a cache runs over the whole text for
+/// each token, which is logged. Throws Code::config for an empty prompt, and for one that leaves less room than max_new_tokens (with
+/// `shorten`: none) below max_positions. Leaves the model's mode as it was.
+std::vector<Completion> generate(Model& model, const GenerateRequest& request);
+
+/// One prompt without text: the continuation as ids.
 std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int64_t>& prompt, const GenerateOptions& options,
-                                       std::optional<std::int64_t> eos, at::Device device,
-                                       const std::function<void(std::int64_t)>& on_token = {});
+                                       std::optional<std::int64_t> eos, at::Device device);
 
-/// The continuation as text; an empty prompt starts from the end-of-document id.
-std::string generate_text(Model& model, const Tokenizer& tokenizer, const std::string& prompt, const GenerateOptions& options,
-                          at::Device device, const std::function<void(const std::string&)>& on_text = {});
+/// What stands before a prompt.
+struct PromptStyle {
+  bool as_its_file_says = false;  // what the tokenizer itself puts around a text: models of Hugging Face folders
+  bool bos = false;               // the BOS id: models trained with data.add_bos
+};
+
+/// The ids of a prompt; names of special tokens in it are special. An empty one is what begins a document: BOS with a style that
+/// adds it, else the end-of-document id, else BOS. Throws Code::config where there is neither.
+std::vector<std::int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, const PromptStyle& style = {});
 
 }  // namespace kf

@@ -12,13 +12,14 @@
 
 #include "config/node.h"
 #include "model/model.h"
+#include "train/completion.h"
 #include "train/controls.h"
+#include "train/eval_result.h"
 #include "train/run_state.h"
 
 namespace kf {
 
 class Loader;
-class TokenSampler;
 
 /// `on_<name>` in a hook table.
 enum class Event {
@@ -38,24 +39,6 @@ enum class Event {
 inline constexpr std::string_view kEventNames[] = {"train_begin",     "step_begin",   "micro_end", "backward_end",
                                                    "step_end",        "log",          "eval_end",  "checkpoint_save",
                                                    "checkpoint_load", "phase_change", "train_end", "error"};
-
-/// One evaluation.
-struct EvalResult {
-  std::int64_t step = 0;
-  double loss = 0;        // cross entropy over all counted tokens
-  double perplexity = 0;  // exp(loss)
-  std::int64_t tokens = 0;
-  std::optional<double> ema = {};  // the loss of the averaged weights (averaging.type)
-};
-
-struct GenerateOptions {
-  std::int64_t max_new_tokens = 64;
-  double temperature = 1.0;  // 0 takes the most likely token
-  std::int64_t top_k = 0;    // 0 = off
-  double top_p = 1.0;
-  std::uint64_t seed = 0;
-  TokenSampler* strategy = nullptr;  // generate.strategy; null: the native one
-};
 
 /// Names with numbers.
 using Values = std::vector<std::pair<std::string, double>>;
@@ -82,7 +65,8 @@ struct HookContext {
   std::function<void(const Values&)> log;    // into this step's row of metrics.jsonl
   std::function<EvalResult()> evaluate;      // now; neither logged nor an event
   std::function<void(double value)> report;  // to the sweep that this run is a trial of
-  std::function<std::string(const std::string&, const GenerateOptions&)> generate;
+  /// Answers to prompts, in their order.
+  std::function<std::vector<Completion>(const std::vector<std::string>&, const GenerateOptions&)> generate;
   GenerateOptions generate_defaults;
 };
 

@@ -7,39 +7,28 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "metrics/memory.h"
+#include "train/eval_table.h"
 #include "train/evaluate.h"
 #include "train/generate.h"
 
 namespace kf {
 namespace {
 
+/// Whether a set's own interval has come.
+bool is_due(const EvalSet& set, std::int64_t step, std::int64_t max_steps) { return step % set.interval == 0 || step == max_steps; }
+
 config::Table to_table(const EvalResult& eval) {
-  config::Table out;
+  config::Table out = to_numbers(eval);
   out["step"] = config::Node(eval.step);
-  out["loss"] = config::Node(eval.loss);
-  out["perplexity"] = config::Node(eval.perplexity);
-  out["tokens"] = config::Node(eval.tokens);
-  if (eval.ema) {
-    out["ema"] = config::Node(*eval.ema);
-  }
   return out;
 }
 
 EvalResult read_eval(const config::Node& node) {
-  const auto value = [&](const char* key) -> const config::Node& {
-    const config::Node* const found = node.table() != nullptr ? node.table()->find(key) : nullptr;
-    KF_CHECK(found != nullptr, Code::checkpoint, "the last evaluation in the checkpoint lacks '{}'", key);
-    return *found;
-  };
-  EvalResult eval;
-  eval.step = std::get<std::int64_t>(value("step").value);
-  eval.loss = std::get<double>(value("loss").value);
-  eval.perplexity = std::get<double>(value("perplexity").value);
-  eval.tokens = std::get<std::int64_t>(value("tokens").value);
-  if (node.table()->find("ema") != nullptr) {
-    eval.ema = std::get<double>(value("ema").value);
-  }
-  return eval;
+  KF_CHECK(node.table() != nullptr && node.table()->find("step") != nullptr, Code::checkpoint,
+           "the last evaluation in the checkpoint lacks 'step'");
+  const auto* const step = std::get_if<std::int64_t>(&node.table()->find("step")->value);
+  KF_CHECK(step != nullptr, Code::checkpoint, "the last evaluation in the checkpoint has no whole number as its step");
+  return from_numbers(*node.table(), *step);
 }
 
 }  // namespace
@@ -76,18 +65,15 @@ void TrainLoop::fill_context() {
     return metrics();
   };
   context_.log = [this](const Values& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
-  context_.evaluate = [this] { return evaluate_now(); };
+  context_.evaluate = [this] { return evaluate_now(/*all=*/true); };
   context_.report = [this](double value) {
     if (options_.report && options_.report(state_.run.step, value)) {
       controls_.stop = "pruned";
     }
   };
   context_.generate_defaults = options_.generate;
-  context_.generate = [this](const std::string& prompt, GenerateOptions options) {
-    KF_CHECK(parts_.tokenizer != nullptr, Code::config,
-             "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
-    options.strategy = parts_.sampler;
-    return generate_text(parts_.model, *parts_.tokenizer, prompt, options, options_.device);
+  context_.generate = [this](const std::vector<std::string>& prompts, const GenerateOptions& options) {
+    return generate_now(prompts, options);
   };
 }
 
@@ -141,8 +127,8 @@ void TrainLoop::steps() {
 }
 
 void TrainLoop::start_fresh() {
-  if (options_.eval_at_start && parts_.eval_data != nullptr) {
-    run_eval();
+  if (options_.eval_at_start && !parts_.eval_sets.empty()) {
+    run_eval(/*all=*/true);
     publish_eval();
   }
   if (options_.save_at_start) {
@@ -203,9 +189,10 @@ void TrainLoop::after_step(const StepResult& result) {
   }
   fire(Event::step_end);
   const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
-  const bool evaluated = result.abort.empty() && parts_.eval_data != nullptr && (std::exchange(controls_.eval, false) || due);
+  const bool asked = std::exchange(controls_.eval, false);
+  const bool evaluated = result.abort.empty() && !parts_.eval_sets.empty() && (asked || due);
   if (evaluated) {
-    run_eval();  // before the row, so that what on_eval_end logs stands in it
+    run_eval(asked);  // before the row, so that what on_eval_end logs stands in it
   }
   if (logs(step) || !extra_.empty() || !result.abort.empty()) {
     log_row(result);
@@ -322,24 +309,50 @@ Values TrainLoop::metrics() const {
   return values;
 }
 
-EvalResult TrainLoop::evaluate_now() {
-  KF_CHECK(parts_.eval_data != nullptr, Code::config,
-           "there is nothing to evaluate on: set eval.enabled = true and eval.dataset_path, or data.holdout");
-  const auto evaluate_here = [&] {
-    return evaluate(parts_.model, parts_.optimizer, *parts_.eval_data, options_.eval_steps, options_.device, state_.run.step,
-                    options_.eval_in_chunks);
-  };
-  EvalResult eval = evaluate_here();
+EvalResult TrainLoop::evaluate_now(bool all) {
+  KF_CHECK(!parts_.eval_sets.empty(), Code::config,
+           "there is nothing to evaluate on: set eval.enabled = true and eval.dataset_path, eval.datasets, or data.holdout");
+  std::vector<EvalResult> sets;
+  std::vector<bool> together;
+  for (EvalSet& set : parts_.eval_sets) {
+    if (all || is_due(set, state_.run.step, options_.max_steps)) {
+      sets.push_back(evaluate_set(set));
+      together.push_back(set.interval == options_.eval_interval);
+    }
+  }
+  return sets.front().name.empty() ? sets.front() : join(std::move(sets), together);
+}
+
+EvalResult TrainLoop::evaluate_set(EvalSet& set) {
+  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer};
+  EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
     const WithRunningAverage average(*parts_.average);
-    eval.ema = evaluate_here().loss;
+    eval.ema = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step).loss;
   }
+  eval.name = set.name;
   return eval;
 }
 
-void TrainLoop::run_eval() {
+std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options) {
+  KF_CHECK(parts_.tokenizer != nullptr, Code::config, "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
+  GenerateRequest request;
+  for (const std::string& prompt : prompts) {
+    request.prompts.push_back(prompt_ids(*parts_.tokenizer, prompt, options_.prompts));
+  }
+  request.options = options;
+  request.options.strategy = parts_.sampler;
+  request.eos = parts_.tokenizer->eos_id();
+  request.tokenizer = parts_.tokenizer;
+  request.device = options_.device;
+  request.max_positions = options_.max_seq_len;
+  return generate(parts_.model, request);
+}
+
+/// The sets whose interval has come, or all.
+void TrainLoop::run_eval(bool all) {
   parts_.throughput.pause();
-  context_.eval = evaluate_now();
+  context_.eval = evaluate_now(all);
   fire(Event::eval_end);
   if (options_.target_loss > 0 && context_.eval->loss <= options_.target_loss) {
     controls_.stop = format("the evaluation loss {} reached eval.target_loss ({})", context_.eval->loss, options_.target_loss);

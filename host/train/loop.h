@@ -12,12 +12,14 @@
 #include <vector>
 
 #include "checkpoint/manager.h"
+#include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenizer/tokenizer.h"
 #include "metrics/sink.h"
 #include "metrics/throughput.h"
 #include "optim/averaging.h"
 #include "optim/schedule.h"
+#include "train/generate.h"
 #include "train/hooks.h"
 #include "train/run_result.h"
 #include "train/steering.h"
@@ -31,9 +33,9 @@ struct LoopParts {
   Optimizer& optimizer;
   Stepper& stepper;
   Loader& train_data;
-  Loader* eval_data = nullptr;  // null: no evaluation
+  std::vector<EvalSet>& eval_sets;  // empty: no evaluation
   const Schedule& schedule;
-  const Tokenizer* tokenizer = nullptr;  // null: hooks cannot generate text
+  const Tokenizer* tokenizer = nullptr;  // null: hooks cannot generate text, evaluations have no bits per byte
   Hooks& hooks;
   std::vector<Sink*> sinks;
   CheckpointManager& checkpoints;
@@ -48,7 +50,6 @@ struct LoopOptions {
   double lr = 0;  // optimizer.lr
   std::int64_t log_interval = 10;
   std::int64_t eval_interval = 1000;
-  std::int64_t eval_steps = 50;
   bool eval_at_start = false;  // of a fresh run
   std::function<bool(std::int64_t step)> save_due;
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
@@ -58,7 +59,9 @@ struct LoopOptions {
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
   /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
   std::function<bool(std::int64_t step, double value)> report;
-  GenerateOptions generate;  // defaults of ctx:generate
+  GenerateOptions generate;      // defaults of ctx:generate
+  std::int64_t max_seq_len = 0;  // of the model, for what is generated; 0: not known
+  PromptStyle prompts = {};      // of ctx:generate
 };
 
 class TrainLoop {
@@ -80,8 +83,10 @@ class TrainLoop {
   void change_phase();
   void log_row(const StepResult& result);
   Values metrics() const;
-  EvalResult evaluate_now();
-  void run_eval();
+  EvalResult evaluate_now(bool all);
+  EvalResult evaluate_set(EvalSet& set);
+  void run_eval(bool all);
+  std::vector<Completion> generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options);
   void publish_eval();
   void roll_back(const std::string& reason);
   void save(const std::string& name = {});

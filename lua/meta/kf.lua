@@ -168,6 +168,8 @@
 ---@field loss number  Cross entropy over all counted tokens.
 ---@field perplexity number  exp(loss).
 ---@field tokens integer  How many were counted.
+---@field bits_per_byte? number  Of the text behind the tokens, where there is a tokenizer.
+---@field accuracy? number  Share of tokens that were the likeliest.
 ---@field ema? number  The loss of the averaged weights (averaging.type).
 
 ---@class kf.HookContext
@@ -188,7 +190,7 @@
 ---@field register_forward_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, input: kf.Tensor, output: kf.Tensor): kf.Tensor?): any  After every forward of the modules that match; what it returns stands for the output. Until the run ends, or handle:remove().
 ---@field register_gradient_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, gradient: kf.Tensor): kf.Tensor?): any  Whenever a backward reaches a weight that matches; what it returns stands for the gradient.
 ---@field evaluate fun(self: kf.HookContext): kf.Eval  An evaluation now; nothing is logged.
----@field generate fun(self: kf.HookContext, prompt: string, options?: kf.GenerateOptions): string  Continues a text.
+---@field generate fun(self: kf.HookContext, prompt: string|string[], options?: kf.GenerateOptions): (string|string[], table)  Continues a text, or each of a list; the table (of each) has ids, logprobs, stopped and prompt_tokens.
 ---@field log fun(self: kf.HookContext, values: table<string, number>)  Into this step's row.
 ---@field report fun(self: kf.HookContext, value: number)  To the sweep that this run is a trial of.
 ---@field stop fun(self: kf.HookContext, reason?: string)  Ends the run at the step boundary, with a checkpoint.
@@ -207,7 +209,10 @@
 ---@field temperature? number  0 takes the likeliest token.
 ---@field top_k? integer  Keep the k likeliest; 0 keeps all.
 ---@field top_p? number  Keep the likeliest up to this share.
----@field seed? integer  Of the draws.
+---@field min_p? number  Keep those at least this share as likely as the likeliest.
+---@field repetition_penalty? number  Against tokens that occurred; 1 for off.
+---@field stop string|string[]|nil  Texts that end the answer and are not part of it.
+---@field seed? integer  Of the draws; prompt i of a list draws from seed + i - 1.
 
 ---@class kf.Hook
 ---@field name? string  Key of its state in checkpoints; without one, its place.

@@ -12,6 +12,7 @@
 
 #include "bench/compare.h"
 #include "bench/data_bench.h"
+#include "bench/generation_bench.h"
 #include "bench/lua_bench.h"
 #include "config/derived.h"
 #include "config/load.h"
@@ -149,6 +150,7 @@ int main(int argc, char** argv) {
     bench_experts(registries, at::kBFloat16);
     bench_config(registries);
     bench::bench_data();
+    bench::bench_generation(registries);
     bench::bench_lua();
     return 0;
   } catch (const std::exception& e) {

@@ -27,9 +27,13 @@ struct Callback {
     context.evaluate = [] { return EvalResult{41, 3.5, 33.1, 64}; };
     context.report = [this](double value) { reported = value; };
     context.log = [this](const std::vector<std::pair<std::string, double>>& values) { logged = values; };
-    context.generate = [this](const std::string& prompt, const GenerateOptions& o) {
+    context.generate = [this](const std::vector<std::string>& prompts, const GenerateOptions& o) {
       options = o;
-      return prompt + "...";
+      std::vector<Completion> answers;
+      for (const std::string& prompt : prompts) {
+        answers.push_back({prompt + "...", {7, 8}, {-0.5, -1.5}, 3, Completion::End::stop});
+      }
+      return answers;
     };
   }
   void call(Event event = Event::step_end) {
@@ -76,6 +80,13 @@ TEST_CASE("ctx: the last evaluation is a field, and an argument of its event", "
   c.call();
   CHECK(c.logged[0].second == 3.0);
   c.f.run("assert(kf_eval[1] == kf_eval[2] and kf_eval[1].loss == 3.25)");
+  EvalResult sets{60, 2.5, 12.2, 99};
+  sets.accuracy = 0.5;
+  sets.sets = {{.step = 60, .loss = 1.5, .bits_per_byte = 1.25, .name = "code"}};
+  c.context.eval = sets;
+  c.call(Event::eval_end);
+  c.f.run(
+      "local e = kf_eval[1] assert(e.accuracy == 0.5 and e.bits_per_byte == nil and e.code.loss == 1.5 and e.code.bits_per_byte == 1.25)");
 }
 
 TEST_CASE("ctx: saving and ending hand over the path and the reason", "[ctx]") {
@@ -104,6 +115,16 @@ TEST_CASE("ctx: controls reach the run", "[ctx]") {
   CHECK(generate.options.top_k == 3);
   CHECK(generate.options.top_p == 0.9);
   CHECK(generate.options.seed == 5);
+  CHECK_FALSE(generate.options.shorten);
+  Callback list(
+      "local texts, infos = ctx:generate({ 'a', 'b' }, { stop = { 'x', 'y' }, min_p = 0.1, repetition_penalty = 1.5 })"
+      " local text, info = ctx:generate('c')"
+      " assert(text == 'c...' and info.ids[2] == 8 and info.logprobs[1] == -0.5 and info.stopped == 'stop' and info.prompt_tokens == 3)"
+      " ctx:stop(texts[1] .. texts[2] .. #infos)");
+  list.context.generate_defaults.shorten = true;
+  list.call();
+  CHECK(list.said == "a...b...2");
+  CHECK(list.options.shorten);  // of the second call: the length was a default
 }
 
 TEST_CASE("ctx: every request is noted, and nothing happens before the step boundary", "[ctx]") {
@@ -172,6 +193,12 @@ TEST_CASE("ctx: misuse is an error at the script's line", "[ctx]") {
         "recipe.lua:3: ctx:generate: top_p must be a number from 0 to 1, got number 1.5");
   CHECK(Callback("ctx:generate('a', { top_k = -1 })").error() ==
         "recipe.lua:3: ctx:generate: top_k must be a whole number from 0 on, got number -1");
+  CHECK(Callback("ctx:generate('a', { stop = { 'x', 5 } })").error() ==
+        "recipe.lua:3: ctx:generate: stop 2 must be a string, got number 5");
+  CHECK(Callback("ctx:generate('a', { stop = '' })").error() == "recipe.lua:3: ctx:generate: stop has an empty text, which would end all");
+  CHECK(Callback("ctx:generate(5)").error() == "recipe.lua:3: ctx:generate: a prompt must be a string or a list of strings, got number 5");
+  CHECK(Callback("ctx:generate('a', { repetition_penalty = 0 })").error() ==
+        "recipe.lua:3: ctx:generate: repetition_penalty must be above 0");
 }
 
 TEST_CASE("ctx: a method that an event cannot answer says so", "[ctx]") {

@@ -54,8 +54,8 @@ class Project {
 }  // namespace
 
 TEST_CASE("docs: every command of the user pages works", "[docs]") {
-  const std::string page =
-      GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md", "docs/sweeps.md", "docs/data.md");
+  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md", "docs/sweeps.md",
+                                    "docs/data.md", "docs/evaluation.md");
   CAPTURE(page);
   const Project project;
   const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / page);

@@ -172,7 +172,7 @@ TEST_CASE("help: fits a screen; the version names what the build is made of; an 
 
 TEST_CASE("help: every command has it, under both names, and a misspelt command is told before its file is read", "[help]") {
   const Toy toy;
-  for (const char* command : {"train", "generate", "config", "registry", "test", "lua", "sweep"}) {
+  for (const char* command : {"train", "generate", "eval", "config", "registry", "test", "lua", "sweep"}) {
     for (const char* help : {"--help", "-h"}) {
       const Finished shown = toy.host({command, help});
       INFO(command << ' ' << help);

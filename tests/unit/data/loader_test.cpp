@@ -9,6 +9,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/token_file.h"
 #include "data/tokenizer/tokenizer.h"
@@ -45,6 +46,13 @@ kf::config::DatasetSource source(const kf::fs::path& path, const std::string& na
   out.name = name;
   out.weight = weight;
   return out;
+}
+
+/// The loader of the one set of the flat keys.
+std::unique_ptr<kf::Loader> only_set(const kf::config::Config& config, const kf::LoaderOptions& options) {
+  std::vector<kf::EvalSet> sets = kf::make_eval_sets(config, options);
+  REQUIRE(sets.size() == 1);
+  return std::move(sets.front().data);
 }
 
 Ids samples_of(kf::Loader& loader, std::int64_t first, std::int64_t count) {
@@ -238,7 +246,7 @@ TEST_CASE("loader: the hold-out is what evaluation reads, and training does not"
   config.eval.enabled = true;
   config.eval.steps = 1000;
   const auto training = kf::make_train_loader(config, {});
-  const auto held = kf::make_eval_loader(config, {});
+  const auto held = only_set(config, {});
   const auto first_ids = [](kf::Loader& loader) {
     std::set<std::int64_t> ids;
     for (std::int64_t i = 0; i < loader.batches_per_epoch(); ++i) {
@@ -257,9 +265,9 @@ TEST_CASE("loader: the hold-out is what evaluation reads, and training does not"
   }
   CHECK_THAT(training->describe(), Contains("; 25 % held out"));
   config.data.holdout = 0;
-  CHECK_THROWS_WITH(kf::make_eval_loader(config, {}), Contains("eval.dataset_path") && Contains("data.holdout"));
+  CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("eval.dataset_path") && Contains("data.holdout"));
   config.eval.enabled = false;
-  CHECK(kf::make_eval_loader(config, {}) == nullptr);
+  CHECK(kf::make_eval_sets(config, {}).empty());
 }
 
 TEST_CASE("evaluation: every window once and in order, the last batch short, at most eval.steps batches") {
@@ -268,7 +276,7 @@ TEST_CASE("evaluation: every window once and in order, the last batch short, at 
   config.eval.enabled = true;
   config.eval.dataset_path = tokens(folder, "e.npy", 35).string();  // 7 windows
   config.data.pack_sequences = true;                                // concerns training alone
-  const auto loader = kf::make_eval_loader(config, {});
+  const auto loader = only_set(config, {});
   REQUIRE(loader->batches_per_epoch() == 4);
   CHECK(samples_of(*loader, 0, 4) == counted(7));
   CHECK(loader->batch(3).tokens.sizes() == at::IntArrayRef{1, 4});
@@ -276,18 +284,18 @@ TEST_CASE("evaluation: every window once and in order, the last batch short, at 
   CHECK_FALSE(loader->batch(0).doc_ids.defined());
   CHECK_THROWS_AS(loader->batch(4), kf::Error);
 
-  const auto first = kf::make_eval_loader(config, {0, 2});
-  const auto second = kf::make_eval_loader(config, {1, 2});
+  const auto first = only_set(config, {0, 2});
+  const auto second = only_set(config, {1, 2});
   REQUIRE(first->batches_per_epoch() == 2);
   REQUIRE(second->batches_per_epoch() == 2);
   CHECK(samples_of(*first, 0, 2) == Ids{0, 2, 4, 6});
   CHECK(samples_of(*second, 0, 2) == Ids{1, 3, 5});
-  const auto idle = kf::make_eval_loader(config, {7, 8});
+  const auto idle = only_set(config, {7, 8});
   CHECK(idle->batch(0).tokens.sizes() == at::IntArrayRef{0, 4});
   CHECK(idle->batch(0).counted == 0);
 
   config.eval.steps = 3;
-  CHECK(kf::make_eval_loader(config, {})->batches_per_epoch() == 3);
+  CHECK(only_set(config, {})->batches_per_epoch() == 3);
 }
 
 TEST_CASE("mixture: counts follow the weights and nothing is repeated before its source is used up (H22)") {

@@ -185,6 +185,38 @@ TEST_CASE("block: every option's cache gives the logits of the whole sequence", 
   }
 }
 
+TEST_CASE("block: rows behind padding give the logits of each alone, for every option and with the cache", "[block][cache]") {
+  const at::Tensor tokens = random_tokens(3, 12, 5);
+  const std::vector<std::int64_t> starts{0, 3, 7};
+  const at::NoGradGuard no_grad;
+  for (const Variant& variant : variants()) {
+    CAPTURE(variant.name);
+    const auto model = stirred_model(with(variant));
+    REQUIRE(model->has_cache());
+    CHECK(model->takes_padding() == (std::string(variant.name) != "flash"));
+    if (!model->takes_padding()) {
+      continue;
+    }
+    KvCache cache = model->make_cache(3, 12);
+    cache.starts = at::tensor(starts, at::kLong);
+    std::int64_t first = 0;
+    for (const std::int64_t length : {9, 1, 1, 1}) {
+      ForwardContext context;
+      context.cache = &cache;
+      const at::Tensor logits = model->forward(tokens.narrow(1, first, length), context);
+      CHECK(logits.isfinite().all().item<bool>());
+      for (std::int64_t row = 0; row < 3; ++row) {
+        const std::int64_t start = starts[static_cast<std::size_t>(row)];
+        const at::Tensor alone = logits_of(*model, tokens.narrow(0, row, 1).narrow(1, start, 12 - start));
+        const std::int64_t from = std::max(first, start);
+        const at::Tensor here = logits.narrow(0, row, 1).narrow(1, from - first, first + length - from);
+        CHECK(at::allclose(here, alone.narrow(1, from - start, first + length - from), 1e-4, 2e-5));
+      }
+      first += length;
+    }
+  }
+}
+
 TEST_CASE("packing: two documents in a row give the logits of each alone, whatever the positions", "[block][packing]") {
   const at::Tensor tokens = random_tokens(1, 13, 8);
   const at::Tensor docs = at::cat({at::zeros({1, 6}, at::kLong), at::ones({1, 7}, at::kLong)}, 1);

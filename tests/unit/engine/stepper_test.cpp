@@ -168,12 +168,12 @@ TEST_CASE("evaluate: tokens weigh alike, the batch size does not matter, trainin
   FixedLoader whole({uneven()});
   FixedLoader parts(split(uneven(), 4));
   run.model->train(true);
-  const EvalResult a = evaluate(*run.model, *run.optimizer, whole, 10, at::kCPU, 5);
-  const EvalResult b = evaluate(*run.model, *run.optimizer, parts, 10, at::kCPU, 5);
+  const EvalResult a = evaluate(*run.model, *run.optimizer, whole, {}, 5);
+  const EvalResult b = evaluate(*run.model, *run.optimizer, parts, {}, 5);
   CHECK(a.tokens == 12);
   CHECK(b.loss == Approx(a.loss).epsilon(1e-6));
   CHECK(a.perplexity == Approx(std::exp(a.loss)));
   CHECK(run.model->training());
   FixedLoader none({make_batch(random_tokens(1, 4, 1), at::full({1, 4}, kIgnore, at::kLong))});
-  CHECK_THROWS(evaluate(*run.model, *run.optimizer, none, 1, at::kCPU, 0));
+  CHECK_THROWS(evaluate(*run.model, *run.optimizer, none, {}, 0));
 }

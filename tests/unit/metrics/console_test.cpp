@@ -19,7 +19,6 @@ struct Fixture {
   explicit Fixture(bool bar = false, int columns = 81)
       : sink(out, ConsoleOptions{.max_steps = 400,
                                  .start_step = 0,
-                                 .bits_per_byte = true,
                                  .bar = bar,
                                  .color = false,
                                  .columns = [columns] { return columns; },
@@ -77,7 +76,7 @@ TEST_CASE("console: a run reads as documented", "[metrics]") {
   f.sink.step_over(1);
   f.now = 100;
   f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
-  f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5});
+  f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
   f.sink.saved(100, "runs/first-run/checkpoints/step_100");
   f.sink.step_over(100);
   f.sink.close();
@@ -104,9 +103,9 @@ TEST_CASE("console: a row waits for its notes until its step is over", "[metrics
 
 TEST_CASE("console: notes of a step without a row stand in their column", "[metrics]") {
   Fixture f;
-  f.sink.eval({.step = 15, .loss = 2, .perplexity = 7.4, .tokens = 5});
+  f.sink.eval({.step = 15, .loss = 2, .perplexity = 7.4, .tokens = 5, .bits_per_byte = 2.8854, .sets = {{.loss = 1.5, .name = "code"}}});
   f.sink.step_over(15);
-  CHECK(screen(f.taken())[1] == "   15" + std::string(57, ' ') + "val 2.000 (2.89 bits/byte)");
+  CHECK(screen(f.taken())[1] == "   15" + std::string(57, ' ') + "val 2.000 (2.89 bits/byte)  code 1.500");
 }
 
 TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "[metrics]") {
@@ -129,7 +128,7 @@ TEST_CASE("console: a resumed run counts its own steps for the time that is left
   std::ostringstream out;
   ConsoleSink sink(
       out, ConsoleOptions{
-               .max_steps = 120, .start_step = 100, .bits_per_byte = false, .bar = false, .color = false, .columns = {}, .clock = [&] {
+               .max_steps = 120, .start_step = 100, .bar = false, .color = false, .columns = {}, .clock = [&] {
                  return now;
                }});
   now = 10;

@@ -1,0 +1,164 @@
+#include <algorithm>
+#include <iostream>
+
+#include "app/choices_report.h"
+#include "app/commands.h"
+#include "app/device.h"
+#include "app/inference.h"
+#include "app/option_list.h"
+#include "config/json.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "data/eval_sets.h"
+#include "train/eval_table.h"
+#include "train/evaluate.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kUsage =
+    "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE] [--section.key=value ...] [options]\n\n"
+    "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
+    "checkpoint), or a Hugging Face folder. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
+    "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
+    "  --data PATH               all of this file or folder (--eval.file_pattern='*.txt')\n"
+    "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
+    "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
+    "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
+    "  --format text|json        how the result is printed\n"
+    "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
+    "  --device D                auto, cpu or cuda (default auto)\n";
+
+const OptionNames kNames{
+    "kf-host eval", {"--data", "--choices", "--items", "--delimiter", "--format", "--tokenizer", "--device"}, {}, true};
+
+OptionList parse(const Arguments& args) {
+  OptionList list = parse_options(args, kNames);
+  KF_CHECK(!list.words.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
+  KF_CHECK(list.words.size() == 1, Code::config, "one checkpoint at a time, got '{}' and '{}'", list.words[0], list.words[1]);
+  KF_CHECK(!(list.has("--data") && list.has("--choices")), Code::config,
+           "--data and --choices are two evaluations; run one after the other");
+  for (const char* option : {"--items", "--delimiter"}) {
+    KF_CHECK(!list.has(option) || list.has("--choices"), Code::config, "{} needs --choices", option);
+  }
+  if (list.has("--format")) {
+    check_word("--format", list.last("--format"), {"text", "json"});
+  }
+  return list;
+}
+
+bool is_given(const OptionList& list, const std::string& key) {
+  return std::any_of(list.overrides.begin(), list.overrides.end(),
+                     [&](const std::string& override_) { return override_.rfind("--" + key + "=", 0) == 0; });
+}
+
+InferenceRequest request_of(const OptionList& list, at::Device device) {
+  InferenceRequest request{list.words[0], device};
+  request.tokenizer = list.last("--tokenizer");
+  request.with_data = !list.has("--choices") && !list.has("--data");
+  if (list.has("--data")) {
+    request.overrides = {"--eval.enabled=true", "--eval.dataset_path=" + list.last("--data")};
+    if (!is_given(list, "eval.steps")) {
+      request.overrides.emplace_back("--eval.steps=-1");
+    }
+  } else if (is_given(list, "eval.dataset_path") || is_given(list, "eval.datasets[0].path")) {
+    request.overrides = {"--eval.enabled=true"};
+  }
+  request.overrides.insert(request.overrides.end(), list.overrides.begin(), list.overrides.end());
+  return request;
+}
+
+EvalResult evaluate_all(const LoadedModel& loaded, at::Device device, const Registries& registries) {
+  KF_CHECK(loaded.config.eval.enabled, Code::config, "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH",
+           loaded.path);
+  std::vector<EvalSet> sets = make_eval_sets(loaded.config, {0, 1, &registries});
+  if (loaded.tokenizer == nullptr) {
+    log::info("no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
+  }
+  const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get()};
+  std::vector<EvalResult> results;
+  for (EvalSet& set : sets) {
+    KF_CHECK(!set.text || loaded.tokenizer != nullptr, Code::config,
+             "nothing turns text ({}) into ids for the model of {}: give --tokenizer, or token files", set.data->describe(), loaded.path);
+    results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
+    results.back().name = set.name;
+  }
+  if (results.front().name.empty()) {
+    return results.front();
+  }
+  const std::vector<bool> together(results.size(), true);
+  return join(std::move(results), together);
+}
+
+std::string padded(const std::string& text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+std::string row_text(std::string name, const EvalResult& eval, std::size_t width) {
+  name.resize(std::max(width, name.size()), ' ');
+  return name + padded(fixed(eval.loss, 4), 10) + padded(fixed(eval.perplexity, 3), 13) +
+         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(fixed(eval.accuracy.value_or(0), 4), 11) +
+         padded(grouped(eval.tokens), 14);
+}
+
+void print_table(const EvalResult& eval) {
+  std::size_t width = 4;
+  for (const EvalResult& set : eval.sets) {
+    width = std::max(width, set.name.size());
+  }
+  std::cout << "set" << std::string(width - 3, ' ') << "      loss   perplexity   bits/byte   accuracy        tokens\n";
+  for (const EvalResult& set : eval.sets) {
+    std::cout << row_text(set.name, set, width) << '\n';
+  }
+  std::cout << row_text(eval.sets.empty() ? "all" : "mean", eval, width) << '\n';
+}
+
+void print_json(const LoadedModel& loaded, const EvalResult& eval) {
+  config::Table row;
+  row["checkpoint"] = config::Node(loaded.path.string());
+  if (loaded.step) {
+    row["step"] = config::Node(*loaded.step);
+  }
+  row["eval"] = config::Node(to_numbers(eval));
+  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+}
+
+ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at::Device device) {
+  ChoicesRequest request;
+  request.file = list.last("--choices");
+  request.items = list.last("--items");
+  request.json = list.last("--format") == "json";
+  request.options.device = device;
+  request.options.max_positions = loaded.config.model.max_seq_len;
+  request.options.batch_size = loaded.config.eval.batch_size > 0 ? loaded.config.eval.batch_size : 16;
+  if (list.has("--delimiter")) {
+    request.options.delimiter = list.last("--delimiter");
+  }
+  return request;
+}
+
+}  // namespace
+
+int eval_command(const Arguments& args) {
+  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
+    std::cout << kUsage;
+    return 0;
+  }
+  const OptionList list = parse(args);
+  const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
+  const Registries registries = native_registries();
+  const LoadedModel loaded = load_for_inference(request_of(list, device), registries);
+  if (list.has("--choices")) {
+    report_choices(loaded, choices_of(list, loaded, device), std::cout);
+    return 0;
+  }
+  const EvalResult eval = evaluate_all(loaded, device, registries);
+  if (list.last("--format") == "json") {
+    print_json(loaded, eval);
+  } else {
+    print_table(eval);
+  }
+  return 0;
+}
+
+}  // namespace kf

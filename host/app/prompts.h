@@ -1,0 +1,25 @@
+#pragma once
+// Prompts for the generate command: texts or ids, from the command line or a file of JSON lines.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/fs.h"
+
+namespace kf {
+
+struct Prompt {
+  std::string text;
+  std::vector<std::int64_t> ids;  // instead of a text, where not empty
+};
+
+/// One prompt a line: a JSON string, {"prompt": "text"} or {"ids": [1, 2]}; other keys are passed over, and so are blank lines. `name` is
+/// the file, for messages. Throws Code::data with file and line.
+std::vector<Prompt> parse_prompts(std::string_view content, const std::string& name);
+
+/// The same of a file, or of standard input for "-".
+std::vector<Prompt> read_prompts(const std::string& path);
+
+}  // namespace kf

@@ -1,0 +1,128 @@
+#include "data/eval_sets.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "core/text.h"
+#include "data/collate.h"
+#include "data/source.h"
+#include "data/train_data.h"
+
+namespace kf {
+namespace {
+
+/// Windows in order, ranks in turn.
+class EvalLoader final : public Loader {
+ public:
+  EvalLoader(std::shared_ptr<const Dataset> data, const config::Config& config, const LoaderOptions& options, std::int64_t steps,
+             std::string prefix)
+      : data_(std::move(data)),
+        options_(options),
+        batch_size_(config.eval.batch_size > 0 ? config.eval.batch_size : config.train.batch_size),
+        seq_len_(config.train.seq_len),
+        prefix_(std::move(prefix)) {
+    const bool all = steps < 0 || steps > data_->size() / batch_size_;  // the product may not fit
+    windows_ = all ? data_->size() : steps * batch_size_;
+  }
+
+  Batch batch(std::int64_t index) override {
+    KF_CHECK(index >= 0 && index < batches_per_epoch(), Code::data, "evaluation batch {} asked for, there are {}", index,
+             batches_per_epoch());
+    std::vector<std::int64_t> samples;
+    for (std::int64_t row = 0; row < batch_size_; ++row) {
+      const std::int64_t sample = (index * batch_size_ + row) * options_.world + options_.rank;
+      if (sample < windows_) {
+        samples.push_back(sample);
+      }
+    }
+    return collate(*data_, samples, seq_len_, std::nullopt);
+  }
+  std::int64_t batches_per_epoch() const override {
+    const std::int64_t all_ranks = batch_size_ * options_.world;
+    return (windows_ + all_ranks - 1) / all_ranks;
+  }
+  double lr_scale(std::int64_t) const override { return 1.0; }
+  std::string describe() const override { return format("{}{}, {} windows", prefix_, data_->describe(), grouped(data_->size())); }
+  std::string fingerprint() const override { return data_->fingerprint(); }
+
+ private:
+  std::shared_ptr<const Dataset> data_;
+  LoaderOptions options_;
+  std::int64_t batch_size_;
+  std::int64_t seq_len_;
+  std::int64_t windows_ = 0;  // of the data set, those that are read
+  std::string prefix_;
+};
+
+SourceSpec source_of(const config::EvalConfig& eval, std::size_t i) {
+  const config::EvalDataset& set = eval.datasets[i];
+  const std::string key = format("eval.datasets[{}]", i);
+  SourceSpec spec{set.path,
+                  set.file_pattern.value_or(eval.file_pattern),
+                  key + ".path",
+                  set.file_pattern ? key + ".file_pattern" : "eval.file_pattern",
+                  {}};
+  if (set.path.empty()) {
+    spec.path_key = key + ".hf_name";
+    spec.hf_name = set.hf_name;
+    spec.hf_config = set.hf_config;
+  }
+  spec.hf_split = set.hf_split;
+  spec.limit_key = key;
+  return spec;
+}
+
+EvalSet named_set(const config::Config& config, const LoaderOptions& options, std::size_t i) {
+  const config::EvalDataset& set = config.eval.datasets[i];
+  const std::string key = format("eval.datasets[{}]", i);
+  SourceOptions reading = source_options(config, options.registries);
+  if (set.text_field) {
+    reading.text_field = *set.text_field;
+    reading.text_field_key = key + ".text_field";
+  }
+  try {
+    OpenSource source = open_source(source_of(config.eval, i), reading, {});
+    return {set.name,
+            std::make_unique<EvalLoader>(std::move(source.data), config, options, set.steps.value_or(config.eval.steps), set.name + ": "),
+            set.interval.value_or(config.eval.interval), source.text};
+  } catch (Error& error) {
+    throw error.context(format("in the evaluation set '{}' ({})", set.name, key));
+  }
+}
+
+EvalSet flat_set(const config::Config& config, const LoaderOptions& options) {
+  const config::EvalConfig& eval = config.eval;
+  if (!eval.dataset_path.empty() || eval.hf_dataset_name) {
+    OpenSource source = open_source(evaluation_source(config), source_options(config, options.registries), {});
+    return {"", std::make_unique<EvalLoader>(std::move(source.data), config, options, eval.steps, ""), eval.interval, source.text};
+  }
+  KF_CHECK(
+      config.data.holdout > 0 && !is_synthetic(config.data), Code::data,
+      "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, eval.datasets, or data.holdout to a share of the "
+      "training text");
+  TrainData held = open_train_data(config, options, {config.data.holdout, Side::held_out}, /*packed=*/false);
+  const std::string prefix = percent(config.data.holdout) + " held out of ";
+  return {"", std::make_unique<EvalLoader>(std::move(held.data), config, options, eval.steps, prefix), eval.interval, held.text};
+}
+
+}  // namespace
+
+std::vector<EvalSet> make_eval_sets(const config::Config& config, const LoaderOptions& options) {
+  std::vector<EvalSet> sets;
+  if (!config.eval.enabled) {
+    return sets;
+  }
+  if (config.eval.datasets.empty()) {
+    sets.push_back(flat_set(config, options));
+  }
+  for (std::size_t i = 0; i < config.eval.datasets.size(); ++i) {
+    sets.push_back(named_set(config, options, i));
+  }
+  return sets;
+}
+
+}  // namespace kf

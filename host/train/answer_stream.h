@@ -1,0 +1,52 @@
+#pragma once
+// Text that comes token by token: stop texts that cross tokens, characters that cross tokens.
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/tokenizer/tokenizer.h"
+
+namespace kf {
+
+/// The answer to a prompt as bytes. What may be the beginning of a stop text is held back until it is decided.
+class AnswerStream {
+ public:
+  /// `tokenizer` outlives this. The last id of the prompt tells how the first of the answer reads (a word's space).
+  AnswerStream(const Tokenizer& tokenizer, std::span<const std::int64_t> prompt, std::vector<std::string> stop);
+
+  /// The bytes that this id makes certain: none of them belongs to a stop text.
+  std::string push(std::int64_t id);
+  /// Whether a stop text has come; it and what follows are not part of the text.
+  bool stopped() const { return stopped_; }
+  /// What was held back, at the end of an answer without a stop text.
+  std::string finish();
+
+ private:
+  std::string piece(std::int64_t id);
+
+  const Tokenizer& tokenizer_;
+  std::vector<std::string> stop_;
+  std::optional<std::int64_t> before_;  // the last id that stands for some text
+  std::string pending_;
+  bool stopped_ = false;
+};
+
+/// Bytes in, whole characters out: for terminals and JSON. Bytes that are no UTF-8 come as U+FFFD.
+class WholeCharacters {
+ public:
+  std::string push(std::string_view bytes);
+  /// What is left: U+FFFD for a character that was not finished.
+  std::string finish();
+
+ private:
+  std::string pending_;
+};
+
+/// `bytes` with U+FFFD for what is no UTF-8.
+std::string valid_utf8(std::string_view bytes);
+
+}  // namespace kf

@@ -1,0 +1,146 @@
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "core/error.h"
+#include "data/eval_sets.h"
+#include "support/temp_dir.h"
+#include "support/tiny.h"
+#include "train/eval_table.h"
+#include "train/evaluate.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
+
+using namespace kf;
+using namespace kf::test;
+using Catch::Contains;
+
+namespace {
+
+config::Config byte_job(const TempDir& folder) {
+  config::Config config = tiny_config();
+  config.model.vocab_size = kByteVocab;
+  config.train.seq_len = 8;
+  config.eval.enabled = true;
+  config.eval.steps = -1;
+  std::string text;
+  for (int i = 0; i < 61; ++i) {  // with its end 62 of 9 * 7 - 1: six windows; two documents make seven
+    text += static_cast<char>('a' + i * 7 % 26);
+  }
+  config.eval.dataset_path = folder.write("a.jsonl", "{\"text\": \"" + text + "\"}\n{\"text\": \"xy\"}\n").string();
+  return config;
+}
+
+}  // namespace
+
+TEST_CASE("evaluation: sums of ranks give the numbers of one rank, also with short and empty shares (H44)") {
+  const TempDir folder;
+  config::Config config = byte_job(folder);
+  config.eval.batch_size = 2;
+  const auto model = tiny_model(config);
+  const ByteTokenizer bytes;
+  const auto sums_of = [&](std::int64_t world) {
+    EvalSums sums;
+    for (std::int64_t rank = 0; rank < world; ++rank) {
+      sums += evaluate_sums(*model, *make_eval_sets(config, {rank, world})[0].data, {at::kCPU, false, &bytes});
+    }
+    return sums;
+  };
+  const EvalSums one = sums_of(1);
+  CHECK(one.sequences == 7);
+  CHECK(one.tokens == 7 * 8);
+  CHECK(one.bytes == one.tokens - 1);  // the first document's end is no byte; the second one's is cut or an input
+  for (const std::int64_t world : {2, 3, 8}) {
+    CAPTURE(world);
+    const EvalSums many = sums_of(world);
+    CHECK(many.sequences == one.sequences);
+    CHECK(many.tokens == one.tokens);
+    CHECK(many.bytes == one.bytes);
+    CHECK(many.hits == one.hits);
+    CHECK(many.loss == Approx(one.loss).epsilon(1e-6));
+    CHECK(many.result(0, "").loss == Approx(one.result(0, "").loss).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("evaluation: every number is its formula over the logits") {
+  const TempDir folder;
+  config::Config config = byte_job(folder);
+  Bench bench(config);
+  const auto data = std::move(make_eval_sets(config, {})[0].data);
+  double loss = 0;
+  std::int64_t hits = 0;
+  std::int64_t bytes = 0;
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < data->batches_per_epoch(); ++i) {
+    const Batch batch = data->batch(i);
+    const at::Tensor logits = logits_of(*bench.model, batch.tokens).to(at::kDouble);
+    loss -= logits.log_softmax(-1).gather(2, batch.labels.unsqueeze(2)).sum().item<double>();
+    hits += logits.argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
+    bytes += batch.labels.lt(256).sum().item<std::int64_t>();
+    tokens += batch.labels.numel();
+  }
+  const ByteTokenizer tokenizer;
+  const bool in_chunks = GENERATE(false, true);
+  CAPTURE(in_chunks);
+  const EvalResult eval = evaluate(*bench.model, *bench.optimizer, *data, {at::kCPU, in_chunks, &tokenizer}, 12);
+  CHECK(eval.step == 12);
+  CHECK(eval.tokens == tokens);
+  CHECK(eval.loss == Approx(loss / static_cast<double>(tokens)).epsilon(1e-6));
+  CHECK(eval.perplexity == Approx(std::exp(loss / static_cast<double>(tokens))).epsilon(1e-5));
+  CHECK(*eval.accuracy == static_cast<double>(hits) / static_cast<double>(tokens));
+  CHECK(*eval.bits_per_byte == Approx(loss / std::log(2.0) / static_cast<double>(bytes)).epsilon(1e-6));
+  CHECK_FALSE(evaluate(*bench.model, *bench.optimizer, *data, {}, 12).bits_per_byte);
+}
+
+TEST_CASE("evaluation: sets without labels or without sequences are errors that say which") {
+  Bench bench(tiny_config());
+  FixedLoader masked({make_batch(random_tokens(2, 4, 1), at::full({2, 4}, kIgnore, at::kLong))});
+  CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, masked, {}, 0), Contains("fixed batches") && Contains("masked"));
+  FixedLoader none({make_batch(at::empty({0, 4}, at::kLong), at::empty({0, 4}, at::kLong))});
+  CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, none, {}, 0), Contains("no sequence"));
+  // A rank without labels adds nothing (H6).
+  EvalSums sums = evaluate_sums(*bench.model, masked, {});
+  FixedLoader some(random_tokens(2, 4, 1), random_tokens(2, 4, 2), 2);
+  const EvalSums alone = evaluate_sums(*bench.model, some, {});
+  sums += alone;
+  CHECK(sums.result(0, "").loss == alone.result(0, "").loss);
+}
+
+TEST_CASE("evaluation: together, sets count alike, and those with a longer interval stand aside") {
+  const auto set = [](const char* name, double loss, std::int64_t tokens, std::optional<double> bits) {
+    return EvalResult{.step = 3,
+                      .loss = loss,
+                      .perplexity = std::exp(loss),
+                      .tokens = tokens,
+                      .bits_per_byte = bits,
+                      .accuracy = loss / 10,
+                      .name = name};
+  };
+  const EvalResult eval = join({set("a", 1, 10, 2.0), set("b", 3, 1000, 4.0), set("rare", 100, 1, std::nullopt)}, {true, true, false});
+  CHECK(eval.loss == 2);
+  CHECK(eval.perplexity == Approx(std::exp(2)));
+  CHECK(*eval.bits_per_byte == 3);
+  CHECK(*eval.accuracy == Approx(0.2));
+  CHECK(eval.tokens == 1010);
+  CHECK(eval.sets.size() == 3);
+  CHECK_FALSE(eval.ema);
+  CHECK(find_number(eval, "loss") == 2);
+  CHECK(find_number(eval, "rare.loss") == 100);
+  CHECK_FALSE(find_number(eval, "rare.bits_per_byte"));
+  CHECK_FALSE(find_number(eval, "c.loss"));
+}
+
+TEST_CASE("evaluation: the table of metrics and checkpoints reads back") {
+  EvalResult eval{.step = 7, .loss = 2.5, .perplexity = 12.2, .tokens = 9, .ema = 2.25, .bits_per_byte = 3.5, .accuracy = 0.25};
+  eval.sets = {{.step = 7, .loss = std::nan(""), .perplexity = 4, .tokens = 5, .name = "web/en"}};
+  const EvalResult back = from_numbers(to_numbers(eval), 7);
+  CHECK(back.step == 7);
+  CHECK(back.loss == 2.5);
+  CHECK(back.ema == 2.25);
+  CHECK(back.bits_per_byte == 3.5);
+  CHECK(back.accuracy == 0.25);
+  REQUIRE(back.sets.size() == 1);
+  CHECK(back.sets[0].name == "web/en");
+  CHECK(std::isnan(back.sets[0].loss));
+  CHECK(back.sets[0].tokens == 5);
+}

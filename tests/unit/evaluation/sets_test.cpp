@@ -1,0 +1,103 @@
+// [[eval.datasets]] and the flat keys: what is read, by whom.
+
+#include <set>
+
+#include "config/config.h"
+#include "core/error.h"
+#include "data/eval_sets.h"
+#include "support/temp_dir.h"
+
+#include <catch2/catch.hpp>  // last: CHECK is a macro of torch, too, and SECTION one of config.h
+
+namespace {
+
+using Catch::Contains;
+using kf::test::TempDir;
+
+/// Windows of 5 bytes, `windows` of them.
+std::string text(std::size_t windows, char letter) { return std::string(windows * 5 - 1, letter); }  // and its end
+
+kf::config::Config job(const TempDir& folder) {
+  kf::config::Config config;
+  config.model.vocab_size = 257;
+  config.train.seq_len = 4;
+  config.train.batch_size = 2;
+  config.eval.enabled = true;
+  config.eval.interval = 10;
+  config.eval.steps = -1;
+  config.eval.dataset_path = folder.write("seven.txt", text(7, 'a')).string();
+  return config;
+}
+
+std::multiset<std::int64_t> all_samples(const kf::config::Config& config, std::int64_t world) {
+  std::multiset<std::int64_t> seen;
+  std::int64_t batches = -1;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    const auto sets = kf::make_eval_sets(config, {rank, world});
+    CHECK((batches < 0 || batches == sets[0].data->batches_per_epoch()));  // ranks that wait for each other count alike
+    batches = sets[0].data->batches_per_epoch();
+    for (std::int64_t i = 0; i < batches; ++i) {
+      const kf::Batch batch = sets[0].data->batch(i);
+      seen.insert(batch.samples.begin(), batch.samples.end());
+    }
+  }
+  return seen;
+}
+
+}  // namespace
+
+TEST_CASE("evaluation sets: every window is read once, on any number of ranks and with any batch size (H44)") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  config.eval.batch_size = GENERATE(0, 1, 2, 3, 100);
+  const std::int64_t world = GENERATE(1, 2, 3, 7, 8, 20);
+  CAPTURE(config.eval.batch_size, world);
+  CHECK(all_samples(config, world) == std::multiset<std::int64_t>{0, 1, 2, 3, 4, 5, 6});
+}
+
+TEST_CASE("evaluation sets: a limit means the same windows on any number of ranks") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  config.eval.steps = 2;
+  const std::int64_t world = GENERATE(1, 2, 3, 8);
+  CAPTURE(world);
+  CHECK(all_samples(config, world) == std::multiset<std::int64_t>{0, 1, 2, 3});
+  config.eval.steps = std::numeric_limits<std::int64_t>::max();
+  CHECK(all_samples(config, world).size() == 7);
+}
+
+TEST_CASE("evaluation sets: each has its name, limit and interval, and takes what it leaves out from [eval]") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  config.eval.steps = 1;
+  kf::config::EvalDataset a;
+  a.name = "a";
+  a.path = folder.write("a.txt", text(5, 'a')).string();
+  kf::config::EvalDataset b = a;
+  b.name = "b";
+  b.path = folder.write("b.jsonl", "{\"body\": \"0123456789012345678\"}\n").string();
+  b.text_field = "body";
+  b.steps = -1;
+  b.interval = 30;
+  config.eval.datasets = {a, b};
+  const auto sets = kf::make_eval_sets(config, {});
+  REQUIRE(sets.size() == 2);
+  CHECK(sets[0].name == "a");
+  CHECK(sets[0].interval == 10);
+  CHECK(sets[0].data->batches_per_epoch() == 1);
+  CHECK(sets[1].interval == 30);
+  CHECK(sets[1].data->batches_per_epoch() == 2);
+  CHECK(sets[1].data->batch(0).tokens[0][0].item<std::int64_t>() == '0');
+}
+
+TEST_CASE("evaluation sets: a set that holds nothing is an error that names it") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  kf::config::EvalDataset a;
+  a.name = "tiny";
+  a.path = folder.write("a.txt", "abc").string();
+  config.eval.datasets = {a};
+  CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("'tiny'") && Contains("a.txt"));
+  config.eval.datasets[0].path = (folder / "none.txt").string();
+  CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("eval.datasets[0].path") && Contains("no such file"));
+}
