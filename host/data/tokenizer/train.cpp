@@ -22,11 +22,7 @@ struct Hash {
 };
 using Counts = std::unordered_map<std::string, std::int64_t, Hash, std::equal_to<>>;
 
-/// A stretch of a file that a thread counts: it begins and ends at line breaks, so that no piece is cut that would not be cut anyway.
-struct Part {
-  std::string_view text;
-};
-
+/// Bytes that a thread counts at once, about.
 constexpr std::size_t kPartBytes = std::size_t{4} << 20;
 
 /// Where a part may end: behind a line break that a character follows which is no white space. There every pattern cuts.

@@ -136,12 +136,6 @@ TEST_CASE("tokenizer: the content's hash is that of the content, not of its plac
   CHECK(first.size() == 64);
   CHECK(open_tokenizer(folder.write("b/c/tokenizer.json", text).string())->content_hash() == first);
   std::string changed = text;
-  const std::size_t at = changed.find("\"merges\"");
-  REQUIRE(at != std::string::npos);
-  const std::size_t merge = changed.find("\"\xc4\xa0\"", at);
-  REQUIRE(merge != std::string::npos);
-  changed[changed.find(',', at)] = ' ';  // spoils the file, so only hash files that open: change the version instead
-  changed = text;
   changed.replace(changed.find("\"1.0\""), 5, "\"1.1\"");
   CHECK(open_tokenizer(folder.write("a/tokenizer.json", changed).string())->content_hash() != first);
 }
