@@ -12,7 +12,7 @@ namespace {
 
 std::optional<std::int64_t> read_count(const char* name) {
   const char* const text = std::getenv(name);
-  if (text == nullptr) {
+  if (text == nullptr || *text == '\0') {
     return std::nullopt;
   }
   const std::string_view view(text);

@@ -2,6 +2,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "metrics/jsonl.h"
 
 namespace kf {
@@ -68,7 +69,8 @@ std::optional<RunResult> stored_result(const fs::path& run_dir, const fs::path& 
     }
     return result;
   } catch (const Error& error) {
-    throw Error(Code::other, format("{}: {}", path, error.what()));
+    log::warn("{}: {}; what the checkpoint says is reported instead", path, error.what());
+    return std::nullopt;
   }
 }
 

@@ -237,3 +237,13 @@ TEST_CASE("resume: what happened before the log file was there stands in it, too
   REQUIRE(toy.train({"--run.name=weights", "--checkpoint.init_from=runs/straight"}).status == 0);
   CHECK(toy.read("runs/weights/log.txt").find("weights from runs/straight") != std::string::npos);
 }
+
+TEST_CASE("resume: a finished run whose stored result is damaged is complete all the same", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=done"}).status == 0);
+  toy.write("runs/done/result.json", "{\"status\": \"comp");
+  const Finished again = toy.train({"--run.name=done"});
+  CHECK(again.status == 0);
+  CHECK(again.out.find("already complete: 10 steps") != std::string::npos);
+  CHECK(again.err.find("what the checkpoint says is reported instead") != std::string::npos);
+}
