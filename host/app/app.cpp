@@ -28,14 +28,12 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host config check FILE   all problems of a job, without starting it
   kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
                               keys [PATTERN], schema, new [PRESET]
-  kf-host data info PATH      what files, folders and data sets hold; also:
-                              build, peek, verify, stats
+  kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host registry [KIND]     models, optimizers, schedules, hooks: names and fields; with
-                              a script, its own parts, too
+  kf-host registry [KIND]     models, optimizers, hooks, ..., and those of a script
   kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
   kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
 
