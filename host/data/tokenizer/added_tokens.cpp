@@ -61,7 +61,7 @@ std::size_t AddedTokens::next_start(std::string_view text, std::size_t from) con
   return from;
 }
 
-std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::vector<Stretch>& out) const {
+std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::vector<TextStretch>& out) const {
   std::size_t count = 0;
   std::size_t covered = 0;
   for (std::size_t at = empty() ? text.size() : next_start(text, 0); at < text.size(); at = next_start(text, at)) {

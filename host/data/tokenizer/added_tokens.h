@@ -24,7 +24,7 @@ struct AddedToken {
 };
 
 /// A stretch of text: an added token, or what lies between them (token null).
-struct Stretch {
+struct TextStretch {
   std::size_t begin;
   std::size_t end;
   const AddedToken* token;
@@ -39,7 +39,7 @@ class AddedTokens {
 
   /// Covers `text` with stretches. Returns how often special tokens stand there; with SpecialText::text they are no tokens, with
   /// SpecialText::error the first throws.
-  std::size_t find(std::string_view text, SpecialText special, std::vector<Stretch>& out) const;
+  std::size_t find(std::string_view text, SpecialText special, std::vector<TextStretch>& out) const;
 
  private:
   std::size_t next_start(std::string_view text, std::size_t from) const;

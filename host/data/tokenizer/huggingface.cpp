@@ -24,9 +24,9 @@ namespace {
 struct HfScratch {
   std::unique_ptr<ByteBpe::Scratch> bytes;  // made when the model takes bytes
   TextModel::Scratch text;
-  Pieces pieces;
-  std::vector<Stretch> stretches;
-  std::vector<Stretch> normalized_stretches;
+  TextPieces pieces;
+  std::vector<TextStretch> stretches;
+  std::vector<TextStretch> normalized_stretches;
   std::string valid;
 };
 
@@ -67,7 +67,7 @@ class HuggingFace final : public FileTokenizer {
     }
     scratch->stretches.clear();
     std::size_t count = added_.find(text, options.special, scratch->stretches);
-    for (const Stretch& stretch : scratch->stretches) {
+    for (const TextStretch& stretch : scratch->stretches) {
       if (stretch.token != nullptr) {
         out.push_back(stretch.token->id);
       } else {
@@ -288,10 +288,10 @@ class HuggingFace final : public FileTokenizer {
       encode_words(text, at_start, out, scratch);
       return 0;
     }
-    std::vector<Stretch>& stretches = scratch.normalized_stretches;
+    std::vector<TextStretch>& stretches = scratch.normalized_stretches;
     stretches.clear();
     const std::size_t count = added_normalized_.find(text, special, stretches);
-    for (const Stretch& stretch : stretches) {
+    for (const TextStretch& stretch : stretches) {
       if (stretch.token != nullptr) {
         out.push_back(stretch.token->id);
       } else {
@@ -314,7 +314,7 @@ class HuggingFace final : public FileTokenizer {
     for (const auto& part : pre_.parts) {
       part->split(scratch.pieces);
     }
-    for (const Piece& piece : scratch.pieces.list) {
+    for (const TextPiece& piece : scratch.pieces.list) {
       if (piece.text.empty()) {
         continue;
       }

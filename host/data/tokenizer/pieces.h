@@ -8,14 +8,14 @@
 
 namespace kf {
 
-struct Piece {
+struct TextPiece {
   std::string_view text;
   bool at_start = false;  // begins where the whole text begins
 };
 
-class Pieces {
+class TextPieces {
  public:
-  std::vector<Piece> list;
+  std::vector<TextPiece> list;
 
   /// A copy that lives as long as the pieces.
   std::string_view keep(std::string text) { return kept_.emplace_back(std::move(text)); }

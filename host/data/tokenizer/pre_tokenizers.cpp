@@ -81,10 +81,10 @@ class Cutter final : public PreTokenizer {
  public:
   Cutter(Finder find, Behavior behavior, bool invert = false) : find_(std::move(find)), behavior_(behavior), invert_(invert) {}
 
-  void split(Pieces& pieces) const override {
-    std::vector<Piece> out;
+  void split(TextPieces& pieces) const override {
+    std::vector<TextPiece> out;
     Spans spans;
-    for (const Piece& piece : pieces.list) {
+    for (const TextPiece& piece : pieces.list) {
       spans.clear();
       find_(piece.text, spans);
       if (invert_) {
@@ -109,15 +109,15 @@ class Cutter final : public PreTokenizer {
 /// Changes each piece as a whole.
 class Changer final : public PreTokenizer {
  public:
-  explicit Changer(std::function<std::string(const Piece&)> change) : change_(std::move(change)) {}
-  void split(Pieces& pieces) const override {
-    for (Piece& piece : pieces.list) {
+  explicit Changer(std::function<std::string(const TextPiece&)> change) : change_(std::move(change)) {}
+  void split(TextPieces& pieces) const override {
+    for (TextPiece& piece : pieces.list) {
       piece.text = pieces.keep(change_(piece));
     }
   }
 
  private:
-  std::function<std::string(const Piece&)> change_;
+  std::function<std::string(const TextPiece&)> change_;
 };
 
 /// Each character for which `matches` holds is a match of its own, what lies between them is not.
@@ -283,12 +283,12 @@ class Builder {
   void cut(Finder find, Behavior behavior, bool invert = false) {
     out.parts.push_back(std::make_unique<Cutter>(std::move(find), behavior, invert));
   }
-  void change(std::function<std::string(const Piece&)> body) { out.parts.push_back(std::make_unique<Changer>(std::move(body))); }
+  void change(std::function<std::string(const TextPiece&)> body) { out.parts.push_back(std::make_unique<Changer>(std::move(body))); }
 
   void byte_level(const json::Place& spec, bool last) {
     spec.warn_unknown({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     if (spec.bool_or("add_prefix_space", true)) {
-      change([](const Piece& piece) {
+      change([](const TextPiece& piece) {
         return piece.text.empty() || piece.text.starts_with(' ') ? std::string(piece.text) : " " + std::string(piece.text);
       });
     }
@@ -298,7 +298,7 @@ class Builder {
     }
     out.spells_bytes = last;
     if (!last || !takes_bytes_) {
-      change([](const Piece& piece) { return byte_letters::spell(piece.text); });
+      change([](const TextPiece& piece) { return byte_letters::spell(piece.text); });
     }
   }
 
@@ -329,7 +329,7 @@ class Builder {
     const std::string scheme = spec.string_or("prepend_scheme", spec.bool_or("add_prefix_space", true) ? "always" : "never");
     KF_CHECK(scheme == "always" || scheme == "first" || scheme == "never", Code::data, "{} must be always, first or never, and is {}",
              spec.path("prepend_scheme"), kf::quoted(scheme));
-    change([replacement, scheme](const Piece& piece) {
+    change([replacement, scheme](const TextPiece& piece) {
       std::string text;
       for (const char c : piece.text) {
         c == ' ' ? text += replacement : text += c;

@@ -14,7 +14,7 @@ class PreTokenizer {
  public:
   virtual ~PreTokenizer() = default;
   /// Replaces each piece by its parts.
-  virtual void split(Pieces& pieces) const = 0;
+  virtual void split(TextPieces& pieces) const = 0;
 };
 
 struct PreTokenizing {

@@ -45,7 +45,7 @@ std::size_t RankTokenizer::append(std::string_view text, std::vector<std::uint32
   scratch->stretches.clear();
   const SpecialText policy = special_in_text_ || options.special == SpecialText::error ? options.special : SpecialText::text;
   const std::size_t count = special_tokens_.find(text, policy, scratch->stretches);
-  for (const Stretch& stretch : scratch->stretches) {
+  for (const TextStretch& stretch : scratch->stretches) {
     if (stretch.token != nullptr) {
       out.push_back(stretch.token->id);
     } else {

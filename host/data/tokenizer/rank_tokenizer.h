@@ -42,7 +42,7 @@ class RankTokenizer final : public FileTokenizer {
  private:
   struct Scratch {
     ByteBpe::Scratch bytes;
-    std::vector<Stretch> stretches;
+    std::vector<TextStretch> stretches;
   };
   void encode_stretch(std::string_view text, std::vector<std::uint32_t>& out, Scratch& scratch) const;
 

@@ -274,7 +274,7 @@ class SentencePiece final : public FileTokenizer {
 
   std::size_t append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& options) const override {
     const auto scratch = scratch_.take();
-    std::vector<Stretch> found;
+    std::vector<TextStretch> found;
     // Text never makes control symbols here; they are only counted, or refused.
     const std::size_t count = controls_.find(text, options.special == SpecialText::error ? SpecialText::error : SpecialText::text, found);
     if (options.add_special && special_.bos) {
