@@ -30,7 +30,8 @@ std::string type_of(const Row& row) {
     case config::Type::real:
     case config::Type::duration: return "number";
     case config::Type::text: return choices(row);
-    case config::Type::pair: return "number[]";
+    case config::Type::pair:
+    case config::Type::reals: return "number[]";
     case config::Type::texts: return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : "string[]";
     case config::Type::list: return "any[]";
     case config::Type::numbers: return "table<string, number>";

@@ -20,6 +20,7 @@ using Bool = bool;
 using Text = std::string;
 using Betas = std::array<double, 2>;
 using Strings = std::vector<std::string>;
+using Reals = std::vector<double>;
 using Numbers = std::map<std::string, double>;
 template <class T>
 using Maybe = std::optional<T>;

@@ -167,7 +167,7 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
       {"shared_expert", with_experts * shared_weights(m)},
       {"experts", with_experts * m.num_experts * mlp_weights(m, expert_ffn_hidden_dim(m))},
       {"mtp", m.mtp_layers * mtp_weights(m)},
-      {"head", m.tie_embeddings ? 0 : table},
+      {"head", (m.tie_embeddings ? 0 : table) + (m.head_bias ? m.vocab_size : 0)},
   };
   std::erase_if(parts, [](const auto& part) { return part.second == 0; });
   return parts;

@@ -58,6 +58,18 @@ void feed_forward_fits(const Job& job, Findings& findings) {
   }
 }
 
+void vocabulary_fits(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (m.head_bias && m.tie_embeddings) {
+    findings.problem({"model.head_bias", "model.tie_embeddings"},
+                     "model.head_bias needs a head of its own: set model.tie_embeddings = false, or leave the bias out");
+  }
+  if (m.pad_id && *m.pad_id >= m.vocab_size) {
+    findings.problem({"model.pad_id", "model.vocab_size"},
+                     format("model.pad_id ({}) must be below model.vocab_size ({})", *m.pad_id, m.vocab_size));
+  }
+}
+
 void positions_fit(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   if (m.pos_embedding == "sinusoidal" && m.dim % 2 != 0) {
@@ -88,13 +100,27 @@ void positions_fit(const Job& job, Findings& findings) {
   needs(findings, m.rope_fraction < 1, {"model.rope_partial"}, "model.rope_fraction below 1");
 }
 
+/// One factor a pair of rotated components.
+void long_factors_fit(const ModelConfig& m, Findings& findings) {
+  const auto share = static_cast<std::int64_t>(static_cast<double>(head_dim(m)) * m.rope_fraction);
+  const std::int64_t width = m.attention == "mla" ? m.mla_rope_dim : share;
+  const auto check = [&](const std::string& key, const Reals& factors) {
+    if (static_cast<std::int64_t>(factors.size()) != width / 2) {
+      findings.problem({key}, format("{} has {} factors; {} rotated components need {}", key, factors.size(), width, width / 2));
+    }
+  };
+  check("model.rope_short_factors", m.rope_short_factors);
+  check("model.rope_long_factors", m.rope_long_factors);
+}
+
 void stretch_fits(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   const std::string& kind = m.rope_scaling;
   if (kind == "none") {
     needs(findings, false,
           {"model.rope_factor", "model.rope_low_freq", "model.rope_high_freq", "model.rope_orig_len", "model.rope_beta_fast",
-           "model.rope_beta_slow", "model.rope_truncate", "model.rope_attn_factor", "model.rope_mscale"},
+           "model.rope_beta_slow", "model.rope_truncate", "model.rope_attn_factor", "model.rope_mscale", "model.rope_short_factors",
+           "model.rope_long_factors"},
           "model.rope_scaling");
     return;
   }
@@ -102,7 +128,11 @@ void stretch_fits(const Job& job, Findings& findings) {
   needs(findings, kind == "yarn",
         {"model.rope_beta_fast", "model.rope_beta_slow", "model.rope_truncate", "model.rope_attn_factor", "model.rope_mscale"},
         "model.rope_scaling = 'yarn'");
-  needs(findings, kind != "linear", {"model.rope_orig_len"}, "model.rope_scaling = 'llama3' or 'yarn'");
+  needs(findings, kind != "linear", {"model.rope_orig_len"}, "a model.rope_scaling other than 'linear'");
+  needs(findings, kind == "longrope", {"model.rope_short_factors", "model.rope_long_factors"}, "model.rope_scaling = 'longrope'");
+  if (kind == "longrope") {
+    long_factors_fit(m, findings);
+  }
   if (kind == "llama3" && m.rope_low_freq >= m.rope_high_freq) {
     findings.problem({"model.rope_low_freq", "model.rope_high_freq"},
                      format("model.rope_low_freq ({}) must be below model.rope_high_freq ({})", m.rope_low_freq, m.rope_high_freq));
@@ -199,7 +229,7 @@ void init_fits(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> block_rules() {
-  return {norms_fit, feed_forward_fits, positions_fit, stretch_fits, pattern_fits, latent_fits, kernel_fits, init_fits};
+  return {norms_fit, feed_forward_fits, positions_fit, vocabulary_fits, stretch_fits, pattern_fits, latent_fits, kernel_fits, init_fits};
 }
 
 }  // namespace kf::config

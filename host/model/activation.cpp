@@ -6,6 +6,7 @@
 
 #include "config/derived.h"
 #include "core/error.h"
+#include "model/fused_gate.h"
 
 namespace kf {
 namespace {
@@ -30,8 +31,13 @@ Function function_of(const std::string& name) {
 
 }  // namespace
 
-Activation::Activation(const std::string& name, bool gated, double limit, bool fp32)
-    : function_(function_of(name)), gated_(gated), up_offset_(name == "swiglu_oai" ? 1 : 0), limit_(limit), fp32_(fp32) {}
+Activation::Activation(const std::string& name, bool gated, double limit, bool fp32, bool fused)
+    : function_(function_of(name)),
+      gated_(gated),
+      up_offset_(name == "swiglu_oai" ? 1 : 0),
+      limit_(limit),
+      fp32_(fp32),
+      fused_(fused && name == "silu" && limit == 0 && !fp32) {}
 
 at::Tensor Activation::plain(const at::Tensor& x) const {
   const at::Tensor clamped = limit_ > 0 ? x.clamp_max(limit_) : x;
@@ -39,12 +45,16 @@ at::Tensor Activation::plain(const at::Tensor& x) const {
 }
 
 at::Tensor Activation::gate(const at::Tensor& gate, const at::Tensor& up) const {
+  if (fused_) {
+    return fused_silu_gate(gate, up);
+  }
   const at::Tensor linear = limit_ > 0 ? up.clamp(-limit_, limit_) : up;
   return plain(gate) * (up_offset_ != 0 ? linear + up_offset_ : linear);
 }
 
-Activation activation_of(const config::ModelConfig& m, const std::string& name) {
-  return Activation(name, config::mlp_gated(m), m.mlp_act_limit, m.act_fp32);
+Activation activation_of(const config::Config& config, const std::string& name) {
+  const config::ModelConfig& m = config.model;
+  return Activation(name, config::mlp_gated(m), m.mlp_act_limit, m.act_fp32, config.train.compile_model);
 }
 
 }  // namespace kf

@@ -8,14 +8,15 @@
 namespace kf {
 
 namespace config {
-struct ModelConfig;
+struct Config;
 }
 
 class Activation {
  public:
   /// `name`: silu, gelu (erf), gelu_tanh, relu, relu2 (squared), quick_gelu (x sigmoid(1.702 x)), tanh, or swiglu_oai, which is
   /// gate sigmoid(1.702 gate) (up + 1) when gated (gpt-oss). `limit` > 0 clamps gate to at most limit and up to [-limit, limit].
-  Activation(const std::string& name, bool gated, double limit, bool fp32);
+  /// `fused` false takes plain operators.
+  Activation(const std::string& name, bool gated, double limit, bool fp32, bool fused = true);
 
   /// act(x), (.., F) -> (.., F). For layers without a gate.
   at::Tensor plain(const at::Tensor& x) const;
@@ -30,9 +31,11 @@ class Activation {
   double up_offset_ = 0;
   double limit_ = 0;
   bool fp32_ = false;
+  bool fused_ = true;  // a kernel of its own for what it computes
 };
 
-/// By model.activation, mlp_gated, mlp_act_limit and act_fp32; `name` is the activation of the native mlp part.
-Activation activation_of(const config::ModelConfig& model, const std::string& name);
+/// By model.activation, mlp_gated, mlp_act_limit and act_fp32, fused by train.compile_model; `name` is the activation of the native mlp
+/// part.
+Activation activation_of(const config::Config& config, const std::string& name);
 
 }  // namespace kf

@@ -24,7 +24,8 @@ KvCache::Layer Block::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity
 }
 
 StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
-    : parallel_(args.config.model.norm_placement == "parallel"),
+    : parallel_(args.config.model.norm_placement.starts_with("parallel")),
+      shares_norm_(args.config.model.norm_placement == "parallel"),
       residual_scale_(args.config.model.residual_scale),
       drop_attention_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "attention"),
       drop_mlp_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "mlp"),
@@ -39,7 +40,7 @@ StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
   if (after) {
     attention_post_norm_ = add_child("attention_post_norm", make_norm(args, place));
   }
-  if (before && !parallel_) {
+  if (before && !shares_norm_) {
     mlp_norm_ = add_child("mlp_norm", make_norm(args, place));
   }
   mlp_ = add_child("mlp", make_mlp(args, place));
@@ -53,7 +54,7 @@ StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
 at::Tensor StandardBlock::scaled(at::Tensor branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
 
 at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
-  if (parallel_) {  // x is normed already
+  if (shares_norm_) {  // x is normed already
     return drop_attention_.apply(scaled(attention_->forward(x, context)), context, training());
   }
   const at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
@@ -82,7 +83,7 @@ at::Tensor StandardBlock::transformed(const at::Tensor& x, const ForwardContext&
 
 at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {
   if (parallel_) {
-    const at::Tensor n = attention_norm_->forward(x);
+    const at::Tensor n = shares_norm_ ? attention_norm_->forward(x) : x;
     return observed(*this, x, x + attended(n, context) + transformed(n, context));
   }
   const at::Tensor h = x + attended(x, context);

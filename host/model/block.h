@@ -34,7 +34,7 @@ class Block : public Module {
 
 /// h = x + branch(attention, x); h + branch(mlp, h), where branch(f, x) = drop(residual_scale * N2(f(N1(x)))) and model.norm_placement
 /// says which norms there are: pre N1 (Llama), post N2 (OLMo 2), sandwich both (Gemma 2). parallel (GPT-J, Cohere) adds both branches of
-/// one norm: x + branch(attention, N(x)) + branch(mlp, N(x)).
+/// one norm: x + branch(attention, N(x)) + branch(mlp, N(x)); parallel2 (GPT-NeoX) has a norm each, N1 and N2.
 class StandardBlock final : public Block {
  public:
   StandardBlock(const PartArgs& args, const Place& place);
@@ -57,7 +57,8 @@ class StandardBlock final : public Block {
   std::shared_ptr<Attention> attention_;
   std::shared_ptr<Norm> mlp_norm_, mlp_post_norm_;
   std::shared_ptr<Mlp> mlp_;
-  bool parallel_ = false;
+  bool parallel_ = false;     // both branches read x,
+  bool shares_norm_ = false;  // through one norm
   bool takes_padding_ = false;
   double residual_scale_ = 1;
   Dropout drop_attention_, drop_mlp_;

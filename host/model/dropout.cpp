@@ -1,23 +1,10 @@
 #include "model/dropout.h"
 
 #include <ATen/ATen.h>
-#include <ATen/CPUGeneratorImpl.h>
 
 #include "model/seed.h"
 
 namespace kf {
-namespace {
-
-at::Generator generator_on(at::Device device, std::uint64_t seed) {
-  if (device.is_cpu()) {
-    return at::detail::createCPUGenerator(seed);
-  }
-  at::Generator generator = at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
-  generator.set_current_seed(seed);
-  return generator;
-}
-
-}  // namespace
 
 Dropout::Dropout(double rate, std::int64_t seed, std::int64_t layer, std::string_view place)
     : rate_(rate), place_seed_(mixed_seed(seed_of(static_cast<std::uint64_t>(seed), place), static_cast<std::uint64_t>(layer))) {}
@@ -28,7 +15,7 @@ at::Tensor Dropout::apply(const at::Tensor& x, const ForwardContext& context, bo
   }
   const std::uint64_t moment =
       mixed_seed(mixed_seed(place_seed_, static_cast<std::uint64_t>(context.step)), static_cast<std::uint64_t>(context.micro));
-  const at::Tensor kept = at::empty(x.sizes(), x.options()).bernoulli_(1 - rate_, generator_on(x.device(), moment)).div_(1 - rate_);
+  const at::Tensor kept = at::empty(x.sizes(), x.options()).bernoulli_(1 - rate_, seeded_generator(x.device(), moment)).div_(1 - rate_);
   return x * kept;
 }
 

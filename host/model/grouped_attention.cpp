@@ -16,12 +16,13 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
     : n_kv_heads_(config::kv_heads(args.config.model)),
       head_dim_(config::head_dim(args.config.model)),
       layer_(place.layer),
-      mixer_(score_options(args.config.model, place.layer, head_dim_),
+      mixer_(score_options(args.config, place.layer, head_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
   const config::ModelConfig& m = args.config.model;
+  clip_ = m.attn_qkv_clip;
   const bool rotates = config::has_rope(m, place.layer);
   if (rotates) {
-    rope_ = place.ropes->get(rope_options(m, place.layer, head_dim_));
+    rope_ = place.ropes->get(rope_options(args.config, place.layer, head_dim_));
   } else if (m.attn_temp_tuning) {
     temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor};
   }
@@ -33,15 +34,16 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   const std::int64_t width = m.n_heads * head_dim_;
   o_ = add_child("o_proj", std::make_shared<Linear>(width, place.dim, output_init(m, width), Role::hidden, m.attn_bias == "all"));
   if (m.qk_norm) {
-    add_norms(m);
+    add_norms(args.config);
   }
   if (m.attn_sink) {
     sinks_ = add_parameter("sinks", {m.n_heads}, Init::zeros(), Role::vector);
   }
 }
 
-void GroupedAttention::add_norms(const config::ModelConfig& m) {
-  NormOptions options = norm_options(m);
+void GroupedAttention::add_norms(const config::Config& config) {
+  const config::ModelConfig& m = config.model;
+  NormOptions options = norm_options(config);
   if (m.qk_norm_kind == "l2") {
     options.weight = false;
     if (rope_) {
@@ -58,6 +60,9 @@ at::Tensor GroupedAttention::heads(const Linear& projection, const std::shared_p
   at::Tensor y = projection.forward(x);  // (B, T, H * D)
   if (norm && norm_whole_) {
     y = norm->forward(y);
+  }
+  if (clip_ > 0) {
+    y = y.clamp(-clip_, clip_);
   }
   y = y.view({x.size(0), x.size(1), -1, head_dim_});  // (B, T, H, D)
   if (norm && !norm_whole_) {
@@ -129,14 +134,16 @@ double score_scale(const config::ModelConfig& m, std::int64_t layer, std::int64_
   return scale;
 }
 
-ScoreOptions score_options(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+ScoreOptions score_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = config.model;
   ScoreOptions options;
   options.layer = layer;
   options.scale = score_scale(m, layer, head_dim);
   options.softcap = m.attn_softcap;
+  options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
   options.fp32_scores = m.attn_fp32 == "scores";
   options.fp32_softmax = m.attn_fp32 != "none";
-  options.backend = m.sdpa_backend;
+  options.backend = m.sdpa_backend == "auto" && !config.train.compile_model ? "math" : m.sdpa_backend;
   const std::string& kind = config::layer_kind(m, layer);
   if (kind == "local") {
     options.reach = {Reach::Kind::local, m.window};
@@ -146,8 +153,10 @@ ScoreOptions score_options(const config::ModelConfig& m, std::int64_t layer, std
   return options;
 }
 
-RopeOptions rope_options(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = config.model;
   RopeOptions options;
+  options.fused = config.train.compile_model;
   options.head_dim = head_dim;
   options.max_seq_len = m.max_seq_len;
   options.fraction = m.rope_fraction;
@@ -162,6 +171,13 @@ RopeOptions rope_options(const config::ModelConfig& m, std::int64_t layer, std::
   options.orig_len = m.rope_orig_len;
   if (m.rope_scaling == "linear") {
     options.scaling = RopeOptions::Scaling::linear;
+  } else if (m.rope_scaling == "dynamic") {
+    options.scaling = RopeOptions::Scaling::dynamic;
+  } else if (m.rope_scaling == "longrope") {
+    options.scaling = RopeOptions::Scaling::longrope;
+    options.short_factors = m.rope_short_factors;
+    options.long_factors = m.rope_long_factors;
+    options.gain = longrope_temperature(m.rope_factor, m.rope_orig_len);
   } else if (m.rope_scaling == "llama3") {
     options.scaling = RopeOptions::Scaling::llama3;
     options.low_freq = m.rope_low_freq;

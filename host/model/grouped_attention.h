@@ -14,6 +14,10 @@
 
 namespace kf {
 
+namespace config {
+struct Config;
+}
+
 struct PartArgs;
 struct Place;
 
@@ -33,7 +37,7 @@ class GroupedAttention final : public Attention {
   bool takes_padding() const override { return true; }
 
  private:
-  void add_norms(const config::ModelConfig& model);
+  void add_norms(const config::Config& config);
   at::Tensor heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const;  // -> (B, H or Hkv, T, D)
   at::Tensor placed(const at::Tensor& x, std::int64_t first) const;  // rotated, and normalised after it where the model does
   at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
@@ -46,6 +50,7 @@ class GroupedAttention final : public Attention {
   std::shared_ptr<Linear> q_, k_, v_, o_;
   std::shared_ptr<Norm> q_norm_, k_norm_;  // over D, or all heads where norm_whole_; before the rotation
   bool norm_whole_ = false;
+  double clip_ = 0;                  // of projections, 0 for none
   std::shared_ptr<Norm> late_norm_;  // over D without a weight, after the rotation (Llama 4)
   std::optional<TemperatureTuning> temperature_;
   ParameterPtr sinks_;  // (H) or null
@@ -55,8 +60,8 @@ class GroupedAttention final : public Attention {
 /// it acts on the scores (DeepSeek).
 double score_scale(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
 /// The scores of a layer by the settings; `head_dim` decides the scale where the settings leave it open.
-ScoreOptions score_options(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
+ScoreOptions score_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim);
 /// The rotation of a layer by the settings.
-RopeOptions rope_options(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
+RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim);
 
 }  // namespace kf

@@ -19,11 +19,11 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
       v_dim_(args.config.model.mla_v_dim),
       rank_(args.config.model.mla_kv_rank),
       layer_(place.layer),
-      mixer_(score_options(args.config.model, place.layer, nope_ + rope_dim_),
+      mixer_(score_options(args.config, place.layer, nope_ + rope_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
   const config::ModelConfig& m = args.config.model;
   if (config::has_rope(m, place.layer)) {
-    rope_ = place.ropes->get(rope_options(m, place.layer, rope_dim_));
+    rope_ = place.ropes->get(rope_options(args.config, place.layer, rope_dim_));
   }
   const bool bias = m.attn_bias != "none";
   const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, Init init, bool with_bias) {
@@ -33,11 +33,11 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
     q_ = linear("q_proj", place.dim, n_heads_ * (nope_ + rope_dim_), hidden_init(m, place.dim), false);
   } else {
     q_a_ = linear("q_a_proj", place.dim, m.mla_q_rank, hidden_init(m, place.dim), bias);
-    q_a_norm_ = add_child("q_a_norm", std::make_shared<RmsNorm>(m.mla_q_rank, norm_options(m)));
+    q_a_norm_ = add_child("q_a_norm", std::make_shared<RmsNorm>(m.mla_q_rank, norm_options(args.config)));
     q_b_ = linear("q_b_proj", m.mla_q_rank, n_heads_ * (nope_ + rope_dim_), hidden_init(m, m.mla_q_rank), false);
   }
   kv_a_ = linear("kv_a_proj", place.dim, rank_ + rope_dim_, hidden_init(m, place.dim), bias);
-  kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, norm_options(m)));
+  kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, norm_options(args.config)));
   kv_b_ = linear("kv_b_proj", rank_, n_heads_ * (nope_ + v_dim_), hidden_init(m, rank_), false);
   o_ = linear("o_proj", n_heads_ * v_dim_, place.dim, output_init(m, n_heads_ * v_dim_), m.attn_bias == "all");
   if (m.attn_sink) {

@@ -45,6 +45,6 @@ class PlainMlp final : public Mlp {
 };
 
 /// The native mlp with this activation, gated or not as the settings say.
-std::shared_ptr<Mlp> native_mlp(const config::ModelConfig& model, const std::string& activation, std::int64_t dim, std::int64_t hidden);
+std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& activation, std::int64_t dim, std::int64_t hidden);
 
 }  // namespace kf

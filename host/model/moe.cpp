@@ -121,8 +121,8 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
   }
   const ExpertsOptions options{m.num_experts, place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden),
                                m.mlp_bias,    m.moe_packed_experts};
-  const Activation activation = activation_of(m, activation_name(name));
-  if (m.moe_impl == "loop") {
+  const Activation activation = activation_of(args.config, activation_name(name));
+  if (m.moe_impl == "loop" || !args.config.train.compile_model) {
     return std::make_shared<LoopExperts>(options, activation);
   }
   return std::make_shared<GroupedExperts>(options, activation);

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "model/fused_norm.h"
 #include "model/observe.h"
 
 namespace kf {
@@ -20,6 +21,9 @@ RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
     : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
+  if (options_.fused) {
+    return observed(*this, x, fused_rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
+  }
   const at::Tensor wide = at::alias(x).to(at::kFloat);                                          // x is used once, see Block
   const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
   const at::Tensor normal = wide * scale;

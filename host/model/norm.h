@@ -18,6 +18,7 @@ struct NormOptions {
   bool weight = true;        // false: no weight
   bool unit_offset = false;  // multiply by 1 + weight, which starts at 0 (Gemma)
   bool bias = true;          // layernorm only
+  bool fused = true;         // rmsnorm only: false takes plain operators
 };
 
 /// y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019, equation 4).

@@ -36,6 +36,9 @@ std::shared_ptr<Block> make_block(const PartArgs& args, const Place& place) {
   return make(args.registries.block, args.config.model.block, args, place);
 }
 
-NormOptions norm_options(const config::ModelConfig& m) { return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias}; }
+NormOptions norm_options(const config::Config& config) {
+  const config::ModelConfig& m = config.model;
+  return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias, config.train.compile_model};
+}
 
 }  // namespace kf

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/fused_rotation.h"
 
 namespace kf {
 namespace {
@@ -44,64 +45,89 @@ at::Tensor yarn_frequencies(const RopeOptions& o, const at::Tensor& base) {
   return base / o.factor * stretched + base * (1 - stretched);
 }
 
+double dynamic_theta(const RopeOptions& o, std::int64_t length) {
+  const auto n = static_cast<double>(o.rotated());
+  const double stretch = static_cast<double>(std::max(length, o.orig_len)) / static_cast<double>(o.orig_len);
+  return o.theta * std::pow(o.factor * stretch - (o.factor - 1), n / (n - 2));
+}
+
+bool depends_on_length(const RopeOptions& o) {
+  return o.scaling == RopeOptions::Scaling::dynamic || o.scaling == RopeOptions::Scaling::longrope;
+}
+
 }  // namespace
 
 std::int64_t RopeOptions::rotated() const {
   return proportional ? head_dim : static_cast<std::int64_t>(static_cast<double>(head_dim) * fraction);
 }
 
+double longrope_temperature(double factor, std::int64_t orig_len) {
+  return factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(orig_len)));
+}
+
 double yarn_temperature(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
 
-at::Tensor rope_frequencies(const RopeOptions& o) {
+at::Tensor rope_frequencies(const RopeOptions& o, std::int64_t length) {
   const std::int64_t width = o.rotated();
   const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);  // (n/2)
-  at::Tensor base = 1.0 / at::pow(at::Scalar(o.theta), exponents);
+  at::Tensor base = 1.0 / at::pow(at::Scalar(o.scaling == RopeOptions::Scaling::dynamic ? dynamic_theta(o, length) : o.theta), exponents);
   if (o.proportional) {  // the components past the fraction have angle 0
     const auto turning = static_cast<std::int64_t>(o.fraction * static_cast<double>(o.head_dim) / 2);
     base.narrow(0, turning, width / 2 - turning).zero_();
   }
   switch (o.scaling) {
-    case RopeOptions::Scaling::none: return base;
+    case RopeOptions::Scaling::none:
+    case RopeOptions::Scaling::dynamic: return base;
     case RopeOptions::Scaling::linear: return base / o.factor;
     case RopeOptions::Scaling::llama3: return llama3_frequencies(o, base);
     case RopeOptions::Scaling::yarn: return yarn_frequencies(o, base);
+    case RopeOptions::Scaling::longrope: return base / at::tensor(length > o.orig_len ? o.long_factors : o.short_factors, at::kFloat);
   }
   return base;
 }
 
-Rope::Rope(const RopeOptions& options) : options_(options), frequencies_(rope_frequencies(options)) {}
-
-void Rope::extend(std::int64_t length, at::Device device) const {
-  if (cos_.defined() && cos_.size(0) >= length && cos_.device() == device) {
-    return;
+at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved) {
+  // bf16 * fp32 promotes to fp32: long positions keep their angles.
+  at::Tensor turned;
+  if (interleaved) {
+    const at::Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
+    const at::Tensor a = pairs.select(-1, 0);
+    const at::Tensor b = pairs.select(-1, 1);
+    turned = at::stack({a * cos - b * sin, b * cos + a * sin}, -1).flatten(-2);
+  } else {
+    const std::vector<at::Tensor> halves = x.chunk(2, -1);
+    turned = at::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
   }
+  return turned.to(x.scalar_type());
+}
+
+Rope::Rope(const RopeOptions& options) : options_(options) {}
+
+const Rope::Table& Rope::table(std::int64_t length, at::Device device) const {
   KF_CHECK(length <= options_.max_seq_len, Code::config, "{} positions exceed model.max_seq_len ({})", length, options_.max_seq_len);
-  const std::int64_t doubled = std::max<std::int64_t>(length, cos_.defined() ? 2 * cos_.size(0) : 256);
+  const bool stretched = depends_on_length(options_) && length > options_.orig_len;
+  Table& table = stretched ? stretched_ : usual_;
+  const bool other = stretched && options_.scaling == RopeOptions::Scaling::dynamic && length != length_;
+  if (!other && table.cos.defined() && table.cos.size(0) >= length && table.cos.device() == device) {
+    return table;
+  }
+  const std::int64_t doubled = std::max<std::int64_t>(length, table.cos.defined() ? 2 * table.cos.size(0) : 256);
   const std::int64_t rows = std::min(doubled, options_.max_seq_len);
-  const at::Tensor angles = at::outer(at::arange(rows, at::kFloat), frequencies_);  // (rows, n/2)
-  cos_ = (angles.cos() * options_.gain).to(device);
-  sin_ = (angles.sin() * options_.gain).to(device);
+  const at::Tensor angles = at::outer(at::arange(rows, at::kFloat), rope_frequencies(options_, stretched ? length : 0));  // (rows, n/2)
+  table = {(angles.cos() * options_.gain).to(device), (angles.sin() * options_.gain).to(device)};
+  length_ = stretched ? length : length_;
+  return table;
 }
 
 at::Tensor Rope::rotate(const at::Tensor& x, std::int64_t first) const {
   const std::int64_t length = x.size(2);
   const std::int64_t width = options_.rotated();
-  extend(first + length, x.device());
-  const at::Tensor cos = cos_.narrow(0, first, length);  // (T, n/2)
-  const at::Tensor sin = sin_.narrow(0, first, length);
+  const Table& all = table(first + length, x.device());
+  const at::Tensor cos = all.cos.narrow(0, first, length);  // (T, n/2)
+  const at::Tensor sin = all.sin.narrow(0, first, length);
   const at::Tensor part = width == x.size(3) ? x : x.narrow(3, 0, width);
-  // bf16 * fp32 promotes to fp32: long positions keep their angles.
-  at::Tensor turned;
-  if (options_.interleaved) {
-    const at::Tensor pairs = part.unflatten(3, {width / 2, 2});
-    const at::Tensor a = pairs.select(4, 0);
-    const at::Tensor b = pairs.select(4, 1);
-    turned = at::stack({a * cos - b * sin, b * cos + a * sin}, -1).flatten(3);
-  } else {
-    const std::vector<at::Tensor> halves = part.chunk(2, -1);
-    turned = at::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
-  }
-  turned = turned.to(x.scalar_type());
+  const at::Tensor turned =
+      options_.fused ? fused_rotation(part, cos, sin, options_.interleaved) : plain_rotation(part, cos, sin, options_.interleaved);
   return width == x.size(3) ? turned : at::cat({turned, x.narrow(3, width, x.size(3) - width)}, -1);
 }
 

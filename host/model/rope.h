@@ -17,20 +17,22 @@ struct ModelConfig;
 }
 
 struct RopeOptions {
-  enum class Scaling { none, linear, llama3, yarn };
+  enum class Scaling { none, linear, dynamic, llama3, yarn, longrope };
   std::int64_t head_dim = 0;     // D
   std::int64_t max_seq_len = 0;  // positions 0 .. max_seq_len - 1
   double theta = 10000;
   Scaling scaling = Scaling::none;
   double factor = 1;
-  double low_freq = 1, high_freq = 4;    // llama3
-  std::int64_t orig_len = 8192;          // llama3, yarn
-  double beta_fast = 32, beta_slow = 1;  // yarn
-  bool truncate = true;                  // yarn
-  double gain = 1;                       // multiplies the rotated components: yarn's temperature on queries and keys
-  double fraction = 1;                   // share of the components that rotate
-  bool proportional = false;             // fraction: frequencies over the whole head instead of the rotated prefix
-  bool interleaved = false;              // pairs are neighbours instead of i and i + half
+  double low_freq = 1, high_freq = 4;               // llama3
+  std::int64_t orig_len = 8192;                     // all but linear
+  double beta_fast = 32, beta_slow = 1;             // yarn
+  bool truncate = true;                             // yarn
+  std::vector<double> short_factors, long_factors;  // longrope
+  double gain = 1;            // multiplies the rotated components: the temperature of yarn and longrope on queries and keys
+  double fraction = 1;        // share of the components that rotate
+  bool proportional = false;  // fraction: frequencies over the whole head instead of the rotated prefix
+  bool interleaved = false;   // pairs are neighbours instead of i and i + half
+  bool fused = true;          // false takes plain operators
 
   /// Components of the part that is cut out and rotated, even.
   std::int64_t rotated() const;
@@ -38,11 +40,18 @@ struct RopeOptions {
 };
 
 /// rotated()/2 angles per position, fp32. The base is theta^(-2i/n); linear divides by factor; llama3 (Meta, Llama 3.1) and yarn (Peng et
-/// al. 2023, with the borders of the reference implementation) stretch long wavelengths only.
-at::Tensor rope_frequencies(const RopeOptions& options);
+/// al. 2023, with the borders of the reference implementation) stretch long wavelengths only. A forward of more than orig_len positions
+/// stretches dynamic (NTK-aware: theta grows by (factor length / orig_len - factor + 1)^(n / (n - 2))) and takes longrope's long factors
+/// (Ding et al. 2024) instead of its short ones.
+at::Tensor rope_frequencies(const RopeOptions& options, std::int64_t length = 0);
 
 /// 0.1 mscale ln(factor) + 1, and 1 without a stretch (Peng et al. 2023, equation 22).
 double yarn_temperature(double factor, double mscale);
+/// sqrt(1 + ln(factor) / ln(orig_len)), and 1 without a stretch (Ding et al. 2024).
+double longrope_temperature(double factor, std::int64_t orig_len);
+
+/// What fused_rotation does, by plain operators.
+at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
 
 class Rope {
  public:
@@ -52,12 +61,16 @@ class Rope {
   at::Tensor rotate(const at::Tensor& x, std::int64_t first) const;
 
  private:
-  /// Makes the tables long enough, on the device of x.
-  void extend(std::int64_t length, at::Device device) const;
+  struct Table {
+    at::Tensor cos, sin;  // (length, n/2) fp32; length doubles up to max_seq_len
+  };
+  /// The table of forwards of `length` positions, long enough, on `device`.
+  const Table& table(std::int64_t length, at::Device device) const;
 
   RopeOptions options_;
-  at::Tensor frequencies_;        // (n/2)
-  mutable at::Tensor cos_, sin_;  // (length, n/2) fp32; length doubles up to max_seq_len
+  mutable Table usual_;              // of forwards up to orig_len, or of all
+  mutable Table stretched_;          // of longer ones
+  mutable std::int64_t length_ = 0;  // dynamic: the length that stretched_ is for
 };
 
 /// The tables of a model: layers with equal options share one.

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
 
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -47,6 +48,18 @@ class OnlyKernel {
 
 }  // namespace
 
+at::Tensor alibi_slopes(std::int64_t heads) {
+  const auto whole = static_cast<std::int64_t>(std::exp2(std::floor(std::log2(static_cast<double>(heads)))));
+  std::vector<double> slopes;
+  for (std::int64_t i = 1; i <= whole; ++i) {
+    slopes.push_back(std::exp2(-8.0 * static_cast<double>(i) / static_cast<double>(whole)));
+  }
+  for (std::int64_t i = 1; static_cast<std::int64_t>(slopes.size()) < heads; i += 2) {
+    slopes.push_back(std::exp2(-4.0 * static_cast<double>(i) / static_cast<double>(whole)));
+  }
+  return at::tensor(slopes, at::kFloat);
+}
+
 Mixer::Mixer(const ScoreOptions& options, Dropout dropout) : options_(options), dropout_(dropout) {
   const std::string& name = options.backend;
   backend_ = name == "flash"       ? Backend::flash
@@ -68,11 +81,26 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   if (context.largest_scores != nullptr) {
     note_largest(*context.largest_scores, options_.layer, largest_scores(q, k, options_.scale, mask, visible.causal()));
   }
-  if (sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula) {
-    const at::Tensor triangle = mask.defined() || past > 0 ? mask : at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril();
-    return formula(q, keys, values, sinks, triangle, context, training);
+  const bool plain = sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula;
+  const bool triangle = !mask.defined() && past == 0 && (plain || options_.alibi_heads > 0);
+  const at::Tensor seen = triangle ? at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril() : mask;
+  const at::Tensor bias = options_.alibi_heads > 0 ? alibi(seen, q.size(2), k.size(2), q.device()) : at::Tensor();
+  if (plain) {
+    return formula(q, keys, values, sinks, seen, bias, context, training);
   }
-  return fused(q, keys, values, mask, !mask.defined() && visible.causal());
+  return bias.defined() ? fused(q, keys, values, bias.to(q.scalar_type()), false)
+                        : fused(q, keys, values, mask, !mask.defined() && visible.causal());
+}
+
+at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const {
+  if (!slopes_.defined() || slopes_.device() != device) {
+    slopes_ = alibi_slopes(options_.alibi_heads).to(device);
+  }
+  const at::TensorOptions options = slopes_.options();
+  const at::Tensor query = at::arange(all - fresh, all, options).unsqueeze(1);                            // (T, 1)
+  const at::Tensor penalty = (at::arange(all, options) - query).unsqueeze(0) * slopes_.view({-1, 1, 1});  // (H, T, S)
+  return seen.defined() ? penalty.unsqueeze(0).masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity())
+                        : penalty.unsqueeze(0);
 }
 
 at::Tensor Mixer::fused(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask, bool causal) const {
@@ -91,7 +119,7 @@ at::Tensor Mixer::fused(const at::Tensor& q, const at::Tensor& k, const at::Tens
 }
 
 at::Tensor Mixer::formula(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const at::Tensor& mask,
-                          const ForwardContext& context, bool training) const {
+                          const at::Tensor& bias, const ForwardContext& context, bool training) const {
   const bool wide = options_.fp32_scores;
   at::Tensor scores = at::matmul(wide ? q.to(at::kFloat) : q, (wide ? k.to(at::kFloat) : k).transpose(-2, -1)) * options_.scale;
   if (options_.softcap > 0) {
@@ -99,6 +127,9 @@ at::Tensor Mixer::formula(const at::Tensor& q, const at::Tensor& k, const at::Te
   }
   if (options_.fp32_softmax) {
     scores = scores.to(at::kFloat);
+  }
+  if (bias.defined()) {
+    scores = scores + bias.to(scores.scalar_type());
   }
   if (mask.defined()) {
     scores = scores.masked_fill(mask.logical_not(), -std::numeric_limits<double>::infinity());

@@ -1,5 +1,8 @@
 #include "model/seed.h"
 
+#include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
+
 namespace kf {
 
 std::uint64_t mixed_seed(std::uint64_t a, std::uint64_t b) {
@@ -15,6 +18,15 @@ std::uint64_t seed_of(std::uint64_t seed, std::string_view name) {
     hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   }
   return mixed_seed(hash, seed);
+}
+
+at::Generator seeded_generator(at::Device device, std::uint64_t seed) {
+  if (device.is_cpu()) {
+    return at::detail::createCPUGenerator(seed);
+  }
+  at::Generator generator = at::globalContext().getAcceleratorHooksInterface(device.type()).getNewGenerator(device.index());
+  generator.set_current_seed(seed);
+  return generator;
 }
 
 }  // namespace kf

@@ -54,6 +54,7 @@ void Transformer::add_embedding(const PartArgs& args) {
     return weight;
   };
   embedding_ = table("token_embedding", m.vocab_size);
+  pad_id_ = m.pad_id.value_or(-1);
   embed_scale_ = m.embed_scale == 0 ? std::sqrt(static_cast<double>(m.dim)) : m.embed_scale;
   if (m.embed_norm) {
     embed_norm_ = add_child("embed_norm", make_norm(args, {-1, m.dim, 0, nullptr}));
@@ -67,7 +68,7 @@ void Transformer::add_embedding(const PartArgs& args) {
 void Transformer::add_head(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
   head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
-                           : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head);
+                           : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head, m.head_bias);
   const auto head = std::make_shared<Group>();
   head->add_child("proj", head_);
   add_child("output_head", head);
@@ -76,7 +77,7 @@ void Transformer::add_head(const PartArgs& args) {
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
-  at::Tensor h = at::embedding(embedding_->value, tokens);  // (B, T, C)
+  at::Tensor h = at::embedding(embedding_->value, tokens, pad_id_);  // (B, T, C)
   if (embed_scale_ != 1) {
     h = h * embed_scale_;
   }
@@ -108,7 +109,9 @@ at::Tensor Transformer::logits(const at::Tensor& h) const {
 
 at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) { return logits(hidden(tokens, context)); }
 
-std::optional<OutputHead> Transformer::head() { return OutputHead{head_->weight()->value, logit_scale_, logit_cap_}; }
+std::optional<OutputHead> Transformer::head() {
+  return head_->bias() != nullptr ? std::nullopt : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_});
+}
 
 void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
   blocks_.at(static_cast<std::size_t>(layer))->scale_queries(factors);

@@ -48,6 +48,7 @@ class Transformer final : public Model {
   std::shared_ptr<Norm> embed_norm_;  // null without model.embed_norm
   ParameterPtr positions_;            // (max_seq_len, C): learned positions, or null
   bool sinusoidal_ = false;
+  std::int64_t pad_id_ = -1;  // row of the embedding without a gradient
   Dropout drop_embed_;
   std::vector<std::shared_ptr<Block>> blocks_;
   std::vector<std::shared_ptr<MtpLayer>> mtp_;

@@ -37,16 +37,15 @@ void add_blocks(Registries& r) {
 
 void add_norms(Registries& r) {
   r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
-             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a.config.model)); });
+             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a.config)); });
   r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
-             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a.config.model)); });
+             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a.config)); });
 }
 
 void add_mlps(Registries& r) {
   const auto add = [&](const std::string& name, const std::string& activation, std::string doc) {
-    r.mlp.add(native(name, std::move(doc)), [activation](const PartArgs& a, const Place& place) {
-      return native_mlp(a.config.model, activation, place.dim, place.hidden);
-    });
+    r.mlp.add(native(name, std::move(doc)),
+              [activation](const PartArgs& a, const Place& place) { return native_mlp(a.config, activation, place.dim, place.hidden); });
   };
   add("swiglu", "silu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\".");
   add("standard_gelu", "gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\". mlp_gated makes it GeGLU.");

@@ -7,6 +7,7 @@
 #include "optim/adamw.h"
 #include "optim/adopt.h"
 #include "optim/cautious_adamw.h"
+#include "optim/kron.h"
 #include "optim/lion.h"
 #include "optim/mars.h"
 #include "optim/muon.h"
@@ -14,6 +15,7 @@
 #include "optim/schedule_free.h"
 #include "optim/scion.h"
 #include "optim/sgd.h"
+#include "optim/soap.h"
 #include "registry/native.h"
 
 namespace kf {
@@ -35,18 +37,19 @@ double option(const PartArgs& a, const std::string& name, double fallback) {
 
 at::ScalarType state_type(const std::string& name) { return name == "bf16" ? at::kBFloat16 : at::kFloat; }
 
-AdamWOptions plain_adamw(const config::OptimizerConfig& o) {
+AdamWOptions plain_adamw(const config::Config& config) {
+  const config::OptimizerConfig& o = config.optimizer;
   AdamWOptions options;
   options.beta1 = o.betas[0];
   options.beta2 = o.betas[1];
   options.eps = o.eps;
-  options.fused = o.fused;
+  options.fused = o.fused && config.train.compile_model;
   return options;
 }
 
 std::unique_ptr<Optimizer> make_adamw(const PartArgs& a, std::vector<ParamGroup> groups) {
   const config::OptimizerConfig& o = a.config.optimizer;
-  AdamWOptions options = plain_adamw(o);
+  AdamWOptions options = plain_adamw(a.config);
   options.eps_root = o.eps_root;
   options.nesterov = o.nesterov;
   options.corrected_by = o.adamc ? o.lr : 0;
@@ -71,7 +74,7 @@ std::unique_ptr<Optimizer> make_muon(const PartArgs& a, std::vector<ParamGroup> 
   options.exclude = o.muon_exclude;
   options.lr = o.lr;
   options.adam_lr = o.muon_adam_lr.value_or(o.lr);
-  options.adam = plain_adamw(o);
+  options.adam = plain_adamw(a.config);
   return std::make_unique<Muon>(std::move(groups), options);
 }
 
@@ -120,6 +123,33 @@ void add_published(Registries& r) {
                   });
 }
 
+/// Optimizers with a preconditioner a side of a matrix.
+void add_preconditioned(Registries& r) {
+  r.optimizer.add(native("kron", "Momentum whitened by Kronecker factors that are fitted on the way: PSGD (Li 2018).",
+                         {positive("momentum", 0.9, "Share of the running mean that an update keeps."),
+                          positive("preconditioner_lr", 0.1, "Rate at which the factors move."),
+                          positive("max_dim", 8192, "Longest side of a matrix with a triangular factor; longer ones have a diagonal.")}),
+                  [](const PartArgs& a, Groups groups) {
+                    KronOptions options;
+                    options.momentum = option(a, "momentum", options.momentum);
+                    options.preconditioner_lr = option(a, "preconditioner_lr", options.preconditioner_lr);
+                    options.max_dim = static_cast<std::int64_t>(option(a, "max_dim", 8192));
+                    options.seed = a.config.train.seed;
+                    return std::make_unique<Kron>(std::move(groups), options);
+                  });
+  r.optimizer.add(native("soap", "Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024).",
+                         {positive("frequency", 10, "Updates between two refreshes of the bases."),
+                          positive("max_dim", 10000, "Longest side of a matrix that gets a basis.")}),
+                  [](const PartArgs& a, Groups groups) {
+                    const config::OptimizerConfig& o = a.config.optimizer;
+                    const auto whole = [&](const char* name, double fallback) {
+                      return std::max<std::int64_t>(1, static_cast<std::int64_t>(option(a, name, fallback)));
+                    };
+                    return std::make_unique<Soap>(
+                        std::move(groups), SoapOptions{o.betas[0], o.betas[1], o.eps, whole("frequency", 10), whole("max_dim", 10000)});
+                  });
+}
+
 }  // namespace
 
 void add_native_optimizers(Registries& r) {
@@ -139,6 +169,7 @@ void add_native_optimizers(Registries& r) {
                     return std::make_unique<Sgd>(std::move(groups), a.config.optimizer.sgd_momentum, a.config.optimizer.nesterov);
                   });
   add_published(r);
+  add_preconditioned(r);
 }
 
 }  // namespace kf

@@ -14,11 +14,12 @@
 #include "bench/data_bench.h"
 #include "bench/generation_bench.h"
 #include "bench/lua_bench.h"
+#include "bench/memory.h"
+#include "bench/pieces.h"
 #include "config/derived.h"
 #include "config/load.h"
 #include "data/loader.h"
 #include "model/build.h"
-#include "model/moe_book.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
 #include "train/losses.h"
@@ -93,32 +94,6 @@ void bench_loss() {
       {"at::cross_entropy_loss and its gradient", [&] { backward(at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum)); }});
 }
 
-/// The experts' layer forward and backward, sorted rows against one expert after the other.
-void bench_experts(const Registries& registries, at::ScalarType type) {
-  config::Request request;
-  request.overrides = {"--model.dim=256",        "--model.n_layers=1",          "--model.n_heads=8",       "--model.vocab_size=512",
-                       "--model.num_experts=16", "--model.moe_top_k=2",         "--model.moe_ffn_dim=256", "--model.moe_shared_experts=1",
-                       "--train.seq_len=256",    "--train.mixed_precision=fp32"};
-  const config::Loaded grouped = config::load_or_fail(request, registries.catalog());
-  request.overrides.push_back("--model.moe_impl=loop");
-  const config::Loaded loop = config::load_or_fail(request, registries.catalog());
-  const auto work = [&](const config::Config& config, const char* name) {
-    const std::shared_ptr<Model> model = build_model(config, registries);
-    materialize(*model, at::kCPU, type, 1);
-    const auto layers = MoeBook(*model).layers();
-    const at::Tensor x = at::randn({8, 256, 256}).to(type).requires_grad_();
-    return bench::Work{name, [=] {
-                         const auto keep = model;  // owns the layer
-                         layers.front()->forward(x).sum().backward();
-                         for (const ParameterPtr& parameter : keep->parameters()) {
-                           parameter->clear_gradient();
-                         }
-                       }};
-  };
-  bench::compare(type == at::kFloat ? "experts fp32" : "experts bf16", work(grouped.config, "grouped, 16 experts"),
-                 work(loop.config, "model.moe_impl = \"loop\""));
-}
-
 void bench_config(const Registries& registries) {
   const config::Catalog catalog = registries.catalog();
   config::Request request;
@@ -132,6 +107,7 @@ void bench_config(const Registries& registries) {
 
 int main(int argc, char** argv) {
   try {
+    bench::count_memory();
     if (argc > 1 && std::string(argv[1]) == "lua") {
       bench::bench_lua();
       return 0;
@@ -142,12 +118,12 @@ int main(int argc, char** argv) {
     }
     const Registries registries = native_registries();
     const config::Config config = job(registries);
-    std::printf("%d threads, fastest round of each; the last column is subject / reference\n", at::get_num_threads());
+    std::printf("%d threads, fastest round of each, peak memory of tensors; the last columns are subject / reference: time, memory\n",
+                at::get_num_threads());
     bench_step(config, registries);
     bench_adamw(config, registries);
     bench_loss();
-    bench_experts(registries, at::kFloat);
-    bench_experts(registries, at::kBFloat16);
+    bench::bench_pieces(registries);
     bench_config(registries);
     bench::bench_data();
     bench::bench_generation(registries);

@@ -41,7 +41,6 @@ Setup set_up(const Case& test) {
   put(sections, "train", "batch_size", Node(setup.tokens.size(0)));
   put(sections, "train", "seq_len", Node(setup.tokens.size(1)));
   put(sections, "train", "mixed_precision", Node(std::string("fp32")));
-  put(sections, "train", "compile_model", Node(false));
   put(sections, "train", "z_loss_weight", Node(setup.z_weight));
   put(sections, "train", "ce_chunk_size", test.at("chunk_size"));
   if (const Node* update = test.get("update")) {

@@ -34,7 +34,6 @@ config::Config config_of(const Case& test, const Registries& registries) {
   put(sections, "train", "batch_size", Node(std::int64_t{2}));
   put(sections, "train", "seq_len", Node(std::int64_t{16}));
   put(sections, "train", "mixed_precision", Node(std::string("fp32")));
-  put(sections, "train", "compile_model", Node(false));
   if (const Node* optimizer = test.get("optimizer")) {
     put(sections, "optimizer", table(*optimizer, "optimizer"));
   }
@@ -178,7 +177,6 @@ config::Config router_config(const Table& c, const Registries& registries) {
     }
   }
   put(sections, "train", "seq_len", Node(std::int64_t{16}));
-  put(sections, "train", "compile_model", Node(false));
   return job_of(sections, registries);
 }
 

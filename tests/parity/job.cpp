@@ -5,10 +5,21 @@
 
 namespace kf::parity {
 
+namespace {
+
+bool plain_twins = false;  // of the whole run, see main.cpp
+
+}  // namespace
+
+void use_plain_twins() { plain_twins = true; }
+
 config::Config job_of(const Table& sections, const Registries& registries) {
   config::Request request;
   request.recipe = Node(sections);
   request.files_must_exist = false;
+  if (plain_twins) {
+    request.overrides = {"--train.compile_model=false"};
+  }
   config::Loaded loaded = config::load(request, registries.catalog());
   KF_CHECK(loaded.report.problems.empty(), Code::config, "{}", config::to_text(loaded.report));
   return std::move(loaded.config);

@@ -16,6 +16,9 @@ namespace kf::parity {
 /// Sections by name -> Config, through all layers and rules. Null values are left out (unset). Throws with the report.
 config::Config job_of(const Table& sections, const Registries& registries);
 
+/// From now on jobs take the plain twins of fused pieces.
+void use_plain_twins();
+
 /// `sections`[section] = every entry of `values` that is not null.
 void put(Table& sections, const std::string& section, const Table& values);
 void put(Table& sections, const std::string& section, const std::string& key, Node value);

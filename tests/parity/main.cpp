@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "parity/areas.h"
+#include "parity/job.h"
 
 namespace kf::parity {
 namespace {
@@ -87,8 +88,15 @@ void run_folder(const fs::path& folder, const Settings& settings, Totals& totals
 }
 
 int run(int argc, char** argv) {
+  const bool plain = argc > 1 && std::string(argv[1]) == "--plain";
+  if (plain) {
+    use_plain_twins();
+    --argc;
+    ++argv;
+  }
   if (argc < 2) {
-    std::cerr << "usage: parity FOLDER...   (folders with a cases.json, and folders of Hugging Face models; KF_HOST names the program that "
+    std::cerr << "usage: parity [--plain] FOLDER...   (--plain: without fused pieces; folders with a cases.json, and folders of Hugging "
+                 "Face models; KF_HOST names the program that "
                  "training cases run)\n";
     return 2;
   }

@@ -22,7 +22,6 @@ config::Config tiny_config() {
   c.train.mixed_precision = "fp32";
   c.train.seq_len = 32;
   c.train.batch_size = 2;
-  c.train.compile_model = false;
   return c;
 }
 

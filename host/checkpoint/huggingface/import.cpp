@@ -40,10 +40,11 @@ bool without_effect(const std::string& name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
 }
 
-/// Multi-token prediction layers, which DeepSeek V3's files hold behind the last block and its class does not read.
+/// Multi-token prediction layers, which the files of DeepSeek V3 and GLM 4.5 hold behind the last block and their classes do not read.
 bool behind_last_block(const std::string& name, const std::string& model_type, std::int64_t layers) {
   const std::string base = "model.layers.";
-  return model_type == "deepseek_v3" && name.starts_with(base) && std::atoll(name.c_str() + base.size()) >= layers;
+  return (model_type == "deepseek_v3" || model_type == "glm4_moe") && name.starts_with(base) &&
+         std::atoll(name.c_str() + base.size()) >= layers;
 }
 
 /// Blocks of a model by the names of its weights: "layers.N.".
@@ -58,8 +59,30 @@ std::int64_t count_blocks(Model& model) {
 }
 
 /// The name with the base that a bare model's file leaves out: "h.0.ln_1.weight" is "transformer.h.0.ln_1.weight".
-std::string with_base(const std::string& name, const std::string& base) {
-  return name.starts_with(base) || name.starts_with("lm_head.") ? name : base + name;
+std::string with_base(const std::string& name, const huggingface::Rules& rules) {
+  const std::string base = rules.front().theirs.substr(0, rules.front().theirs.find('.') + 1);
+  const auto known = [&](const std::string& candidate) {
+    return std::any_of(rules.begin(), rules.end(),
+                       [&](const Rule& rule) { return huggingface::match(rule.theirs, candidate).has_value(); });
+  };
+  return !known(name) && known(base + name) ? base + name : name;
+}
+
+/// Width of a head by the config.json; 0 where it does not say.
+std::int64_t head_dim_in(const fs::path& folder) {
+  const config::Node json = config::parse_json(read_file(folder / "config.json"), (folder / "config.json").string());
+  const auto number = [&](std::initializer_list<const char*> keys) {
+    for (const char* key : keys) {
+      const config::Node* const node = json.table() ? json.table()->find(key) : nullptr;
+      if (const auto* value = node ? std::get_if<std::int64_t>(&node->value) : nullptr; value && *value > 0) {
+        return *value;
+      }
+    }
+    return std::int64_t{0};
+  };
+  const std::int64_t given = number({"head_dim"});
+  const std::int64_t heads = number({"num_attention_heads", "n_head"});
+  return given > 0 ? given : heads > 0 ? number({"hidden_size", "n_embd", "n_embed"}) / heads : 0;
 }
 
 /// Part of a tensor of the file.
@@ -68,14 +91,37 @@ struct Piece {
   Layout layout = Layout::same;
   std::int64_t first = 0;  // rows: where ours begins
   std::int64_t count = 0;
-  std::int64_t all = 0;  // rows of the tensor by the model
+  std::int64_t all = 0;   // rows of the tensor by the model
+  std::int64_t head = 0;  // groups: width of a head
 };
+
+/// The queries, the keys or the values of (Hkv (H / Hkv + 2) D, ..) rows.
+at::Tensor cut_group(const at::Tensor& whole, const Piece& piece) {
+  const std::int64_t rows = whole.size(0);
+  const bool queries = piece.layout == Layout::group_q;
+  KF_CHECK(piece.head > 0 && rows % piece.head == 0 && piece.count % piece.head == 0 && piece.count > 0, Code::checkpoint,
+           "{} has {} rows, which are no whole heads of {}", piece.theirs, rows, piece.head);
+  const std::int64_t heads = piece.count / piece.head;  // of ours
+  const std::int64_t groups = queries ? (rows / piece.head - heads) / 2 : heads;
+  KF_CHECK(groups > 0 && rows / piece.head % groups == 0 && (!queries || heads % groups == 0), Code::checkpoint,
+           "{} has {} heads of queries, keys and values together, which do not fit the model's", piece.theirs, rows / piece.head);
+  const std::int64_t each = rows / piece.head / groups;
+  const at::Tensor grouped = whole.unflatten(0, {groups, each, piece.head});
+  const at::Tensor part = queries                           ? grouped.narrow(1, 0, each - 2)
+                          : piece.layout == Layout::group_k ? grouped.narrow(1, each - 2, 1)
+                                                            : grouped.narrow(1, each - 1, 1);
+  return part.flatten(0, 2);
+}
 
 at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
   const auto every_second = [&](std::int64_t first) { return whole.slice(-1, first, whole.size(-1), 2); };
   const auto rows = [&](const at::Tensor& x) {
     KF_CHECK(x.size(0) == piece.all, Code::checkpoint, "{} has {} rows; the model wants {}", piece.theirs, x.size(0), piece.all);
     return x.narrow(0, piece.first, piece.count);
+  };
+  const auto half = [&](std::int64_t dim, std::int64_t which) {
+    KF_CHECK(whole.dim() > 1 && whole.size(dim) % 2 == 0, Code::checkpoint, "{} holds no two halves", piece.theirs);
+    return whole.narrow(dim, which * whole.size(dim) / 2, whole.size(dim) / 2);
   };
   switch (piece.layout) {
     case Layout::same: return whole;
@@ -84,23 +130,32 @@ at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
     case Layout::rows_of_transposed: return rows(whole.t());
     case Layout::even: return every_second(0);
     case Layout::odd: return every_second(1);
+    case Layout::first_half: return half(-1, 0);
+    case Layout::second_half: return half(-1, 1);
+    case Layout::upper: return half(1, 0).mT();
+    case Layout::lower: return half(1, 1).mT();
+    case Layout::swapped: return whole.mT();
+    case Layout::behind_two: return whole.narrow(0, 2, whole.size(0) - 2);
+    case Layout::group_q:
+    case Layout::group_k:
+    case Layout::group_v: return cut_group(whole, piece);
   }
   return whole;
 }
 
+bool by_groups(Layout layout) { return layout == Layout::group_q || layout == Layout::group_k || layout == Layout::group_v; }
 bool by_rows(Layout layout) { return layout == Layout::rows || layout == Layout::rows_of_transposed; }
 
 /// Our names and the pieces they are made of.
 class Renaming {
  public:
-  Renaming(const NamedTensors& theirs, const huggingface::Rules& rules, Model& model) : rules_(rules) {
+  Renaming(const NamedTensors& theirs, const huggingface::Rules& rules, Model& model, std::int64_t head) : rules_(rules), head_(head) {
     for (const ParameterPtr& parameter : model.parameters()) {
       rows_[parameter->name] = parameter->shape.empty() ? 1 : parameter->shape[0];
     }
-    const std::string base = rules.front().theirs.substr(0, rules.front().theirs.find('.') + 1);
     for (const std::string& name : theirs.names) {
       if (!without_effect(name)) {
-        add(name, with_base(name, base));
+        add(name, with_base(name, rules));
       }
     }
   }
@@ -120,8 +175,11 @@ class Renaming {
       known = true;
       const std::string ours = huggingface::filled(rule.ours, *numbers);
       Piece piece{stored, rule.layout};
-      if (by_rows(rule.layout)) {
-        const auto found = rows_.find(ours);
+      const auto found = rows_.find(ours);
+      if (by_groups(rule.layout)) {
+        piece.head = head_;
+        piece.count = found == rows_.end() ? 0 : found->second;
+      } else if (by_rows(rule.layout)) {
         piece.first = first;
         piece.count = found == rows_.end() ? 0 : found->second;
         first += piece.count;
@@ -138,6 +196,7 @@ class Renaming {
   }
 
   const huggingface::Rules& rules_;
+  std::int64_t head_;                         // width of a head
   std::map<std::string, std::int64_t> rows_;  // of the model's parameters
   std::map<std::string, Piece> pieces_;
 };
@@ -176,14 +235,15 @@ NamedTensors open_huggingface(const fs::path& folder) {
   return out;
 }
 
-NamedTensors as_ours(const NamedTensors& theirs, const std::string& model_type, Model& model) {
+NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& model) {
+  const std::string model_type = config::model_type_of(folder / "config.json");
   NamedTensors read = theirs;
   const std::int64_t blocks = count_blocks(model);
   std::erase_if(read.names, [&](const std::string& name) { return behind_last_block(name, model_type, blocks); });
   if (const std::size_t left = theirs.names.size() - read.names.size(); left > 0) {
     log::info("left out {} tensors of multi-token prediction layers, which {} does not read", left, model_type);
   }
-  const Renaming renaming(read, huggingface::rules_of(model_type), model);
+  const Renaming renaming(read, huggingface::rules_of(model_type), model, head_dim_in(folder));
   NamedTensors out;
   for (const auto& [name, piece] : renaming.pieces()) {
     out.names.push_back(name);
@@ -197,7 +257,7 @@ NamedTensors as_ours(const NamedTensors& theirs, const std::string& model_type, 
 
 void load_huggingface(const fs::path& folder, Model& model) {
   const std::string type = config::model_type_of(folder / "config.json");
-  const NamedTensors ours = as_ours(open_huggingface(folder), type, model);
+  const NamedTensors ours = as_ours(open_huggingface(folder), folder, model);
   load_weights_from(ours, folder, model);
   log::info("{}: weights of a {} model, {} tensors", folder, type, ours.names.size());
 }

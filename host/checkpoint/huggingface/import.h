@@ -17,10 +17,10 @@ namespace kf {
 /// model.safetensors, or the shards that model.safetensors.index.json names. Throws Code::checkpoint naming what is missing.
 NamedTensors open_huggingface(const fs::path& folder);
 
-/// `theirs` under our names: tensors are renamed, transposed and cut by the family's table. Shapes of `model` say where fused ones are
-/// cut. Names that the table lacks are kept as they are, so that whoever reads them finds them unknown; buffers without effect are left
-/// out.
-NamedTensors as_ours(const NamedTensors& theirs, const std::string& model_type, Model& model);
+/// `theirs` under our names: tensors are renamed, transposed and cut by the table of the family that `folder`'s config.json names. Shapes
+/// of `model` say where fused ones are cut. Names that the table lacks are kept as they are, so that whoever reads them finds them unknown;
+/// buffers without effect are left out.
+NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& model);
 
 /// Both, and into the model: `checkpoint.init_from` on a folder with a config.json. Types may be any real ones; one error lists what is
 /// missing, unknown or misshapen.

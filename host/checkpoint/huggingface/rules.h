@@ -14,8 +14,17 @@ enum class Layout {
   transposed,  // stored (in, out), as GPT-2's Conv1D
   rows,        // several of ours one below the other; the table lists them in that order
   rows_of_transposed,
-  even,  // gate and up alternate along the last dim: the even ones
-  odd,   // the odd ones
+  even,        // gate and up alternate along the last dim: the even ones
+  odd,         // the odd ones
+  first_half,  // gate lies before up along the last dim
+  second_half,
+  upper,  // a stack (E, out, in) of gate above up; ours is (E, in, out)
+  lower,
+  swapped,     // a stack (E, out, in)
+  behind_two,  // without the first two rows
+  group_q,     // heads in groups of H / Hkv queries, a key and a value, as rows: the queries
+  group_k,
+  group_v,
 };
 
 /// One tensor of the file and one of ours. {l} and {e} in a name stand for the numbers of layer and expert.

@@ -27,5 +27,17 @@ Rules mixtral_rules();
 Rules qwen_moe_rules();
 Rules gpt_oss_rules();
 Rules deepseek_rules();
+Rules gptj_rules();
+Rules gpt_neox_rules();
+Rules phi_rules();
+Rules falcon_rules();
+Rules bloom_rules();
+Rules opt_rules();
+Rules gpt_bigcode_rules();
+Rules granite_moe_rules();
+Rules sigmoid_moe_rules();  // glm4_moe, dots1
+Rules llama4_rules();
+Rules minimax_m2_rules();
+Rules flex_olmo_rules();
 
 }  // namespace kf::huggingface

@@ -42,6 +42,59 @@ Rules gpt_oss_rules() {
                {theirs + "experts.down_proj_bias", ours + "down_bias"}};
 }
 
+namespace {
+
+Rules shared_expert_rules(const std::string& theirs) {
+  Rules rules;
+  for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {
+    rules.push_back({theirs + name + ".weight", std::string("layers.{l}.mlp.shared_expert.") + name + ".weight"});
+  }
+  return rules;
+}
+
+}  // namespace
+
+/// gate above up in one stack, and so in the shared layer.
+Rules granite_moe_rules() {
+  const std::string theirs = "model.layers.{l}.";
+  const std::string ours = "layers.{l}.mlp.";
+  return embedding_rules() + norm_rules(false) + attention_rules(true) +
+         Rules{{theirs + "block_sparse_moe.router.layer.weight", ours + "router.gate.weight"},
+               {theirs + "block_sparse_moe.input_linear.weight", ours + "gate_w", Layout::upper},
+               {theirs + "block_sparse_moe.input_linear.weight", ours + "up_w", Layout::lower},
+               {theirs + "block_sparse_moe.output_linear.weight", ours + "down_w", Layout::swapped},
+               {theirs + "shared_mlp.input_linear.weight", ours + "shared_expert.gate_proj.weight", Layout::rows},
+               {theirs + "shared_mlp.input_linear.weight", ours + "shared_expert.up_proj.weight", Layout::rows},
+               {theirs + "shared_mlp.output_linear.weight", ours + "shared_expert.down_proj.weight"}};
+}
+
+Rules sigmoid_moe_rules() {
+  return embedding_rules() + norm_rules(false) + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp") +
+         shared_expert_rules("model.layers.{l}.mlp.shared_experts.") +
+         Rules{{"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
+}
+
+/// Stacks (E, in, out) as ours, gate before up.
+Rules llama4_rules() {
+  const std::string theirs = "model.layers.{l}.feed_forward.";
+  const std::string ours = "layers.{l}.mlp.";
+  Rules rules = embedding_rules() + norm_rules(false) + attention_rules(true) + shared_expert_rules(theirs + "shared_expert.");
+  for (const char* name : {"gate_proj", "up_proj", "down_proj"}) {  // of dense layers
+    rules.push_back({theirs + name + ".weight", ours + name + ".weight"});
+  }
+  return rules + Rules{{theirs + "router.weight", ours + "router.gate.weight"},
+                       {theirs + "experts.gate_up_proj", ours + "gate_w", Layout::first_half},
+                       {theirs + "experts.gate_up_proj", ours + "up_w", Layout::second_half},
+                       {theirs + "experts.down_proj", ours + "down_w"}};
+}
+
+Rules minimax_m2_rules() {
+  return mixtral_rules() + qk_norm_rules() +
+         Rules{{"model.layers.{l}.block_sparse_moe.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
+}
+
+Rules flex_olmo_rules() { return embedding_rules() + post_norm_rules() + attention_rules(true) + qk_norm_rules() + expert_rules("mlp"); }
+
 Rules deepseek_rules() {
   Rules rules = embedding_rules() + norm_rules(false) + gated_mlp_rules(true) + expert_rules("mlp");
   const auto attention = [&](const std::string& theirs, const std::string& name) {

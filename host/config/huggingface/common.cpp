@@ -40,7 +40,8 @@ void ignore_bookkeeping(Reader& c) {
             "finetuning_task",
             "generation_config",
             "max_length",
-            "cache_implementation"});
+            "cache_implementation",
+            "tokenizer_class"});
   c.only("is_encoder_decoder", Node(false));
   c.only("is_decoder", Node(false));
   c.only("add_cross_attention", Node(false));
@@ -108,6 +109,12 @@ void take_activation(Reader& c, const std::string& key, const std::string& fallb
 void take_attention_bias(Reader& c, bool fallback, const std::string& where) {
   if (c.flag("attention_bias", fallback)) {
     c.set("attn_bias", where);
+  }
+}
+
+void take_clip(Reader& c) {
+  if (const double limit = c.real("clip_qkv", 0); limit > 0) {
+    c.set("attn_qkv_clip", limit);
   }
 }
 

@@ -29,6 +29,8 @@ void take_layer_norm(Reader& c, const std::string& key, double fallback, bool bi
 void take_activation(Reader& c, const std::string& key, const std::string& fallback, bool gated);
 /// attention_bias: on all four projections, or all but the output.
 void take_attention_bias(Reader& c, bool fallback, const std::string& where);
+/// clip_qkv.
+void take_clip(Reader& c);
 /// A dropout rate under `key` into `ours`.
 void take_dropout(Reader& c, const std::string& key, const std::string& ours);
 

@@ -50,5 +50,19 @@ void read_olmoe(Reader& c);
 void read_gpt_oss(Reader& c);
 void read_deepseek_v2(Reader& c);
 void read_deepseek_v3(Reader& c);
+void read_gptj(Reader& c);
+void read_gpt_neox(Reader& c);
+void read_phi(Reader& c);
+void read_falcon(Reader& c);
+void read_bloom(Reader& c);
+void read_opt(Reader& c);
+void read_gpt_bigcode(Reader& c);
+void read_granitemoe(Reader& c);
+void read_granitemoeshared(Reader& c);
+void read_glm4_moe(Reader& c);
+void read_dots1(Reader& c);
+void read_llama4_text(Reader& c);
+void read_minimax_m2(Reader& c);
+void read_flex_olmo(Reader& c);
 
 }  // namespace kf::config::huggingface

@@ -146,7 +146,7 @@ void read_olmoe(Reader& c) {
   take_attention_bias(c, false, "all");
   c.set("qk_norm", true);
   c.set("qk_norm_kind", std::string("full"));
-  c.only("clip_qkv", Node());
+  take_clip(c);
   take_experts(c, c.integer("num_experts", c.integer("num_local_experts", 64)), 8, 0.01);
   set_softmax(c, c.flag("norm_topk_prob", false));
   take_rope(c, {});

@@ -34,7 +34,7 @@ void read_olmo(Reader& c) {
   c.set("norm_bias", false);
   take_head_dim(c);
   take_attention_bias(c, false, "all");
-  c.only("clip_qkv", Node());
+  take_clip(c);
   take_rope(c, {});
 }
 

@@ -1,5 +1,7 @@
 #include "config/huggingface/huggingface.h"
 
+#include <set>
+
 #include "config/huggingface/common.h"
 #include "config/huggingface/families.h"
 #include "config/json.h"
@@ -20,6 +22,17 @@ std::string type_in(const Node& json, const fs::path& file) {
   const auto* name = type ? std::get_if<std::string>(&type->value) : nullptr;
   KF_CHECK(name, Code::config, "{} has no model_type", file);
   return *name;
+}
+
+/// Most classes give their embedding a padding_idx: that row takes no gradient.
+void take_pad(huggingface::Reader& c, const Table& json, const std::string& type) {
+  static const std::set<std::string> without{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "gptj"};
+  const Node* const node = json.find("pad_token_id");
+  const auto* const id = node ? std::get_if<std::int64_t>(&node->value) : nullptr;
+  const Node* const rows = c.model().find("vocab_size");
+  if (id != nullptr && rows != nullptr && *id >= 0 && *id < std::get<std::int64_t>(rows->value) && without.count(type) == 0) {
+    c.set("pad_id", *id);
+  }
 }
 
 }  // namespace
@@ -44,6 +57,7 @@ Table model_of_config_json(const fs::path& file, std::vector<std::string>& probl
   huggingface::Reader reader(*json.table());
   huggingface::ignore_bookkeeping(reader);
   family(reader);
+  take_pad(reader, *json.table(), type);
   for (const std::string& problem : reader.problems()) {
     problems.push_back(format("{}: {} (model_type {})", file, problem, type));
   }

@@ -23,6 +23,8 @@ class Reader {
   std::optional<double> maybe_real(std::string_view key);
   bool flag(std::string_view key, bool fallback);
   std::string text(std::string_view key, const std::string& fallback);
+  /// Whatever it holds; null where absent.
+  const Node* node(std::string_view key) { return take(key); }
   const Table* table(std::string_view key);
   const Array* list(std::string_view key);
 

@@ -12,7 +12,8 @@ namespace {
 /// One table of rope_parameters; its problems and keys go to the reader.
 class RopeTable {
  public:
-  RopeTable(Reader& c, Table values, std::int64_t trained) : c_(c), values_(std::move(values)), inner_(values_), trained_(trained) {}
+  RopeTable(Reader& c, Table values, std::int64_t trained)
+      : c_(c), values_(std::move(values)), inner_(values_), trained_(trained), longest_(c.integer("max_position_embeddings", 2048)) {}
 
   std::string type() {
     const std::string old = inner_.text("type", "default");
@@ -27,14 +28,24 @@ class RopeTable {
       inner_.ignore({"original_max_position_embeddings"});  // transformers reads it for stretches only
       return;
     }
-    if (type != "linear" && type != "llama3" && type != "yarn") {
-      c_.problem(format("the rotary kind '{}' is not understood; default, linear, llama3 and yarn are", type));
+    if (type == "longrope" || type == "su") {  // its older name
+      longrope();
+      return;
+    }
+    if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn") {
+      c_.problem(format("the rotary kind '{}' is not understood; default, linear, dynamic, llama3, yarn and longrope are", type));
       return;
     }
     c_.set("rope_scaling", type);
     const double factor = inner_.real("factor");
     c_.set("rope_factor", factor);
     if (type == "linear") {
+      return;
+    }
+    if (type == "dynamic") {  // max_position_embeddings are those before the stretch
+      c_.set("rope_orig_len", longest_);
+      c_.set("max_seq_len", static_cast<std::int64_t>(static_cast<double>(longest_) * factor));
+      inner_.ignore({"original_max_position_embeddings"});
       return;
     }
     c_.set("rope_orig_len", inner_.integer("original_max_position_embeddings", trained_));
@@ -67,6 +78,34 @@ class RopeTable {
     }
   }
 
+  Array factors(const char* key) {
+    const Array* const list = inner_.list(key);
+    Array out;
+    for (const Node& node : list ? *list : Array()) {
+      const auto* const whole = std::get_if<std::int64_t>(&node.value);
+      out.push_back(whole ? Node(static_cast<double>(*whole)) : node);
+    }
+    if (out.empty()) {
+      c_.problem(format("{} is missing", key));
+    }
+    return out;
+  }
+
+  /// The temperature follows from the stretch; another one is refused.
+  void longrope() {
+    const std::int64_t before = inner_.integer("original_max_position_embeddings", trained_);
+    const double factor = inner_.real("factor", static_cast<double>(longest_) / static_cast<double>(before));
+    c_.set("rope_scaling", std::string("longrope"));
+    c_.set("rope_orig_len", before);
+    c_.set("rope_factor", std::max(factor, 1.0));
+    c_.set("rope_short_factors", factors("short_factor"));
+    c_.set("rope_long_factors", factors("long_factor"));
+    const double own = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(before)));
+    if (const std::optional<double> given = inner_.maybe_real("attention_factor"); given && std::abs(*given - own) > 1e-6) {
+      c_.problem(format("longrope with an attention_factor of {} is not understood; {} belongs to its factor of {}", *given, own, factor));
+    }
+  }
+
   /// attention_factor replaces 0.1 ln(factor) + 1; mscale / mscale_all_dim is a ratio; DeepSeek squares mscale_all_dim into the scores.
   void yarn(double factor, bool squared_mscale) {
     c_.set("rope_beta_fast", inner_.real("beta_fast", 32));
@@ -94,11 +133,12 @@ class RopeTable {
   Table values_;
   Reader inner_;
   std::int64_t trained_;  // positions before a stretch, where the table does not say
+  std::int64_t longest_;
 };
 
 /// Positions before a stretch as the top level says them.
 std::int64_t trained_positions(Reader& c) {
-  const std::int64_t all = c.integer("max_position_embeddings");
+  const std::int64_t all = c.integer("max_position_embeddings", 2048);
   return c.integer("original_max_position_embeddings", all);
 }
 

@@ -1,0 +1,222 @@
+// Further families with experts: Granite MoE, GLM 4.5, dots.llm1, Llama 4 (text), MiniMax M2, FlexOlmo.
+
+#include "config/huggingface/common.h"
+#include "config/huggingface/families.h"
+#include "core/text.h"
+
+namespace kf::config::huggingface {
+namespace {
+
+Shape take_base(Reader& c, double eps) {
+  const Shape shape = take_shape(c, false);
+  take_rms_norm(c, "rms_norm_eps", eps);
+  take_activation(c, "hidden_act", "silu", true);
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  c.ignore({"output_router_logits"});
+  return shape;
+}
+
+/// num_local_experts of width intermediate_size.
+void take_local_experts(Reader& c, std::int64_t experts, std::int64_t top_k) {
+  c.set("num_experts", c.integer("num_local_experts", experts));
+  c.set("moe_top_k", c.integer("num_experts_per_tok", top_k));
+  c.set("moe_ffn_dim", c.integer("intermediate_size"));
+  c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", 0.001));
+  if (c.real("router_jitter_noise", 0) != 0) {
+    c.problem("router_jitter_noise above 0 is not understood");
+  }
+}
+
+/// DeepSeek V3's router and layout of experts, around another attention.
+void take_sigmoid_experts(Reader& c, std::int64_t first_dense) {
+  c.set("num_experts", c.integer("n_routed_experts"));
+  c.set("moe_top_k", c.integer("num_experts_per_tok"));
+  c.set("moe_first_dense", c.integer("first_k_dense_replace", first_dense));
+  const std::int64_t width = c.integer("moe_intermediate_size");
+  c.set("moe_ffn_dim", width);
+  if (const std::int64_t shared = c.integer("n_shared_experts", 0); shared > 0) {
+    c.set("moe_shared_experts", std::int64_t{1});
+    c.set("moe_shared_ffn_dim", shared * width);
+  }
+  c.set("moe_routed_scale", c.real("routed_scaling_factor", 1));
+  c.set("moe_router", std::string("sigmoid"));
+  c.set("moe_bias_rule", std::string("sign"));
+  c.set("moe_aux_loss_weight", 0.0);     // the classes have none
+  c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
+  c.only("scoring_func", Node(std::string("sigmoid")));
+  const std::int64_t groups = c.integer("n_group", 1);
+  const std::int64_t kept = c.integer("topk_group", 1);
+  if (groups > 1) {
+    c.set("moe_groups", groups);
+    c.set("moe_topk_groups", kept);
+  }
+  c.ignore({"num_nextn_predict_layers", "aux_loss_alpha", "seq_aux", "ep_size", "router_aux_loss_coef"});
+}
+
+/// Whether every n-th entry of `list` alone is `odd`, the others `usual`.
+bool every_nth(const Array& list, std::int64_t n, const Node& odd, const Node& usual) {
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    const bool nth = n > 0 && (static_cast<std::int64_t>(i) + 1) % n == 0;
+    if (list[i] != (nth ? odd : usual)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+/// Llama 4: every no_rope_layer_interval-th layer does not rotate and sees everything; the others see their chunk.
+void take_chunks(Reader& c, std::int64_t layers) {
+  const std::int64_t interval = c.integer("no_rope_layer_interval", 4);
+  c.set("nope_every", interval);
+  const Array* rotates = c.list("no_rope_layers");  // 1 where a layer does rotate
+  if (rotates && !rotates->empty() && !every_nth(*rotates, interval, Node(std::int64_t{0}), Node(std::int64_t{1}))) {
+    c.problem("no_rope_layers is understood where every no_rope_layer_interval-th layer alone is 0");
+  }
+  const std::int64_t chunk = c.integer("attention_chunk_size", 0);
+  std::vector<std::string> kinds = all_layers(layers, chunk > 0 ? "chunk" : "global");
+  for (std::int64_t i = interval; interval > 0 && i <= layers; i += interval) {
+    kinds[static_cast<std::size_t>(i - 1)] = "global";
+  }
+  take_layer_types(c, kinds, 0);
+  if (chunk > 0) {
+    c.set("chunk", chunk);
+  }
+}
+
+/// attn_temperature_tuning is a flag; older files hold a number.
+bool take_tuning(Reader& c) {
+  const Node* const node = c.node("attn_temperature_tuning");
+  if (node == nullptr) {
+    return true;
+  }
+  if (const auto* number = std::get_if<std::int64_t>(&node->value)) {
+    return *number != 0;
+  }
+  return c.flag("attn_temperature_tuning", true);
+}
+
+}  // namespace
+
+/// Granite's factors; gate and up of an expert are one matrix in the file.
+void read_granitemoe(Reader& c) {
+  take_base(c, 1e-6);
+  take_head_dim(c);
+  take_attention_bias(c, false, "all");
+  take_local_experts(c, 8, 2);
+  c.set("moe_router", std::string("softmax_topk"));  // a softmax over the chosen logits is the same
+  c.set("embed_scale", c.real("embedding_multiplier", 1));
+  c.set("residual_scale", c.real("residual_multiplier", 1));
+  c.set("attn_scale", c.real("attention_multiplier", 1));
+  c.set("logit_scale", 1 / c.real("logits_scaling", 1));
+  take_rope(c, {});
+}
+
+void read_granitemoeshared(Reader& c) {
+  read_granitemoe(c);
+  if (const std::int64_t shared = c.integer("shared_intermediate_size", 0); shared > 0) {
+    c.set("moe_shared_experts", std::int64_t{1});
+    c.set("moe_shared_ffn_dim", shared);
+  }
+}
+
+/// Half of each head rotates; biases on q, k, v.
+void read_glm4_moe(Reader& c) {
+  take_base(c, 1e-5);
+  take_head_dim(c);
+  take_attention_bias(c, false, "qkv");
+  if (c.flag("use_qk_norm", false)) {
+    c.set("qk_norm", true);
+  }
+  take_sigmoid_experts(c, 1);
+  take_rope(c, {10000, 0.5});
+}
+
+/// Qwen 3's attention.
+void read_dots1(Reader& c) {
+  const Shape shape = take_base(c, 1e-6);
+  take_head_dim(c);
+  take_attention_bias(c, false, "all");
+  c.set("qk_norm", true);
+  const std::int64_t window = c.integer("sliding_window", 0);
+  const std::int64_t first = c.integer("max_window_layers", shape.layers);
+  std::vector<std::string> kinds = all_layers(shape.layers, "global");
+  for (std::int64_t i = first; window > 0 && i < shape.layers; ++i) {
+    kinds[static_cast<std::size_t>(i)] = "local";
+  }
+  take_layer_types(c, kinds, window);
+  take_sigmoid_experts(c, 0);
+  take_rope(c, {});
+}
+
+/// A token visits one expert and a shared one; its sigmoid multiplies what goes in.
+void read_llama4_text(Reader& c) {
+  const Shape shape = take_base(c, 1e-5);
+  take_head_dim(c, 128);
+  take_attention_bias(c, false, "all");
+  if (c.flag("use_qk_norm", true)) {
+    c.set("qk_norm", true);
+    c.set("qk_norm_kind", std::string("l2"));
+  }
+  take_local_experts(c, 16, 1);
+  c.set("ffn_hidden_dim", c.integer("intermediate_size_mlp", 16384));
+  c.set("moe_router", std::string("sigmoid"));
+  c.set("moe_weight_on_input", true);
+  c.set("moe_shared_experts", std::int64_t{1});
+  const std::int64_t step = c.integer("interleave_moe_layer_step", 1);
+  c.set("moe_frequency", step);
+  if (const Array* layers = c.list("moe_layers")) {
+    Array expected;
+    for (std::int64_t i = step - 1; step > 0 && i < shape.layers; i += step) {
+      expected.emplace_back(i);
+    }
+    if (*layers != expected) {
+      c.problem("moe_layers is understood where it names every interleave_moe_layer_step-th layer");
+    }
+  }
+  if (take_tuning(c)) {
+    c.set("attn_temp_tuning", true);
+    c.set("attn_temp_scale", c.real("attn_scale", 0.1));
+    c.set("attn_temp_floor", c.integer("floor_scale", 8192));
+  } else {
+    c.ignore({"attn_scale", "floor_scale"});
+  }
+  take_chunks(c, shape.layers);
+  c.ignore({"for_llm_compressor"});
+  take_rope(c, {500000});
+  c.set("rope_layout", std::string("interleaved"));
+}
+
+/// Norms over all heads together; every layer has experts.
+void read_minimax_m2(Reader& c) {
+  take_base(c, 1e-6);
+  const std::int64_t head = c.integer("head_dim", 128);
+  c.set("head_dim", head);
+  c.only("use_qk_norm", Node(true));
+  c.set("qk_norm", true);
+  c.set("qk_norm_kind", std::string("full"));
+  take_local_experts(c, 256, 8);
+  c.set("moe_router", std::string("sigmoid"));
+  c.set("moe_bias_rule", std::string("sign"));
+  c.only("scoring_func", Node(std::string("sigmoid")));
+  c.only("use_routing_bias", Node(true));
+  const double fraction = static_cast<double>(c.integer("rotary_dim", head)) / static_cast<double>(head);
+  take_rope(c, {5000000, fraction});
+}
+
+/// OLMo 2's norms behind the branches.
+void read_flex_olmo(Reader& c) {
+  take_base(c, 1e-6);
+  take_head_dim(c);
+  take_attention_bias(c, false, "all");
+  c.set("norm_placement", std::string("post"));
+  c.set("qk_norm", true);
+  c.set("qk_norm_kind", std::string("full"));
+  c.set("num_experts", c.integer("num_experts", c.integer("num_local_experts", 7)));
+  c.set("moe_top_k", c.integer("num_experts_per_tok", 5));
+  c.set("moe_ffn_dim", c.integer("intermediate_size"));
+  c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", 0.01));
+  c.set("moe_router", std::string(c.flag("norm_topk_prob", false) ? "softmax_topk" : "softmax"));
+  take_rope(c, {500000});
+}
+
+}  // namespace kf::config::huggingface

@@ -1,0 +1,12 @@
+#pragma once
+// The rotation of queries and keys in one node of the graph: half the passes over memory of the plain twin in rope.cpp.
+
+#include <ATen/core/Tensor.h>
+
+namespace kf {
+
+/// (a, b) -> (a cos - b sin, b cos + a sin) for the pairs of x (.., T, n): neighbours if `interleaved`, else i and i + n/2.
+/// cos, sin (T, n/2) fp32, without gradients; the arithmetic is fp32, the result has the type of x.
+at::Tensor fused_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
+
+}  // namespace kf

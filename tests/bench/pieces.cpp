@@ -1,0 +1,192 @@
+#include "bench/pieces.h"
+
+#include <ATen/ATen.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/compare.h"
+#include "config/load.h"
+#include "data/loader.h"
+#include "model/build.h"
+#include "model/fused_gate.h"
+#include "model/fused_rotation.h"
+#include "model/moe_book.h"
+#include "model/norm.h"
+#include "model/rope.h"
+#include "model/score.h"
+#include "optim/adamw.h"
+#include "registry/registries.h"
+#include "train/fused_cross_entropy.h"
+#include "train/losses.h"
+#include "train/stepper.h"
+
+namespace kf::bench {
+namespace {
+
+using Overrides = std::vector<std::string>;
+
+config::Config job(const Registries& registries, Overrides overrides) {
+  overrides.insert(overrides.end(),
+                   {"--model.dim=256", "--model.n_layers=4", "--model.n_heads=8", "--model.n_kv_heads=4", "--model.vocab_size=512",
+                    "--model.max_seq_len=512", "--train.seq_len=512", "--train.batch_size=4", "--train.mixed_precision=fp32"});
+  config::Request request;
+  request.overrides = std::move(overrides);
+  return config::load_or_fail(request, registries.catalog()).config;
+}
+
+at::Tensor leaf(const std::vector<std::int64_t>& shape, at::ScalarType type = at::kFloat) {
+  return at::randn(shape).to(type).requires_grad_();
+}
+
+/// f of the leaves and backward to them, whose gradients are dropped.
+Work both_ways(std::string name, std::vector<at::Tensor> leaves, std::function<at::Tensor()> f) {
+  return {std::move(name), [leaves, f = std::move(f)] {
+            f().sum().backward();
+            for (const at::Tensor& each : leaves) {
+              each.mutable_grad() = at::Tensor();
+            }
+          }};
+}
+
+/// 4096 positions, 32000 words.
+void bench_loss() {
+  const at::Tensor hidden = leaf({4096, 256});
+  const at::Tensor weight = leaf({32000, 256});
+  const at::Tensor labels = at::randint(0, 32000, {4096}, at::kLong);
+  const OutputHead head{weight, 1, 0};
+  const LossFactors factors{1.0 / 4096, 1e-4 / 4096};
+  compare("head + loss",
+          both_ways("fused, 512 positions at a time", {hidden, weight},
+                    [=] { return fused_cross_entropy(hidden, head, labels, factors, 512).total; }),
+          both_ways("all logits at once", {hidden, weight}, [=] { return plain_cross_entropy(hidden, head, labels, factors).total; }), 0.5);
+}
+
+void bench_attention(const std::string& title, std::int64_t window) {
+  const at::Tensor q = leaf({1, 8, 2048, 64}), k = leaf({1, 8, 2048, 64}), v = leaf({1, 8, 2048, 64});
+  const auto work = [&](const char* name, const char* backend) {
+    ScoreOptions options;
+    options.scale = 0.125;
+    options.backend = backend;
+    if (window > 0) {
+      options.reach = {Reach::Kind::local, window};
+    }
+    const Mixer mixer(options, Dropout(0, 1, 0, "scores"));
+    return both_ways(name, {q, k, v}, [=] { return mixer.mix(q, k, v, {}, ForwardContext(), true); });
+  };
+  compare(title, work("kernel, 2048 positions", "auto"), work("softmax(q k^T) v", "math"), 0.5);
+}
+
+/// A module of one weight, materialised.
+template <class Layer>
+std::shared_ptr<Layer> ready(std::shared_ptr<Layer> layer) {
+  materialize(layer->parameters(), at::kCPU, at::kFloat, 1);
+  return layer;
+}
+
+void bench_elementwise(at::ScalarType type) {
+  const std::string suffix = type == at::kFloat ? " fp32" : " bf16";
+  const at::Tensor x = leaf({4096, 1024}, type);
+  const auto norm = [&](const char* name, bool fused) {
+    NormOptions options;
+    options.fused = fused;
+    const auto layer = ready(std::make_shared<RmsNorm>(1024, options));
+    return both_ways(name, {x}, [=] { return layer->forward(x); });
+  };
+  compare("rmsnorm" + suffix, norm("fused", true), norm("plain operators", false), 0.5);
+  const at::Tensor up = leaf({4096, 1024}, type);
+  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_silu_gate(x, up); }),
+          both_ways("plain operators", {x, up}, [=] { return at::silu(x) * up; }), 0.5);
+  const at::Tensor q = leaf({2, 8, 2048, 64}, type);
+  const at::Tensor angles = at::rand({2048, 32});
+  const at::Tensor cos = angles.cos(), sin = angles.sin();
+  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_rotation(q, cos, sin, false); }),
+          both_ways("plain operators", {q}, [=] { return plain_rotation(q, cos, sin, false); }), 0.5);
+}
+
+/// The experts' layer forward and backward, sorted rows against one expert after the other.
+void bench_experts(const Registries& registries, at::ScalarType type) {
+  const auto work = [&](const char* name, const char* form) {
+    const config::Config config = job(registries, {"--model.num_experts=16", "--model.moe_top_k=2", "--model.moe_ffn_dim=256",
+                                                   "--model.moe_shared_experts=1", std::string("--model.moe_impl=") + form});
+    const std::shared_ptr<Model> model = build_model(config, registries);
+    materialize(*model, at::kCPU, type, 1);
+    const at::Tensor x = leaf({8, 256, 256}, type);
+    return Work{name, [=] {
+                  MoeBook(*model).layers().front()->forward(x).sum().backward();
+                  x.mutable_grad() = at::Tensor();
+                  for (const ParameterPtr& parameter : model->parameters()) {
+                    parameter->clear_gradient();
+                  }
+                }};
+  };
+  compare(type == at::kFloat ? "experts fp32" : "experts bf16", work("grouped, 16 experts", "grouped"),
+          work("one after the other", "loop"));
+}
+
+void bench_adamw(const Registries& registries) {
+  const auto work = [&](const char* name, bool fused) {
+    const std::shared_ptr<Model> model = build_model(job(registries, {}), registries);
+    materialize(*model, at::kCPU, at::kFloat, 1);
+    for (const ParameterPtr& parameter : model->parameters()) {
+      parameter->set_gradient(at::randn(parameter->shape));
+    }
+    AdamWOptions options;
+    options.fused = fused;
+    const auto optimizer = std::make_shared<AdamW>(decay_groups(model->parameters(), 0.1), options);
+    return Work{name, [=] {
+                  const auto keep = model;  // owns what the optimizer moves
+                  optimizer->step(1e-4);
+                }};
+  };
+  compare("adamw", work("one kernel for all weights", true), work("plain operators", false));
+}
+
+/// A training step of a job as it is, and with train.compile_model = false.
+void bench_step(const Registries& registries, const std::string& title, const Overrides& overrides) {
+  const auto work = [&](const char* name, bool fused) {
+    Overrides all = overrides;
+    all.push_back(fused ? "--train.compile_model=true" : "--train.compile_model=false");
+    struct Trainee {
+      config::Config config;
+      std::shared_ptr<Model> model;
+      std::unique_ptr<Optimizer> optimizer;
+      std::unique_ptr<Loss> loss;
+      std::unique_ptr<Stepper> stepper;
+      std::unique_ptr<Loader> loader;
+      std::int64_t step = 0;
+    };
+    const auto t = std::make_shared<Trainee>();
+    t->config = job(registries, all);
+    t->model = build_model(t->config, registries);
+    materialize(*t->model, at::kCPU, at::kFloat, 1);
+    const PartArgs args{t->config, Registries::options_of(t->config, "", ""), registries};
+    t->optimizer = registries.optimizer.get("adamw").factory(args, decay_groups(t->model->parameters(), 0.1));
+    t->loss = registries.loss.get("fused_linear_cross_entropy").factory(args);
+    t->stepper = std::make_unique<Stepper>(*t->model, *t->optimizer, *t->loss, StepperOptions());
+    t->loader = make_train_loader(t->config, {});
+    return Work{name, [t] { t->stepper->run(*t->loader, t->step++, 1e-4); }};
+  };
+  compare(title, work("train.compile_model = true", true), work("train.compile_model = false", false), 3);
+}
+
+}  // namespace
+
+void bench_pieces(const Registries& registries) {
+  bench_loss();
+  bench_attention("attention", 0);
+  bench_attention("window of 256", 256);
+  bench_elementwise(at::kFloat);
+  bench_elementwise(at::kBFloat16);
+  bench_experts(registries, at::kFloat);
+  bench_experts(registries, at::kBFloat16);
+  bench_adamw(registries);
+  const Overrides large{"--model.vocab_size=8192", "--train.ce_chunk_size=512"};
+  bench_step(registries, "dense step", large);
+  bench_step(
+      registries, "experts step",
+      {"--model.vocab_size=8192", "--train.ce_chunk_size=512", "--model.num_experts=8", "--model.moe_top_k=2", "--model.moe_ffn_dim=256"});
+}
+
+}  // namespace kf::bench
