@@ -9,6 +9,15 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+/// gradient * silu'(gate). The kernel has no derivative of its own, so a gradient of this gradient takes the formula.
+at::Tensor slope(const at::Tensor& gradient, const at::Tensor& gate) {
+  if (!at::GradMode::is_enabled()) {
+    return at::silu_backward(gradient, gate);
+  }
+  const at::Tensor s = gate.sigmoid();
+  return gradient * s * (1 + gate * (1 - s));
+}
+
 struct SiluGate : torch::autograd::Function<SiluGate> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up) {
     context->save_for_backward({gate, up});
@@ -20,7 +29,7 @@ struct SiluGate : torch::autograd::Function<SiluGate> {
     const at::Tensor &gate = saved[0], &up = saved[1], &gradient = gradients[0];
     at::Tensor for_gate, for_up;
     if (context->needs_input_grad(0)) {
-      for_gate = at::silu_backward(gradient * up, gate);
+      for_gate = slope(gradient * up, gate);
     }
     if (context->needs_input_grad(1)) {
       for_up = gradient * at::silu(gate);

@@ -16,7 +16,8 @@ thread_local KeptResults* active = nullptr;
 void run_or_replay(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard below(kKey);
   KeptResults* const results = active;
-  if (results == nullptr || !results->concerns(op.schema().name())) {
+  // Variants that write into a tensor of the caller are run again: what they return is not theirs to keep.
+  if (results == nullptr || !results->concerns(op.schema().name()) || op.schema().is_mutable()) {
     op.callBoxed(stack);
     return;
   }

@@ -13,7 +13,7 @@
 namespace kf {
 namespace {
 
-enum Slot : std::size_t { kMomentum, kLeft, kRight, kReady };
+enum Slot : std::size_t { kMomentum, kLeft, kRight };
 constexpr std::int64_t kBalanceEvery = 100;
 const double kTiny = static_cast<double>(std::numeric_limits<float>::min());  // as the authors' bf16 one
 
@@ -39,7 +39,7 @@ std::vector<Slots::Kind> kinds(std::int64_t max_dim) {
   const auto factor = [max_dim](const char* name, std::size_t side) {
     return Slots::Kind{name, Slots::Start::zeros, at::kFloat, [=](const Parameter& p) { return factor_shape(p, side, max_dim); }};
   };
-  return {{"momentum"}, factor("left", 1), factor("right", 2), {"ready", Slots::Start::scalar}};
+  return {{"momentum"}, factor("left", 1), factor("right", 2)};
 }
 
 bool is_diagonal(const at::Tensor& q) { return q.dim() == 2; }

@@ -124,7 +124,7 @@ TEST_CASE("program: a run killed after a checkpoint goes on as if nothing had ha
 }
 
 TEST_CASE("program: five steps, a resume and five more equal ten straight ones bit for bit", "[cases][H36]") {
-  const std::string optimizer = GENERATE("adamw", "lion", "muon", "schedule_free_adamw");
+  const std::string optimizer = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "soap", "kron");
   CAPTURE(optimizer);
   const Workbench bench;
   const std::vector<std::string> arguments{"--optimizer.name=" + optimizer, "--train.grad_accum_steps=2"};

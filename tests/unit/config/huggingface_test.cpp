@@ -58,8 +58,10 @@ TEST_CASE("huggingface: every key that is not understood is named", "[huggingfac
   CHECK_THAT(llama_with(R"("hidden_act": "xielu")").problems, Contains("hidden_act = 'xielu' is not an activation that is understood"));
   CHECK_THAT(llama_with(R"("is_encoder_decoder": true)").problems, Contains("is_encoder_decoder = true is not understood; only false is"));
   CHECK_THAT(llama_with(R"("mlp_bias": 1)").problems, Contains("mlp_bias = 1 is not true or false"));
-  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})").problems,
-             Contains("the rotary kind 'dynamic' is not understood; default, linear, llama3 and yarn are"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "spiral", "factor": 2.0})").problems,
+             Contains("the rotary kind 'spiral' is not understood; default, linear, dynamic, llama3, yarn and longrope are"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "longrope", "short_factor": [1.0]})").problems,
+             Contains("long_factor is missing"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "linear", "factor": 2.0, "secret": 1})").problems,
              Contains("rope_parameters.secret = 1 is not understood"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "llama3", "factor": 2.0, "high_freq_factor": 4.0})").problems,
@@ -82,6 +84,31 @@ TEST_CASE("huggingface: rotary settings of either spelling become ours", "[huggi
   const Read fixed = llama_with(R"("rope_parameters": {"rope_type": "yarn", "factor": 8, "rope_theta": 100, "attention_factor": 1.0})");
   CHECK(value(fixed, "rope_attn_factor") == "'none'");
   CHECK(value(fixed, "rope_orig_len") == "64");
+}
+
+TEST_CASE("huggingface: stretches that depend on the length of the sequence, older names and padding rows", "[huggingface]") {
+  const Read longer = llama_with(
+      R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "su", "short_factor": [1, 1, 1.5, 2], "long_factor": [2, 3, 4, 5]})");
+  CHECK(longer.problems.empty());
+  CHECK(value(longer, "rope_scaling") == "'longrope'");
+  CHECK(value(longer, "rope_orig_len") == "16");
+  CHECK(value(longer, "rope_factor") == "4.0");
+  CHECK(value(longer, "rope_short_factors") == "[1.0, 1.0, 1.5, 2.0]");
+  const Read other = llama_with(
+      R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "attention_factor": 3.0})");
+  CHECK_THAT(other.problems, Contains("attention_factor of 3"));
+  const Read dynamic = llama_with(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})");
+  CHECK(dynamic.problems.empty());
+  CHECK(value(dynamic, "rope_orig_len") == "64");
+  CHECK(value(dynamic, "max_seq_len") == "128");
+  CHECK(value(llama_with(R"("pad_token_id": 3)"), "pad_id") == "3");
+  CHECK(value(llama_with(R"("pad_token_id": -1)"), "pad_id") == "absent");
+  CHECK(value(llama_with(R"("pad_token_id": 99)"), "pad_id") == "absent");  // a row that is not there
+  CHECK_THAT(
+      read(
+          R"({"model_type": "falcon", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99, "alibi": true})")
+          .problems,
+      Contains("alibi = true is not understood; only false is"));
 }
 
 TEST_CASE("huggingface: layer types become a pattern, a late window, or an error", "[huggingface]") {

@@ -41,6 +41,21 @@ TEST_CASE("presets: every dense model has the published number of parameters", "
   CHECK(config::parameter_count(of_preset(p.preset).model) == p.parameters);
 }
 
+TEST_CASE("presets: every model with experts has the published number of parameters", "[presets]") {
+  // As above. gpt-oss: its model card counts 20.9 and 116.8 billion. DeepSeek V3: without the layer that looks ahead.
+  const Published p = GENERATE(values<Published>({
+      {"mixtral-8x7b", 46702792704},
+      {"qwen3-30b-a3b", 30532122624},
+      {"qwen1.5-moe-a2.7b", 14315784192},
+      {"gpt-oss-20b", 20914757184},
+      {"gpt-oss-120b", 116829156672},
+      {"deepseek2-16b", 15706484224},
+      {"deepseek2-236b", 235741434880},
+  }));
+  CAPTURE(p.preset);
+  CHECK(config::parameter_count(of_preset(p.preset).model) == p.parameters);
+}
+
 TEST_CASE("presets: models whose pages round have the published size to three digits", "[presets]") {
   const auto [preset, billions] = GENERATE(values<std::pair<const char*, double>>({
       {"command-r7b", 8.03},
@@ -48,6 +63,9 @@ TEST_CASE("presets: models whose pages round have the published size to three di
       {"olmo3-7b", 7.30},
       {"granite3.1-8b", 8.17},
       {"gpt3-175b", 175},
+      {"deepseek3-671b", 671},
+      {"qwen3-coder-480b-a35b", 480},
+      {"kimi-k2-1t", 1026},
   }));
   CAPTURE(preset);
   CHECK(static_cast<double>(config::parameter_count(of_preset(preset).model)) / 1e9 == Approx(billions).epsilon(0.004));

@@ -7,6 +7,7 @@
 
 #include <functional>
 
+#include "support/gradients.h"
 #include "support/tiny.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
@@ -16,39 +17,11 @@ using namespace kf::test;
 
 namespace {
 
-at::Tensor drawn(at::IntArrayRef shape, std::uint64_t seed, at::ScalarType type = at::kDouble) {
-  return at::randn(shape, at::detail::createCPUGenerator(seed), at::TensorOptions(at::kDouble)).to(type);
-}
-
 /// (N, k) distinct experts a token; the last expert gets nobody.
 at::Tensor assignments(std::int64_t tokens, std::int64_t slots, std::int64_t experts) {
   const at::Tensor scores = at::rand({tokens, experts}, at::detail::createCPUGenerator(7), at::TensorOptions(at::kFloat));
   scores.select(1, experts - 1).fill_(-1);
   return std::get<1>(scores.topk(slots, -1));
-}
-
-/// Largest difference between the gradient of sum(f(x) * direction) and central differences.
-double gradient_error(const std::function<at::Tensor(const at::Tensor&)>& f, const at::Tensor& start) {
-  at::Tensor x = start.clone().requires_grad_();
-  const at::Tensor y = f(x);
-  const at::Tensor direction = drawn(y.sizes(), 99);
-  (y * direction).sum().backward();
-  const at::NoGradGuard no_grad;
-  double worst = 0;
-  at::Tensor probe = start.clone();
-  at::Tensor flat = probe.view(-1), gradient = x.grad().reshape(-1);
-  for (std::int64_t i = 0; i < flat.numel(); ++i) {
-    const double value = flat[i].item<double>();
-    constexpr double h = 1e-5;
-    const auto at_value = [&](double v) {
-      flat[i].fill_(v);
-      return (f(probe) * direction).sum().item<double>();
-    };
-    const double difference = (at_value(value + h) - at_value(value - h)) / (2 * h);
-    flat[i].fill_(value);
-    worst = std::max(worst, std::abs(difference - gradient[i].item<double>()));
-  }
-  return worst;
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ namespace {
 struct Outcome {
   double loss = 0;
   std::vector<at::Tensor> gradients;
+  std::vector<at::Tensor> after;  // weights and buffers
 };
 
 Outcome run(const config::Config& config, bool packed) {
@@ -33,6 +34,7 @@ Outcome run(const config::Config& config, bool packed) {
     }
   });
   out.loss = result.loss();
+  out.after = bench.masters();
   return out;
 }
 
@@ -46,14 +48,14 @@ TEST_CASE("recompute: no bit of loss or gradient changes, whatever is kept", "[r
   };
   const Mode mode = GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}},
                              Mode{"selective", {"mlp"}}, Mode{"selective", {"at::mm"}}, Mode{"selective", {"mlp", "mm"}});
-  const std::string placement = GENERATE("pre", "parallel");
+  const std::string placement = GENERATE("pre", "parallel", "parallel2");
   const bool packed = GENERATE(true, false);
   CAPTURE(mode.kind, mode.save, placement, packed);
   config::Config config = tiny_config();
   config.model.norm_placement = placement;
   config.model.dropout_resid = 0.1;
   config.model.dropout_attn = packed ? 0.1 : 0.0;
-  if (placement == "parallel") {
+  if (placement != "pre") {
     config.train.frozen = {"token_embedding.*"};  // the first block's input needs no gradient
   }
   const Outcome plain = run(config, packed);
@@ -61,6 +63,60 @@ TEST_CASE("recompute: no bit of loss or gradient changes, whatever is kept", "[r
   config.train.remat_save = mode.save;
   config.train.remat_every = mode.every;
   const Outcome redone = run(config, packed);
+  CHECK(plain.loss == redone.loss);
+  CHECK(bitwise_equal(plain.gradients, redone.gradients));
+}
+
+TEST_CASE("recompute: with experts no bit changes either: not of gradients, nor of loads and selection biases", "[recompute]") {
+  struct Mode {
+    const char* kind;
+    std::vector<std::string> save;
+    std::int64_t every = 1;
+  };
+  const Mode mode = GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}},
+                             Mode{"selective", {"mlp"}}, Mode{"selective", {"at::mm"}});
+  const std::string router = GENERATE("softmax_topk", "sigmoid");
+  const bool fused = GENERATE(true, false);
+  const double dropout = GENERATE(0.0, 0.1);
+  CAPTURE(mode.kind, mode.save, router, fused, dropout);
+  config::Config config = tiny_config();
+  config.train.compile_model = fused;
+  config.model.num_experts = 4;
+  config.model.moe_top_k = 2;
+  config.model.moe_ffn_dim = 16;
+  config.model.moe_shared_experts = 1;
+  config.model.moe_first_dense = 1;
+  config.model.n_layers = 3;
+  config.model.moe_router = router;
+  config.model.moe_bias_rule = router == "sigmoid" ? "sign" : "auto";
+  config.model.moe_capacity_factor = router == "sigmoid" ? 0 : 1;
+  config.model.moe_router_z_loss_weight = 0.01;
+  config.model.moe_gradient_scale = true;
+  config.model.dropout_resid = dropout;
+  config.model.dropout_attn = dropout;
+  const Outcome plain = run(config, false);
+  config.train.activation_checkpointing = mode.kind;
+  config.train.remat_save = mode.save;
+  config.train.remat_every = mode.every;
+  const Outcome redone = run(config, false);
+  CHECK(plain.loss == redone.loss);
+  CHECK(bitwise_equal(plain.gradients, redone.gradients));
+  CHECK(bitwise_equal(plain.after, redone.after));  // biases moved once
+}
+
+TEST_CASE("recompute: latent attention and every placement of norms, too", "[recompute]") {
+  config::Config config = tiny_config();
+  config.model.attention = "mla";
+  config.model.n_kv_heads = 4;
+  config.model.mla_q_rank = 12;
+  config.model.mla_kv_rank = 16;
+  config.model.mla_nope_dim = 8;
+  config.model.mla_rope_dim = 4;
+  config.model.mla_v_dim = 8;
+  config.model.norm_placement = GENERATE("pre", "sandwich", "parallel2");
+  const Outcome plain = run(config, true);
+  config.train.activation_checkpointing = GENERATE("full", "selective");
+  const Outcome redone = run(config, true);
   CHECK(plain.loss == redone.loss);
   CHECK(bitwise_equal(plain.gradients, redone.gradients));
 }
