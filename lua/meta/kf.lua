@@ -1346,6 +1346,8 @@
 ---@field max_seq_len? integer  Longest sequence; sizes the rotary tables.
 ---@field rope_theta? number  Base of the rotary frequencies.
 ---@field tie_embeddings? boolean  Output head and token embedding share their weights.
+---@field pad_id? integer  Row of the token embedding that takes no gradient, as in Hugging Face's classes; unset for none.
+---@field head_bias? boolean  A bias in the output head (GPT-J, Phi).
 ---@field qk_norm? boolean  Normalise queries and keys per head.
 ---@field qk_norm_kind? "head"|"full"|"l2"  What qk_norm normalises: each head (Qwen 3), all heads together (OLMo 2), or each head after the rotation without a weight (Llama 4).
 ---@field init_std? number  Standard deviation of initial weights.
@@ -1361,7 +1363,7 @@
 ---@field norm_bias? boolean  A bias in layernorm.
 ---@field norm_weight? boolean  A weight in every norm.
 ---@field norm_unit_offset? boolean  Norms multiply by 1 + weight, and the weight starts at 0 (Gemma).
----@field norm_placement? "pre"|"sandwich"|"post"|"parallel"  pre: x + f(N(x)); sandwich: x + N(f(N(x))); post: x + N(f(x)); parallel: x + attention(N(x)) + mlp(N(x)).
+---@field norm_placement? "pre"|"sandwich"|"post"|"parallel"|"parallel2"  pre: x + f(N(x)); sandwich: x + N(f(N(x))); post: x + N(f(x)); parallel: x + attention(N(x)) + mlp(N(x)); parallel2: the same with a norm each (GPT-NeoX).
 ---@field embed_norm? boolean  A norm straight after the token embedding.
 ---@field embed_scale? number  Multiplies the token embedding; 0 stands for sqrt(dim) (Gemma).
 ---@field residual_scale? number  Multiplies each branch before it joins the residual stream (Granite).
@@ -1370,7 +1372,7 @@
 ---@field mlp_gated? boolean  down(act(gate(x)) * up(x)) instead of down(act(up(x))); unset gates silu and swiglu_oai only.
 ---@field mlp_act_limit? number  Clamps the gate from above and the linear part from both sides; 0 turns it off.
 ---@field act_fp32? boolean  Evaluate the activation in fp32.
----@field pos_embedding? "rope"|"learned"|"sinusoidal"|"none"  How a token knows its position.
+---@field pos_embedding? "rope"|"learned"|"sinusoidal"|"alibi"|"none"  How a token knows its position; alibi lowers each score by the distance times a slope of the head (BLOOM).
 ---@field attn_inverse_layer_scale? boolean  Divide the scores of layer i by i + 1 (GPT-2 option).
 ---@field dropout_embed? number  Dropout after the embedding.
 ---@field dropout_attn? number  Dropout of the attention probabilities.
@@ -1383,6 +1385,7 @@
 ---@field chunk? integer  Positions of a chunk.
 ---@field window_from_layer? integer  First layer to which layer_pattern applies; those before are global.
 ---@field attn_softcap? number  Scores become c tanh(scores / c) before the mask; 0 turns it off.
+---@field attn_qkv_clip? number  Clamps queries, keys and values to [-c, c] before the rotation, after norms over all heads (OLMo, OLMoE, DBRX); 0 turns it off.
 ---@field attn_sink? boolean  One learned score per head that takes part in the softmax and is dropped (gpt-oss).
 ---@field attn_scale? number  Multiplies query times key; 0 takes 1 / sqrt(head_dim).
 ---@field attn_fp32? "none"|"softmax"|"scores"  What attention computes in fp32 where it does not use a fused kernel.
@@ -1395,11 +1398,13 @@
 ---@field mla_rope_dim? integer  mla: width of the rotated part, even.
 ---@field mla_v_dim? integer  mla: width of a head's values.
 ---@field rope_theta_local? number  Base of the rotary frequencies in local layers, without scaling; unset takes rope_theta with its scaling.
----@field rope_scaling? "none"|"linear"|"llama3"|"yarn"  How the rotary frequencies are stretched to longer sequences.
+---@field rope_scaling? "none"|"linear"|"dynamic"|"llama3"|"yarn"|"longrope"  How the rotary frequencies are stretched to longer sequences.
 ---@field rope_factor? number  Stretch of rope_scaling.
 ---@field rope_low_freq? number  llama3: wavelengths above rope_orig_len / this are stretched in full.
 ---@field rope_high_freq? number  llama3: wavelengths below rope_orig_len / this stay.
----@field rope_orig_len? integer  llama3, yarn: sequence length before the stretch.
+---@field rope_orig_len? integer  All but linear: sequence length before the stretch. dynamic and longrope stretch forwards that are longer.
+---@field rope_short_factors? number[]  longrope: divisors of the frequencies up to rope_orig_len positions, one a pair of components.
+---@field rope_long_factors? number[]  longrope: the same for longer sequences.
 ---@field rope_beta_fast? number  yarn: rotations over rope_orig_len from which frequencies stay.
 ---@field rope_beta_slow? number  yarn: rotations below which frequencies are stretched in full.
 ---@field rope_truncate? boolean  yarn: round the borders of the ramp to whole components.
@@ -1449,7 +1454,7 @@
 ---@field grad_clip_norm? number  Gradients are scaled down to this norm; inf turns clipping off.
 ---@field seed? integer  Seed of initial weights and dropout.
 ---@field data_seed? integer  Seed of the data order; unset takes seed.
----@field compile_model? boolean  Use fused kernels; false takes their plain twins.
+---@field compile_model? boolean  Use fused kernels; false takes their plain twins, to compare: slower, and attention holds all scores.
 ---@field mixed_precision? "bf16"|"fp16"|"fp32"|"fp8"  Type of the computation; weights and moments stay fp32.
 ---@field activation_checkpointing? "none"|"full"|"selective"  Recompute activations in backward to save memory.
 ---@field remat_save? string[]  selective: what is kept: attention, mlp, or operator names as at::mm; empty keeps matrix products and attention.

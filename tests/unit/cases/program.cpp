@@ -27,7 +27,6 @@ mixed_precision = "fp32"
 seq_len = 32
 batch_size = 2
 max_steps = 7
-compile_model = false
 [optimizer]
 lr = 1e-3
 [scheduler]
