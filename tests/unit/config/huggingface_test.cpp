@@ -92,8 +92,8 @@ TEST_CASE("huggingface: stretches that depend on the length of the sequence, old
   CHECK(longer.problems.empty());
   CHECK(value(longer, "rope_scaling") == "'longrope'");
   CHECK(value(longer, "rope_orig_len") == "16");
-  CHECK(value(longer, "rope_factor") == "4.0");
-  CHECK(value(longer, "rope_short_factors") == "[1.0, 1.0, 1.5, 2.0]");
+  CHECK(value(longer, "rope_factor") == "4");
+  CHECK(value(longer, "rope_short_factors") == "[1, 1, 1.5, 2]");
   const Read other = llama_with(
       R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "attention_factor": 3.0})");
   CHECK_THAT(other.problems, Contains("attention_factor of 3"));
