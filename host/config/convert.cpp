@@ -159,9 +159,7 @@ Result convert_scalar(const Node& node, Type type) {
   }
 }
 
-Type item_type(Type type) {
-  return type == Type::pair || type == Type::reals ? Type::real : type == Type::texts ? Type::text : Type::list;
-}
+Type item_type(Type type) { return type == Type::pair || type == Type::reals ? Type::real : type == Type::texts ? Type::text : Type::list; }
 
 bool is_scalar(Type type) {
   return type == Type::boolean || type == Type::integer || type == Type::real || type == Type::duration || type == Type::text;
