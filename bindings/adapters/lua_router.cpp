@@ -1,6 +1,7 @@
 #include "bindings/adapters/lua_router.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"

@@ -25,17 +25,15 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host eval CKPT           loss of a checkpoint; multiple choice: --choices FILE
-  kf-host config check FILE   all problems of a job, without starting it
-  kf-host config show FILE    the resolved job; also: explain KEY, diff A B,
-                              keys [PATTERN], schema, new [PRESET]
+  kf-host config check FILE   all problems of a job; also: show FILE, explain KEY,
+                              diff A B, keys [PATTERN], schema, new [PRESET]
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., and those of a script
-  kf-host COMMAND --help      one command; `kf-host train --help` lists the sections
-  kf-host --version           of kf-host, torch, CUDA, LuaJIT and the compiler
+  kf-host COMMAND --help      one command (train: the sections); or kf-host --version
 
 exit status: 0 done or stopped on request; 2 settings, 3 script, 4 communication,
              5 data, 6 checkpoint, 1 anything else

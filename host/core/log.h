@@ -27,7 +27,8 @@ void error(std::string_view pattern, const Args&... args) {
   write(Level::error, format(pattern, args...));
 }
 
-/// Copies every later line, with time and level, to `path` (appended). Closes the earlier file, if any.
+/// Copies every line since the program started or the last file was closed, and every later one, with time and level, to `path` (appended).
+/// Closes the earlier file, if any.
 void open_file(const std::filesystem::path& path);
 void close_file();
 /// Lines written since the program started, by level: lets a test ask whether something was said.
