@@ -144,6 +144,19 @@ void mixtures_have_blocks(const Job& job, Findings& findings) {
   }
 }
 
+/// A digit too many would take the machine's threads or memory.
+void loading_has_bounds(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  const auto at_most = [&](const char* key, std::int64_t value, std::int64_t most, const char* what) {
+    if (value > most) {
+      findings.problem({key}, format("{} ({}) must be at most {}: {}", key, value, most, what));
+    }
+  };
+  at_most("data.num_workers", d.num_workers, 1024, "each is a thread");
+  at_most("data.prefetch_factor", d.prefetch_factor, 1024, "each thread keeps so many batches in memory");
+  at_most("data.mix_block", d.mix_block, 1 << 24, "a block is laid out in memory");
+}
+
 void windows_have_an_order(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
   if (d.shuffle_window != DataConfig().shuffle_window && d.shuffle != "block" && d.shuffle != "window") {
@@ -242,6 +255,7 @@ std::vector<Rule> data_rules() {
           eos_is_a_token,
           simulated_tokens_have_both,
           mixtures_have_blocks,
+          loading_has_bounds,
           windows_have_an_order,
           packing_has_documents,
           epochs_have_one_length,

@@ -16,11 +16,12 @@ constexpr std::size_t kMapFrom = 1 << 20;
 
 std::string_view view(const MappedFile& file) { return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()}; }
 
+constexpr std::string_view kMark = "\xef\xbb\xbf";  // the byte order mark that some editors write: no part of the text
+
+/// An empty one, too: it is its end.
 void add_document(TextCorpus& corpus, std::string_view text) {
-  if (!text.empty()) {
-    corpus.documents.push_back({text, true});
-    corpus.bytes += static_cast<double>(text.size());
-  }
+  corpus.documents.push_back({text, true});
+  corpus.bytes += static_cast<double>(text.size());
 }
 
 void add_jsonl(TextCorpus& corpus, const MappedFile& file, const std::string& field) {
@@ -35,14 +36,16 @@ void add_jsonl(TextCorpus& corpus, const MappedFile& file, const std::string& fi
   corpus.owners.push_back(arena);
 }
 
+std::string_view without_mark(std::string_view text) { return text.starts_with(kMark) ? text.substr(kMark.size()) : text; }
+
 void add_plain(TextCorpus& corpus, MappedFile file) {
   if (file.bytes().size() >= kMapFrom) {
     const auto owner = std::make_shared<const MappedFile>(std::move(file));
-    add_document(corpus, view(*owner));
+    add_document(corpus, without_mark(view(*owner)));
     corpus.owners.push_back(owner);
   } else {
     const auto owner = std::make_shared<const std::string>(view(file));
-    add_document(corpus, *owner);
+    add_document(corpus, without_mark(*owner));
     corpus.owners.push_back(owner);
   }
 }

@@ -25,7 +25,8 @@ class TextOpener {
         data_(options.config->data),
         tokenizer_(make_tokenizer(*options.config, options.registries)),
         transforms_(make_transforms(spec.transforms, *options.config, options.registries)),
-        eos_(end_id()) {
+        eos_(end_id()),
+        bos_(begin_id()) {
     KF_CHECK(data_.loss_on != "answers" || !data_.messages_field.empty(), Code::config,
              "data.loss_on = \"answers\" is about chats: set data.messages_field to the field that holds them");
     KF_CHECK(
@@ -135,7 +136,7 @@ class TextOpener {
     request.read = read_options();
     request.encode.tokenizer = tokenizer_.get();
     request.encode.options.special = special_text_named(data_.special_tokens);
-    request.encode.bos = begin_id();
+    request.encode.bos = bos_;
     request.encode.eos = eos_;
     request.encode.vocab_size = options_.vocab_size;
     request.encode.mask = request.read.answers_only;
@@ -203,6 +204,7 @@ class TextOpener {
   std::unique_ptr<Tokenizer> tokenizer_;
   std::vector<std::unique_ptr<Transform>> transforms_;
   std::optional<std::int64_t> eos_;
+  std::optional<std::int64_t> bos_;
 };
 
 }  // namespace

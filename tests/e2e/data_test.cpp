@@ -105,6 +105,16 @@ TEST_CASE("data info: a data set of the hub by its name, and training on it as a
   CHECK_THAT(run.err, !Contains("no effect"));
 }
 
+TEST_CASE("data: a beginning of documents that the tokenizer of bytes has not is refused", "[data]") {
+  const kf::test::TempDir dir;
+  kf::test::Options options;
+  options.cwd = dir.path();
+  dir.write("a.txt", "plain bytes are mapped as they are");
+  const Finished run = kf::test::run({KF_HOST, "data", "build", (dir / "a.txt").string(), "--data.add_bos=true"}, options);
+  CHECK(run.status == 5);
+  CHECK_THAT(run.err, Contains("data.add_bos = true, but the tokenizer of bytes has no id that begins a document"));
+}
+
 TEST_CASE("data: of chats only the answers count where that is asked for", "[data]") {
   const kf::test::TempDir dir;
   kf::test::Options options;

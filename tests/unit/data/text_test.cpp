@@ -74,14 +74,14 @@ TEST_CASE("text: documents are joined into one stream, each with its end, cut in
       folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
       folder.write("d.jsonl", "{\"text\": \"xy\"}\n\n{\"text\": \"\"}\n{\"n\": [{\"text\": 3}], \"text\": \"z\"}\n")};
   const kf::StreamDataset data = windows_of(corpus_of(files, folder), 3);
-  CHECK(data.size() == 4);  // hello|w|xy|z|: 13 ids
-  CHECK(stream_of(data, 3) == "hello|w|xy|z");
-  CHECK(data.describe() == "4 files, 9 B of text, 13 tokens (bytes)");
+  CHECK(data.size() == 5);  // hello||w|xy||z|: 15 ids
+  CHECK(stream_of(data, 3) == "hello||w|xy||z|");
+  CHECK(data.describe() == "4 files, 9 B of text, 15 tokens (bytes)");
   Ids ids(3);
-  CHECK_THROWS_AS(data.get(4, ids), kf::Error);
+  CHECK_THROWS_AS(data.get(5, ids), kf::Error);
   CHECK_THROWS_AS(data.get(-1, ids), kf::Error);
-  CHECK_THROWS_WITH(windows_of(corpus_of(files, folder), 14),
-                    Contains("13 ids") && Contains("window of 14") && Contains("data.dataset_path"));
+  CHECK_THROWS_WITH(windows_of(corpus_of(files, folder), 16),
+                    Contains("15 ids") && Contains("window of 16") && Contains("data.dataset_path"));
 }
 
 TEST_CASE("text: every window of every width is the same slice of the stream") {
@@ -105,6 +105,16 @@ TEST_CASE("text: bytes above 127 keep their values, also in a large mapped file"
   for (std::size_t i = 0; i < 256; ++i) {
     CHECK(ids[i] == static_cast<std::int64_t>(i));
   }
+}
+
+TEST_CASE("text: a byte order mark is no part of it, in a small file and in a large mapped one") {
+  const TempDir folder;
+  const std::string size = GENERATE("small", "large");
+  const std::string text = size == "small" ? "hello" : std::string(1 << 20, 'x');
+  const kf::StreamDataset data = windows_of(corpus_of({folder.write("a.txt", "\xef\xbb\xbf" + text)}, folder), 3);
+  Ids ids(3);
+  data.get(0, ids);
+  CHECK(ids == Ids(text.begin(), text.begin() + 3));
 }
 
 TEST_CASE("text: a file without a known name must be UTF-8") {
