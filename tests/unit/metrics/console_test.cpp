@@ -127,10 +127,7 @@ TEST_CASE("console: a resumed run counts its own steps for the time that is left
   double now = 0;
   std::ostringstream out;
   ConsoleSink sink(
-      out, ConsoleOptions{
-               .max_steps = 120, .start_step = 100, .bar = false, .color = false, .columns = {}, .clock = [&] {
-                 return now;
-               }});
+      out, ConsoleOptions{.max_steps = 120, .start_step = 100, .bar = false, .color = false, .columns = {}, .clock = [&] { return now; }});
   now = 10;
   sink.step(row_of(110, 1, 0, 1, 1, 0));
   sink.eval({.step = 110, .loss = 2, .perplexity = 7.4, .tokens = 5});
