@@ -44,7 +44,7 @@ bool same(const SourceSpec& a, const SourceSpec& b) {
 
 }  // namespace
 
-DataCall parse_data_call(const Arguments& args, const std::string& usage) {
+DataCall parse_data_call(const Arguments& args, const std::string& usage, bool views) {
   DataCall call;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (const auto format = value_of(args, i, "--format")) {
@@ -64,6 +64,8 @@ DataCall parse_data_call(const Arguments& args, const std::string& usage) {
     }
   }
   KF_CHECK(!call.target.empty(), Code::config, "{}", usage);
+  KF_CHECK(views || !(call.documents || call.rows || call.first), Code::config,
+           "--documents, --rows and --first are words of data peek\n{}", usage);
   return call;
 }
 

@@ -25,8 +25,8 @@ struct DataCall {
   std::optional<std::int64_t> first;      // --first N
 };
 
-/// Throws Code::config with `usage` when nothing is named.
-DataCall parse_data_call(const Arguments& args, const std::string& usage);
+/// Throws Code::config with `usage` when nothing is named. `views`: whether --documents, --rows and --first mean something.
+DataCall parse_data_call(const Arguments& args, const std::string& usage, bool views = false);
 
 /// A source and how it is read.
 struct DataSource {

@@ -163,9 +163,11 @@ void show_rows(const DataJob& job, const DataCall& call) {
 }  // namespace
 
 int data_peek(const Arguments& args) {
-  const DataCall call = parse_data_call(args, kUsage);
+  const DataCall call = parse_data_call(args, kUsage, true);
   KF_CHECK(!call.json, Code::config, "data peek writes for people: it has no --format json");
   const DataJob job(call);
+  KF_CHECK(job.is_job() || (!call.rows && !call.first), Code::config,
+           "--rows and --first show what a job reads: {} is none, so there are documents alone", call.target);
   if (call.documents.value_or(3) > 0) {
     for (const DataSource& source : job.sources(true)) {
       show_documents(source, job, call);

@@ -144,6 +144,18 @@ void mixtures_have_blocks(const Job& job, Findings& findings) {
   }
 }
 
+/// A record's text is a field, a template's or a chat's.
+void text_comes_one_way(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  if (!d.messages_field.empty() && !d.text_template.empty()) {
+    findings.problem({"data.text_template", "data.messages_field"},
+                     "data.text_template and data.messages_field both say what the text of a record is; leave one out");
+  }
+  if (d.messages_field.empty() && d.message_format != DataConfig().message_format) {
+    findings.warn({"data.message_format"}, "data.message_format has no effect without data.messages_field, which names the chats");
+  }
+}
+
 /// A digit too many would take the machine's threads or memory.
 void loading_has_bounds(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
@@ -246,21 +258,10 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {sources_say_where,
-          datasets_win,
-          phases_rise,
-          phases_or_annealing,
-          phase_weights_make_sense,
-          mixture_names_differ,
-          eos_is_a_token,
-          simulated_tokens_have_both,
-          mixtures_have_blocks,
-          loading_has_bounds,
-          windows_have_an_order,
-          packing_has_documents,
-          epochs_have_one_length,
-          limits_are_read,
-          paths_exist};
+  return {sources_say_where,        datasets_win,           phases_rise,        phases_or_annealing,
+          phase_weights_make_sense, mixture_names_differ,   eos_is_a_token,     simulated_tokens_have_both,
+          mixtures_have_blocks,     text_comes_one_way,     loading_has_bounds, windows_have_an_order,
+          packing_has_documents,    epochs_have_one_length, limits_are_read,    paths_exist};
 }
 
 }  // namespace kf::config

@@ -27,6 +27,9 @@ class TextOpener {
         transforms_(make_transforms(spec.transforms, *options.config, options.registries)),
         eos_(end_id()),
         bos_(begin_id()) {
+    KF_CHECK(data_.special_tokens != "special" || tokenizer_->reads_special(), Code::config,
+             "data.special_tokens = \"special\" has no effect: the tokenizer {} never reads special tokens from text; leave it out",
+             bytes() ? "of bytes" : kf::quoted(data_.tokenizer_path));
     KF_CHECK(data_.loss_on != "answers" || !data_.messages_field.empty(), Code::config,
              "data.loss_on = \"answers\" is about chats: set data.messages_field to the field that holds them");
     KF_CHECK(
@@ -195,6 +198,24 @@ class TextOpener {
              join(spec_.transforms, ", "));
     KF_CHECK(documents.count() > 0, Code::data, "{}: {} holds no document", what(),
              files_.files.size() == 1 ? files_.files.front().path.string() : "none of the " + to_text(files_.files.size()) + " files");
+    KF_CHECK(
+        !documents.has_mask() || any_counts(documents), Code::data,
+        "{}: data.loss_on = \"answers\", and nothing would be learned: no message of the role assistant has a content; learn from all with "
+        "data.loss_on = \"all\", or call that role so",
+        what());
+  }
+
+  /// Up to the first id that counts.
+  static bool any_counts(const Documents& documents) {
+    std::vector<std::uint8_t> mask(1 << 16);
+    for (std::int64_t first = 0; first < documents.tokens(); first += static_cast<std::int64_t>(mask.size())) {
+      mask.resize(std::min(mask.size(), static_cast<std::size_t>(documents.tokens() - first)));
+      documents.read_mask(first, mask);
+      if (std::find(mask.begin(), mask.end(), 1) != mask.end()) {
+        return true;
+      }
+    }
+    return false;
   }
 
   const SourceFiles& files_;

@@ -115,6 +115,38 @@ TEST_CASE("data: a beginning of documents that the tokenizer of bytes has not is
   CHECK_THAT(run.err, Contains("data.add_bos = true, but the tokenizer of bytes has no id that begins a document"));
 }
 
+TEST_CASE("data: words and keys that would mean nothing are refused", "[data]") {
+  const kf::test::TempDir dir;
+  kf::test::Options options;
+  options.cwd = dir.path();
+  dir.write("a.txt", "a text");
+  const auto fails = [&](std::vector<std::string> call, const std::string& why) {
+    call.insert(call.begin(), {KF_HOST, "data"});
+    const Finished run = kf::test::run(call, options);
+    CHECK(run.status == 2);
+    CHECK_THAT(run.err, Contains(why));
+  };
+  fails({"peek", "a.txt", "--rows=2"}, "--rows and --first show what a job reads: a.txt is none");
+  fails({"stats", "a.txt", "--rows=2"}, "are words of data peek");
+  fails({"build", "a.txt", "--data.special_tokens=special"}, "the tokenizer of bytes never reads special tokens from text");
+  const std::string model = std::string(KF_SOURCE_DIR) + "/tests/unit/tokenizer/files/spm_bpe_bytes";
+  fails({"build", "a.txt", "--data.special_tokens=special", "--data.tokenizer_path=" + model}, "never reads special tokens from text");
+}
+
+TEST_CASE("data: chats without an answer are no data to learn answers from", "[data]") {
+  const kf::test::TempDir dir;
+  kf::test::Options options;
+  options.cwd = dir.path();
+  dir.write("chats.jsonl", R"({"messages": [{"role": "user", "content": "hi"}, {"role": "bot", "content": "hello"}]})");
+  const auto build = [&](const std::string& which) {
+    return kf::test::run({KF_HOST, "data", "build", "chats.jsonl", "--data.messages_field=messages", "--data.loss_on=" + which}, options);
+  };
+  const Finished answers = build("answers");
+  CHECK(answers.status == 5);
+  CHECK_THAT(answers.err, Contains("no message of the role assistant has a content"));
+  CHECK(build("all").status == 0);
+}
+
 TEST_CASE("data: of chats only the answers count where that is asked for", "[data]") {
   const kf::test::TempDir dir;
   kf::test::Options options;

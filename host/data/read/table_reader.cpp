@@ -46,7 +46,8 @@ class TableReader final : public RowReader {
       case TableRows::Step::end: return false;
       case TableRows::Step::row: break;
       case TableRows::Step::broken: throw BrokenRecord(format("{}: row {}: {}", path_, rows_->row(), rows_->error()));
-      case TableRows::Step::failed: fail(Code::data, "{}: row {}: {}", path_, rows_->row(), rows_->error());
+      case TableRows::Step::failed:
+        fail(Code::data, "{}{}: {}", path_, rows_->row() < 0 ? std::string() : format(": after row {}", rows_->row()), rows_->error());
     }
     record.number = rows_->row();
     if (text_.chat()) {

@@ -26,6 +26,7 @@ SpecialIds special_ids(const fs::path& folder, const FindToken& find);
 
 class FileTokenizer : public Tokenizer {
  public:
+  bool reads_special() const override { return true; }
   std::vector<std::int64_t> encode(std::string_view text) const final;
   std::string decode(std::span<const std::int64_t> ids) const final { return text_of(checked(ids), false); }
   std::string decode_with_special(std::span<const std::int64_t> ids) const final { return text_of(checked(ids), true); }

@@ -31,6 +31,7 @@ class RankTokenizer final : public FileTokenizer {
   RankTokenizer(RankSpec spec, std::string_view content, const std::optional<SpecialIds>& ids, const fs::path& folder);
 
   std::size_t append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& options) const override;
+  bool reads_special() const override { return special_in_text_; }
   std::int64_t vocab_size() const override { return size_; }
   std::optional<std::string> token(std::int64_t id) const override;
   std::optional<std::int64_t> token_id(std::string_view token) const override;

@@ -303,6 +303,7 @@ class SentencePiece final : public FileTokenizer {
     return count;
   }
 
+  bool reads_special() const override { return false; }
   std::int64_t vocab_size() const override { return static_cast<std::int64_t>(spec_.pieces.size()); }
   std::optional<std::string> token(std::int64_t id) const override {
     return id >= 0 && id < vocab_size() ? std::optional(spec_.pieces[static_cast<std::size_t>(id)].text) : std::nullopt;

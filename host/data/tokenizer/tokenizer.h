@@ -35,6 +35,10 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
+  /// Whether names of special tokens in a text can be the tokens at all. SentencePiece and tekken, as their own libraries, never read them
+  /// so.
+  virtual bool reads_special() const { return false; }
+
   /// Without any id added at either end; names of special tokens in the text are text.
   virtual std::vector<std::int64_t> encode(std::string_view text) const = 0;
   /// Puts the ids behind those in `out`. Returns how often the name of a special token stands in the text, whatever becomes of it (0 where

@@ -60,6 +60,7 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[data]\nmix_block = 16\n", "data.mix_block is set, but there is no mixture"},
       {"[data]\nmix_stop = \"drop\"\n", "data.mix_stop = 'drop' needs data.mix_block above 0"},
       {"[data]\nshuffle = \"none\"\n[[data.datasets]]\npath = \"/tmp\"\n", "for a mixture, set data.mix_block, too"},
+      {"[data]\nmessages_field = \"m\"\ntext_template = \"{x}\"\n", "leave one out"},
       {"[data]\nnum_workers = 100000\n", "data.num_workers (100000) must be at most 1024"},
       {"[data]\nprefetch_factor = 1000000000\n", "data.prefetch_factor (1000000000) must be at most 1024"},
       {"[data]\nmix_block = 1000000000\n[[data.datasets]]\npath = \"/tmp\"\n", "data.mix_block (1000000000) must be at most 16777216"},
