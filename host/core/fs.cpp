@@ -1,15 +1,18 @@
 #include "core/fs.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <functional>
+#include <mutex>
 #include <set>
 #include <utility>
 
@@ -34,6 +37,62 @@ class Descriptor {
  private:
   int fd_;
 };
+
+/// Maps of which a reader behind a file's new end, which the kernel answers with SIGBUS, learns the name before the process ends.
+struct Watched {
+  std::atomic<const std::byte*> begin{nullptr};
+  std::size_t size = 0;
+  std::array<char, 512> path{};
+};
+std::array<Watched, 1024> watched_maps;  // more maps than that end by the signal alone
+std::mutex watched_mutex;
+
+/// Only calls that a signal's handler may make.
+void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
+  const auto* const at = static_cast<const std::byte*>(info->si_addr);
+  for (const Watched& map : watched_maps) {
+    const std::byte* const begin = map.begin.load(std::memory_order_acquire);
+    if (begin != nullptr && at >= begin && at < begin + map.size) {
+      constexpr std::string_view before = "kf-host: ";
+      constexpr std::string_view after = " was cut off, or its disk failed, while it was read; run again when nothing writes to it\n";
+      ssize_t written = ::write(STDERR_FILENO, before.data(), before.size());
+      written = ::write(STDERR_FILENO, map.path.data(), std::strlen(map.path.data()));
+      written = ::write(STDERR_FILENO, after.data(), after.size());
+      ::_exit(written < 0 ? 1 : static_cast<int>(Code::data));
+    }
+  }
+  ::signal(signal, SIG_DFL);  // none of ours: the access is tried again and ends the process as ever
+}
+
+void watch(const std::byte* begin, std::size_t size, const fs::path& path) {
+  static std::once_flag installed;
+  std::call_once(installed, [] {
+    struct sigaction action {};
+    action.sa_sigaction = on_bus_error;
+    action.sa_flags = SA_SIGINFO;
+    ::sigaction(SIGBUS, &action, nullptr);
+  });
+  const std::lock_guard lock(watched_mutex);
+  for (Watched& map : watched_maps) {
+    if (map.begin.load(std::memory_order_relaxed) == nullptr) {
+      map.size = size;
+      map.path.fill('\0');
+      path.native().copy(map.path.data(), map.path.size() - 1);
+      map.begin.store(begin, std::memory_order_release);
+      return;
+    }
+  }
+}
+
+void unwatch(const std::byte* begin) noexcept {
+  const std::lock_guard lock(watched_mutex);
+  for (Watched& map : watched_maps) {
+    if (map.begin.load(std::memory_order_relaxed) == begin) {
+      map.begin.store(nullptr, std::memory_order_release);
+      return;
+    }
+  }
+}
 
 std::string reason() { return std::strerror(errno); }
 
@@ -274,6 +333,7 @@ MappedFile::MappedFile(const fs::path& path) : path_(path) {
   void* const map = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, file.get(), 0);
   KF_CHECK(map != MAP_FAILED, Code::data, "cannot map {} ({} bytes): {}", path, size_, reason());
   data_ = static_cast<const std::byte*>(map);
+  watch(data_, size_, path_);
 }
 
 MappedFile::~MappedFile() { release(); }
@@ -293,6 +353,7 @@ MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
 
 void MappedFile::release() noexcept {
   if (data_ != nullptr) {
+    unwatch(data_);
     ::munmap(const_cast<std::byte*>(data_), size_);
   }
 }

@@ -1,6 +1,7 @@
 #include "core/fs.h"
 
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -96,4 +97,21 @@ TEST_CASE("fs: a named pipe is refused instead of waited for", "[fs]") {
   const TempDir dir;
   REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
   CHECK_THROWS_WITH(MappedFile(dir / "pipe"), Contains("not a regular file"));
+}
+
+TEST_CASE("fs: who reads a mapped file that was cut off meanwhile ends with status 5") {
+  const kf::test::TempDir folder;
+  const kf::fs::path path = folder.write("data", std::string(1 << 16, 'x'));
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const kf::MappedFile file(path);
+    if (::truncate(path.c_str(), 0) != 0) {
+      ::_exit(1);
+    }
+    const volatile std::byte* const last = &file.bytes().back();
+    ::_exit(*last == std::byte{'x'} ? 2 : 3);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 5));
 }
