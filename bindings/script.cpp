@@ -32,6 +32,13 @@ void forget_scripted(Members&... registries) {
   (registries.remove_scripted(), ...);
 }
 
+/// require("kf"): the hooks of a script that never asked for it are given tensors all the same.
+void load_library(lua_State* L) {
+  lua_getglobal(L, "require");
+  push(L, std::string_view("kf"));
+  lua_call(L, 1, 0);
+}
+
 /// What the script returned, the value on top.
 std::optional<config::Node> read_returned(lua_State* L, Session& session) {
   if (lua_isnil(L, -1)) {
@@ -110,6 +117,7 @@ std::optional<config::Node> Script::run_file(const fs::path& path) {
   std::optional<config::Node> recipe;
   lua::Ref returned(runtime_->state());
   runtime_->protect([&](lua_State* L) {
+    lua::load_library(L);
     returned.push(L);
     recipe = lua::read_returned(L, *session_);
   });

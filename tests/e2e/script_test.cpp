@@ -583,3 +583,14 @@ TEST_CASE("script: a checkpoint's name has an end", "[script]") {
   CHECK(done.status == 3);
   CHECK(done.err.find("use at most 100 letters") != std::string::npos);
 }
+
+TEST_CASE("script: hooks of a script that never requires kf are given tensors", "[script]") {
+  const ScriptRun run("");
+  run.toy.write("s.lua",
+                "return { extends = 'toy.toml', train = { max_steps = 1 }, hooks = { { on_backward_end = function(ctx)\n"
+                "for _, g in ctx:gradients('norm.weight') do print('> ' .. g:dim()) end end } } }\n");
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 0);
+  CHECK(ScriptRun::said(done) == "1\n");
+}
