@@ -12,7 +12,7 @@
 
 namespace kf::cache {
 
-FileLock::FileLock(fs::path file, const std::string& busy) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+FileLock::FileLock(const fs::path& file, const std::string& busy) : fd_(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
   KF_CHECK(fd_ >= 0, Code::data, "cannot open {}: {}; set data.cache_dir to a folder that can be written to", file, std::strerror(errno));
   if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
     return;

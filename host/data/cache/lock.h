@@ -10,7 +10,7 @@ namespace kf::cache {
 class FileLock {
  public:
   /// Waits until no other process holds the lock, and says so with `busy` when it has to. Throws Code::data.
-  FileLock(fs::path file, const std::string& busy);
+  FileLock(const fs::path& file, const std::string& busy);
   /// Whether it was free at once; else it is not held.
   static bool is_free(const fs::path& file);
   ~FileLock();
