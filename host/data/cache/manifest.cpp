@@ -74,7 +74,7 @@ Shard shard_from(const json& value) {
     out.pieces.push_back({piece.at(0), piece.at(1), piece.at(2)});
   }
   for (const json& file : value.at("files")) {
-    out.files.push_back({file.at(0).get<std::size_t>(), Counts{file.at(1), file.at(2), file.at(3)}});
+    out.files.emplace_back(file.at(0).get<std::size_t>(), Counts{file.at(1), file.at(2), file.at(3)});
   }
   out.counts = counts_from(value);
   out.notes = notes_from(value.at("notes"));
