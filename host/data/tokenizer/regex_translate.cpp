@@ -11,7 +11,6 @@
 namespace kf {
 namespace {
 
-using unicode::Category;
 
 constexpr std::string_view kCategoryNames = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
 
