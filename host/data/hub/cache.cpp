@@ -109,7 +109,7 @@ void RepoCache::remember(const std::string& revision, const std::string& commit)
 }
 
 fs::path RepoCache::link(const std::string& commit, const std::string& path, const std::string& etag) const {
-  const fs::path place = snapshot(commit) / path;
+  fs::path place = snapshot(commit) / path;
   std::error_code error;
   if (fs::exists(place, error)) {
     return place;
