@@ -260,7 +260,7 @@ Paths by_card(const SplitRequest& request, const CardConfig& config) {
     for (const std::string& pattern : patterns) {
       full.push_back(config.data_dir.empty() ? pattern : config.data_dir + "/" + pattern);
     }
-    const Paths out = data_of(matching(request.paths, full), request.name);
+    Paths out = data_of(matching(request.paths, full), request.name);
     KF_CHECK(!out.empty(), Code::data, "{}: no data file matches {}, the split {} of its card", request.name, join(full, ", "), split);
     return out;
   }
