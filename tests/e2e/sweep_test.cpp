@@ -51,7 +51,7 @@ std::vector<Trial> wait_until(const Toy& toy, const std::string& name, F&& wante
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (std::chrono::steady_clock::now() < deadline) {
     if (std::filesystem::exists(toy / "runs" / name / "trials.csv")) {
-      const std::vector<Trial> trials = trials_of(toy, name);
+      std::vector<Trial> trials = trials_of(toy, name);
       if (wanted(trials)) {
         return trials;
       }

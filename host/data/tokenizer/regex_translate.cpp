@@ -11,7 +11,6 @@
 namespace kf {
 namespace {
 
-
 constexpr std::string_view kCategoryNames = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
 
 std::string hex(std::uint32_t cp) {

@@ -116,7 +116,7 @@ TEST_CASE("megatron: an index that is cut or contradicts itself is refused", "[r
   for (std::size_t size = 0; size < whole.size(); ++size) {
     CHECK_THROWS_AS(parse(whole.substr(0, size)), Error);
   }
-  const auto refused = [](Index index, const char* says) { CHECK_THROWS_WITH(parse(bytes_of(index)), Contains(says)); };
+  const auto refused = [](const Index& index, const char* says) { CHECK_THROWS_WITH(parse(bytes_of(index)), Contains(says)); };
   refused({2}, "version 2");
   refused({1, 7}, "type code 7");
   refused({1, 8, {2, -3}}, "sequence 1 has -3 ids");
