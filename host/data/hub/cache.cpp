@@ -60,7 +60,7 @@ fs::path home() {
 
 std::string token() {
   for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
-    if (const std::string value(trim(environment(name))); !value.empty()) {
+    if (std::string value(trim(environment(name))); !value.empty()) {
       return value;
     }
   }
@@ -82,7 +82,7 @@ bool offline() { return is_on("HF_HUB_OFFLINE") || is_on("HF_DATASETS_OFFLINE");
 
 RepoCache::RepoCache(const std::string& name) : RepoCache(name, hub_cache()) {}
 
-RepoCache::RepoCache(const std::string& name, fs::path root)
+RepoCache::RepoCache(const std::string& name, const fs::path& root)
     : folder_(root / folder_name(name)), locks_(root / ".locks" / folder_name(name)) {}
 
 std::optional<std::string> RepoCache::commit(const std::string& revision) const {

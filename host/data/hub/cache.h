@@ -22,7 +22,7 @@ class RepoCache {
  public:
   /// `name` is "owner/name" or "name". Throws Code::config when it cannot be one.
   explicit RepoCache(const std::string& name);
-  RepoCache(const std::string& name, fs::path root);
+  RepoCache(const std::string& name, const fs::path& root);
 
   const fs::path& folder() const { return folder_; }
   /// The commit that a revision stood for when it was last asked; nothing when it never was.
