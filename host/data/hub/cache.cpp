@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 
 #include "core/error.h"
@@ -116,7 +117,8 @@ fs::path RepoCache::link(const std::string& commit, const std::string& path, con
   }
   fs::create_directories(place.parent_path());
   const fs::path target = fs::path(blob(etag)).lexically_relative(place.parent_path());
-  const fs::path temporary = place.string() + ".tmp" + std::to_string(::getpid());
+  static std::atomic<int> number = 0;  // threads of one process link the same file, too
+  const fs::path temporary = place.string() + ".tmp" + std::to_string(::getpid()) + "." + std::to_string(number++);
   fs::remove(temporary, error);
   fs::create_symlink(target, temporary);
   fs::rename(temporary, place);  // over what another downloader has put there meanwhile
