@@ -79,28 +79,28 @@ std::vector<std::shared_ptr<ModuleHooks>>& kept_hooks(lua_State* L, const HookCo
   return *slot.hooks;
 }
 
-int context_forward_hook(lua_State* L) {
-  const HookContext& context = self(L, "register_forward_hook");
-  const std::string where = "ctx:register_forward_hook";
+/// ctx:NAME(pattern, function): `watch` makes the hooks look at what the pattern names in the model.
+template <class Watch>
+int register_hook(lua_State* L, const char* name, const char* pattern_is, Watch&& watch) {
+  const HookContext& context = self(L, name);
+  const std::string where = format("ctx:{}", name);
   auto& kept = kept_hooks(L, context, where);
-  const std::string pattern = check_text(L, 2, where, "a name pattern of modules");
+  const std::string pattern = check_text(L, 2, where, pattern_is);
   const auto hooks = make_module_hooks(L, 3, where);
-  hooks->watch_forwards(*context.model, pattern, where);
+  watch(*hooks, *context.model, pattern, where);
   kept.push_back(hooks);
   push_hooks_handle(L, hooks);
   return 1;
 }
 
+int context_forward_hook(lua_State* L) {
+  return register_hook(L, "register_forward_hook", "a name pattern of modules",
+                       [](auto& hooks, auto& model, const auto&... rest) { hooks.watch_forwards(model, rest...); });
+}
+
 int context_gradient_hook(lua_State* L) {
-  const HookContext& context = self(L, "register_gradient_hook");
-  const std::string where = "ctx:register_gradient_hook";
-  auto& kept = kept_hooks(L, context, where);
-  const std::string pattern = check_text(L, 2, where, "a name pattern of weights");
-  const auto hooks = make_module_hooks(L, 3, where);
-  hooks->watch_gradients(*context.model, pattern, where);
-  kept.push_back(hooks);
-  push_hooks_handle(L, hooks);
-  return 1;
+  return register_hook(L, "register_gradient_hook", "a name pattern of weights",
+                       [](auto& hooks, auto& model, const auto&... rest) { hooks.watch_gradients(model, rest...); });
 }
 
 }  // namespace

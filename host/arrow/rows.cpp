@@ -43,8 +43,6 @@ TableRows::Step Rows::next() noexcept {
     return step();
   } catch (const std::exception& error) {
     error_ = error.what();
-  } catch (...) {
-    error_ = "an exception that says nothing";
   }
   return Step::failed;
 }

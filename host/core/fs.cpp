@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/shell_pattern.h"
 
 namespace kf {
 namespace {
@@ -109,65 +110,6 @@ void write_all(int fd, std::string_view content, const fs::path& path) {
   }
 }
 
-/// The set at `pattern[0] == '['`: its length (0 when no bracket closes it: then an ordinary character) and whether it holds `c`.
-std::pair<std::size_t, bool> match_set(std::string_view pattern, char c) {
-  const std::size_t close = pattern.find(']', pattern.substr(1, 1) == "!" ? 3 : 2);
-  if (close == std::string_view::npos) {
-    return {0, false};
-  }
-  std::string_view set = pattern.substr(1, close - 1);
-  const bool negated = set[0] == '!';
-  set.remove_prefix(negated ? 1 : 0);
-  bool found = false;
-  for (std::size_t i = 0; i < set.size(); ++i) {
-    if (i + 2 < set.size() && set[i + 1] == '-') {
-      found = found || (set[i] <= c && c <= set[i + 2]);
-      i += 2;
-    } else {
-      found = found || set[i] == c;
-    }
-  }
-  return {close + 1, found != negated};
-}
-
-/// How much of `pattern` its first element takes when it matches `c`; 0 when it does not.
-std::size_t match_one(std::string_view pattern, char c) {
-  if (pattern.empty()) {
-    return 0;
-  }
-  if (pattern[0] == '[') {
-    const auto [length, found] = match_set(pattern, c);
-    if (length > 0) {
-      return found ? length : 0;
-    }
-  }
-  return pattern[0] == '?' || pattern[0] == c ? 1 : 0;
-}
-
-/// One part of a shell pattern (`*`, `?`, `[a-z]`, `[!x]`) against one path part. Going back to the last star only is enough, and keeps the
-/// time below pattern times text.
-bool match_part(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0;
-  std::size_t t = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t mark = 0;  // where the text stood at the last star
-  while (t < text.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (const std::size_t taken = match_one(pattern.substr(std::min(p, pattern.size())), text[t]); taken > 0) {
-      p += taken;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
-}
-
 /// `{a,b}` spelled out, nested ones too: "x{1,2}" gives "x1" and "x2".
 std::vector<std::string> expand_braces(const std::string& pattern) {
   const std::size_t open = pattern.find('{');
@@ -238,7 +180,7 @@ class Walker {
     }
     for (const fs::path& entry : entries(folder)) {
       const std::string name = entry.filename().string();
-      if (hidden_mismatch(parts[at], name) || !match_part(parts[at], name)) {
+      if (hidden_mismatch(parts[at], name) || !matches_part(parts[at], name)) {
         continue;
       }
       if (at + 1 == parts.size()) {

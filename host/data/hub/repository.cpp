@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/shell_pattern.h"
 #include "core/text.h"
 #include "data/hub/card.h"
 #include "data/read/format.h"
@@ -17,60 +18,6 @@ namespace {
 
 using Paths = std::vector<std::string>;
 
-/// The set at `pattern[0] == '['`: its length (0 when no bracket closes it: then an ordinary character) and whether it holds `c`.
-std::pair<std::size_t, bool> match_set(std::string_view pattern, char c) {
-  const bool negated = pattern.substr(1, 1) == "!";
-  const std::size_t first = negated ? 2 : 1;
-  const std::size_t close = pattern.find(']', first + 1);
-  if (close == std::string_view::npos) {
-    return {0, false};
-  }
-  bool found = false;
-  for (std::size_t i = first; i < close; ++i) {
-    const bool range = i + 2 < close && pattern[i + 1] == '-';
-    found = found || (range ? pattern[i] <= c && c <= pattern[i + 2] : pattern[i] == c);
-    i += range ? 2 : 0;
-  }
-  return {close + 1, found != negated};
-}
-
-/// How much of `pattern` its first element takes when it matches `c`; 0 when it does not.
-std::size_t match_one(std::string_view pattern, char c) {
-  if (pattern.empty()) {
-    return 0;
-  }
-  if (pattern[0] == '[') {
-    const auto [length, found] = match_set(pattern, c);
-    if (length > 0) {
-      return found ? length : 0;
-    }
-  }
-  return pattern[0] == '?' || pattern[0] == c ? 1 : 0;
-}
-
-/// One part of a path against one of a pattern. Patterns come from cards, so the time stays below pattern times text: it is enough to go
-/// back to the last star.
-bool part_matches(std::string_view pattern, std::string_view text) {
-  std::size_t p = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t mark = 0;  // where the text stood at the last star
-  for (std::size_t t = 0; t < text.size();) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = t;
-    } else if (const std::size_t taken = match_one(pattern.substr(std::min(p, pattern.size())), text[t]); taken > 0) {
-      p += taken;
-      ++t;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      t = ++mark;
-    } else {
-      return false;
-    }
-  }
-  return pattern.find_first_not_of('*', std::min(p, pattern.size())) == std::string_view::npos;
-}
-
 bool parts_match(const std::vector<std::string>& pattern, std::size_t p, const std::vector<std::string>& path, std::size_t at) {
   if (p == pattern.size()) {
     return at == path.size();
@@ -78,7 +25,7 @@ bool parts_match(const std::vector<std::string>& pattern, std::size_t p, const s
   if (pattern[p] == "**") {
     return parts_match(pattern, p + 1, path, at) || (at < path.size() && parts_match(pattern, p, path, at + 1));
   }
-  return at < path.size() && part_matches(pattern[p], path[at]) && parts_match(pattern, p + 1, path, at + 1);
+  return at < path.size() && matches_part(pattern[p], path[at]) && parts_match(pattern, p + 1, path, at + 1);
 }
 
 /// Files that are about the data, not of them; and hidden ones.
