@@ -119,6 +119,15 @@ OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const Sou
   return {sequences_of(text.documents, options, what), true, text.eos, text.documents};
 }
 
+/// A source without a path is the data set `name` of the hub, where it has one; `key` said so.
+void take_from_hub(SourceSpec& spec, std::string key, const std::string& name, const std::string& configuration) {
+  if (spec.path.empty() && !name.empty()) {
+    spec.path_key = std::move(key);
+    spec.hf_name = name;
+    spec.hf_config = configuration;
+  }
+}
+
 }  // namespace
 
 SourceOptions source_options(const config::Config& config, const Registries* registries) {
@@ -155,11 +164,7 @@ SourceOptions evaluation_options(const config::Config& config, const Registries*
 SourceSpec training_source(const config::Config& config) {
   const config::DataConfig& d = config.data;
   SourceSpec spec{d.dataset_path, d.file_pattern, "data.dataset_path", "data.file_pattern", {}};
-  if (d.dataset_path.empty() && d.hf_dataset_name) {
-    spec.path_key = "data.hf_dataset_name";
-    spec.hf_name = *d.hf_dataset_name;
-    spec.hf_config = d.hf_dataset_config.value_or("");
-  }
+  take_from_hub(spec, "data.hf_dataset_name", d.hf_dataset_name.value_or(""), d.hf_dataset_config.value_or(""));
   spec.hf_split = d.hf_dataset_split;
   spec.max_documents = d.max_documents;
   spec.max_tokens = d.max_tokens;
@@ -171,11 +176,7 @@ SourceSpec mixture_source(const config::Config& config, std::size_t i) {
   const std::string key = format("data.datasets[{}]", i);
   SourceSpec spec{source.path, source.file_pattern.value_or(config.data.file_pattern), key + ".path",
                   source.file_pattern ? key + ".file_pattern" : "data.file_pattern", source.transforms};
-  if (source.path.empty()) {
-    spec.path_key = key + ".hf_name";
-    spec.hf_name = source.hf_name;
-    spec.hf_config = source.hf_config;
-  }
+  take_from_hub(spec, key + ".hf_name", source.hf_name, source.hf_config);
   spec.hf_split = source.hf_split.value_or(config.data.hf_dataset_split);
   spec.max_documents = source.max_documents;
   spec.max_tokens = source.max_tokens;
@@ -186,11 +187,7 @@ SourceSpec mixture_source(const config::Config& config, std::size_t i) {
 SourceSpec evaluation_source(const config::Config& config) {
   const config::EvalConfig& e = config.eval;
   SourceSpec spec{e.dataset_path, e.file_pattern, "eval.dataset_path", "eval.file_pattern", {}};
-  if (e.dataset_path.empty() && e.hf_dataset_name) {
-    spec.path_key = "eval.hf_dataset_name";
-    spec.hf_name = *e.hf_dataset_name;
-    spec.hf_config = e.hf_dataset_config.value_or("");
-  }
+  take_from_hub(spec, "eval.hf_dataset_name", e.hf_dataset_name.value_or(""), e.hf_dataset_config.value_or(""));
   spec.hf_split = e.hf_dataset_split;
   return spec;
 }
@@ -203,11 +200,7 @@ SourceSpec evaluation_source(const config::Config& config, std::size_t i) {
                   key + ".path",
                   set.file_pattern ? key + ".file_pattern" : "eval.file_pattern",
                   {}};
-  if (set.path.empty()) {
-    spec.path_key = key + ".hf_name";
-    spec.hf_name = set.hf_name;
-    spec.hf_config = set.hf_config;
-  }
+  take_from_hub(spec, key + ".hf_name", set.hf_name, set.hf_config);
   spec.hf_split = set.hf_split;
   return spec;
 }
