@@ -18,7 +18,7 @@ sample() {  # sample TITLE CHECKPOINT: three continuations
 
 "$host" examples/first-run/job.toml --run.fresh=true
 
-before=$(find "$run" -type d -name step_0 | head -n 1)
+before=$(find "$run" -type d -name step_0 -print -quit)
 sample "before training it writes" "$before"
 sample "and after it" "$run"
 

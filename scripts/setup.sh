@@ -15,7 +15,7 @@ header_of() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
 cmake_is_new() {
   local version
   version=$(cmake --version 2>/dev/null | sed -n '1s/[^0-9]*//p')
-  [ "$(printf '3.25\n%s\n' "$version" | sort -V | head -n 1)" = 3.25 ]
+  printf '3.25\n%s\n' "$version" | sort -V -C
 }
 sanitizers_of() { echo 'int main(){}' | clang++ -fsanitize=address -x c++ - -o /dev/null 2>/dev/null; }
 curl_of() { pkg-config --exists libcurl 2>/dev/null || header_of curl/curl.h || header_of "$(uname -m)-linux-gnu/curl/curl.h"; }
