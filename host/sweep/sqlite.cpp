@@ -118,7 +118,7 @@ void Database::script(const std::string& sql) {
   }
 }
 
-bool Database::in_write() const { return sqlite3_get_autocommit(handle_) == 0; }
+bool Database::in_transaction() const { return sqlite3_get_autocommit(handle_) == 0; }
 
 std::int64_t Database::last_id() const { return sqlite3_last_insert_rowid(handle_); }
 

@@ -35,13 +35,22 @@ class Database {
   /// Runs several statements without values.
   void script(const std::string& sql);
   std::int64_t last_id() const;
-  /// Inside of `write`.
-  bool in_write() const;
 
-  /// All of `body` or nothing of it, with no other writer in between.
+  /// All of `body` or nothing of it, with no other writer in between. Inside of another `write`: a part of that.
   template <class F>
   auto write(F&& body) {
-    Transaction transaction(*this);
+    return in_transaction() ? body() : within("BEGIN IMMEDIATE", body);
+  }
+  /// All statements of `body` see the file as it is at one moment, whatever others write meanwhile. Inside of a `write`: that one's.
+  template <class F>
+  auto read(F&& body) {
+    return in_transaction() ? body() : within("BEGIN", body);
+  }
+
+ private:
+  template <class F>
+  auto within(const char* begin, F& body) {
+    Transaction transaction(*this, begin);
     if constexpr (std::is_void_v<decltype(body())>) {
       body();
       transaction.commit();
@@ -52,10 +61,9 @@ class Database {
     }
   }
 
- private:
   class Transaction {
    public:
-    explicit Transaction(Database& database) : database_(database) { database_.script("BEGIN IMMEDIATE"); }
+    Transaction(Database& database, const char* begin) : database_(database) { database_.script(begin); }
     ~Transaction();
     Transaction(const Transaction&) = delete;
     Transaction& operator=(const Transaction&) = delete;
@@ -69,6 +77,7 @@ class Database {
     bool done_ = false;
   };
 
+  bool in_transaction() const;
   void switch_to_wal();
   [[noreturn]] void failed(std::string_view what) const;
 

@@ -190,10 +190,13 @@ std::vector<Trial> Store::read_trials(const std::string& where, const SqlValue& 
   return out;
 }
 
-std::vector<Trial> Store::trials() { return read_trials("study_id = ?", study_); }
+std::vector<Trial> Store::trials() {
+  return database_.read([&] { return read_trials("study_id = ?", study_); });
+}
 
 Trial Store::trial(std::int64_t number) {
-  std::vector<Trial> found = read_trials("study_id = " + std::to_string(study_) + " AND number = ?", number);
+  std::vector<Trial> found =
+      database_.read([&] { return read_trials("study_id = " + std::to_string(study_) + " AND number = ?", number); });
   KF_CHECK(found.size() == 1, Code::data, "the sweep '{}' has no trial {}", name_, number);
   return std::move(found.front());
 }
@@ -363,7 +366,7 @@ Ending ending(TrialState state, const std::optional<double>& value, const std::s
 }  // namespace
 
 void Store::finish(std::int64_t id, TrialState state, std::optional<double> value, const std::string& error) {
-  const auto body = [&] {
+  database_.write([&] {
     if (state_in_file(id) != "RUNNING") {
       return;
     }
@@ -377,12 +380,7 @@ void Store::finish(std::int64_t id, TrialState state, std::optional<double> valu
       set_trial_attribute(id, "error", Node(end.error));
     }
     database_.run("UPDATE trials SET state = ?, datetime_complete = ? WHERE trial_id = ?", {std::string(state_name(end.state)), now(), id});
-  };
-  if (database_.in_write()) {
-    body();
-  } else {
-    database_.write(body);
-  }
+  });
 }
 
 void Store::put_back(std::int64_t id) {

@@ -60,6 +60,7 @@ class Store {
   static constexpr std::int64_t kGraceSeconds = 60;  // after the last heartbeat, for workers on other machines
 
  private:
+  /// Several statements: to be called inside of a transaction.
   std::vector<Trial> read_trials(const std::string& where, const SqlValue& value);
   bool lost(const Trial& trial);
   std::vector<double> values_at_rung(std::int64_t rung, std::int64_t but_not);

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 #include <thread>
@@ -103,6 +105,27 @@ TEST_CASE("sweep: eight workers on one file lose no trial, take none twice, and 
     points.insert(trials[i].parameters[0].stored);
   }
   CHECK(points.size() == kTrials);
+}
+
+TEST_CASE("sweep: who looks on sees the file as it was at one moment, also while trials are added", "[sweep]") {
+  Fixture f;
+  std::atomic<bool> done{false};
+  std::thread worker([&] {
+    Store own(f.file(), Database::Mode::existing);
+    own.open_study();
+    while (f.claim(own, 100)) {
+    }
+    done = true;
+  });
+  std::size_t seen = 0;
+  while (!done) {
+    const std::vector<Trial> trials = f.store.trials();
+    CHECK(trials.size() >= seen);
+    seen = trials.size();
+    CHECK(std::all_of(trials.begin(), trials.end(), [](const Trial& t) { return t.parameters.size() == 1; }));
+  }
+  worker.join();
+  CHECK(f.store.trials().size() == 100);
 }
 
 TEST_CASE("sweep: the trial of a worker that died goes on under its number, but not for ever", "[sweep]") {
