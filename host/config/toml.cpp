@@ -52,8 +52,7 @@ class Builder {
     });
     Table out;
     for (const auto& [key, node] : entries) {
-      if (is_date(*node)) {
-        refuse_date(*node);
+      if (refuse(*node)) {
         continue;  // or its value would be refused a second time, as what it became
       }
       Node value = this->node(*node, depth + 1);
@@ -74,8 +73,21 @@ class Builder {
   void problem(const toml::source_region& region, std::string message) { report_.problems.push_back({origin(region), std::move(message)}); }
 
  private:
-  static bool is_date(const toml::node& in) { return in.is_date() || in.is_time() || in.is_date_time(); }
-  void refuse_date(const toml::node& in) { problem(in.source(), "no setting is a date or a time; put it in quotes if it is text"); }
+  /// Reports a value that no key can have.
+  bool refuse(const toml::node& in) {
+    if (in.is_date() || in.is_time() || in.is_date_time()) {
+      problem(in.source(), "no setting is a date or a time; put it in quotes if it is text");
+      return true;
+    }
+    if (const toml::value<double>* real = in.as_floating_point(); real != nullptr && real->get() == 0) {
+      const std::string written = number_at(in.source().begin);
+      if (written.substr(0, written.find_first_of("eE")).find_first_of("123456789") != std::string::npos) {  // the parser rounds to 0
+        problem(in.source(), format("'{}' does not fit: numbers go from 4.9e-324 to 1.8e308", written));
+        return true;
+      }
+    }
+    return false;
+  }
 
   Node node(const toml::node& in, int depth) {
     Node out;
@@ -96,11 +108,22 @@ class Builder {
     return out;
   }
 
+  /// The number that starts there.
+  std::string number_at(const toml::source_position& begin) const {
+    const std::string& line = lines_[begin.line - 1];
+    std::size_t at = 0;
+    for (toml::source_index column = 1; column < begin.column && at < line.size(); ++column) {
+      do {  // columns count characters
+        ++at;
+      } while (at < line.size() && (static_cast<unsigned char>(line[at]) & 0xC0U) == 0x80U);
+    }
+    return line.substr(at, line.find_first_not_of("+-._0123456789eE", at) - at);
+  }
+
   Array array(const toml::array& in, int depth) {
     Array out;
     for (const toml::node& item : in) {
-      if (is_date(item)) {
-        refuse_date(item);
+      if (refuse(item) && !item.is_floating_point()) {  // a number keeps its place: lists of fixed length are not too short, too
         continue;
       }
       out.push_back(node(item, depth + 1));

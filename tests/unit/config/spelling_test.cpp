@@ -142,6 +142,10 @@ TEST_CASE("config: a number that does not fit is told so, and not called a word"
   for (const std::string text : {"1e400", "-1e400", "1e-400"}) {
     CHECK(problem(load_cli({"--optimizer.lr=" + text})) == "'" + text + "' does not fit: numbers go from 4.9e-324 to 1.8e308");
   }
+  const config::Loaded small = load_toml("# \u00e9\n[optimizer]\n\"lr\" = 1e-400 # too small\n[train]\nz_loss_weight = 0e5\n");
+  CHECK(problem(small) == "'1e-400' does not fit: numbers go from 4.9e-324 to 1.8e308");
+  CHECK(small.report.problems[0].origin.line == 3);
+  CHECK(problem(load_toml("optimizer = { betas = [0.9, 1_0.0e-500] }\n")).starts_with("'1_0.0e-500' does not fit"));
   CHECK(problem(load_cli({"--train.max_steps=1e18"})).find("past 2^53") != std::string::npos);
   CHECK(problem(load_cli({"--train.max_steps=1e"})) == "'1e' is not an integer");
 }
