@@ -1,6 +1,9 @@
 #include "data/tokenizer/byte_bpe.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
+#include <new>
 
 #include "core/error.h"
 #include "data/tokenizer/hash.h"
@@ -15,6 +18,8 @@ constexpr int kCountShift = 60;
 constexpr std::uint64_t kWithoutCount = ~(std::uint64_t{0xf} << kCountShift);
 /// Ids gathered before they go to the vector.
 constexpr std::size_t kGathered = 512;
+/// Pieces whose places in the cache are fetched before the first of them is looked up.
+constexpr std::size_t kAhead = 16;
 
 /// The first `size` <= 8 bytes at p as a number.
 std::uint64_t load(const char* p, std::size_t size) {
@@ -48,11 +53,29 @@ const PieceCache::Entry* find(const PieceCache::Set& set, const Key& key) {
   return nullptr;
 }
 
+struct Pending {
+  std::string_view text;
+  Key key;
+  const PieceCache::Set* set;  // null: too long for it
+};
+
 std::size_t count_of(const PieceCache::Entry& entry) { return entry.high >> kCountShift; }
 
 }  // namespace
 
-PieceCache::PieceCache() : sets_(std::size_t{1} << kBits), long_(std::size_t{1} << kLongBits) {}
+PieceCache::PieceCache() : long_(std::size_t{1} << kLongBits) {
+  // In pages of 2 MB where the system has them: every look goes to another place.
+  constexpr std::size_t kBytes = sizeof(Set) << kBits;
+  constexpr std::size_t kPage = std::size_t{1} << 21;
+  static_assert(kBytes % kPage == 0);
+  void* memory = std::aligned_alloc(kPage, kBytes);
+  if (memory == nullptr) {
+    throw std::bad_alloc();
+  }
+  madvise(memory, kBytes, MADV_HUGEPAGE);
+  std::memset(memory, 0, kBytes);
+  sets_.reset(static_cast<Set*>(memory));
+}
 
 PieceCache::Long& PieceCache::long_entry(std::string_view piece) { return long_[quick_hash(piece) >> (64 - kLongBits)]; }
 
@@ -140,7 +163,7 @@ void ByteBpe::merge(std::string_view piece, Scratch& scratch) const {
 void ByteBpe::encode_all(std::string_view text, scan::Pattern pattern, std::vector<std::uint32_t>& out, Scratch& scratch) const {
   const char* end = text.data() + text.size();
   const scan::Reader reader(end);
-  std::uint32_t gathered[kGathered + PieceCache::kMaxIds];
+  std::uint32_t gathered[kGathered + kAhead * PieceCache::kMaxIds];
   std::size_t count = 0;
   const auto flush = [&] {
     out.insert(out.end(), gathered, gathered + count);
@@ -148,25 +171,37 @@ void ByteBpe::encode_all(std::string_view text, scan::Pattern pattern, std::vect
   };
   scan::with_scanner(pattern, [&](auto scanner) {
     for (const char* p = text.data(); p < end;) {
-      const char* stop = decltype(scanner)::next(p, reader);
-      const auto size = static_cast<std::size_t>(stop - p);
-      Key key{0, 0};
-      const PieceCache::Entry* entry = nullptr;
-      if (size <= PieceCache::kKeyBytes) [[likely]] {
-        key = key_of(p, size, end);
-        entry = find(scratch.cache.set(key.low, key.high), key);
+      // First the borders and the places in the cache, then the ids: what is not near in memory is on its way meanwhile.
+      Pending pieces[kAhead];
+      std::size_t found = 0;
+      for (; found < kAhead && p < end; ++found) {
+        const char* stop = decltype(scanner)::next(p, reader);
+        Pending& piece = pieces[found];
+        piece.text = {p, static_cast<std::size_t>(stop - p)};
+        if (piece.text.size() <= PieceCache::kKeyBytes) [[likely]] {
+          piece.key = key_of(p, piece.text.size(), end);
+          piece.set = &scratch.cache.set(piece.key.low, piece.key.high);
+          __builtin_prefetch(piece.set);
+        } else {
+          piece.key = {0, 0};
+          piece.set = nullptr;
+        }
+        p = stop;
       }
-      if (entry != nullptr) [[likely]] {
-        std::memcpy(gathered + count, entry->ids, sizeof entry->ids);  // all four: those too many are written over
-        count += count_of(*entry);
-      } else {
-        flush();
-        encode_slow({p, size}, key.low, key.high, out, scratch);
+      for (std::size_t i = 0; i < found; ++i) {
+        const Pending& piece = pieces[i];
+        const PieceCache::Entry* entry = piece.set != nullptr ? find(*piece.set, piece.key) : nullptr;
+        if (entry != nullptr) [[likely]] {
+          std::memcpy(gathered + count, entry->ids, sizeof entry->ids);  // all four: those too many are written over
+          count += count_of(*entry);
+        } else {
+          flush();
+          encode_slow(piece.text, piece.key.low, piece.key.high, out, scratch);
+        }
       }
       if (count >= kGathered) {
         flush();
       }
-      p = stop;
     }
   });
   flush();

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -38,13 +39,16 @@ class PieceCache {
   Long& long_entry(std::string_view piece);
 
  private:
-  static constexpr int kBits = 15;
+  static constexpr int kBits = 17;  // 8 MB: more than a core's own cache, but the rarest half of the words is worth it
   static constexpr int kLongBits = 12;
   static std::size_t slot(std::uint64_t low, std::uint64_t high) {
     return ((low ^ (high * 0x9e3779b97f4a7c15U)) * 0xff51afd7ed558ccdU) >> (64 - kBits);
   }
 
-  std::vector<Set> sets_;
+  struct Free {
+    void operator()(Set* sets) const { std::free(sets); }
+  };
+  std::unique_ptr<Set[], Free> sets_;
   std::vector<Long> long_;
 };
 

@@ -104,6 +104,30 @@ TEST_CASE("tokenizer: each scanner cuts as its regular expression does") {
   }
 }
 
+TEST_CASE("tokenizer: words of any length end at any character, as in the regular expression") {
+  using scan::Pattern;
+  const Pattern pattern = GENERATE(Pattern::gpt2, Pattern::cl100k, Pattern::qwen2, Pattern::o200k, Pattern::tekken);
+  const Regex regex(scan::pattern_text(pattern), scan::Dialect::rust, "here");
+  static const std::vector<std::string> others{"é", "É", "中", "\xcc\x81", "\xc2\xa0", "😀"};
+  for (std::size_t length = 0; length < 36; ++length) {
+    for (std::size_t border = 1; border < 128 + others.size(); ++border) {
+      const std::string between = border < 128 ? std::string(1, static_cast<char>(border)) : others[border - 128];
+      std::string text(length, static_cast<char>('a' + border % 26));
+      if (length > 2 && border % 3 == 0) {
+        text[length / 2] = static_cast<char>('A' + border % 26);
+      }
+      text += between + "tail that is long enough" + between;
+      std::vector<std::string> wanted;
+      regex.each_match(text, [&](std::size_t begin, std::size_t end) {
+        wanted.push_back(text.substr(begin, end - begin));
+        return true;
+      });
+      INFO(scan::pattern_text(pattern) << "\n" << kf::quoted(text));
+      REQUIRE(by_scanner(pattern, text) == wanted);
+    }
+  }
+}
+
 TEST_CASE("tokenizer: scanners go over any bytes and stay inside") {
   using scan::Pattern;
   const Pattern pattern =
