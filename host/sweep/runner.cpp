@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/log.h"
@@ -67,15 +68,15 @@ bool Runner::start_one() {
 }
 
 void Runner::collect() {
-  bool any = false;
-  for (Running& running : running_) {
-    if (const std::optional<Child::Ending> ending = running.child->poll()) {
-      end(running, *ending);
-      any = true;
+  const std::size_t before = running_.size();
+  for (auto running = running_.begin(); running != running_.end();) {
+    const std::optional<Child::Ending> ending = running->child->poll();  // asked once: it may end at any moment
+    if (ending) {
+      end(*running, *ending);
     }
+    running = ending ? running_.erase(running) : std::next(running);
   }
-  std::erase_if(running_, [](const Running& running) { return running.child->poll().has_value(); });
-  if (any) {
+  if (running_.size() != before) {
     options_.changed(store_.trials());
   }
 }

@@ -48,7 +48,7 @@ std::int64_t in_state(const std::vector<Trial>& trials, TrialState state) { retu
 /// Waits until `wanted` is true of the trials; the process under test moves them on.
 template <class F>
 std::vector<Trial> wait_until(const Toy& toy, const std::string& name, F&& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(280);
   while (std::chrono::steady_clock::now() < deadline) {
     if (std::filesystem::exists(toy / "runs" / name / "trials.csv")) {
       std::vector<Trial> trials = trials_of(toy, name);

@@ -17,7 +17,7 @@ struct Options {
   std::map<std::string, std::string> env = {};  ///< set on top of the test's own environment
   std::vector<std::string> unset = {};          ///< variables that the program must not see
   std::string in = {};                          ///< its standard input
-  std::chrono::seconds timeout{120};            ///< then it is killed, with its children, and `timed_out` is set
+  std::chrono::seconds timeout{300};            ///< then it is killed, with its children, and `timed_out` is set
 };
 
 struct Finished {
