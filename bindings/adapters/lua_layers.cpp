@@ -134,6 +134,7 @@ class LuaModel final : public Wrapped<Model> {
 
   AuxLosses aux_losses() const override { return experts_.losses(); }
   void end_micro() override { experts_.end_micro(); }
+  void drop_micro() override { experts_.drop_micro(); }
   void end_step(bool updated, double progress) override { experts_.end_step(updated, progress); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
 

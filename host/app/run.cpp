@@ -293,6 +293,7 @@ StepperOptions stepper_options(const config::Config& config, const config::Plan&
   out.batch_size = config.train.batch_size;
   out.seq_len = config.train.seq_len;
   out.guard = config.train;
+  out.seed = static_cast<std::uint64_t>(config.train.seed);
   if (config.train.mixed_precision == "fp16") {
     out.loss_scale = config.train.loss_scale;
   }

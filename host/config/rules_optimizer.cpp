@@ -43,9 +43,9 @@ bool changed(const Job& job, const std::string& key) {
 }
 
 bool is_native(const std::string& name) {
-  static const std::vector<std::string> all{"adamw",          "lion", "muon",  "schedule_free_adamw", "sgdm",
-                                            "cautious_adamw", "mars", "adopt", "adam_mini",           "scion",
-                                            "rmsprop",        "soap", "kron"};
+  static const std::vector<std::string> all{
+      "adamw", "lion", "muon",    "schedule_free_adamw", "sgdm", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop",
+      "soap",  "kron", "sophia_h"};
   return std::find(all.begin(), all.end(), name) != all.end();
 }
 

@@ -100,6 +100,9 @@ struct SliceLinear : Function<SliceLinear> {
     const at::Tensor &x = saved[0], &weight = saved[1];
     const at::Tensor gradient = gradients[0].contiguous();
     const std::vector<std::int64_t> borders = context->saved_data["borders"].toIntVector();
+    if (at::GradMode::is_enabled()) {
+      return differentiable(x, weight, gradient, borders, context->saved_data["bias"].toBool());
+    }
     at::Tensor for_x, for_weight, for_bias;
     if (context->needs_input_grad(0)) {
       for_x = at::empty_like(x);
@@ -129,6 +132,20 @@ struct SliceLinear : Function<SliceLinear> {
   }
 
  private:
+  /// The gradients by operators that have gradients of their own; writing into one result, as below, has none.
+  static variable_list differentiable(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& gradient,
+                                      const std::vector<std::int64_t>& borders, bool bias) {
+    std::vector<at::Tensor> for_x, for_weight, for_bias;
+    for (std::int64_t e = 0; e < weight.size(0); ++e) {
+      const auto [first, count] = slice_of(borders, e);
+      const at::Tensor part = gradient.narrow(0, first, count);
+      for_x.push_back(part.mm(weight[e]));
+      for_weight.push_back(part.t().mm(x.narrow(0, first, count)));
+      for_bias.push_back(part.sum(0));
+    }
+    return {at::cat(for_x), at::stack(for_weight), bias ? at::stack(for_bias) : at::Tensor(), {}};
+  }
+
   static std::pair<std::int64_t, std::int64_t> slice_of(const std::vector<std::int64_t>& borders, std::int64_t expert) {
     const auto e = static_cast<std::size_t>(expert);
     return {borders[e], borders[e + 1] - borders[e]};

@@ -67,6 +67,8 @@ class Model : public Module {
   virtual AuxLosses aux_losses() const { return {}; }
   /// After the backward of a training micro-batch: what its forward counted joins the step. (Recomputation inside backward joins nothing.)
   virtual void end_micro() {}
+  /// In place of `end_micro` after a forward that is no part of the step: what it counted is dropped, and its graph with it.
+  virtual void drop_micro() {}
   /// After the last micro-batch: rules that are not gradients move their buffers (selection biases of routers), once, and only when the
   /// optimizer has moved the weights. `progress` = completed updates / all updates of the run, in [0, 1).
   virtual void end_step(bool /*updated*/, double /*progress*/) {}

@@ -82,6 +82,12 @@ void MoeBook::end_micro() {
   step_is_over_ = false;
 }
 
+void MoeBook::drop_micro() {
+  for (const auto& layer : layers_) {
+    layer->forget();
+  }
+}
+
 void MoeBook::end_step(bool updated, double progress) {
   if (updated && counts_.defined()) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {

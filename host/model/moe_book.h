@@ -20,8 +20,9 @@ class MoeBook {
 
   /// Of the last forward, weighted.
   AuxLosses losses() const;
-  /// As Model::end_micro and Model::end_step.
+  /// As Model::end_micro, drop_micro and end_step.
   void end_micro();
+  void drop_micro();
   void end_step(bool updated, double progress);
 
   /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place

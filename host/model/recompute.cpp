@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "model/kept_results.h"
 #include "model/model.h"
+#include "model/twice_differentiable.h"
 
 namespace kf {
 namespace {
@@ -123,7 +124,7 @@ at::Tensor recompute(Region region, const at::Tensor& x) {
 }
 
 bool may_recompute(const ForwardContext& context, bool training) {
-  return training && context.cache == nullptr && at::GradMode::is_enabled();
+  return training && context.cache == nullptr && at::GradMode::is_enabled() && !TwiceDifferentiable::wanted();
 }
 
 bool recomputing() { return depth > 0; }

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "model/largest_scores.h"
+#include "model/twice_differentiable.h"
 
 namespace kf {
 namespace {
@@ -81,7 +82,8 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   if (context.largest_scores != nullptr) {
     note_largest(*context.largest_scores, options_.layer, largest_scores(q, k, options_.scale, mask, visible.causal()));
   }
-  const bool plain = sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula;
+  const bool plain =
+      sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula || TwiceDifferentiable::wanted();
   const bool triangle = !mask.defined() && past == 0 && (plain || options_.alibi_heads > 0);
   const at::Tensor seen = triangle ? at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril() : mask;
   const at::Tensor bias = options_.alibi_heads > 0 ? alibi(seen, q.size(2), k.size(2), q.device()) : at::Tensor();
@@ -94,7 +96,7 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
 
 at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const {
   if (!slopes_.defined() || slopes_.device() != device) {
-    slopes_ = alibi_slopes(options_.alibi_heads).to(device);
+    slopes_ = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
   }
   const at::TensorOptions options = slopes_.options();
   const at::Tensor query = at::arange(all - fresh, all, options).unsqueeze(1);                            // (T, 1)

@@ -15,6 +15,7 @@ struct ScoreOptions {
   double scale = 1;  // multiplies q k^T
   std::int64_t layer = 0;
   std::int64_t alibi_heads = 0;  // H: scores are lowered by slope_h times the distance (Press et al. 2022); 0 for none
+  double alibi_scale = 1;        // multiplies the slopes
   double softcap = 0;            // c > 0: scores become c tanh(scores / c)
   bool fp32_scores = false;
   bool fp32_softmax = true;

@@ -20,6 +20,8 @@ class Averaged final : public Optimizer {
   void step(double lr) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
+  bool wants_curvature() const override { return inner_->wants_curvature(); }
+  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
   void use_averages(bool on) override { inner_->use_averages(on); }
 
   /// Puts the average in the weights' place (true), and back (false), bit for bit.

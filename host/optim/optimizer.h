@@ -30,6 +30,9 @@ struct OptimizerState {
   std::map<std::string, double> reals;           // e.g. the sum of averaging weights
 };
 
+/// An estimate of the diagonal of the Hessian of a step's loss: one fp32 tensor a weight that has a gradient, by name.
+using Curvature = std::map<std::string, at::Tensor>;
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -40,6 +43,9 @@ class Optimizer {
   virtual OptimizerState state() const = 0;
   /// Throws Code::checkpoint naming what is missing or has another shape.
   virtual void load(const OptimizerState& state) = 0;
+  /// Methods of second order want an estimate of the loss's curvature before some updates: `take_curvature` is then called before `step`.
+  virtual bool wants_curvature() const { return false; }
+  virtual void take_curvature(const Curvature& /*curvature*/) {}
   /// Schedule-free methods swap the averaged weights in (true) for evaluation and checkpoints, and out again. Others do nothing.
   virtual void use_averages(bool /*on*/) {}
 };

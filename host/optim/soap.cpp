@@ -47,8 +47,11 @@ at::Tensor out_of_bases(const at::Tensor& x, const std::vector<at::Tensor>& mine
   return has(mine[kRightBasis]) ? left.matmul(mine[kRightBasis].mT()) : left;
 }
 
-/// Eigenvectors in columns, the largest eigenvalue first.
-at::Tensor eigenvectors(const at::Tensor& symmetric) { return std::get<1>(at::linalg_eigh(symmetric)).flip({-1}); }
+/// Eigenvectors in columns, the largest eigenvalue first. Statistics of few tokens have many eigenvalues of 0, at which LAPACK in fp32
+/// fails or, worse, gives no numbers; in double it does neither. This is done once a weight.
+at::Tensor eigenvectors(const at::Tensor& symmetric) {
+  return std::get<1>(at::linalg_eigh(symmetric.to(at::kDouble))).flip({-1}).to(symmetric.scalar_type());
+}
 
 /// One step of power iteration from `basis`; `moment`, squared gradients in these bases, is sorted alike along `dim`.
 void iterate(at::Tensor& basis, const at::Tensor& statistics, at::Tensor& moment, std::int64_t dim) {

@@ -1,5 +1,6 @@
 // The native optimizers: from settings to their options.
 
+#include <algorithm>
 #include <variant>
 
 #include "config/derived.h"
@@ -16,6 +17,7 @@
 #include "optim/scion.h"
 #include "optim/sgd.h"
 #include "optim/soap.h"
+#include "optim/sophia.h"
 #include "registry/native.h"
 
 namespace kf {
@@ -28,12 +30,31 @@ PartField positive(std::string name, double fallback, std::string doc) {
   return {std::move(name), PartField::Type::real, Node(fallback), 0.0, std::nullopt, {}, std::move(doc)};
 }
 
-/// A field of the part's own table; the declared default where a test made the settings by hand.
+/// A share of what was before, below 1.
+PartField share(std::string name, double fallback, std::string doc) {
+  return {std::move(name), PartField::Type::real, Node(fallback), 0.0, 0.999999, {}, std::move(doc)};
+}
+
+PartField count(std::string name, std::int64_t fallback, std::string doc) {
+  return {std::move(name), PartField::Type::integer, Node(fallback), 1.0, std::nullopt, {}, std::move(doc)};
+}
+
+/// Fields of the part's own table; the declared default where a test made the settings by hand.
+std::int64_t option(const PartArgs& a, const std::string& name, std::int64_t fallback) {
+  const Node* const found = a.options.find(name);
+  const std::int64_t* const value = found != nullptr ? std::get_if<std::int64_t>(&found->value) : nullptr;
+  return value != nullptr ? *value : fallback;
+}
+
 double option(const PartArgs& a, const std::string& name, double fallback) {
   const Node* const found = a.options.find(name);
   const double* const value = found != nullptr ? std::get_if<double>(&found->value) : nullptr;
   return value != nullptr ? *value : fallback;
 }
+
+/// optimizer.eps, where 0 would make 0 / 0 of weights that never had a gradient, as the rows of tokens that no batch holds. Beside any
+/// other denominator this is nothing in fp32.
+double divisor(const config::OptimizerConfig& o) { return std::max(o.eps, 1e-30); }
 
 at::ScalarType state_type(const std::string& name) { return name == "bf16" ? at::kBFloat16 : at::kFloat; }
 
@@ -42,7 +63,7 @@ AdamWOptions plain_adamw(const config::Config& config) {
   AdamWOptions options;
   options.beta1 = o.betas[0];
   options.beta2 = o.betas[1];
-  options.eps = o.eps;
+  options.eps = divisor(o);
   options.fused = o.fused && config.train.compile_model;
   return options;
 }
@@ -93,60 +114,74 @@ void add_published(Registries& r) {
   r.optimizer.add(native("cautious_adamw", "AdamW that moves only where it agrees with the gradient's sign (Liang et al. 2024)."),
                   [](const PartArgs& a, Groups groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<CautiousAdamW>(std::move(groups), o.betas[0], o.betas[1], o.eps);
+                    return std::make_unique<CautiousAdamW>(std::move(groups), o.betas[0], o.betas[1], divisor(o));
                   });
-  r.optimizer.add(native("mars", "AdamW with variance-reduced gradients (Yuan et al. 2024).",
-                         {positive("gamma", 0.025, "Share of the correction by the gradient before.")}),
-                  [](const PartArgs& a, Groups groups) {
-                    const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<Mars>(std::move(groups), MarsOptions{o.betas[0], o.betas[1], o.eps, option(a, "gamma", 0.025)});
-                  });
+  r.optimizer.add(
+      native("mars", "AdamW with variance-reduced gradients (Yuan et al. 2024).",
+             {positive("gamma", 0.025, "Share of the correction by the gradient before.")}),
+      [](const PartArgs& a, Groups groups) {
+        const config::OptimizerConfig& o = a.config.optimizer;
+        return std::make_unique<Mars>(std::move(groups), MarsOptions{o.betas[0], o.betas[1], divisor(o), option(a, "gamma", 0.025)});
+      });
   r.optimizer.add(native("adopt", "Adam that normalises by the second moment before (Taniguchi et al. 2024)."),
                   [](const PartArgs& a, Groups groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<Adopt>(std::move(groups), o.betas[0], o.betas[1], o.eps);
+                    return std::make_unique<Adopt>(std::move(groups), o.betas[0], o.betas[1], divisor(o));
                   });
-  r.optimizer.add(native("adam_mini", "AdamW with one second moment a head or neuron (Zhang et al. 2024)."), [](const PartArgs& a,
-                                                                                                                Groups groups) {
-    const config::OptimizerConfig& o = a.config.optimizer;
-    return std::make_unique<AdamMini>(std::move(groups), AdamMiniOptions{o.betas[0], o.betas[1], o.eps, config::head_dim(a.config.model)});
-  });
+  r.optimizer.add(native("adam_mini", "AdamW with one second moment a head or neuron (Zhang et al. 2024)."),
+                  [](const PartArgs& a, Groups groups) {
+                    const config::OptimizerConfig& o = a.config.optimizer;
+                    return std::make_unique<AdamMini>(
+                        std::move(groups), AdamMiniOptions{o.betas[0], o.betas[1], divisor(o), config::head_dim(a.config.model)});
+                  });
   r.optimizer.add(native("scion", "Steps to the border of norm balls: orthogonalised or signs (Pethick et al. 2025).",
                          {positive("hidden_radius", 50, "Radius for hidden matrices."),
                           positive("other_radius", 3000, "Radius for embedding, head and vectors.")}),
                   make_scion);
   r.optimizer.add(native("rmsprop", "Gradients over the root of their mean square, with momentum (Tieleman and Hinton 2012).",
-                         {positive("momentum", 0.9, "Share of the step before that is kept.")}),
+                         {share("momentum", 0.9, "Share of the step before that is kept.")}),
                   [](const PartArgs& a, Groups groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
-                    return std::make_unique<RmsProp>(std::move(groups), o.betas[1], o.eps, option(a, "momentum", 0.9));
+                    return std::make_unique<RmsProp>(std::move(groups), o.betas[1], divisor(o), option(a, "momentum", 0.9));
                   });
 }
 
 /// Optimizers with a preconditioner a side of a matrix.
 void add_preconditioned(Registries& r) {
   r.optimizer.add(native("kron", "Momentum whitened by Kronecker factors that are fitted on the way: PSGD (Li 2018).",
-                         {positive("momentum", 0.9, "Share of the running mean that an update keeps."),
+                         {share("momentum", 0.9, "Share of the running mean that an update keeps."),
                           positive("preconditioner_lr", 0.1, "Rate at which the factors move."),
-                          positive("max_dim", 8192, "Longest side of a matrix with a triangular factor; longer ones have a diagonal.")}),
+                          count("max_dim", 8192, "Longest side of a matrix with a triangular factor; longer ones have a diagonal.")}),
                   [](const PartArgs& a, Groups groups) {
                     KronOptions options;
                     options.momentum = option(a, "momentum", options.momentum);
                     options.preconditioner_lr = option(a, "preconditioner_lr", options.preconditioner_lr);
-                    options.max_dim = static_cast<std::int64_t>(option(a, "max_dim", 8192));
+                    options.max_dim = option(a, "max_dim", options.max_dim);
                     options.seed = a.config.train.seed;
                     return std::make_unique<Kron>(std::move(groups), options);
                   });
   r.optimizer.add(native("soap", "Adam in the eigenbasis of Shampoo's preconditioner (Vyas et al. 2024).",
-                         {positive("frequency", 10, "Updates between two refreshes of the bases."),
-                          positive("max_dim", 10000, "Longest side of a matrix that gets a basis.")}),
+                         {count("frequency", 10, "Updates between two refreshes of the bases."),
+                          count("max_dim", 10000, "Longest side of a matrix that gets a basis.")}),
                   [](const PartArgs& a, Groups groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
-                    const auto whole = [&](const char* name, double fallback) {
-                      return std::max<std::int64_t>(1, static_cast<std::int64_t>(option(a, name, fallback)));
-                    };
-                    return std::make_unique<Soap>(
-                        std::move(groups), SoapOptions{o.betas[0], o.betas[1], o.eps, whole("frequency", 10), whole("max_dim", 10000)});
+                    SoapOptions options{o.betas[0], o.betas[1], divisor(o)};
+                    options.frequency = option(a, "frequency", options.frequency);
+                    options.max_dim = option(a, "max_dim", options.max_dim);
+                    return std::make_unique<Soap>(std::move(groups), options);
+                  });
+}
+
+void add_second_order(Registries& r) {
+  r.optimizer.add(native("sophia_h", "Momentum over the diagonal of the Hessian, clipped (Liu et al. 2023); betas 0.96 and 0.99 are usual.",
+                         {positive("gamma", 0.01, "Share of the curvature in the denominator: smaller clips more."),
+                          count("update_interval", 10, "Updates between two estimates of the curvature.")}),
+                  [](const PartArgs& a, Groups groups) {
+                    const config::OptimizerConfig& o = a.config.optimizer;
+                    SophiaOptions options{o.betas[0], o.betas[1], divisor(o)};
+                    options.gamma = option(a, "gamma", options.gamma);
+                    options.interval = option(a, "update_interval", options.interval);
+                    return std::make_unique<Sophia>(std::move(groups), options);
                   });
 }
 
@@ -161,7 +196,7 @@ void add_native_optimizers(Registries& r) {
                   [](const PartArgs& a, Groups groups) {
                     const config::OptimizerConfig& o = a.config.optimizer;
                     return std::make_unique<ScheduleFreeAdamW>(
-                        std::move(groups), ScheduleFreeOptions{o.betas[0], o.betas[1], o.eps, o.schedule_free_warmup_steps});
+                        std::move(groups), ScheduleFreeOptions{o.betas[0], o.betas[1], divisor(o), o.schedule_free_warmup_steps});
                   });
   r.optimizer.add(native("muon", "Orthogonalised momentum for hidden matrices, AdamW for the rest (Jordan et al. 2024)."), make_muon);
   r.optimizer.add(native("sgdm", "Gradient descent with momentum and decoupled decay (Loshchilov and Hutter 2019)."),
@@ -170,6 +205,7 @@ void add_native_optimizers(Registries& r) {
                   });
   add_published(r);
   add_preconditioned(r);
+  add_second_order(r);
 }
 
 }  // namespace kf

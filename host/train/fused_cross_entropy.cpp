@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "data/batch.h"
 #include "model/model.h"
+#include "model/twice_differentiable.h"
 #include "train/losses.h"
 
 namespace kf {
@@ -154,7 +155,8 @@ at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& la
 
 LossParts FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                                          const LossFactors& factors) const {
-  return plain_ ? plain_cross_entropy(hidden, head, labels, factors) : fused_cross_entropy(hidden, head, labels, factors, chunk_);
+  return plain_ || TwiceDifferentiable::wanted() ? plain_cross_entropy(hidden, head, labels, factors)
+                                                 : fused_cross_entropy(hidden, head, labels, factors, chunk_);
 }
 
 }  // namespace kf

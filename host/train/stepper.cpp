@@ -10,9 +10,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
+#include "model/twice_differentiable.h"
 #include "optim/clip.h"
 #include "optim/qk_clip.h"
+#include "train/curvature.h"
 #include "train/look_ahead.h"
 
 namespace kf {
@@ -40,6 +43,14 @@ struct Stepper::Totals {
   std::int64_t positions = 0;
   std::int64_t ahead = 0;      // labels of multi-token prediction, over all depths
   at::Tensor ce, z, aux, mtp;  // 0-dim fp32, already divided by the global counts; times the loss scale
+};
+
+/// The loss of a micro-batch, in shares of the step's: all 0-dim fp32, times the loss scale.
+struct Stepper::MicroLoss {
+  LossParts parts;
+  at::Tensor total;  // what backward starts from
+  at::Tensor aux;    // without a graph; undefined where there is none
+  at::Tensor mtp;    // undefined where there is none
 };
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
@@ -112,21 +123,16 @@ at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& 
   return sum;
 }
 
-void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
-  const Batch batch = to_device(host_batch, options_.device);
+Stepper::MicroLoss Stepper::forward(const Batch& batch, ForwardContext& context, const Totals& totals) {
   std::vector<at::Tensor> ahead;
-  ForwardContext context;
-  context.step = step;
-  context.micro = micro;
   context.doc_ids = batch.doc_ids;
   context.ahead = looks_ahead() ? &ahead : nullptr;
-  context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
-  const LossParts parts = losses_of(batch, context, totals);
-  at::Tensor total = parts.total;
+  MicroLoss loss{losses_of(batch, context, totals), {}, {}, {}};
+  context.ahead = nullptr;
+  loss.total = loss.parts.total;
   if (!ahead.empty()) {
-    const at::Tensor mtp = mtp_loss(ahead, batch, totals);
-    total = total + mtp;
-    totals.mtp += mtp.detach();
+    loss.mtp = mtp_loss(ahead, batch, totals);
+    loss.total = loss.total + loss.mtp;
   }
   const AuxLosses aux = model_.aux_losses();
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {
@@ -134,17 +140,52 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
       // The term is a mean over this micro-batch's positions: its share of the step's mean.
       const at::Tensor share =
           term * (aux_factor_ * scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
-      total = total + share;
-      totals.aux += share.detach();
+      loss.total = loss.total + share;
+      loss.aux = loss.aux.defined() ? loss.aux + share.detach() : share.detach();
     }
   }
-  torch::autograd::backward({total}, {});
+  return loss;
+}
+
+void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
+  ForwardContext context;
+  context.step = step;
+  context.micro = micro;
+  context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
+  const MicroLoss loss = forward(to_device(host_batch, options_.device), context, totals);
+  torch::autograd::backward({loss.total}, {});
   for (const ParameterPtr& parameter : parameters_) {
     parameter->accumulate();
   }
   model_.end_micro();
-  totals.ce += parts.ce.detach();
-  totals.z += parts.z.detach();
+  totals.ce += loss.parts.ce.detach();
+  totals.z += loss.parts.z.detach();
+  if (loss.aux.defined()) {
+    totals.aux += loss.aux;
+  }
+  if (loss.mtp.defined()) {
+    totals.mtp += loss.mtp.detach();
+  }
+}
+
+void Stepper::estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals) {
+  const SingleThreadedBackward single;
+  const TwiceDifferentiable twice;
+  source_losses_.begin(0);  // they were counted in the first pass
+  CurvatureEstimate estimate(parameters_, options_.seed, step);
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    ForwardContext context;
+    context.step = step;
+    context.micro = static_cast<std::int64_t>(micro);
+    estimate.add(forward(to_device(batches[micro], options_.device), context, totals).total);
+    model_.drop_micro();
+  }
+  const Curvature curvature = estimate.take(scale());
+  if (curvature.empty()) {
+    log::warn("step {}: the estimate of the loss's curvature is not finite; the optimizer goes on with the one before", step + 1);
+    return;
+  }
+  optimizer_.take_curvature(curvature);
 }
 
 void Stepper::unscale() const {
@@ -237,6 +278,9 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   }
   if (result.skipped.empty()) {  // a hook may have decided
     judge(step, result);
+  }
+  if (result.skipped.empty() && optimizer_.wants_curvature()) {
+    estimate_curvature(batches, step, totals);
   }
   if (result.skipped.empty()) {
     update(lr, norm);

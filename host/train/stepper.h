@@ -49,6 +49,7 @@ struct StepperOptions {
   double qk_clip_tau = 0;                 // 0: no QK-clip
   std::int64_t batch_size = 1;            // of the job: what phases change and go back to
   std::int64_t seq_len = 1;
+  std::uint64_t seed = 0;  // train.seed: estimates of curvature draw from it
 };
 
 /// Called inside a step, where they are not empty; and what else the caller wants of it.
@@ -85,8 +86,13 @@ class Stepper {
 
  private:
   struct Totals;
+  struct MicroLoss;
   Totals count(const std::vector<Batch>& batches) const;
   void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
+  /// `context` has its step and micro-batch; the rest comes from the batch.
+  MicroLoss forward(const Batch& batch, ForwardContext& context, const Totals& totals);
+  /// Another forward and two backwards of every micro-batch, at the weights that the gradients are of.
+  void estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals);
   LossParts losses_of(const Batch& batch, ForwardContext& context, const Totals& totals);
   std::vector<Batch> fetch(Loader& loader, std::int64_t step, StepResult& result) const;
   /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.

@@ -78,6 +78,7 @@ void Bench::make_stepper() {
   StepperOptions options;
   options.batches = config::BatchPlan(config.train, 1);
   options.guard = config.train;
+  options.seed = static_cast<std::uint64_t>(config.train.seed);
   options.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
   options.grad_clip_norm = config.train.grad_clip_norm;
   options.z_loss_weight = config.train.z_loss_weight;

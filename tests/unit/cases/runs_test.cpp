@@ -124,10 +124,13 @@ TEST_CASE("program: a run killed after a checkpoint goes on as if nothing had ha
 }
 
 TEST_CASE("program: five steps, a resume and five more equal ten straight ones bit for bit", "[cases][H36]") {
-  const std::string optimizer = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "soap", "kron");
+  const std::string optimizer = GENERATE("adamw", "lion", "muon", "schedule_free_adamw", "soap", "kron", "sophia_h");
   CAPTURE(optimizer);
   const Workbench bench;
-  const std::vector<std::string> arguments{"--optimizer.name=" + optimizer, "--train.grad_accum_steps=2"};
+  std::vector<std::string> arguments{"--optimizer.name=" + optimizer, "--train.grad_accum_steps=2"};
+  if (optimizer == "sophia_h") {
+    arguments.emplace_back("--optimizer.sophia_h.update_interval=3");  // estimates on both sides of the resume
+  }
   std::vector<std::string> half = arguments, whole = arguments;
   half.emplace_back("--train.max_steps=5");
   whole.emplace_back("--train.max_steps=10");

@@ -57,8 +57,8 @@ void compare(const config::Config& config, at::ScalarType compute) {
 }  // namespace
 
 TEST_CASE("resume: every optimizer goes on bit for bit", "[optim][H36]") {
-  const std::string name =
-      GENERATE("sgdm", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "adamw", "muon", "lion", "schedule_free_adamw");
+  const std::string name = GENERATE("sgdm", "cautious_adamw", "mars", "adopt", "adam_mini", "scion", "rmsprop", "sophia_h", "adamw", "muon",
+                                    "lion", "schedule_free_adamw");
   CAPTURE(name);
   compare(config_with(name), at::kFloat);
 }

@@ -83,4 +83,21 @@ TEST_CASE("soap: a long side keeps the identity, and a state goes on where it st
   CHECK_THROWS_WITH(after.load(saved), Catch::Contains("lacks 'soap_step.w'"));
 }
 
+TEST_CASE("soap: statistics of few tokens, with many eigenvalues of 0, have a basis too", "[optim]") {
+  config::Config config = tiny_config();
+  config.optimizer.name = "soap";
+  const Registries registries = native_registries();
+  const ParameterPtr table = free_weight("table", at::randn({199, 48}, at::detail::createCPUGenerator(1)));
+  const auto optimizer = registries.optimizer.get("soap").factory({config, {}, registries}, decay_groups({table}, config.optimizer));
+  const at::Tensor gradient = at::zeros({199, 48});
+  for (std::int64_t row = 0; row < 199; row += 17) {
+    gradient[row] = at::randn({48}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(row))) * 0.01;
+  }
+  for (int step = 0; step < 3; ++step) {
+    table->set_gradient(gradient.clone());
+    optimizer->step(1e-3);
+  }
+  CHECK(table->master.isfinite().all().item<bool>());
+}
+
 }  // namespace kf::test
