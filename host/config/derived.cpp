@@ -25,16 +25,17 @@ std::int64_t attention_weights(const ModelConfig& m) {
 
 /// Biases, norms and sinks inside an attention layer.
 std::int64_t attention_vectors(const ModelConfig& m) {
-  const bool in = m.attn_bias != "none";
-  const std::int64_t out = (m.attn_bias == "all" ? m.dim : 0) + (m.attn_sink ? m.n_heads : 0);
+  const bool in = has_input_bias(m);
+  const std::int64_t out = (has_output_bias(m) ? m.dim : 0) + (m.attn_sink ? m.n_heads : 0);
   if (m.attention == "mla") {
     const std::int64_t biases = in ? m.mla_q_rank + m.mla_kv_rank + m.mla_rope_dim : 0;
     return out + biases + (m.norm_weight ? m.mla_q_rank + m.mla_kv_rank : 0);
   }
   const std::int64_t heads = m.n_heads + kv_heads(m);  // of queries and keys
   const std::int64_t biases = in ? (heads + kv_heads(m)) * head_dim(m) : 0;
-  const bool weighted = m.qk_norm && m.norm_weight && m.qk_norm_kind != "l2";
-  return out + biases + (weighted ? (m.qk_norm_kind == "full" ? heads : 2) * head_dim(m) : 0);
+  const std::int64_t normed = m.qk_norm_kind == "l2" ? 0 : m.qk_norm_kind == "head" ? 2 : heads;
+  const std::int64_t each = (m.norm_weight ? 1 : 0) + (m.qk_norm_type == "layernorm" && m.qk_norm_bias ? 1 : 0);
+  return out + biases + (m.qk_norm ? normed * each * head_dim(m) : 0);
 }
 
 std::int64_t norm_weights(const ModelConfig& m) {
@@ -129,6 +130,9 @@ bool is_moe(const ModelConfig& model) { return model.num_experts > 0; }
 bool is_moe_layer(const ModelConfig& model, std::int64_t index) {
   return is_moe(model) && index >= model.moe_first_dense && (index + 1) % model.moe_frequency == 0;
 }
+
+bool has_input_bias(const ModelConfig& model) { return model.attn_bias == "qkv" || model.attn_bias == "all"; }
+bool has_output_bias(const ModelConfig& model) { return model.attn_bias == "out" || model.attn_bias == "all"; }
 
 std::string moe_bias_rule(const ModelConfig& model) {
   return model.moe_bias_rule != "auto" ? model.moe_bias_rule : model.moe_router == "sigmoid_topk" ? "ema" : "none";

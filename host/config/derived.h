@@ -28,6 +28,9 @@ std::int64_t shared_ffn_hidden_dim(const ModelConfig& model);
 bool is_moe(const ModelConfig& model);
 /// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1, from moe_first_dense on.
 bool is_moe_layer(const ModelConfig& model, std::int64_t index);
+/// Whether the projections into attention, or the one out of it, have a bias.
+bool has_input_bias(const ModelConfig& model);
+bool has_output_bias(const ModelConfig& model);
 /// moe_bias_rule without "auto": ema for sigmoid_topk, else none.
 std::string moe_bias_rule(const ModelConfig& model);
 /// Matrices of the feed-forward layer: 3 for a gated one, else 2.

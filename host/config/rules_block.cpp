@@ -33,7 +33,18 @@ void norms_fit(const Job& job, Findings& findings) {
     findings.problem({"model.norm_unit_offset", "model.norm_weight"},
                      "model.norm_unit_offset = true needs model.norm_weight = true: the offset is added to the weight");
   }
-  needs(findings, m.qk_norm, {"model.qk_norm_kind"}, "model.qk_norm = true");
+  needs(findings, m.qk_norm, {"model.qk_norm_kind", "model.qk_norm_type", "model.qk_norm_bias", "model.qk_norm_late"},
+        "model.qk_norm = true");
+  needs(findings, m.qk_norm_type == "layernorm", {"model.qk_norm_bias"}, "model.qk_norm_type = 'layernorm'");
+  needs(findings, m.pos_embedding == "alibi", {"model.alibi_scale"}, "model.pos_embedding = 'alibi'");
+  if (m.qk_norm && m.qk_norm_bias && (m.qk_norm_kind == "each" || m.qk_norm_kind == "l2")) {
+    findings.problem({"model.qk_norm_bias", "model.qk_norm_kind"},
+                     format("model.qk_norm_bias = true needs model.qk_norm_kind = 'head' or 'full', not '{}'", m.qk_norm_kind));
+  }
+  if (m.qk_norm && m.qk_norm_late && m.qk_norm_kind != "head" && m.qk_norm_kind != "l2") {
+    findings.problem({"model.qk_norm_late", "model.qk_norm_kind"},
+                     format("model.qk_norm_late = true needs model.qk_norm_kind = 'head', not '{}'", m.qk_norm_kind));
+  }
   needs(findings, m.norm_type == "layernorm", {"model.norm_bias"}, "model.norm_type = 'layernorm'");
   if (m.qk_norm && m.attention == "mla") {
     findings.problem(

@@ -11,6 +11,16 @@
 #include "registry/registries.h"
 
 namespace kf {
+namespace {
+
+std::shared_ptr<Norm> norm_of(const config::ModelConfig& m, std::int64_t dim, const NormOptions& options) {
+  if (m.qk_norm_type == "layernorm") {
+    return std::make_shared<LayerNorm>(dim, options);
+  }
+  return std::make_shared<RmsNorm>(dim, options);
+}
+
+}  // namespace
 
 GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
     : n_kv_heads_(config::kv_heads(args.config.model)),
@@ -27,12 +37,12 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
     temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor};
   }
   const Init init = hidden_init(m, place.dim);
-  const bool bias = m.attn_bias != "none";
+  const bool bias = config::has_input_bias(m);
   q_ = add_child("q_proj", std::make_shared<Linear>(place.dim, m.n_heads * head_dim_, init, Role::hidden, bias));
   k_ = add_child("k_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
   v_ = add_child("v_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
   const std::int64_t width = m.n_heads * head_dim_;
-  o_ = add_child("o_proj", std::make_shared<Linear>(width, place.dim, output_init(m, width), Role::hidden, m.attn_bias == "all"));
+  o_ = add_child("o_proj", std::make_shared<Linear>(width, place.dim, output_init(m, width), Role::hidden, config::has_output_bias(m)));
   if (m.qk_norm) {
     add_norms(args.config);
   }
@@ -44,39 +54,53 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
 void GroupedAttention::add_norms(const config::Config& config) {
   const config::ModelConfig& m = config.model;
   NormOptions options = norm_options(config);
+  options.bias = m.qk_norm_bias;
+  norm_late_ = m.qk_norm_late || m.qk_norm_kind == "l2";
+  norm_whole_ = m.qk_norm_kind == "full";
+  norm_weighted_ = m.qk_norm_kind != "l2" && (options.weight || options.bias);
   if (m.qk_norm_kind == "l2") {
-    options.weight = false;
-    if (rope_) {
-      late_norm_ = add_child("qk_norm", std::make_shared<RmsNorm>(head_dim_, options));
+    options.weight = options.bias = false;
+    if (rope_) {  // layers that do not rotate have none
+      q_norm_ = k_norm_ = add_child("qk_norm", norm_of(m, head_dim_, options));
     }
     return;
   }
-  norm_whole_ = m.qk_norm_kind == "full";
-  q_norm_ = add_child("q_norm", std::make_shared<RmsNorm>(norm_whole_ ? m.n_heads * head_dim_ : head_dim_, options));
-  k_norm_ = add_child("k_norm", std::make_shared<RmsNorm>(norm_whole_ ? n_kv_heads_ * head_dim_ : head_dim_, options));
+  const auto make = [&](const char* name, std::int64_t heads) -> std::shared_ptr<Norm> {
+    if (m.qk_norm_kind == "each") {
+      NormOptions plain = options;
+      plain.weight = plain.bias = false;
+      return add_child(name, std::make_shared<HeadNorm>(norm_of(m, head_dim_, plain), heads, head_dim_, options));
+    }
+    return add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, options));
+  };
+  q_norm_ = make("q_norm", m.n_heads);
+  k_norm_ = make("k_norm", n_kv_heads_);
 }
 
 at::Tensor GroupedAttention::heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const {
   at::Tensor y = projection.forward(x);  // (B, T, H * D)
-  if (norm && norm_whole_) {
+  if (norm && norm_whole_ && !norm_late_) {
     y = norm->forward(y);
   }
   if (clip_ > 0) {
     y = y.clamp(-clip_, clip_);
   }
   y = y.view({x.size(0), x.size(1), -1, head_dim_});  // (B, T, H, D)
-  if (norm && !norm_whole_) {
+  if (norm && !norm_whole_ && !norm_late_) {
     y = norm->forward(y);
   }
   return y.transpose(1, 2);
 }
 
-at::Tensor GroupedAttention::placed(const at::Tensor& x, std::int64_t first) const {
-  if (!rope_) {
-    return x;
+at::Tensor GroupedAttention::placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const {
+  at::Tensor rotated = x;
+  if (rope_) {
+    // Weights behind the rotation let the positions themselves reach the scores, not only their differences: documents begin at 0.
+    const bool absolute = norm_late_ && norm_weighted_ && context.visible;
+    rotated =
+        rope_->rotate(x, context.cache != nullptr ? context.cache->filled : 0, absolute ? context.visible->positions() : at::Tensor());
   }
-  const at::Tensor rotated = rope_->rotate(x, first);
-  return late_norm_ ? late_norm_->forward(rotated) : rotated;
+  return norm && norm_late_ ? norm->forward(rotated) : rotated;
 }
 
 at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext& context) const {
@@ -91,8 +115,8 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
 at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
   const at::Tensor x = at::alias(input);  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
-  at::Tensor q = placed(heads(*q_, q_norm_, x), first);  // (B, H, T, D)
-  at::Tensor k = placed(heads(*k_, k_norm_, x), first);  // (B, Hkv, T, D)
+  at::Tensor q = placed(heads(*q_, q_norm_, x), q_norm_, context);  // (B, H, T, D)
+  at::Tensor k = placed(heads(*k_, k_norm_, x), k_norm_, context);  // (B, Hkv, T, D)
   at::Tensor v = heads(*v_, nullptr, x);
   if (temperature_) {
     q = tempered(q, context);
@@ -141,6 +165,7 @@ ScoreOptions score_options(const config::Config& config, std::int64_t layer, std
   options.scale = score_scale(m, layer, head_dim);
   options.softcap = m.attn_softcap;
   options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
+  options.alibi_scale = m.alibi_scale;
   options.fp32_scores = m.attn_fp32 == "scores";
   options.fp32_softmax = m.attn_fp32 != "none";
   options.backend = m.sdpa_backend == "auto" && !config.train.compile_model ? "math" : m.sdpa_backend;

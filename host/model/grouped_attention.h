@@ -39,7 +39,8 @@ class GroupedAttention final : public Attention {
  private:
   void add_norms(const config::Config& config);
   at::Tensor heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const;  // -> (B, H or Hkv, T, D)
-  at::Tensor placed(const at::Tensor& x, std::int64_t first) const;  // rotated, and normalised after it where the model does
+  /// Rotated, and normalised after it where the model does.
+  at::Tensor placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const;
   at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
 
   std::int64_t n_kv_heads_;  // Hkv; query head h reads kv head h / (H / Hkv)
@@ -48,10 +49,11 @@ class GroupedAttention final : public Attention {
   Mixer mixer_;
   std::shared_ptr<const Rope> rope_;  // null in layers without rotation
   std::shared_ptr<Linear> q_, k_, v_, o_;
-  std::shared_ptr<Norm> q_norm_, k_norm_;  // over D, or all heads where norm_whole_; before the rotation
-  bool norm_whole_ = false;
-  double clip_ = 0;                  // of projections, 0 for none
-  std::shared_ptr<Norm> late_norm_;  // over D without a weight, after the rotation (Llama 4)
+  std::shared_ptr<Norm> q_norm_, k_norm_;  // null for none
+  bool norm_whole_ = false;                // over all heads, not over D
+  bool norm_late_ = false;                 // after the rotation
+  bool norm_weighted_ = false;
+  double clip_ = 0;  // of projections, 0 for none
   std::optional<TemperatureTuning> temperature_;
   ParameterPtr sinks_;  // (H) or null
 };

@@ -25,7 +25,7 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
   if (config::has_rope(m, place.layer)) {
     rope_ = place.ropes->get(rope_options(args.config, place.layer, rope_dim_));
   }
-  const bool bias = m.attn_bias != "none";
+  const bool bias = config::has_input_bias(m);
   const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, Init init, bool with_bias) {
     return add_child(name, std::make_shared<Linear>(in, out, init, Role::hidden, with_bias));
   };
@@ -39,7 +39,7 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
   kv_a_ = linear("kv_a_proj", place.dim, rank_ + rope_dim_, hidden_init(m, place.dim), bias);
   kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, norm_options(args.config)));
   kv_b_ = linear("kv_b_proj", rank_, n_heads_ * (nope_ + v_dim_), hidden_init(m, rank_), false);
-  o_ = linear("o_proj", n_heads_ * v_dim_, place.dim, output_init(m, n_heads_ * v_dim_), m.attn_bias == "all");
+  o_ = linear("o_proj", n_heads_ * v_dim_, place.dim, output_init(m, n_heads_ * v_dim_), config::has_output_bias(m));
   if (m.attn_sink) {
     sinks_ = add_parameter("sinks", {n_heads_}, Init::zeros(), Role::vector);
   }

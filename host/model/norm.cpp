@@ -30,6 +30,21 @@ at::Tensor RmsNorm::forward(const at::Tensor& x) const {
   return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
 }
 
+HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)
+    : plain_(add_child("", std::move(plain))),
+      weight_(options.weight ? add_parameter("weight", {heads, dim}, weight_init(options), Role::vector) : nullptr),
+      options_(options) {
+  if (weight_) {
+    weight_->keep_fp32 = true;  // as every vector
+    weight_->stack = StackNames{"weight", "norms.{}.weight", /*write_packed=*/true};
+  }
+}
+
+at::Tensor HeadNorm::forward(const at::Tensor& x) const {
+  const at::Tensor normal = plain_->forward(weight_ ? x.to(at::promote_types(x.scalar_type(), at::kFloat)) : x);
+  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+}
+
 LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
     : dim_(dim),
       weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),

@@ -32,6 +32,20 @@ class RmsNorm final : public Norm {
   NormOptions options_;
 };
 
+/// A norm of every head with a weight of its own: (B, T, H, D) -> (B, T, H, D). Files know the weights as one tensor (Cohere) or as one a
+/// head (StableLM 2).
+class HeadNorm final : public Norm {
+ public:
+  /// `plain` is the norm itself, over D and without a weight.
+  HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options);
+  at::Tensor forward(const at::Tensor& x) const override;
+
+ private:
+  std::shared_ptr<Norm> plain_;
+  ParameterPtr weight_;  // (H, D) or null
+  NormOptions options_;
+};
+
 /// y = (x - mean) / sqrt(var + eps) * weight + bias (Ba et al. 2016, equation 4).
 class LayerNorm final : public Norm {
  public:

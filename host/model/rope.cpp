@@ -119,12 +119,15 @@ const Rope::Table& Rope::table(std::int64_t length, at::Device device) const {
   return table;
 }
 
-at::Tensor Rope::rotate(const at::Tensor& x, std::int64_t first) const {
+at::Tensor Rope::rotate(const at::Tensor& x, std::int64_t first, const at::Tensor& positions) const {
   const std::int64_t length = x.size(2);
   const std::int64_t width = options_.rotated();
   const Table& all = table(first + length, x.device());
-  const at::Tensor cos = all.cos.narrow(0, first, length);  // (T, n/2)
-  const at::Tensor sin = all.sin.narrow(0, first, length);
+  const auto rows = [&](const at::Tensor& values) {  // (T, n/2), or (B or 1, 1, T, n/2)
+    return positions.defined() ? values.index({positions}).unsqueeze(1) : values.narrow(0, first, length);
+  };
+  const at::Tensor cos = rows(all.cos);
+  const at::Tensor sin = rows(all.sin);
   const at::Tensor part = width == x.size(3) ? x : x.narrow(3, 0, width);
   const at::Tensor turned =
       options_.fused ? fused_rotation(part, cos, sin, options_.interleaved) : plain_rotation(part, cos, sin, options_.interleaved);

@@ -57,8 +57,9 @@ class Rope {
  public:
   explicit Rope(const RopeOptions& options);
 
-  /// x (B, H, T, D) at positions `first` .. `first` + T - 1 -> the same shape and type; the arithmetic is fp32.
-  at::Tensor rotate(const at::Tensor& x, std::int64_t first) const;
+  /// x (B, H, T, D) at positions `first` .. `first` + T - 1 -> the same shape and type; the arithmetic is fp32. `positions` (B or 1, T)
+  /// int64, all below `first` + T, take their place where they are defined.
+  at::Tensor rotate(const at::Tensor& x, std::int64_t first, const at::Tensor& positions = {}) const;
 
  private:
   struct Table {

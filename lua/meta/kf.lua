@@ -1349,7 +1349,10 @@
 ---@field pad_id? integer  Row of the token embedding that takes no gradient, as in Hugging Face's classes; unset for none.
 ---@field head_bias? boolean  A bias in the output head (GPT-J, Phi).
 ---@field qk_norm? boolean  Normalise queries and keys per head.
----@field qk_norm_kind? "head"|"full"|"l2"  What qk_norm normalises: each head (Qwen 3), all heads together (OLMo 2), or each head after the rotation without a weight (Llama 4).
+---@field qk_norm_kind? "head"|"each"|"full"|"l2"  What qk_norm normalises: each head (Qwen 3), each with a weight of its own (Cohere), all heads together (OLMo 2), or each head after the rotation without a weight (Llama 4).
+---@field qk_norm_type? "rmsnorm"|"layernorm"  Norm that qk_norm puts on queries and keys.
+---@field qk_norm_bias? boolean  A bias in qk_norm_type = layernorm (Phi).
+---@field qk_norm_late? boolean  Normalise queries and keys after the rotation instead of before (Hunyuan).
 ---@field init_std? number  Standard deviation of initial weights.
 ---@field model_type? string  Registered model.
 ---@field sdpa_backend? "auto"|"flash"|"efficient"|"cudnn"|"math"  Attention kernel.
@@ -1358,7 +1361,7 @@
 ---@field block? string  Registered block.
 ---@field attention? string  Registered attention: gqa (grouped queries) or mla (latent).
 ---@field head_dim? integer  Width of a head; unset takes dim / n_heads.
----@field attn_bias? "none"|"qkv"|"all"  Which attention projections have a bias: qkv leaves out the output.
+---@field attn_bias? "none"|"qkv"|"out"|"all"  Which attention projections have a bias: qkv leaves out the output, out has it alone (GPT-Neo).
 ---@field mlp_bias? boolean  Biases in the feed-forward layers, dense and experts.
 ---@field norm_bias? boolean  A bias in layernorm.
 ---@field norm_weight? boolean  A weight in every norm.
@@ -1373,6 +1376,7 @@
 ---@field mlp_act_limit? number  Clamps the gate from above and the linear part from both sides; 0 turns it off.
 ---@field act_fp32? boolean  Evaluate the activation in fp32.
 ---@field pos_embedding? "rope"|"learned"|"sinusoidal"|"alibi"|"none"  How a token knows its position; alibi lowers each score by the distance times a slope of the head (BLOOM).
+---@field alibi_scale? number  Multiplies the slopes of alibi (Falcon: 1 / sqrt(head_dim)).
 ---@field attn_inverse_layer_scale? boolean  Divide the scores of layer i by i + 1 (GPT-2 option).
 ---@field dropout_embed? number  Dropout after the embedding.
 ---@field dropout_attn? number  Dropout of the attention probabilities.

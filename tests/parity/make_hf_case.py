@@ -27,9 +27,11 @@ def build(model_type, options, seed):
     for key in ("bos_token_id", "eos_token_id", "pad_token_id"):
         options.setdefault(key, None)
     config = transformers.AutoConfig.for_model(model_type, **options)
-    config._attn_implementation = "eager"
+    # Falcon's eager code adds the distances twice, to the scores and to the mask; the published models were trained with one, as "sdpa" has it.
+    attention = "sdpa" if getattr(config, "alibi", False) else "eager"
+    config._attn_implementation = attention
     torch.manual_seed(seed)
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
+    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation=attention, dtype=torch.float32).eval()
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():

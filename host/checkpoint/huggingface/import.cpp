@@ -37,7 +37,8 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 
 /// Buffers that older files hold and no forward reads.
 bool without_effect(const std::string& name) {
-  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias");
+  return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias");
 }
 
 /// Multi-token prediction layers, which the files of DeepSeek V3 and GLM 4.5 hold behind the last block and their classes do not read.
@@ -135,6 +136,14 @@ at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
     case Layout::upper: return half(1, 0).mT();
     case Layout::lower: return half(1, 1).mT();
     case Layout::swapped: return whole.mT();
+    case Layout::stacked:
+    case Layout::stacked_swapped: {
+      KF_CHECK(piece.count > 0 && whole.size(0) % piece.count == 0, Code::checkpoint, "{} has {} rows, which are no {} equal blocks",
+               piece.theirs, whole.size(0), piece.count);
+      const at::Tensor stack = whole.unflatten(0, {piece.count, -1});
+      return piece.layout == Layout::stacked ? stack : stack.mT();
+    }
+    case Layout::flat: return whole.flatten();
     case Layout::behind_two: return whole.narrow(0, 2, whole.size(0) - 2);
     case Layout::group_q:
     case Layout::group_k:
@@ -176,7 +185,9 @@ class Renaming {
       const std::string ours = huggingface::filled(rule.ours, *numbers);
       Piece piece{stored, rule.layout};
       const auto found = rows_.find(ours);
-      if (by_groups(rule.layout)) {
+      if (rule.layout == Layout::stacked || rule.layout == Layout::stacked_swapped) {
+        piece.count = found == rows_.end() ? 0 : found->second;
+      } else if (by_groups(rule.layout)) {
         piece.head = head_;
         piece.count = found == rows_.end() ? 0 : found->second;
       } else if (by_rows(rule.layout)) {

@@ -20,9 +20,12 @@ enum class Layout {
   second_half,
   upper,  // a stack (E, out, in) of gate above up; ours is (E, in, out)
   lower,
-  swapped,     // a stack (E, out, in)
-  behind_two,  // without the first two rows
-  group_q,     // heads in groups of H / Hkv queries, a key and a value, as rows: the queries
+  swapped,          // a stack (E, out, in)
+  behind_two,       // without the first two rows
+  stacked,          // (E F, C), one block of rows an expert: (E, F, C)
+  stacked_swapped,  // the same, ours is (E, C, F)
+  flat,             // (1, E)
+  group_q,          // heads in groups of H / Hkv queries, a key and a value, as rows: the queries
   group_k,
   group_v,
 };

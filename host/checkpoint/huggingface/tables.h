@@ -39,5 +39,12 @@ Rules sigmoid_moe_rules();  // glm4_moe, dots1
 Rules llama4_rules();
 Rules minimax_m2_rules();
 Rules flex_olmo_rules();
+Rules gpt_neo_rules();
+Rules persimmon_rules();
+Rules vaultgemma_rules();
+Rules hunyuan_rules();
+Rules ernie_moe_rules();
+Rules mpt_rules();
+Rules dbrx_rules();
 
 }  // namespace kf::huggingface

@@ -1,4 +1,4 @@
-// GPT-J, GPT-NeoX, Phi 1 and 2, Falcon, BLOOM, OPT, StarCoder 1.
+// GPT-J, GPT-Neo, GPT-NeoX, Phi 1 and 2, Persimmon, MPT, Falcon, BLOOM, OPT, StarCoder 1.
 
 #include "checkpoint/huggingface/tables.h"
 
@@ -55,6 +55,45 @@ Rules gptj_rules() {
       .rules();
 }
 
+Rules gpt_neo_rules() {
+  return Table("transformer.h.{l}.",
+               ends("transformer.", "wte", "ln_f") + Rules{{"transformer.wpe.weight", "position_embedding.embedding.weight"}})
+      .add("ln_1", "attention_norm")
+      .add("ln_2", "mlp_norm")
+      .add_each("attn.attention.", "attention.")
+      .add("attn.attention.out_proj", "attention.o_proj")
+      .add("mlp.c_fc", "mlp.up_proj")
+      .add("mlp.c_proj", "mlp.down_proj")
+      .rules();
+}
+
+Rules persimmon_rules() {
+  return Table("model.layers.{l}.", ends("model.", "embed_tokens", "final_layernorm"))
+      .add("input_layernorm", "attention_norm")
+      .add("post_attention_layernorm", "mlp_norm")
+      .add_groups("self_attn.query_key_value")
+      .add("self_attn.dense", "attention.o_proj")
+      .add("self_attn.q_layernorm", "attention.q_norm")
+      .add("self_attn.k_layernorm", "attention.k_norm")
+      .add("mlp.dense_h_to_4h", "mlp.up_proj")
+      .add("mlp.dense_4h_to_h", "mlp.down_proj")
+      .rules();
+}
+
+/// q, k and v one below the other; no bias anywhere.
+Rules mpt_rules() {
+  return Table("transformer.blocks.{l}.", ends("transformer.", "wte", "norm_f"))
+      .add("norm_1", "attention_norm")
+      .add("norm_2", "mlp_norm")
+      .add("attn.Wqkv", "attention.q_proj", Layout::rows)
+      .add("attn.Wqkv", "attention.k_proj", Layout::rows)
+      .add("attn.Wqkv", "attention.v_proj", Layout::rows)
+      .add("attn.out_proj", "attention.o_proj")
+      .add("ffn.up_proj", "mlp.up_proj")
+      .add("ffn.down_proj", "mlp.down_proj")
+      .rules();
+}
+
 Rules gpt_neox_rules() {
   return Table("gpt_neox.layers.{l}.",
                ends("gpt_neox.", "embed_in", "final_layer_norm") + Rules{{"embed_out.weight", "output_head.proj.weight"}})
@@ -72,6 +111,8 @@ Rules phi_rules() {
       .add("input_layernorm", "attention_norm")
       .add_each("self_attn.", "attention.")
       .add("self_attn.dense", "attention.o_proj")
+      .add("self_attn.q_layernorm", "attention.q_norm")
+      .add("self_attn.k_layernorm", "attention.k_norm")
       .add("mlp.fc1", "mlp.up_proj")
       .add("mlp.fc2", "mlp.down_proj")
       .rules();

@@ -74,6 +74,40 @@ Rules sigmoid_moe_rules() {
          Rules{{"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
 }
 
+Rules ernie_moe_rules() {
+  return sigmoid_moe_rules() +
+         Rules{{"model.layers.{l}.mlp.moe_statics.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias", Layout::flat}};
+}
+
+/// Dense and with experts.
+Rules hunyuan_rules() {
+  const std::string theirs = "model.layers.{l}.";
+  return embedding_rules() + norm_rules(false) + attention_rules(true) + gated_mlp_rules(true) + expert_rules("mlp") +
+         shared_expert_rules(theirs + "mlp.shared_mlp.") +
+         Rules{{theirs + "mlp.gate.wg.weight", "layers.{l}.mlp.router.gate.weight"},
+               {theirs + "self_attn.query_layernorm.weight", "layers.{l}.attention.q_norm.weight"},
+               {theirs + "self_attn.key_layernorm.weight", "layers.{l}.attention.k_norm.weight"}};
+}
+
+/// Blocks of rows, one an expert: w1 is the gate, v1 the linear part, w2 leads back as (F, C).
+Rules dbrx_rules() {
+  const std::string theirs = "transformer.blocks.{l}.";
+  const std::string ours = "layers.{l}.";
+  return Rules{{"transformer.wte.weight", "token_embedding.embedding.weight"},
+               {"transformer.norm_f.weight", "norm.weight"},
+               {"lm_head.weight", "output_head.proj.weight"},
+               {theirs + "norm_attn_norm.norm_1.weight", ours + "attention_norm.weight"},
+               {theirs + "norm_attn_norm.norm_2.weight", ours + "mlp_norm.weight"},
+               {theirs + "norm_attn_norm.attn.Wqkv.weight", ours + "attention.q_proj.weight", Layout::rows},
+               {theirs + "norm_attn_norm.attn.Wqkv.weight", ours + "attention.k_proj.weight", Layout::rows},
+               {theirs + "norm_attn_norm.attn.Wqkv.weight", ours + "attention.v_proj.weight", Layout::rows},
+               {theirs + "norm_attn_norm.attn.out_proj.weight", ours + "attention.o_proj.weight"},
+               {theirs + "ffn.router.layer.weight", ours + "mlp.router.gate.weight"},
+               {theirs + "ffn.experts.mlp.w1", ours + "mlp.gate_w", Layout::stacked_swapped},
+               {theirs + "ffn.experts.mlp.v1", ours + "mlp.up_w", Layout::stacked_swapped},
+               {theirs + "ffn.experts.mlp.w2", ours + "mlp.down_w", Layout::stacked}};
+}
+
 /// Stacks (E, in, out) as ours, gate before up.
 Rules llama4_rules() {
   const std::string theirs = "model.layers.{l}.feed_forward.";

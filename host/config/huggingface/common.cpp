@@ -118,6 +118,13 @@ void take_clip(Reader& c) {
   }
 }
 
+void set_qk_layer_norm(Reader& c, const std::string& kind, bool bias) {
+  c.set("qk_norm", true);
+  c.set("qk_norm_kind", kind);
+  c.set("qk_norm_type", std::string("layernorm"));
+  c.set("qk_norm_bias", bias);
+}
+
 void take_dropout(Reader& c, const std::string& key, const std::string& ours) {
   const double rate = c.real(key, 0);
   if (rate > 0) {

@@ -31,6 +31,8 @@ void take_activation(Reader& c, const std::string& key, const std::string& fallb
 void take_attention_bias(Reader& c, bool fallback, const std::string& where);
 /// clip_qkv.
 void take_clip(Reader& c);
+/// LayerNorm of queries and keys, for each head the same or with a weight of its own (`kind` as model.qk_norm_kind).
+void set_qk_layer_norm(Reader& c, const std::string& kind, bool bias);
 /// A dropout rate under `key` into `ours`.
 void take_dropout(Reader& c, const std::string& key, const std::string& ours);
 

@@ -64,5 +64,14 @@ void read_dots1(Reader& c);
 void read_llama4_text(Reader& c);
 void read_minimax_m2(Reader& c);
 void read_flex_olmo(Reader& c);
+void read_ernie4_5_moe(Reader& c);
+void read_gpt_neo(Reader& c);
+void read_persimmon(Reader& c);
+void read_vaultgemma(Reader& c);
+void read_cwm(Reader& c);
+void read_hunyuan_v1_dense(Reader& c);
+void read_hunyuan_v1_moe(Reader& c);
+void read_mpt(Reader& c);
+void read_dbrx(Reader& c);
 
 }  // namespace kf::config::huggingface

@@ -1,4 +1,4 @@
-// Older families: GPT-J, GPT-NeoX (Pythia), Phi 1 and 2, Falcon, BLOOM, OPT, StarCoder 1.
+// Older families: GPT-J, GPT-Neo, GPT-NeoX (Pythia), Phi 1 and 2, Falcon, BLOOM, OPT, StarCoder 1.
 
 #include <cmath>
 
@@ -46,6 +46,42 @@ std::int64_t take_gpt_shape(Reader& c, bool tied) {
   return heads > 0 ? dim / heads : 1;
 }
 
+/// GPT-Neo's kinds of layers: attention_types [[["global", "local"], 12]] stands for 12 times both; attention_layers, which files may hold
+/// besides, must say the same.
+std::vector<std::string> spread_kinds(Reader& c, std::int64_t layers) {
+  Array kinds;
+  const Array* const types = c.list("attention_types");
+  for (const Node& entry : types ? *types : Array()) {
+    const Array* const pair = entry.array();
+    const Array* const names = pair && pair->size() == 2 ? (*pair)[0].array() : nullptr;
+    const auto* const times = names ? std::get_if<std::int64_t>(&(*pair)[1].value) : nullptr;
+    if (times == nullptr) {
+      c.problem(format("attention_types has {}, which is not understood", brief(entry)));
+      return all_layers(layers, "global");
+    }
+    for (std::int64_t i = 0; i < *times && static_cast<std::int64_t>(kinds.size()) <= layers; ++i) {
+      kinds.insert(kinds.end(), names->begin(), names->end());
+    }
+  }
+  const Array* const each = c.list("attention_layers");
+  if (each && types && *each != kinds) {
+    c.problem("attention_layers and attention_types differ");
+  }
+  std::vector<std::string> out;
+  for (const Node& kind : each && !types ? *each : kinds) {
+    const auto* const name = std::get_if<std::string>(&kind.value);
+    if (name == nullptr || (*name != "global" && *name != "local")) {
+      c.problem(format("attention_layers has {}, which is not understood", brief(kind)));
+      return all_layers(layers, "global");
+    }
+    out.push_back(*name);
+  }
+  if (static_cast<std::int64_t>(out.size()) != layers) {
+    c.problem(format("attention_types names {} layers, num_layers is {}", out.size(), layers));
+  }
+  return out;
+}
+
 /// hidden_dropout drops both branches.
 void take_hidden_dropout(Reader& c) {
   take_dropout(c, "hidden_dropout", "dropout_resid");
@@ -71,6 +107,31 @@ void read_gptj(Reader& c) {
   ignore_run_keys(c);
 }
 
+/// Global and local layers by turns; scores without a scale, a bias behind the attention only.
+void read_gpt_neo(Reader& c) {
+  const std::int64_t dim = c.integer("hidden_size");
+  const std::int64_t layers = c.integer("num_layers");
+  c.set("dim", dim);
+  c.set("n_layers", layers);
+  c.set("n_heads", c.integer("num_heads"));
+  c.set("vocab_size", c.integer("vocab_size"));
+  c.set("max_seq_len", c.integer("max_position_embeddings"));
+  c.set("ffn_hidden_dim", c.integer("intermediate_size", 4 * dim));
+  c.set("init_std", c.real("initializer_range", 0.02));
+  c.set("tie_embeddings", c.flag("tie_word_embeddings", true));
+  take_layer_norm(c, "layer_norm_epsilon", 1e-5, true);
+  take_activation(c, "activation_function", "gelu_new", false);
+  c.set("attn_scale", 1.0);
+  c.set("attn_bias", std::string("out"));
+  c.set("mlp_bias", true);
+  c.set("pos_embedding", std::string("learned"));
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  take_dropout(c, "embed_dropout", "dropout_embed");
+  take_dropout(c, "resid_dropout", "dropout_resid");
+  take_layer_types(c, spread_kinds(c, layers), c.integer("window_size", 256));
+  ignore_run_keys(c);
+}
+
 /// q, k and v of a head lie together; use_parallel_residual gives each branch its norm of the same input.
 void read_gpt_neox(Reader& c) {
   take_shape(c, false);
@@ -93,7 +154,9 @@ void read_phi(Reader& c) {
   bias_everything(c);
   c.set("head_bias", true);
   c.set("norm_placement", std::string("parallel"));
-  c.only("qk_layernorm", Node(false));
+  if (c.flag("qk_layernorm", false)) {
+    set_qk_layer_norm(c, "head", true);
+  }
   take_dropout(c, "attention_dropout", "dropout_attn");
   take_dropout(c, "resid_pdrop", "dropout_resid");
   take_dropout(c, "embd_pdrop", "dropout_embed");
@@ -127,13 +190,16 @@ void read_falcon(Reader& c) {
     c.problem("new_decoder_architecture = true without parallel_attn is not understood");
   }
   c.set("norm_placement", std::string(!parallel ? "pre" : grouped && norms == 2 ? "parallel2" : "parallel"));
-  c.only("alibi", Node(false));
   c.only("apply_residual_connection_post_layernorm", Node(false));
   if (c.real("hidden_dropout", 0) != 0) {
     c.problem("hidden_dropout above 0 is not understood for falcon, which drops the sum of both branches");
   }
   take_dropout(c, "attention_dropout", "dropout_attn");
   take_rope(c, {});
+  if (c.flag("alibi", false)) {  // distances, scaled as the scores are, in place of the rotation
+    c.set("pos_embedding", std::string("alibi"));
+    c.set("alibi_scale", 1 / std::sqrt(static_cast<double>(heads > 0 ? dim / heads : 1)));
+  }
 }
 
 /// Distances instead of positions, a norm behind the embedding.

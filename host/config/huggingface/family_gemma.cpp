@@ -62,6 +62,12 @@ void read_gemma2(Reader& c) {
   take_rope(c, {});
 }
 
+/// Gemma 2 without the norms behind the branches.
+void read_vaultgemma(Reader& c) {
+  read_gemma2(c);
+  c.set("norm_placement", std::string("pre"));
+}
+
 void read_gemma3(Reader& c) {
   const Shape shape = take_base(c);
   take_activation(c, "hidden_activation", "gelu_pytorch_tanh", true);

@@ -76,7 +76,9 @@ void read_stablelm(Reader& c) {
   if (c.flag("use_parallel_residual", false)) {
     c.set("norm_placement", std::string("parallel"));
   }
-  c.only("qk_layernorm", Node(false));
+  if (c.flag("qk_layernorm", false)) {
+    set_qk_layer_norm(c, "each", false);
+  }
   take_dropout(c, "attention_dropout", "dropout_attn");
   if (c.real("hidden_dropout", 0) != 0) {
     c.problem("hidden_dropout above 0 is not understood for stablelm, which drops after the feed-forward layer only");
@@ -100,9 +102,29 @@ void read_nemotron(Reader& c) {
   take_rope(c, {10000, 0.5});
 }
 
+/// q, k and v of a head lie together; a LayerNorm of queries and keys, a squared ReLU without a gate.
+void read_persimmon(Reader& c) {
+  take_shape(c, false);
+  take_layer_norm(c, "layer_norm_eps", 1e-5, true);
+  take_activation(c, "hidden_act", "relu2", false);
+  c.set("attn_bias", std::string("all"));
+  c.set("mlp_bias", true);
+  c.only("num_key_value_heads", Node());
+  if (c.flag("qk_layernorm", true)) {
+    set_qk_layer_norm(c, "head", true);
+  }
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  if (c.real("hidden_dropout", 0) != 0) {
+    c.problem("hidden_dropout above 0 is not understood for persimmon, which drops after the feed-forward layer only");
+  }
+  take_rope(c, {10000, 0.5});
+}
+
 void read_cohere(Reader& c) {
   take_cohere(c);
-  c.only("use_qk_norm", Node(false));
+  if (c.flag("use_qk_norm", false)) {
+    set_qk_layer_norm(c, "each", false);
+  }
   take_head_dim(c);
   take_rope(c, {500000});
 }

@@ -48,6 +48,20 @@ void read_mistral(Reader& c) {
 
 void read_ministral(Reader& c) { read_mistral(c); }
 
+/// Llama 3 with windows; every fourth layer, from the first, sees everything.
+void read_cwm(Reader& c) {
+  const Shape shape = take_base(c, 1e-5, false);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  take_mlp_bias(c, "mlp_bias", false);
+  std::vector<std::string> kinds = all_layers(shape.layers, "local");
+  for (std::size_t i = 0; i < kinds.size(); i += 4) {
+    kinds[i] = "global";
+  }
+  take_layer_types(c, kinds, c.integer("sliding_window", 8192));
+  take_rope(c, {1000000});
+}
+
 /// Every no_rope_layer_interval-th layer does not rotate (no_rope_layers: 1 = rotates).
 void read_smollm3(Reader& c) {
   const Shape shape = take_base(c, 1e-6, true);

@@ -1,4 +1,4 @@
-// Further families with experts: Granite MoE, GLM 4.5, dots.llm1, Llama 4 (text), MiniMax M2, FlexOlmo.
+// Further families with experts: Granite MoE, GLM 4.5, dots.llm1, Llama 4 (text), MiniMax M2, FlexOlmo, ERNIE 4.5.
 
 #include "config/huggingface/common.h"
 #include "config/huggingface/families.h"
@@ -201,6 +201,37 @@ void read_minimax_m2(Reader& c) {
   c.only("use_routing_bias", Node(true));
   const double fraction = static_cast<double>(c.integer("rotary_dim", head)) / static_cast<double>(head);
   take_rope(c, {5000000, fraction});
+}
+
+/// Softmax scores, chosen by a bias besides; a dense prefix, neighbours rotate together.
+void read_ernie4_5_moe(Reader& c) {
+  const Shape shape = take_shape(c, true);
+  take_rms_norm(c, "rms_norm_eps", 1e-5);
+  take_activation(c, "hidden_act", "silu", true);
+  take_head_dim(c);
+  if (c.flag("use_bias", false)) {
+    c.problem("use_bias = true is not understood for ernie4_5_moe, whose experts have none");
+  }
+  c.set("num_experts", c.integer("moe_num_experts", 64));
+  c.set("moe_top_k", c.integer("moe_k", 6));
+  const std::int64_t width = c.integer("moe_intermediate_size", 1536);
+  c.set("moe_ffn_dim", width);
+  if (const std::int64_t shared = c.integer("moe_num_shared_experts", 2); shared > 0) {
+    c.set("moe_shared_experts", std::int64_t{1});
+    c.set("moe_shared_ffn_dim", shared * width);
+  }
+  c.set("moe_router", std::string("softmax"));
+  c.set("moe_norm_topk", true);
+  c.set("moe_bias_rule", std::string("sign"));
+  c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", 0.001));
+  c.set("moe_first_dense", c.integer("moe_layer_start_index", 1));
+  c.set("moe_frequency", c.integer("moe_layer_interval", 1));
+  if (const std::int64_t last = c.integer("moe_layer_end_index", -1); last != -1 && last != shape.layers - 1) {
+    c.problem(format("moe_layer_end_index = {} is not understood; only the last layer, {}, is", last, shape.layers - 1));
+  }
+  c.ignore({"output_router_logits", "moe_norm_min"});
+  take_rope(c, {500000});
+  c.set("rope_layout", std::string("interleaved"));
 }
 
 /// OLMo 2's norms behind the branches.

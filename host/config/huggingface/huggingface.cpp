@@ -26,12 +26,36 @@ std::string type_in(const Node& json, const fs::path& file) {
 
 /// Most classes give their embedding a padding_idx: that row takes no gradient.
 void take_pad(huggingface::Reader& c, const Table& json, const std::string& type) {
-  static const std::set<std::string> without{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "gptj"};
+  static const std::set<std::string> without{"bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neo", "gpt_neox", "gptj", "mpt"};
   const Node* const node = json.find("pad_token_id");
   const auto* const id = node ? std::get_if<std::int64_t>(&node->value) : nullptr;
   const Node* const rows = c.model().find("vocab_size");
   if (id != nullptr && rows != nullptr && *id >= 0 && *id < std::get<std::int64_t>(rows->value) && without.count(type) == 0) {
     c.set("pad_id", *id);
+  }
+}
+
+/// Below 0 there is no window; families take 0 and null for none.
+void refuse_negative_windows(huggingface::Reader& c, const Table& json) {
+  for (const char* key : {"sliding_window", "window_size", "attention_chunk_size"}) {
+    const Node* const node = json.find(key);
+    const auto* const size = node != nullptr ? std::get_if<std::int64_t>(&node->value) : nullptr;
+    if (size != nullptr && *size < 0) {
+      c.problem(format("{} = {} is not understood; it must be at least 0", key, *size));
+    }
+  }
+}
+
+/// Classes that divide the chosen weights by their sum give a single expert the weight 1; ours keeps its score.
+void refuse_single_expert(huggingface::Reader& c) {
+  const auto is = [&](const char* key, const Node& value) {
+    const Node* const node = c.model().find(key);
+    return node != nullptr && *node == value;
+  };
+  const bool normalised = is("moe_router", Node(std::string("softmax_topk"))) || is("moe_router", Node(std::string("sigmoid"))) ||
+                          is("moe_norm_topk", Node(true));
+  if (normalised && is("moe_top_k", Node(std::int64_t{1})) && !is("moe_weight_on_input", Node(true))) {
+    c.problem("one expert a token is not understood: the class divides its weight by itself, so that the router would never learn");
   }
 }
 
@@ -58,6 +82,8 @@ Table model_of_config_json(const fs::path& file, std::vector<std::string>& probl
   huggingface::ignore_bookkeeping(reader);
   family(reader);
   take_pad(reader, *json.table(), type);
+  refuse_single_expert(reader);
+  refuse_negative_windows(reader, *json.table());
   for (const std::string& problem : reader.problems()) {
     problems.push_back(format("{}: {} (model_type {})", file, problem, type));
   }

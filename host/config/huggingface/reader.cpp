@@ -1,6 +1,7 @@
 #include "config/huggingface/reader.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "core/text.h"
 
@@ -13,7 +14,9 @@ const Node* Reader::take(std::string_view key) {
 }
 
 void Reader::wrong_type(std::string_view key, const Node& node, std::string_view wanted) {
-  problem(format("{} = {} is not {}", key, brief(node), wanted));
+  const auto* const number = std::get_if<double>(&node.value);
+  const bool whole = number != nullptr && std::floor(*number) == *number && std::abs(*number) < 1e15;
+  problem(format("{} = {}{} is not {}", key, brief(node), whole ? ".0" : "", wanted));
 }
 
 std::optional<std::int64_t> Reader::maybe_integer(std::string_view key) {

@@ -58,6 +58,7 @@ TEST_CASE("huggingface: every key that is not understood is named", "[huggingfac
   CHECK_THAT(llama_with(R"("hidden_act": "xielu")").problems, Contains("hidden_act = 'xielu' is not an activation that is understood"));
   CHECK_THAT(llama_with(R"("is_encoder_decoder": true)").problems, Contains("is_encoder_decoder = true is not understood; only false is"));
   CHECK_THAT(llama_with(R"("mlp_bias": 1)").problems, Contains("mlp_bias = 1 is not true or false"));
+  CHECK_THAT(llama_with(R"("num_key_value_heads": 4.0)").problems, Contains("num_key_value_heads = 4.0 is not an integer"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "spiral", "factor": 2.0})").problems,
              Contains("the rotary kind 'spiral' is not understood; default, linear, dynamic, llama3, yarn and longrope are"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "longrope", "short_factor": [1.0]})").problems,
@@ -104,11 +105,49 @@ TEST_CASE("huggingface: stretches that depend on the length of the sequence, old
   CHECK(value(llama_with(R"("pad_token_id": 3)"), "pad_id") == "3");
   CHECK(value(llama_with(R"("pad_token_id": -1)"), "pad_id") == "absent");
   CHECK(value(llama_with(R"("pad_token_id": 99)"), "pad_id") == "absent");  // a row that is not there
-  CHECK_THAT(
-      read(
-          R"({"model_type": "falcon", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99, "alibi": true})")
-          .problems,
-      Contains("alibi = true is not understood; only false is"));
+}
+
+TEST_CASE("huggingface: what a family knows in one way only is refused in another", "[huggingface]") {
+  const auto with = [](const std::string& type, const std::string& more) {
+    return read(R"({"model_type": ")" + type + R"(", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99,
+                    "intermediate_size": 48, "max_position_embeddings": 64)" +
+                more + "}");
+  };
+  CHECK_THAT(with("hunyuan_v1_moe", R"(, "num_experts": 4, "moe_topk": [2, 2, 3, 2])").problems,
+             Contains("moe_topk = [2, 2, 3, 2] is understood where all layers have the same"));
+  CHECK(with("hunyuan_v1_moe", R"(, "num_experts": 4, "moe_topk": [2, 2, 2, 2])").problems.empty());
+  CHECK_THAT(with("hunyuan_v1_moe", R"(, "num_experts": 4, "moe_topk": 1)").problems, Contains("one expert a token is not understood"));
+  CHECK_THAT(with("mixtral", R"(, "num_local_experts": 4, "num_experts_per_tok": 1)").problems, Contains("one expert a token"));
+  CHECK_THAT(with("hunyuan_v1_dense", R"(, "rope_scaling": {"type": "dynamic", "alpha": 2.0, "secret": 1})").problems,
+             Contains("rope_scaling.secret = 1 is not understood"));
+  CHECK_THAT(with("hunyuan_v1_dense", R"(, "use_cla": true)").problems, Contains("use_cla = true is not understood; only false is"));
+  CHECK_THAT(with("mistral", R"(, "sliding_window": -3)").problems, Contains("sliding_window = -3 is not understood"));
+  CHECK_THAT(with("ernie4_5_moe", R"(, "use_bias": true)").problems, Contains("use_bias = true is not understood"));
+  CHECK_THAT(with("ernie4_5_moe", R"(, "moe_layer_end_index": 2)").problems, Contains("only the last layer, 3, is"));
+  const auto neo = [](const std::string& types) {
+    return read(R"({"model_type": "gpt_neo", "hidden_size": 32, "num_layers": 4, "num_heads": 4, "vocab_size": 99,
+                    "max_position_embeddings": 64, "attention_types": )" +
+                types + "}");
+  };
+  CHECK(value(neo(R"([[["global", "local"], 2]])"), "layer_pattern") == "['global', 'local']");
+  CHECK_THAT(neo(R"([[["global", "local"], 3]])").problems, Contains("attention_types names 6 layers, num_layers is 4"));
+  CHECK_THAT(neo(R"([[["global", "sparse"], 2]])").problems, Contains("attention_layers has 'sparse'"));
+  CHECK_THAT(neo(R"([["global", 2]])").problems, Contains("attention_types has ['global', 2], which is not understood"));
+  const auto mpt = [](const std::string& heads, const std::string& attention) {
+    return read(R"({"model_type": "mpt", "d_model": 48, "n_layers": 2, "vocab_size": 99, "n_heads": )" + heads + R"(, "attn_config": {)" +
+                attention + "}}");
+  };
+  CHECK(mpt("4", "").problems.empty());
+  CHECK_THAT(mpt("6", "").problems, Contains("n_heads = 6 is not understood"));
+  CHECK_THAT(mpt("4", R"("alibi": false)").problems, Contains("attn_config.alibi = false is not understood; only true is"));
+  CHECK_THAT(mpt("4", R"("rope": true)").problems, Contains("attn_config.rope = true is not understood"));
+  const auto dbrx = [](const std::string& experts) {
+    return read(R"({"model_type": "dbrx", "d_model": 48, "n_heads": 4, "n_layers": 2, "vocab_size": 99, "ffn_config": {)" + experts + "}}");
+  };
+  CHECK(value(dbrx(R"("moe_top_k": 2, "moe_normalize_expert_weights": null)"), "moe_router") == "'softmax'");
+  CHECK_THAT(dbrx(R"("moe_top_k": 2, "moe_normalize_expert_weights": 2.0)").problems,
+             Contains("moe_normalize_expert_weights other than 1"));
+  CHECK_THAT(dbrx(R"("moe_top_k": 2, "ffn_act_fn": {"name": "gelu"})").problems, Contains("ffn_config.ffn_act_fn.name = 'gelu'"));
 }
 
 TEST_CASE("huggingface: layer types become a pattern, a late window, or an error", "[huggingface]") {

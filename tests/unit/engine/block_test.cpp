@@ -47,6 +47,7 @@ const std::vector<Variant>& variants() {
       {"plain", [](auto&) {}},
       {"head_dim", [](auto& m) { m.head_dim = 12; }},
       {"attn_bias qkv", [](auto& m) { m.attn_bias = "qkv"; }},
+      {"attn_bias out", [](auto& m) { m.attn_bias = "out"; }},
       {"attn_bias all, mlp_bias", [](auto& m) { m.attn_bias = "all", m.mlp_bias = true; }},
       {"gelu, gated", [](auto& m) { m.activation = "gelu", m.mlp_gated = true; }},
       {"gelu_tanh", [](auto& m) { m.activation = "gelu_tanh"; }},
@@ -68,6 +69,12 @@ const std::vector<Variant>& variants() {
       {"embed_norm", [](auto& m) { m.embed_norm = true; }},
       {"qk_norm head", [](auto& m) { m.qk_norm = true; }},
       {"qk_norm full", [](auto& m) { m.qk_norm = true, m.qk_norm_kind = "full"; }},
+      {"qk_norm each", [](auto& m) { m.qk_norm = true, m.qk_norm_kind = "each"; }},
+      {"qk_norm each as layernorm", [](auto& m) { m.qk_norm = true, m.qk_norm_kind = "each", m.qk_norm_type = "layernorm"; }},
+      {"qk_norm full as layernorm with a bias",
+       [](auto& m) { m.qk_norm = true, m.qk_norm_kind = "full", m.qk_norm_type = "layernorm", m.qk_norm_bias = true; }},
+      {"qk_norm late, with an offset", [](auto& m) { m.qk_norm = true, m.qk_norm_late = true, m.norm_unit_offset = true; }},
+      {"alibi, scaled", [](auto& m) { m.pos_embedding = "alibi", m.alibi_scale = 0.5; }},
       {"qk_norm l2, nope", [](auto& m) { m.qk_norm = true, m.qk_norm_kind = "l2", m.nope_every = 2; }},
       {"scales", [](auto& m) { m.embed_scale = 0, m.residual_scale = 0.3, m.logit_scale = 0.7, m.tie_embeddings = true; }},
       {"final_logit_softcap", [](auto& m) { m.final_logit_softcap = 0.5; }},
@@ -129,7 +136,8 @@ std::shared_ptr<Model> stirred_model(const config::Config& config) {
   std::int64_t index = 0;
   for (const ParameterPtr& parameter : model->parameters()) {
     if (parameter->role == Role::vector) {
-      const at::Tensor wave = at::arange(parameter->numel(), at::kFloat).add(static_cast<double>(++index)).sin() * 0.3;
+      const at::Tensor wave =
+          at::arange(parameter->numel(), at::kFloat).add(static_cast<double>(++index)).sin().view(parameter->shape) * 0.3;
       parameter->master.add_(wave);
       parameter->publish();
     }
@@ -155,7 +163,8 @@ TEST_CASE("block: options that are meant to change the numbers do", "[block]") {
   const at::Tensor tokens = random_tokens(1, 11, 3);
   const auto plain = logits_of(*tiny_model(with(variants().front())), tokens);
   // What starts at zero, or is only another way to the same numbers.
-  const std::set<std::string> same{"plain", "attn_bias qkv", "attn_bias all, mlp_bias", "act_fp32", "math", "math, no fp32", "flash"};
+  const std::set<std::string> same{"plain",    "attn_bias qkv", "attn_bias out", "attn_bias all, mlp_bias",
+                                   "act_fp32", "math",          "math, no fp32", "flash"};
   for (const Variant& variant : variants()) {
     CAPTURE(variant.name);
     const at::Tensor logits = logits_of(*tiny_model(with(variant)), tokens);

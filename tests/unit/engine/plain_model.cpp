@@ -50,12 +50,13 @@ class Plain {
     return has(name + ".bias") ? y + w(name + ".bias") : y;
   }
 
-  /// Over the last dim; a norm without parameters has no entry.
-  Tensor normal(const Tensor& x, const std::string& name, bool layernorm) const {
+  /// Over the last dim; a norm without parameters has no entry. Of a table of weights `row` is the norm's own.
+  Tensor normal(const Tensor& x, const std::string& name, bool layernorm, std::int64_t row = 0) const {
     const Tensor centred = layernorm ? x - x.mean(-1, true) : x;
     Tensor y = centred / (centred.square().mean(-1, true) + m.norm_eps).sqrt();
     if (has(name + ".weight")) {
-      y = y * (w(name + ".weight") + (m.norm_unit_offset ? 1 : 0));
+      const Tensor& weight = w(name + ".weight");
+      y = y * ((weight.dim() == 2 ? weight[row] : weight) + (m.norm_unit_offset ? 1 : 0));
     }
     return has(name + ".bias") ? y + w(name + ".bias") : y;
   }
@@ -202,6 +203,10 @@ class Plain {
       if (m.attn_softcap > 0) {
         scores = at::tanh(scores / m.attn_softcap) * m.attn_softcap;
       }
+      if (m.pos_embedding == "alibi") {  // heads are a power of two here
+        const double slope = std::exp2(-8.0 * static_cast<double>(head + 1) / static_cast<double>(m.n_heads)) * m.alibi_scale;
+        scores = scores + (at::arange(first, t + 1, at::kDouble) - static_cast<double>(t)) * slope;
+      }
       Tensor powers = scores.exp();
       Tensor sum = powers.sum();
       if (m.attn_sink) {
@@ -218,23 +223,25 @@ class Plain {
 
   Tensor grouped(const Tensor& x, const std::string& at, std::int64_t layer) const {
     const bool full = m.qk_norm && m.qk_norm_kind == "full";
-    const bool each = m.qk_norm && m.qk_norm_kind == "head";
-    const Tensor q = full ? normal(linear(x, at + "q_proj"), at + "q_norm", false) : linear(x, at + "q_proj");
-    const Tensor k = full ? normal(linear(x, at + "k_proj"), at + "k_norm", false) : linear(x, at + "k_proj");
+    const bool each = m.qk_norm && (m.qk_norm_kind == "head" || m.qk_norm_kind == "each");
+    const bool layernorm = m.qk_norm_type == "layernorm";
+    const Tensor q = full ? normal(linear(x, at + "q_proj"), at + "q_norm", layernorm) : linear(x, at + "q_proj");
+    const Tensor k = full ? normal(linear(x, at + "k_proj"), at + "k_norm", layernorm) : linear(x, at + "k_proj");
     const Tensor v = linear(x, at + "v_proj");
-    const auto prepared = [&](Tensor part, const std::string& name) {
-      part = each ? normal(part, at + name, false) : part;
+    const auto prepared = [&](Tensor part, const std::string& name, std::int64_t h) {
+      part = each && !m.qk_norm_late ? normal(part, at + name, layernorm, h) : part;
       if (!rotates(layer)) {
         return part;
       }
       part = rotate(part, kind(layer) == "local");
+      part = each && m.qk_norm_late ? normal(part, at + name, layernorm) : part;
       return m.qk_norm && m.qk_norm_kind == "l2" ? part / (part.square().mean(-1, true) + m.norm_eps).sqrt() : part;
     };
     const std::int64_t group = m.n_heads / m.n_kv_heads.value_or(m.n_heads);
     std::vector<Tensor> heads;
     for (std::int64_t h = 0; h < m.n_heads; ++h) {
       const std::int64_t kv = h / group;
-      heads.push_back(mix(prepared(q.narrow(1, h * head_, head_), "q_norm"), prepared(k.narrow(1, kv * head_, head_), "k_norm"),
+      heads.push_back(mix(prepared(q.narrow(1, h * head_, head_), "q_norm", h), prepared(k.narrow(1, kv * head_, head_), "k_norm", kv),
                           v.narrow(1, kv * head_, head_), layer, at, h));
     }
     return linear(at::cat(heads, 1), at + "o_proj");
