@@ -36,6 +36,9 @@ void Slots::save(OptimizerState& state) const {
 
 void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& known) {
   tensors_.clear();
+  if (kinds_.empty()) {
+    return;
+  }
   for (const ParamGroup& group : known) {
     for (const ParameterPtr& parameter : group.parameters) {
       if (state.tensors.count(kinds_.front().name + "." + parameter->name) == 0) {

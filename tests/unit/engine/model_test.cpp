@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "config/derived.h"
+#include "config/load.h"
+#include "config/model_presets.h"
 #include "core/error.h"
+#include "model/build.h"
 #include "optim/muon.h"
 #include "optim/optimizer.h"
 #include "support/tiny.h"
@@ -37,6 +40,23 @@ TEST_CASE("model: names are the state-dict names, and the count is the formula's
   CHECK((find(parameters, "layers.0.mlp.gate_proj.weight") != nullptr) == (config.model.activation == "silu"));
   CHECK((find(parameters, "norm.bias") != nullptr) == (config.model.norm_type == "layernorm"));
   CHECK((find(parameters, "output_head.proj.weight") != nullptr) != config.model.tie_embeddings);
+}
+
+TEST_CASE("model: every known model is built at every scale, with the parameters that its settings count", "[model][presets]") {
+  const Registries registries = native_registries();
+  const config::Catalog catalog = registries.catalog();
+  for (const std::string& preset : config::model_preset_names()) {
+    for (const char* scale : {"1", "2", "4", "8", "64"}) {
+      CAPTURE(preset, scale);
+      config::Request request;
+      request.overrides = {"--model.preset=" + preset, std::string("--model.scale=") + scale, "--train.seq_len=128"};
+      const config::Loaded loaded = config::load(request, catalog);
+      INFO(config::to_text(loaded.report));
+      REQUIRE(loaded.report.problems.empty());
+      const std::shared_ptr<Model> model = build_model(loaded.config, registries);  // without storage
+      CHECK(count_parameters(model->parameters()) == config::parameter_count(loaded.config.model));
+    }
+  }
 }
 
 TEST_CASE("model: tied embeddings are one storage under one name, the other an alias", "[model]") {

@@ -63,6 +63,12 @@ TEST_CASE("resume: every optimizer goes on bit for bit", "[optim][H36]") {
   compare(config_with(name), at::kFloat);
 }
 
+TEST_CASE("resume: an optimizer that keeps nothing goes on, too", "[optim][H36]") {
+  config::Config config = config_with("sgdm");
+  config.optimizer.sgd_momentum = 0;
+  compare(config, at::kFloat);
+}
+
 TEST_CASE("resume: moments in bf16, clipped updates and weights without masters go on bit for bit", "[optim][H36]") {
   config::Config config = config_with("adamw");
   SECTION("moments in bf16") {
