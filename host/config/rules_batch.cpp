@@ -76,6 +76,12 @@ void stages_ascend(const Job& job, Findings& findings) {
                               stages[i - 1].start));
     }
   }
+  const std::int64_t steps = effective_max_steps(job.config, job.world.value_or(1));
+  if (!stages.empty() && stages.back().start >= steps) {
+    findings.warn({"train.batch_schedule", "train.max_steps"},
+                  format("train.batch_schedule[{}].start ({}) is not before the run's end ({} steps): this stage never begins",
+                         stages.size() - 1, stages.back().start, steps));
+  }
 }
 
 }  // namespace

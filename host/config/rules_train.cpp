@@ -27,6 +27,27 @@ void warmup_ends_within_run(const Job& job, Findings& findings) {
   }
 }
 
+/// Said where the lengths were given: a run that is cut short keeps a rate that its settings meant to lower.
+void decay_ends_within_schedule(const Job& job, Findings& findings) {
+  const SchedulerConfig& s = job.config.scheduler;
+  const std::int64_t length = schedule_length(s, effective_max_steps(job.config, job.world.value_or(1)));
+  const bool wsd = s.name == "wsd";
+  const bool decays = wsd || s.name == "cosine" || s.name == "linear" || s.name == "rex";
+  if (!decays || s.cycles > 1 || s.cycle_length > 0 || (!s.decay_steps && !(wsd && s.stable_steps))) {
+    return;
+  }
+  const std::int64_t warmup = s.warmup_steps.of(length);
+  const std::int64_t stable = wsd && s.stable_steps ? s.stable_steps->of(length) : 0;
+  const std::int64_t decay = s.decay_steps ? s.decay_steps->of(length) : 1;  // unset: what is left
+  if (warmup > length || warmup + stable + decay <= length) {
+    return;
+  }
+  findings.warn({"scheduler.decay_steps", "scheduler.stable_steps", "scheduler.warmup_steps", "train.max_steps"},
+                format("scheduler.warmup_steps ({}){}{} end after the schedule's {} steps: the learning rate never reaches its floor",
+                       warmup, wsd && s.stable_steps ? format(", stable_steps ({})", stable) : "",
+                       s.decay_steps ? format(" and decay_steps ({})", decay) : "", length));
+}
+
 void budget_agrees_with_steps(const Job& job, Findings& findings) {
   const TrainConfig& t = job.config.train;
   if (!t.max_tokens || !findings.given("train.max_steps") || t.max_steps == TrainConfig().max_steps) {
@@ -103,8 +124,8 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> train_rules() {
-  return {sequence_fits_model,   warmup_ends_within_run, budget_agrees_with_steps, window_runs_forward,
-          one_source_of_weights, profile_runs_forward,   run_name_is_a_name,       folders_are_spelled_out};
+  return {sequence_fits_model,   warmup_ends_within_run, decay_ends_within_schedule, budget_agrees_with_steps, window_runs_forward,
+          one_source_of_weights, profile_runs_forward,   run_name_is_a_name,         folders_are_spelled_out};
 }
 
 }  // namespace kf::config

@@ -199,6 +199,12 @@ TEST_CASE("config: jobs just inside the rules are taken", "[config]") {
 TEST_CASE("config: what is odd but possible is a warning", "[config]") {
   const Refused c = GENERATE(values<Refused>({
       {"[train]\nmax_steps = 10\n", "scheduler.warmup_steps (2000) is more than the run's 10 steps"},
+      {"[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\nwarmup_steps = 2\nstable_steps = 8\n",
+       "scheduler.warmup_steps (2), stable_steps (8) end after the schedule's 10 steps: the learning rate never reaches its floor"},
+      {"[train]\nmax_steps = 10\n[scheduler]\nwarmup_steps = 2\ndecay_steps = 9\n",
+       "scheduler.warmup_steps (2) and decay_steps (9) end after the schedule's 10 steps"},
+      {"[train]\nmax_steps = 10\nbatch_schedule = [{start = 0, size = 8}, {start = 10, size = 16}]\n[scheduler]\nwarmup_steps = 2\n",
+       "train.batch_schedule[1].start (10) is not before the run's end (10 steps): this stage never begins"},
       {"[model]\nnum_experts = 4\n", "train.compile_model = true with experts"},
       {"[train]\ncompile_model = false\n[model]\nnum_experts = 4\nmoe_frequency = 40\n", "none of the 32 layers has experts"},
       {"[train]\ncompile_model = false\n[model]\nnum_experts = 4\nmoe_random_routing = true\n", "sends tokens to random experts"},
