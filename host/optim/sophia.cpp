@@ -1,6 +1,7 @@
 #include "optim/sophia.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
 #include "optim/group_optimizer.h"

@@ -1,6 +1,7 @@
 #include "train/curvature.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "core/error.h"

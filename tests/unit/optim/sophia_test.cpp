@@ -1,6 +1,7 @@
 // Sophia-H: its formula, and the estimate of the Hessian's diagonal that it asks the stepper for.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 
