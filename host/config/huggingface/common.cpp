@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "config/rules.h"
 #include "core/text.h"
 
 namespace kf::config::huggingface {
@@ -54,6 +55,7 @@ Shape take_shape(Reader& c, bool tied) {
   shape.heads = c.integer("num_attention_heads");
   c.set("dim", shape.dim);
   c.set("n_layers", shape.layers);
+  shape.layers = std::clamp<std::int64_t>(shape.layers, 0, kMostLayers);  // the rules refuse more; no list is made of them
   c.set("n_heads", shape.heads);
   c.set("n_kv_heads", c.integer("num_key_value_heads", shape.heads));
   c.set("vocab_size", c.integer("vocab_size"));
@@ -112,9 +114,18 @@ void take_attention_bias(Reader& c, bool fallback, const std::string& where) {
   }
 }
 
+std::optional<double> positive_real(Reader& c, const std::string& key) {
+  const std::optional<double> value = c.maybe_real(key);
+  if (value && *value <= 0) {
+    c.problem(format("{} = {} is not understood; it must be positive, or null for none", key, *value));
+    return std::nullopt;
+  }
+  return value;
+}
+
 void take_clip(Reader& c) {
-  if (const double limit = c.real("clip_qkv", 0); limit > 0) {
-    c.set("attn_qkv_clip", limit);
+  if (const std::optional<double> limit = positive_real(c, "clip_qkv")) {
+    c.set("attn_qkv_clip", *limit);
   }
 }
 
@@ -133,12 +144,12 @@ void take_dropout(Reader& c, const std::string& key, const std::string& ours) {
 }
 
 std::vector<std::string> all_layers(std::int64_t layers, const std::string& kind) {
-  return std::vector<std::string>(static_cast<std::size_t>(std::max<std::int64_t>(layers, 0)), kind);
+  return std::vector<std::string>(static_cast<std::size_t>(std::clamp<std::int64_t>(layers, 0, kMostLayers)), kind);
 }
 
 std::vector<std::string> every_nth_global(std::int64_t layers, std::int64_t n) {
   std::vector<std::string> kinds = all_layers(layers, "local");
-  for (std::int64_t i = n; n > 0 && i <= layers; i += n) {
+  for (std::int64_t i = n; n > 0 && i <= static_cast<std::int64_t>(kinds.size()); i += n) {
     kinds[static_cast<std::size_t>(i - 1)] = "global";
   }
   return kinds;

@@ -1,6 +1,7 @@
 #pragma once
 // What the families of config.json share.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,7 @@ void ignore_bookkeeping(Reader& c);
 /// hidden_size, num_hidden_layers, num_attention_heads, num_key_value_heads, vocab_size, intermediate_size, max_position_embeddings,
 /// initializer_range, tie_word_embeddings.
 struct Shape {
-  std::int64_t layers = 0;
+  std::int64_t layers = 0;  // at most kMostLayers
   std::int64_t heads = 0;
   std::int64_t dim = 0;
 };
@@ -29,6 +30,8 @@ void take_layer_norm(Reader& c, const std::string& key, double fallback, bool bi
 void take_activation(Reader& c, const std::string& key, const std::string& fallback, bool gated);
 /// attention_bias: on all four projections, or all but the output.
 void take_attention_bias(Reader& c, bool fallback, const std::string& where);
+/// A number above 0, or nothing where the key is absent or null.
+std::optional<double> positive_real(Reader& c, const std::string& key);
 /// clip_qkv.
 void take_clip(Reader& c);
 /// LayerNorm of queries and keys, for each head the same or with a weight of its own (`kind` as model.qk_norm_kind).

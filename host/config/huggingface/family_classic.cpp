@@ -55,7 +55,7 @@ std::vector<std::string> spread_kinds(Reader& c, std::int64_t layers) {
     const Array* const pair = entry.array();
     const Array* const names = pair && pair->size() == 2 ? (*pair)[0].array() : nullptr;
     const auto* const times = names ? std::get_if<std::int64_t>(&(*pair)[1].value) : nullptr;
-    if (times == nullptr) {
+    if (times == nullptr || names->empty()) {
       c.problem(format("attention_types has {}, which is not understood", brief(entry)));
       return all_layers(layers, "global");
     }

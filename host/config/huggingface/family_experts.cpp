@@ -1,5 +1,7 @@
 // Families with mixtures of experts.
 
+#include <algorithm>
+
 #include "config/huggingface/common.h"
 #include "config/huggingface/families.h"
 #include "core/text.h"
@@ -49,7 +51,7 @@ void take_windows(Reader& c, std::int64_t layers, bool max_window_layers) {
   const std::int64_t first = max_window_layers ? c.integer("max_window_layers", 28) : 0;
   c.ignore({"max_window_layers"});
   std::vector<std::string> kinds = all_layers(layers, "global");
-  for (std::int64_t i = first; on && window > 0 && i < layers; ++i) {
+  for (std::int64_t i = std::max<std::int64_t>(first, 0); on && window > 0 && i < layers; ++i) {
     kinds[static_cast<std::size_t>(i)] = "local";
   }
   take_layer_types(c, kinds, on ? window : 0);

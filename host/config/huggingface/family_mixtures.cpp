@@ -1,5 +1,7 @@
 // Further families with experts: Granite MoE, GLM 4.5, dots.llm1, Llama 4 (text), MiniMax M2, FlexOlmo, ERNIE 4.5.
 
+#include <algorithm>
+
 #include "config/huggingface/common.h"
 #include "config/huggingface/families.h"
 #include "core/text.h"
@@ -140,7 +142,7 @@ void read_dots1(Reader& c) {
   const std::int64_t window = c.integer("sliding_window", 0);
   const std::int64_t first = c.integer("max_window_layers", shape.layers);
   std::vector<std::string> kinds = all_layers(shape.layers, "global");
-  for (std::int64_t i = first; window > 0 && i < shape.layers; ++i) {
+  for (std::int64_t i = std::max<std::int64_t>(first, 0); window > 0 && i < shape.layers; ++i) {
     kinds[static_cast<std::size_t>(i)] = "local";
   }
   take_layer_types(c, kinds, window);

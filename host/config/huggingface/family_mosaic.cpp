@@ -24,6 +24,7 @@ class InnerTable {
   InnerTable(const InnerTable&) = delete;
   InnerTable& operator=(const InnerTable&) = delete;
   Reader* operator->() { return &reader_; }
+  Reader& operator*() { return reader_; }
   bool is_null(const char* key) const { return values_.find(key) != nullptr && values_.find(key)->is_null(); }
 
  private:
@@ -75,11 +76,11 @@ void read_mpt(Reader& c) {
   c.only("no_bias", Node(true));
   c.ignore({"norm_type", "learned_pos_emb", "init_device", "init_config", "embedding_fraction", "verbose", "use_pad_tok_in_ffn"});
   InnerTable attention(c, "attn_config");
-  if (const double scale = attention->real("softmax_scale", 0); scale > 0) {
-    c.set("attn_scale", scale);
+  if (const std::optional<double> scale = positive_real(*attention, "softmax_scale")) {
+    c.set("attn_scale", *scale);
   }
-  if (const double limit = attention->real("clip_qkv", 0); limit > 0) {
-    c.set("attn_qkv_clip", limit);
+  if (const std::optional<double> limit = positive_real(*attention, "clip_qkv")) {
+    c.set("attn_qkv_clip", *limit);
   }
   if (const double rate = attention->real("attn_pdrop", 0); rate > 0) {  // of both branches, too
     c.set("dropout_attn", rate);
@@ -105,8 +106,8 @@ void read_dbrx(Reader& c) {
   {
     InnerTable attention(c, "attn_config");
     c.set("n_kv_heads", attention->integer("kv_n_heads", 1));
-    if (const double limit = attention->real("clip_qkv", 0); limit > 0) {
-      c.set("attn_qkv_clip", limit);
+    if (const std::optional<double> limit = positive_real(*attention, "clip_qkv")) {
+      c.set("attn_qkv_clip", *limit);
     }
     if (const double rate = attention->real("attn_pdrop", 0); rate > 0) {
       c.set("dropout_attn", rate);

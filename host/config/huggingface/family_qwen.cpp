@@ -1,5 +1,7 @@
 // Qwen 2, 2.5 and 3, dense.
 
+#include <algorithm>
+
 #include "config/huggingface/common.h"
 #include "config/huggingface/families.h"
 
@@ -12,7 +14,7 @@ void take_windows(Reader& c, std::int64_t layers) {
   const std::int64_t window = c.integer("sliding_window", 0);
   const std::int64_t first = c.integer("max_window_layers", 28);
   std::vector<std::string> kinds = all_layers(layers, "global");
-  for (std::int64_t i = first; on && window > 0 && i < layers; ++i) {
+  for (std::int64_t i = std::max<std::int64_t>(first, 0); on && window > 0 && i < layers; ++i) {
     kinds[static_cast<std::size_t>(i)] = "local";
   }
   take_layer_types(c, kinds, on ? window : 0);

@@ -124,6 +124,14 @@ TEST_CASE("huggingface: what a family knows in one way only is refused in anothe
   CHECK_THAT(with("mistral", R"(, "sliding_window": -3)").problems, Contains("sliding_window = -3 is not understood"));
   CHECK_THAT(with("ernie4_5_moe", R"(, "use_bias": true)").problems, Contains("use_bias = true is not understood"));
   CHECK_THAT(with("ernie4_5_moe", R"(, "moe_layer_end_index": 2)").problems, Contains("only the last layer, 3, is"));
+  for (const char* type : {"mistral", "cwm", "gemma2", "gemma3_text", "olmo3", "qwen2", "qwen3_moe", "cohere2", "smollm3", "llama4_text",
+                           "gpt_oss", "dots1"}) {
+    CAPTURE(type);
+    const TempDir temp;
+    std::vector<std::string> problems;
+    const std::string json = R"({"model_type": ")" + std::string(type) + R"(", "num_hidden_layers": 1000000000000, "hidden_size": 32})";
+    CHECK_NOTHROW(config::model_of_config_json(temp.write("config.json", json), problems));  // the rules refuse the number
+  }
   const auto neo = [](const std::string& types) {
     return read(R"({"model_type": "gpt_neo", "hidden_size": 32, "num_layers": 4, "num_heads": 4, "vocab_size": 99,
                     "max_position_embeddings": 64, "attention_types": )" +
@@ -132,6 +140,7 @@ TEST_CASE("huggingface: what a family knows in one way only is refused in anothe
   CHECK(value(neo(R"([[["global", "local"], 2]])"), "layer_pattern") == "['global', 'local']");
   CHECK_THAT(neo(R"([[["global", "local"], 3]])").problems, Contains("attention_types names 6 layers, num_layers is 4"));
   CHECK_THAT(neo(R"([[["global", "sparse"], 2]])").problems, Contains("attention_layers has 'sparse'"));
+  CHECK_THAT(neo(R"([[[], 1000000000000]])").problems, Contains("attention_types has [[], 1000000000000], which is not understood"));
   CHECK_THAT(neo(R"([["global", 2]])").problems, Contains("attention_types has ['global', 2], which is not understood"));
   const auto mpt = [](const std::string& heads, const std::string& attention) {
     return read(R"({"model_type": "mpt", "d_model": 48, "n_layers": 2, "vocab_size": 99, "n_heads": )" + heads + R"(, "attn_config": {)" +
@@ -140,6 +149,7 @@ TEST_CASE("huggingface: what a family knows in one way only is refused in anothe
   CHECK(mpt("4", "").problems.empty());
   CHECK_THAT(mpt("6", "").problems, Contains("n_heads = 6 is not understood"));
   CHECK_THAT(mpt("4", R"("alibi": false)").problems, Contains("attn_config.alibi = false is not understood; only true is"));
+  CHECK_THAT(mpt("4", R"("clip_qkv": -1)").problems, Contains("attn_config.clip_qkv = -1 is not understood; it must be positive"));
   CHECK_THAT(mpt("4", R"("rope": true)").problems, Contains("attn_config.rope = true is not understood"));
   const auto dbrx = [](const std::string& experts) {
     return read(R"({"model_type": "dbrx", "d_model": 48, "n_heads": 4, "n_layers": 2, "vocab_size": 99, "ffn_config": {)" + experts + "}}");
