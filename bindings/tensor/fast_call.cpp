@@ -18,7 +18,7 @@ namespace {
 
 using Code = PlainValue::Code;
 
-constexpr std::size_t kMostPlans = 16;
+constexpr std::size_t kMostPlans = 32;
 constexpr double kExact = 9007199254740992.0;  // 2^53
 
 /// A list of integers that lives as long as the call.
@@ -383,50 +383,70 @@ bool fits(const Slot& slot, char code, const Source& source, const PlainCall& ca
 }  // namespace
 
 std::uint32_t PlainCall::read(lua_State* L, int first) {
-  count = lua_gettop(L) - first + 1;
+  int last = lua_gettop(L);
+  const int table = last;
+  const bool named = last > first && lua_type(L, table) == LUA_TTABLE && lua_objlen(L, table) == 0;
+  last -= named ? 1 : 0;
+  count = last - first + 1;
   if (count < 1 || count > kMost) {
     return kOther;
   }
   std::uint32_t key = 0;
   for (int i = 0; i < count; ++i) {
     PlainValue& value = values[static_cast<std::size_t>(i)];
-    const int index = first + i;
-    switch (lua_type(L, index)) {
-      case LUA_TNIL: value.code = Code::nil; break;
-      case LUA_TBOOLEAN:
-        value.code = Code::boolean;
-        value.flag = lua_toboolean(L, index) != 0;
-        break;
-      case LUA_TNUMBER: {
-        value.number = lua_tonumber(L, index);
-        const bool whole = std::floor(value.number) == value.number && std::abs(value.number) <= kExact;
-        value.code = whole ? Code::integer : Code::real;
-        value.integer = whole ? static_cast<std::int64_t>(value.number) : 0;
-        break;
-      }
-      case LUA_TUSERDATA:
-        value.tensor = tensor_at(L, index);
-        value.code = Code::tensor;
-        if (value.tensor == nullptr) {
-          const auto real = float_at(L, index);
-          if (!real) {
-            return kOther;
-          }
-          value.code = Code::real;
-          value.number = *real;
-        }
-        break;
-      case LUA_TTABLE:
-        if (item_count > 0 || !read_items(L, index)) {
-          return kOther;
-        }
-        value.code = Code::integers;
-        break;
-      default: return kOther;
+    if (!read_value(L, first + i, value)) {
+      return kOther;
     }
     key = key << 4 | static_cast<std::uint32_t>(value.code);
   }
-  return key;
+  return named && !read_keywords(L, table, key) ? kOther : key;
+}
+
+bool PlainCall::read_value(lua_State* L, int index, PlainValue& value) {
+  switch (lua_type(L, index)) {
+    case LUA_TNIL: value.code = Code::nil; return true;
+    case LUA_TBOOLEAN:
+      value.code = Code::boolean;
+      value.flag = lua_toboolean(L, index) != 0;
+      return true;
+    case LUA_TNUMBER: {
+      value.number = lua_tonumber(L, index);
+      const bool whole = std::floor(value.number) == value.number && std::abs(value.number) <= kExact;
+      value.code = whole ? Code::integer : Code::real;
+      value.integer = whole ? static_cast<std::int64_t>(value.number) : 0;
+      return true;
+    }
+    case LUA_TUSERDATA:
+      value.tensor = tensor_at(L, index);
+      value.code = Code::tensor;
+      if (value.tensor == nullptr) {
+        const auto real = float_at(L, index);
+        value.code = Code::real;
+        value.number = real.value_or(0);
+        return real.has_value();
+      }
+      return true;
+    case LUA_TTABLE: value.code = Code::integers; return item_count == 0 && read_items(L, index);
+    default: return false;
+  }
+}
+
+/// The table at `index` has no items. The key gets the codes of its values, and at its top their number.
+bool PlainCall::read_keywords(lua_State* L, int index, std::uint32_t& key) {
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    const int place = count + keywords;
+    if (place >= kMost || lua_type(L, -2) != LUA_TSTRING || !read_value(L, lua_gettop(L), values[static_cast<std::size_t>(place)])) {
+      lua_pop(L, 2);
+      return false;
+    }
+    std::size_t size = 0;
+    const char* name = lua_tolstring(L, -2, &size);
+    names[static_cast<std::size_t>(keywords)] = {name, size};
+    key = key << 4 | static_cast<std::uint32_t>(values[static_cast<std::size_t>(place)].code);
+    ++keywords;
+  }
+  key |= static_cast<std::uint32_t>(keywords) << (4 * kMost);
+  return keywords > 0;  // {} is an empty list
 }
 
 bool PlainCall::read_items(lua_State* L, int index) {
@@ -458,7 +478,9 @@ std::unique_ptr<FastOperator> make_fast(const Signature& signature, const PlainC
   for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
     const Slot& slot = signature.parameters[i];
     const bool spread = fit.spread_from == static_cast<int>(i) && fit.source[i] == fit.spread_from;
-    sources.push_back({fit.source[i], spread, slot.type.size});
+    const bool keyword = fit.source[i] >= Fit::kKeyword;
+    const int place = keyword ? call.count + fit.source[i] - Fit::kKeyword : fit.source[i];
+    sources.push_back({static_cast<std::int16_t>(place), spread, slot.type.size});
     if (!fits(slot, code[i], sources.back(), call) || slot.type.size > PlainCall::kMostItems) {
       return nullptr;
     }

@@ -5,9 +5,12 @@
 #include <ATen/core/Tensor.h>
 #include <lua.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "bindings/tensor/arguments.h"
@@ -25,14 +28,17 @@ struct PlainValue {
   double number = 0;
 };
 
-/// The values of a call, when all are plain: tensors, numbers, booleans, nil, and one short list of integers at most.
+/// The values of a call, when all are plain: tensors, numbers, booleans, nil, and one short list of integers at most. A last table of
+/// keywords adds its values, in the order in which Lua walks it.
 struct PlainCall {
   static constexpr int kMost = 6;
   static constexpr int kMostItems = 8;
   static constexpr std::uint32_t kOther = 0;  // the call is not plain
 
   std::array<PlainValue, kMost> values;
-  int count = 0;
+  int count = 0;                                 // by place
+  int keywords = 0;                              // behind them
+  std::array<std::string_view, kMost> names{};   // of the keywords; they live as long as the table
   std::array<std::int64_t, kMostItems> items{};  // of the list
   int item_count = 0;
 
@@ -40,6 +46,8 @@ struct PlainCall {
   std::uint32_t read(lua_State* L, int first);
 
  private:
+  bool read_value(lua_State* L, int index, PlainValue& value);
+  bool read_keywords(lua_State* L, int index, std::uint32_t& key);
   bool read_items(lua_State* L, int index);
 };
 
@@ -54,9 +62,10 @@ class FastOperator {
 /// The unboxed call of `signature` with the values of `call` by `fit`; null where its schema has none of the common shapes.
 std::unique_ptr<FastOperator> make_fast(const Signature& signature, const PlainCall& call, const Fit& fit);
 
-/// What was chosen for calls of one key.
+/// What was chosen for calls of one key and the same keywords.
 struct CallPlan {
   std::uint32_t key = PlainCall::kOther;
+  std::vector<std::string> names;  // of the keywords, in order
   const Signature* signature = nullptr;
   Fit fit;
   std::unique_ptr<FastOperator> fast;  // null: boxed
@@ -65,9 +74,9 @@ struct CallPlan {
 /// The plans of an operator: few, so they are searched one after the other.
 class CallPlans {
  public:
-  const CallPlan* find(std::uint32_t key) const {
+  const CallPlan* find(std::uint32_t key, const PlainCall& call) const {
     for (const CallPlan& plan : plans_) {
-      if (plan.key == key) {
+      if (plan.key == key && std::equal(plan.names.begin(), plan.names.end(), call.names.begin())) {
         return &plan;
       }
     }

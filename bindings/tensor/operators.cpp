@@ -241,7 +241,9 @@ int op_list(lua_State* L) {
 }  // namespace
 
 std::string suggestion_of(const std::string& word, const std::vector<std::string>& names) {
-  const std::string near = nearest(word, names);
+  // kf.op.cross_entropy: a whole word of the name is nearer than a name of like length
+  const auto begins = std::find_if(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(word + "_"); });
+  const std::string near = begins != names.end() ? *begins : nearest(word, names);
   return near.empty() ? "; kf.op.list() has them all" : "; did you mean '" + near + "'?";
 }
 
@@ -288,7 +290,7 @@ int call_boxed(lua_State* L, const Operator& op, int first, std::uint32_t key, c
   const Signature& signature = plan != nullptr ? *plan->signature : choose(L, op, buffers.call, buffers.fit);
   const Fit& fit = plan != nullptr ? plan->fit : buffers.fit;
   if (plan == nullptr && key != PlainCall::kOther) {
-    op.plans.add({key, &signature, fit, make_fast(signature, plain, fit)});
+    op.plans.add({key, {plain.names.begin(), plain.names.begin() + plain.keywords}, &signature, fit, make_fast(signature, plain, fit)});
   }
   buffers.stack.clear();
   convert(L, signature, buffers.call, fit, buffers.stack);
@@ -305,7 +307,7 @@ int call_boxed(lua_State* L, const Operator& op, int first, std::uint32_t key, c
 int call_operator(lua_State* L, const Operator& op, int first) {
   PlainCall plain;
   const std::uint32_t key = plain.read(L, first);
-  const CallPlan* plan = key != PlainCall::kOther ? op.plans.find(key) : nullptr;
+  const CallPlan* plan = key != PlainCall::kOther ? op.plans.find(key, plain) : nullptr;
   if (plan == nullptr || plan->fast == nullptr) {
     return call_boxed(L, op, first, key, plain, plan);
   }

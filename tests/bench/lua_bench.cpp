@@ -49,6 +49,25 @@ kf.register.scheduler("methods", function()
     return 1
   end
 end)
+kf.register.scheduler("keywords", function()
+  local x = kf.ones({ 2, 3 })
+  return function()
+    for _ = 1, 1000 do
+      x:sum({ dim = 1, keepdim = true })
+    end
+    return 1
+  end
+end)
+kf.register.scheduler("places", function()
+  local x = kf.ones({ 2, 3 })
+  local dims = { 1 }
+  return function()
+    for _ = 1, 1000 do
+      x:sum(dims, true)
+    end
+    return 1
+  end
+end)
 kf.register.scheduler("line", function()
   return function(step)
     return step / 100
@@ -103,6 +122,19 @@ void bench_operators(const Schedule& adds, const Schedule& methods) {
   });
   const double method = nanoseconds(1000, [&] { methods.factor(0); });
   std::printf("  method x:view(3, 2): %.0f ns from Lua, %.0f ns from C++: %.0f ns extra\n", method, view, method - view);
+}
+
+/// The same call by place and by keywords: the table is made each time, as scripts write it.
+void bench_keywords(const Schedule& keywords, const Schedule& places) {
+  const at::Tensor x = at::ones({2, 3});
+  const double native = nanoseconds(1000, [&] {
+    for (int i = 0; i < 1000; ++i) {
+      at::sum(x, {1}, true);
+    }
+  });
+  const double named = nanoseconds(1000, [&] { keywords.factor(0); });
+  const double placed = nanoseconds(1000, [&] { places.factor(0); });
+  std::printf("  x:sum{ dim = 1, keepdim = true }: %.0f ns, x:sum({ 1 }, true): %.0f ns, %.0f ns from C++\n", named, placed, native);
 }
 
 void bench_callbacks(Hook& hook, const Schedule& line) {
@@ -161,6 +193,7 @@ void bench_lua() {
   const PartArgs args{config, Registries::options_of(config, "", ""), registries};
   const auto schedule = [&](const char* name) { return registries.scheduler.get(name).factory(args, 100); };
   bench_operators(*schedule("adds"), *schedule("methods"));
+  bench_keywords(*schedule("keywords"), *schedule("places"));
   bench_callbacks(*registries.hook.get("reads").factory(args), *schedule("line"));
   Trainee lua(registries, "lua_llama");
   Trainee native(registries, "standard");
