@@ -137,6 +137,10 @@ int leave(lua_State* L) {
   const Session& session = Session::of(L);
   KF_CHECK(session.may_register, Code::script,
            "os.exit in a callback would lose what is not saved yet; use ctx:stop(reason), or error(...)");
+  const bool success = lua_isnoneornil(L, 1) || lua_toboolean(L, 1) != 0 ? lua_type(L, 1) != LUA_TNUMBER || lua_tonumber(L, 1) == 0 : false;
+  if (session.may_return && !session.ran && success) {
+    log::warn("{}: os.exit ends the script before it returned a job or called kf.run: nothing was trained", caller_position(L));
+  }
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   lua_call(L, lua_gettop(L) - 1, 0);

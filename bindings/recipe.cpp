@@ -187,13 +187,12 @@ void push_phase(lua_State* L, int index, int number, int job, Session& session, 
   lua_getfield(L, entry, "phase");
   KF_CHECK(lua_isnil(L, -1), Code::script, "{}: it has functions of its own and names a registered phase; keep one", where);
   lua_pop(L, 1);
-  for (const char* key : {"stop_when", "lr_scale"}) {
-    lua_getfield(L, entry, key);
+  for (lua_pushnil(L); lua_next(L, entry) != 0; lua_pop(L, 1)) {  // the registered phase has looked at its functions
     if (is_callable(L, -1)) {
+      lua_pushvalue(L, -2);
       lua_pushnil(L);
-      lua_setfield(L, entry, key);
+      lua_rawset(L, entry);
     }
-    lua_pop(L, 1);
   }
   set(L, "phase", std::string_view(info.name));
 }

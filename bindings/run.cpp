@@ -15,6 +15,7 @@ class RunGuard {
  public:
   explicit RunGuard(Session& session) : session_(session) {
     session.running = true;
+    session.ran = true;
     session.may_register = false;
   }
   ~RunGuard() {

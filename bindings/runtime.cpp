@@ -41,11 +41,17 @@ std::string with_full_path(std::string message, const lua_Debug& ar) {
   return message;
 }
 
-/// Lua 5.1 asks nobody how to compare values of two types: its message says nothing of tensors.
+/// Lua 5.1 asks nobody how to compare values of two types: its message says nothing of tensors. And a method without its () is a function.
 std::string_view hint_for(std::string_view message) {
   const bool compares = message.find("attempt to compare userdata with ") != std::string_view::npos ||
                         (message.find("attempt to compare ") != std::string_view::npos && message.ends_with(" with userdata"));
-  return compares ? "; tensors are compared with methods: a:lt(b), a:ge(b)" : "";
+  if (compares) {
+    return "; tensors are compared with methods: a:lt(b), a:ge(b)";
+  }
+  const bool function = message.ends_with("(a function value)") || message.ends_with(" with function") ||
+                        message.find("attempt to compare function with ") != std::string_view::npos ||
+                        message.ends_with("attempt to index a function value");
+  return function && message.find("attempt to ") != std::string_view::npos ? "; that is a function: call it, as in ctx:loss()" : "";
 }
 
 std::string message_text(lua_State* L, int index) {
@@ -59,6 +65,13 @@ std::string message_text(lua_State* L, int index) {
     return text ? text : "(error object)";
   }
   return format("(error object is a {} value)", luaL_typename(L, index));
+}
+
+/// The last frame came `times` more.
+void end_repetition(std::vector<std::string>& trace, int times) {
+  if (times > 0 && !trace.empty() && static_cast<int>(trace.size()) < kMaxTraceLines) {
+    trace.back() += format(", and {} times more", times);
+  }
 }
 
 struct ProtectedBody {
@@ -101,6 +114,8 @@ int on_error(lua_State* L) {
   runtime.trace_.clear();
   lua_Debug ar;
   std::string position;
+  std::string last;
+  int repeated = 0;
   for (int level = 1; !passing && lua_getstack(L, level, &ar); ++level) {
     lua_getinfo(L, "nSl", &ar);
     message = with_full_path(std::move(message), ar);
@@ -108,10 +123,21 @@ int on_error(lua_State* L) {
       position = format("{}:{}: ", shown_source(ar), ar.currentline);
     }
     const std::string frame = frame_text(ar);
-    if (!frame.empty() && static_cast<int>(runtime.trace_.size()) < kMaxTraceLines) {
-      runtime.trace_.push_back("from " + frame);
+    if (frame.empty()) {
+      continue;
     }
+    const std::string line = "from " + frame;
+    if (line == last) {  // a recursion
+      ++repeated;
+      continue;
+    }
+    end_repetition(runtime.trace_, std::exchange(repeated, 0));
+    if (static_cast<int>(runtime.trace_.size()) < kMaxTraceLines) {
+      runtime.trace_.push_back(line);
+    }
+    last = line;
   }
+  end_repetition(runtime.trace_, repeated);
   if (!passing && !has_position(message)) {
     message.insert(0, position);
   }

@@ -111,6 +111,7 @@ Script::~Script() {
 
 std::optional<config::Node> Script::run_file(const fs::path& path) {
   const Phase phase(*this, path);
+  session_->may_return = true;
   const lua::StackTop top(runtime_->state());
   runtime_->load_file(path, session_->script);
   runtime_->call(0, 1);
@@ -148,13 +149,17 @@ std::string lua::Session::script_digest(const Runtime& runtime) const {
 }
 
 Script::RunScope::RunScope(Script& script, const config::Config& config)
-    : script_(script), interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)) {
+    : script_(script), interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)), states_(std::make_unique<PartStates>()) {
   script.runtime_->protect([&](lua_State* L) {
     lua::push_view(L, lua::job_tree(config), "kf.config", 1);
     script.session_->config = lua::Ref(L);
   });
+  script.session_->states = states_.get();
 }
 
-Script::RunScope::~RunScope() { script_.session_->config = {}; }
+Script::RunScope::~RunScope() {
+  script_.session_->states = nullptr;
+  script_.session_->config = {};
+}
 
 }  // namespace kf

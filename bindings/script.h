@@ -10,7 +10,10 @@
 #include "config/config.h"
 #include "config/node.h"
 #include "core/fs.h"
+#include "registry/part_states.h"
 #include "registry/registries.h"
+#include "train/completion.h"
+#include "train/eval_result.h"
 #include "train/run_result.h"
 
 namespace kf {
@@ -24,12 +27,21 @@ class Runtime;
 struct Session;
 }  // namespace lua
 
+/// The model of a checkpoint, and what can be done with it.
+struct ScriptModel {
+  std::shared_ptr<Model> model;
+  GenerateOptions generate_defaults;
+  std::function<std::vector<Completion>(const std::vector<std::string>& prompts, const GenerateOptions&)> generate;
+  /// On what the keys of [eval] say (--eval.key=value); none: on the job's own sets.
+  std::function<EvalResult(const std::vector<std::string>& overrides)> evaluate;
+};
+
 /// What a script may ask of the program.
 struct ScriptHost {
   /// Trains the job that a table given to kf.run describes (Request::recipe). Empty: kf.run is an error.
   std::function<RunResult(config::Node)> run;
   /// The model of a checkpoint, for kf.load_model. Empty: kf.load_model is an error.
-  std::function<std::shared_ptr<Model>(const fs::path&)> load_model;
+  std::function<ScriptModel(const fs::path&)> load_model;
   std::int64_t rank = 0;
   std::int64_t world = 1;
 };
@@ -69,17 +81,19 @@ class Script {
   /// What that sweep's objective makes of a result. Throws Code::script where it is no number.
   double objective(const RunResult& result);
 
-  /// While one exists, kf.config shows the job of the run that is on.
+  /// While one exists, kf.config shows the job of the run that is on, and the parts that are made add what they keep to `states`.
   class RunScope {
    public:
     RunScope(Script& script, const config::Config& config);
     ~RunScope();
+    PartStates& states() const { return *states_; }
     RunScope(const RunScope&) = delete;
     RunScope& operator=(const RunScope&) = delete;
 
    private:
     Script& script_;
     std::unique_ptr<lua::Interrupt> interrupt_;
+    std::unique_ptr<PartStates> states_;
   };
 
  private:

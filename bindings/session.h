@@ -27,11 +27,14 @@ struct Session {
   Registries& registries;
   ScriptHost host;
   std::vector<std::string> arguments;
-  std::string script;         // as messages show it
-  bool may_register = false;  // while the script's own code runs, and no run does
-  bool running = false;       // inside kf.run
-  HookContextHandle context;  // the one `ctx`
-  Ref config;                 // the view behind kf.config, while a run is on
+  std::string script;            // as messages show it
+  bool may_register = false;     // while the script's own code runs, and no run does
+  bool running = false;          // inside kf.run
+  bool ran = false;              // kf.run was called
+  bool may_return = false;       // a script whose job is wanted, not a prompt
+  HookContextHandle context;     // the one `ctx`
+  Ref config;                    // the view behind kf.config, while a run is on
+  PartStates* states = nullptr;  // of the parts that are made now, while a run is on
 
   std::vector<std::unique_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
   LuaSweep* sweep = nullptr;                      // the one that the script returned

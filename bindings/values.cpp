@@ -5,6 +5,7 @@
 
 #include "bindings/runtime.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -48,7 +49,12 @@ class Reader {
       case LUA_TNUMBER: return number(index);
       case LUA_TSTRING: return text(index);
       case LUA_TTABLE: return table(index);
-      default: refuse(format("is a {}; only booleans, numbers, strings and tables have a place there", luaL_typename(L_, index)));
+      default:
+        if (tensor_at(L_, index) != nullptr) {
+          refuse(format("is a {}; only booleans, numbers, strings and tables have a place there: t:tolist() makes one of it",
+                        describe_any(L_, index)));
+        }
+        refuse(format("is a {}; only booleans, numbers, strings and tables have a place there", luaL_typename(L_, index)));
     }
   }
 

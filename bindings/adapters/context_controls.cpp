@@ -5,8 +5,8 @@
 
 #include "bindings/adapters/context_access.h"
 #include "bindings/guard.h"
+#include "bindings/pattern.h"
 #include "bindings/rows.h"
-#include "core/name_pattern.h"
 #include "core/text.h"
 #include "data/loader.h"
 #include "train/steering.h"
@@ -109,7 +109,7 @@ int ask_freezing(lua_State* L, const char* name, bool frozen) {
     for (const ParameterPtr& parameter : model->parameters()) {
       names.push_back(parameter->name);
     }
-    match_names({pattern}, names, function);
+    match_pattern(pattern, names, function);
   }
   asked.freezing.push_back({pattern, frozen});
   return 0;

@@ -4,8 +4,8 @@
 #include "bindings/adapters/context_access.h"
 #include "bindings/guard.h"
 #include "bindings/nn/module_hooks.h"
+#include "bindings/pattern.h"
 #include "bindings/tensor/tensor.h"
-#include "core/name_pattern.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -28,7 +28,7 @@ std::vector<ParameterPtr> chosen(lua_State* L, Model& model, const std::string& 
   for (const ParameterPtr& parameter : all) {
     names.push_back(parameter->name);
   }
-  const std::vector<bool> matches = match_names({pattern}, names, function);
+  const std::vector<bool> matches = match_pattern(pattern, names, function);
   std::vector<ParameterPtr> out;
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (matches[i]) {
@@ -46,7 +46,7 @@ int iterate(lua_State* L, const char* name, F&& tensor_of) {
   KF_CHECK(context.model != nullptr, Code::script, "ctx:{}() means nothing at {}", name, event_name(slot));
   const std::vector<ParameterPtr> weights = chosen(L, *context.model, format("ctx:{}", name));
   if (!slot.lease) {
-    slot.lease = std::make_shared<Lease>(Lease{format("a tensor of step {}", context.state.step)});
+    slot.lease = std::make_shared<Lease>(Lease{format("the tensors of step {}", context.state.step)});
   }
   lua_createtable(L, static_cast<int>(2 * weights.size()), 0);
   int place = 0;

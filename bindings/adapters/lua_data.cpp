@@ -1,11 +1,17 @@
 #include "bindings/adapters/lua_data.h"
 
+#include <ATen/ATen.h>
+
 #include "bindings/adapters/callback.h"
 #include "bindings/adapters/factory.h"
+#include "bindings/adapters/kept_state.h"
+#include "bindings/guard.h"
 #include "bindings/ids.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/tensor.h"
 #include "config/json.h"
 #include "core/text.h"
+#include "data/batch.h"
 #include "data/dataset.h"
 #include "data/digest.h"
 #include "data/tokenizer/tokenizer.h"
@@ -33,6 +39,7 @@ class LuaDataset final : public Dataset {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
       size_ = take_count(L, "size", 1, where_);
+      kept_ = keep_state_of(L, lua_gettop(L), where_);
       get_ = take_method(L, "get", where_);
     });
   }
@@ -65,6 +72,7 @@ class LuaDataset final : public Dataset {
   std::int64_t vocab_size_;
   std::int64_t size_ = 0;
   Ref get_;
+  PartStates::Kept kept_;
 };
 
 /// Of what decides what a part does: the script with all that it loaded, its strings behind --, the part's name and options. What a part
@@ -84,10 +92,74 @@ std::string part_hash(const Session& session, const Ref& part, const std::string
   return digest.hex();
 }
 
+/// What documents and batches have; what only the other one has is named when a script asks for it.
+struct Fields {
+  const char* what;
+  const char* names;  // between blanks
+  const char* other;  // fields of the other, between blanks
+  const char* hint;
+};
+constexpr Fields kDocumentFields{"a document", " text ", " tokens labels doc_ids index samples sources training ",
+                                 "a transform of batches is named in data.batch_transforms, not in transforms of a source"};
+constexpr Fields kBatchFields{"a batch", " tokens labels doc_ids index samples sources training ", " text ",
+                              "a transform of documents is named in transforms of a source (data.datasets), not in data.batch_transforms"};
+
+/// __index of documents and batches; upvalue 1 is their Fields.
+int unknown_field(lua_State* L) {
+  const auto& fields = *static_cast<const Fields*>(lua_touserdata(L, lua_upvalueindex(1)));
+  if (lua_type(L, 2) == LUA_TSTRING) {
+    const std::string name = lua_tostring(L, 2);
+    KF_CHECK(std::string_view(fields.other).find(" " + name + " ") == std::string_view::npos, Code::script, "{} has no '{}': {}",
+             fields.what, name, fields.hint);
+  }
+  lua_pushnil(L);  // scripts may keep fields of their own in it
+  return 1;
+}
+
+/// Gives the table on top the metatable of such a thing.
+void push_fields(lua_State* L, const Fields& fields) {
+  lua_createtable(L, 0, 1);
+  lua_pushlightuserdata(L, const_cast<Fields*>(&fields));
+  lua_pushcclosure(L, &guarded<unknown_field>, 1);
+  lua_setfield(L, -2, "__index");
+  lua_setmetatable(L, -2);
+}
+
+/// { tokens, labels, doc_ids, index, samples, sources, training }; the tensors are the batch's own.
+void push_batch(lua_State* L, const Batch& batch, const BatchInfo& info) {
+  lua_createtable(L, 0, 7);
+  const std::pair<const char*, const at::Tensor&> tensors[] = {
+      {"tokens", batch.tokens}, {"labels", batch.labels}, {"doc_ids", batch.doc_ids}};
+  for (const auto& [name, tensor] : tensors) {
+    if (tensor.defined()) {
+      push_tensor(L, tensor);
+      lua_setfield(L, -2, name);
+    }
+  }
+  set(L, "index", static_cast<double>(info.index));
+  lua_pushboolean(L, info.training);
+  lua_setfield(L, -2, "training");
+  lua_createtable(L, static_cast<int>(batch.samples.size()), 0);
+  for (std::size_t i = 0; i < batch.samples.size(); ++i) {
+    push_integer(L, batch.samples[i], "the sample's number");
+    lua_rawseti(L, -2, static_cast<int>(i + 1));
+  }
+  lua_setfield(L, -2, "samples");
+  if (!batch.sources.empty()) {
+    lua_createtable(L, static_cast<int>(batch.sources.size()), 0);
+    for (std::size_t i = 0; i < batch.sources.size(); ++i) {
+      push(L, std::string_view(info.source_names.at(static_cast<std::size_t>(batch.sources[i]))));
+      lua_rawseti(L, -2, static_cast<int>(i + 1));
+    }
+    lua_setfield(L, -2, "sources");
+  }
+  push_fields(L, kBatchFields);
+}
+
 class LuaTransform final : public Transform {
  public:
-  LuaTransform(std::string where, Ref function, std::string hash)
-      : where_(std::move(where)), function_(std::move(function)), hash_(std::move(hash)) {}
+  LuaTransform(std::string where, FunctionPart part, std::string hash, std::int64_t vocab_size)
+      : where_(std::move(where)), part_(std::move(part)), hash_(std::move(hash)), vocab_size_(vocab_size) {}
 
   std::string content_hash() const override { return hash_; }
 
@@ -95,9 +167,23 @@ class LuaTransform final : public Transform {
     const auto push_document = [&](lua_State* L) {
       lua_createtable(L, 0, 1);
       set(L, "text", std::string_view(text));
+      push_fields(L, kDocumentFields);
       return 1;
     };
-    return call_part(function_, where_, "", push_document, [&](lua_State* L) { return take(L, text); });
+    return call_part(part_.function, where_, "", push_document, [&](lua_State* L) { return take(L, text); });
+  }
+
+  void apply(Batch& batch, const BatchInfo& info) override {
+    call_part(
+        part_.function, where_, format(", micro-batch {}{}", info.index, info.training ? "" : " of an evaluation"),
+        [&](lua_State* L) {
+          push_batch(L, batch, info);
+          return 1;
+        },
+        [&](lua_State* L) {
+          take(L, batch);
+          return true;
+        });
   }
 
  private:
@@ -111,9 +197,52 @@ class LuaTransform final : public Transform {
     return true;
   }
 
+  /// The table on top as a batch; `batch` has the one that was given.
+  void take(lua_State* L, Batch& batch) const {
+    KF_CHECK(lua_istable(L, -1), Code::script,
+             "{} must return a batch (a table with tokens and labels), got {}; labels:fill_({}) makes one count for nothing", where_,
+             describe_any(L, lua_gettop(L)), kIgnore);
+    const int table = lua_gettop(L);
+    const std::int64_t rows = batch.tokens.size(0);
+    batch.tokens = take_ids(L, table, "tokens", rows, 0);
+    batch.labels = take_ids(L, table, "labels", rows, batch.tokens.size(1));
+    lua_pushliteral(L, "doc_ids");
+    lua_rawget(L, table);
+    if (!lua_isnil(L, -1)) {
+      batch.doc_ids = take_ids(L, table, "doc_ids", rows, batch.tokens.size(1));
+    } else {
+      KF_CHECK(!batch.doc_ids.defined(), Code::script, "{}: the batch it returns lacks doc_ids, which say what lies in one document",
+               where_);
+    }
+    batch.counted = batch.labels.ne(kIgnore).sum().item<std::int64_t>();
+  }
+
+  /// batch[name], (rows, length) int64; any length where it is 0.
+  at::Tensor take_ids(lua_State* L, int table, const char* name, std::int64_t rows, std::int64_t length) const {
+    lua_pushstring(L, name);
+    lua_rawget(L, table);
+    const at::Tensor* const tensor = tensor_at(L, -1);
+    const auto shape_text = [&] { return format("({}, {})", rows, length > 0 ? to_text(length) : "any length"); };
+    KF_CHECK(tensor != nullptr && tensor->scalar_type() == at::kLong && tensor->dim() == 2 && tensor->size(0) == rows &&
+                 tensor->size(1) > 0 && (length == 0 || tensor->size(1) == length),
+             Code::script, "{}: {} of the batch it returns must be int64 {}, got {}", where_, name, shape_text(),
+             describe_any(L, lua_gettop(L)));
+    const at::Tensor ids = tensor->detach().contiguous();
+    if (name != std::string_view("doc_ids")) {
+      const auto [least, most] = at::aminmax(name == std::string_view("labels") ? ids.masked_fill(ids.eq(kIgnore), 0) : ids);
+      KF_CHECK(least.item<std::int64_t>() >= 0 && most.item<std::int64_t>() < vocab_size_, Code::script,
+               "{}: {} of the batch it returns must be ids from 0 to {} (model.vocab_size - 1){}, got {} to {}", where_, name,
+               vocab_size_ - 1, name == std::string_view("labels") ? format(", or {} for none", kIgnore) : "", least.item<std::int64_t>(),
+               most.item<std::int64_t>());
+    }
+    lua_pop(L, 1);
+    return ids;
+  }
+
   std::string where_;
-  Ref function_;
+  FunctionPart part_;
   std::string hash_;
+  std::int64_t vocab_size_;
 };
 
 class LuaTokenizer final : public Tokenizer {
@@ -121,6 +250,7 @@ class LuaTokenizer final : public Tokenizer {
   LuaTokenizer(std::string where, const Ref& table, std::string hash) : where_(std::move(where)), hash_(std::move(hash)) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
+      kept_ = keep_state_of(L, lua_gettop(L), where_);
       encode_ = take_method(L, "encode", where_);
       decode_ = take_method(L, "decode", where_);
       vocab_size_ = take_count(L, "vocab_size", 1, where_);
@@ -160,6 +290,7 @@ class LuaTokenizer final : public Tokenizer {
   std::string hash_;
   Ref encode_;
   Ref decode_;
+  PartStates::Kept kept_;
   std::int64_t vocab_size_ = 0;
   std::optional<std::int64_t> eos_id_;
 };
@@ -182,8 +313,8 @@ void add_transform(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("transform", info);
   const auto factory = take_factory(L, 2, "transform");
   session.registries.transform.add(std::move(info), [factory, where, &session](const PartArgs& args) -> std::unique_ptr<Transform> {
-    Ref function = build(*factory, where, args, {}, "a function(doc) that gives the document, or nil", is_callable);
-    return std::make_unique<LuaTransform>(where, std::move(function), part_hash(session, *factory, where, args));
+    FunctionPart part = build_function(*factory, where, args, {}, "a function(doc) that gives the document or nil, or function(batch)");
+    return std::make_unique<LuaTransform>(where, std::move(part), part_hash(session, *factory, where, args), args.config.model.vocab_size);
   });
 }
 

@@ -92,11 +92,7 @@ void read_key(lua_State* L, const std::string& key, const std::string& where, Ho
     out.priority = *priority;
   } else if (key == "ranks") {
     out.ranks = read_ranks(L, value, where);
-  } else if (key == "state") {
-    out.state = read_function(L, value, key, where);
-  } else if (key == "load") {
-    out.load = read_function(L, value, key, where);
-  } else {
+  } else if (key != "state" && key != "load") {  // those are read together
     fail_unknown_key(key, where);
   }
 }
@@ -125,8 +121,7 @@ HookTable read_hook_table(lua_State* L, int index, const std::string& where) {
   }
   const bool any = std::any_of(out.events.begin(), out.events.end(), [](const Ref& ref) { return static_cast<bool>(ref); });
   KF_CHECK(any, Code::script, "{}: the hook has no event; write on_step_end = function(ctx) ... end", where);
-  KF_CHECK(static_cast<bool>(out.state) == static_cast<bool>(out.load), Code::script,
-           "{}: state and load belong together: what state() returns is given to load() when a run goes on", where);
+  out.state = read_state_functions(L, index, where);
   return out;
 }
 
@@ -195,36 +190,11 @@ void LuaHook::run(Event event, HookContext& context) {
   runtime.call(arguments, 0);
 }
 
-config::Node LuaHook::state() {
-  if (!table_.state) {
-    return {};
-  }
-  Runtime& runtime = table_.state.runtime();
-  config::Node out;
-  try {
-    runtime.protect([&](lua_State* L) {
-      table_.state.push(L);
-      lua_call(L, 0, 1);
-      out = read_value(L, -1, {where_ + ": its state", {}});
-    });
-  } catch (const Error& error) {
-    rethrow_from(error, where_, format("in {}, state()", where_));
-  }
-  return out;
-}
+config::Node LuaHook::state() { return table_.state ? table_.state.save(where_) : config::Node(); }
 
 void LuaHook::load(const config::Node& state) {
-  if (!table_.load || state.is_null()) {
-    return;
-  }
-  try {
-    table_.load.runtime().protect([&](lua_State* L) {
-      table_.load.push(L);
-      push_value(L, state, where_ + ": its state");
-      lua_call(L, 1, 0);
-    });
-  } catch (const Error& error) {
-    rethrow_from(error, where_, format("in {}, load()", where_));
+  if (table_.state && !state.is_null()) {
+    table_.state.restore(state, where_);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bindings/adapters/hook_context.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/runtime.h"
 #include "bindings/session.h"
 #include "config/part.h"
@@ -28,8 +29,7 @@ struct HookTable {
   bool warn_on_error = false;                      // on_error = "warn"
   std::int64_t priority = 0;                       // higher ones are called first
   std::array<Ref, kEventCount> events;             // empty where the table has none
-  Ref state;
-  Ref load;
+  StateFunctions state;
 };
 
 /// Reads the table at `index`. Throws Code::script for unknown keys and events (with the nearest), wrong types, or no event at all;

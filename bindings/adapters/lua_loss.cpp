@@ -1,8 +1,10 @@
 #include "bindings/adapters/lua_loss.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "core/text.h"
@@ -29,7 +31,7 @@ void push_batch(lua_State* L, const Batch& batch) {
 
 class LuaLoss final : public Loss {
  public:
-  LuaLoss(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+  LuaLoss(std::string where, FunctionPart part) : where_(std::move(where)), part_(std::move(part)) {}
 
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override {
     Batch batch;
@@ -39,11 +41,11 @@ class LuaLoss final : public Loss {
   }
 
   at::Tensor sum_of(const at::Tensor& logits, const Batch& batch) const override {
-    Runtime& runtime = function_.runtime();
+    Runtime& runtime = part_.function.runtime();
     lua_State* L = runtime.state();
     KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
     const StackTop top(L);
-    function_.push(L);
+    part_.function.push(L);
     push_tensor(L, logits);
     push_tensor(L, batch.labels.flatten());
     push_batch(L, batch);
@@ -56,6 +58,10 @@ class LuaLoss final : public Loss {
     KF_CHECK(total != nullptr && total->numel() == 1, Code::script,
              "{} must return the sum over the counted tokens (a tensor without dims) and their number, got {}", where_,
              describe_any(L, lua_gettop(L) - 1));
+    KF_CHECK(
+        !at::GradMode::is_enabled() || !logits.requires_grad() || total->requires_grad(), Code::script,
+        "{} must return a sum that depends on the logits; the one it returned has no gradient (made of detached values, or in no_grad?)",
+        where_);
     // The step divides by the labels that count. A loss that counts others is divided by its own number, micro-batch by micro-batch.
     const at::Tensor wide = total->to(at::kFloat).reshape({});
     const at::Tensor share =
@@ -77,7 +83,7 @@ class LuaLoss final : public Loss {
   }
 
   std::string where_;
-  Ref function_;
+  FunctionPart part_;
 };
 
 }  // namespace
@@ -86,7 +92,7 @@ void add_loss(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("loss", info);
   const auto factory = take_factory(L, 2, "loss");
   session.registries.loss.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<Loss> {
-    return std::make_unique<LuaLoss>(where, build(*factory, where, args, {}, "a function(logits, labels, batch)", is_callable));
+    return std::make_unique<LuaLoss>(where, build_function(*factory, where, args, {}, "a function(logits, labels, batch)"));
   });
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "core/text.h"
@@ -36,8 +37,13 @@ void push_names(lua_State* L, const ParameterList& parameters) {
 
 class LuaOptimizer final : public Optimizer {
  public:
-  LuaOptimizer(std::string where, std::vector<std::string> names, Ref step, std::vector<ParamGroup> groups)
-      : where_(std::move(where)), names_(std::move(names)), step_(std::move(step)), groups_(std::move(groups)), slots_(kinds_of(names_)) {}
+  LuaOptimizer(std::string where, std::vector<std::string> names, Ref step, PartStates::Kept kept, std::vector<ParamGroup> groups)
+      : where_(std::move(where)),
+        names_(std::move(names)),
+        step_(std::move(step)),
+        kept_(std::move(kept)),
+        groups_(std::move(groups)),
+        slots_(kinds_of(names_)) {}
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;
@@ -82,8 +88,8 @@ class LuaOptimizer final : public Optimizer {
     KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
     const StackTop top(L);
     const LeaseScope lease(format("the parameters, gradients and states of update {}", updates_));
-    step_.push(L);
     lua_createtable(L, 0, 7);
+    const int g = lua_gettop(L);
     push_list(L, lists.masters, lease.lease());
     lua_setfield(L, -2, "params");
     push_list(L, lists.gradients, lease.lease());
@@ -99,16 +105,47 @@ class LuaOptimizer final : public Optimizer {
     set(L, "lr", lr);
     set(L, "weight_decay", group.weight_decay);
     set(L, "step", static_cast<double>(updates_));
+    step_.push(L);
+    lua_pushvalue(L, g);
     try {
       runtime.call(1, 0);
+      check_kept(L, g, lists);
     } catch (const Error& error) {
       rethrow_from(error, where_, format("in {}, update {}", where_, updates_));
     }
   }
 
+  /// Another tensor in the place of a parameter or a state would be lost: they are changed in place.
+  void check_kept(lua_State* L, int g, const TensorLists& lists) const {
+    push(L, std::string_view("params"));
+    lua_rawget(L, g);
+    check_list(L, "g.params", lists.masters);
+    push(L, std::string_view("state"));
+    lua_rawget(L, g);
+    for (std::size_t i = 0; i < names_.size() && lua_istable(L, -1); ++i) {
+      push(L, std::string_view(names_[i]));
+      lua_rawget(L, -2);
+      check_list(L, "g.state." + names_[i], lists.slots[i]);
+    }
+  }
+
+  /// Pops the list on top.
+  void check_list(lua_State* L, const std::string& name, const std::vector<at::Tensor>& tensors) const {
+    for (std::size_t i = 0; i < tensors.size() && lua_istable(L, -1); ++i) {
+      lua_rawgeti(L, -1, static_cast<int>(i + 1));
+      const TensorBox* const box = box_at(L, -1);
+      KF_CHECK(box == nullptr || box->tensor.is_same(tensors[i]), Code::script,
+               "{}: {}[{}] was replaced, which changes nothing; write into it: {}[{}]:copy_(t), :add_(t), :mul_(x)", where_, name, i + 1,
+               name, i + 1);
+      lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+  }
+
   std::string where_;
   std::vector<std::string> names_;
   Ref step_;
+  PartStates::Kept kept_;
   std::vector<ParamGroup> groups_;
   Slots slots_;
   std::int64_t updates_ = 0;
@@ -116,16 +153,16 @@ class LuaOptimizer final : public Optimizer {
 
 bool is_table(lua_State* L, int index) { return lua_istable(L, index); }
 
-/// The strings of t.state, which may be left out; the table is on top.
-std::vector<std::string> state_names(lua_State* L, const std::string& where) {
+/// The strings of t[key], which may be left out; the table is on top.
+std::vector<std::string> tensor_names(lua_State* L, const char* key, const std::string& where) {
   std::vector<std::string> names;
-  lua_getfield(L, -1, "state");
+  lua_getfield(L, -1, key);
   if (!lua_isnil(L, -1)) {
-    KF_CHECK(lua_istable(L, -1), Code::script, "{}: state must be a list of names, got {}", where, describe(L, -1));
+    KF_CHECK(lua_istable(L, -1), Code::script, "{}: {} must be a list of names, got {}", where, key, describe(L, -1));
     const int count = static_cast<int>(lua_objlen(L, -1));
     for (int i = 1; i <= count; ++i) {
       lua_rawgeti(L, -1, i);
-      names.push_back(check_text(L, -1, where + ": state", "names"));
+      names.push_back(check_text(L, -1, format("{}: {}", where, key), "names"));
       KF_CHECK(std::count(names.begin(), names.end(), names.back()) == 1, Code::script, "{}: the state '{}' is named twice", where,
                names.back());
       lua_pop(L, 1);
@@ -141,12 +178,27 @@ std::unique_ptr<Optimizer> make_optimizer(const Ref& table, const std::string& w
     table.push(L);
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
       const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
-      KF_CHECK(key == "state" || key == "step", Code::script, "{}: no key '{}'{}", where, key, suggestion(key, {"state", "step"}));
+      const std::vector<std::string> known = {"state", "step", "load", "tensors"};
+      KF_CHECK(std::find(known.begin(), known.end(), key) != known.end(), Code::script, "{}: no key '{}'{}", where, key,
+               suggestion(key, known));
     }
-    std::vector<std::string> names = state_names(L, where);
+    // `state` names tensors like the parameters; as a function it keeps plain values, and `tensors` names the tensors.
+    lua_getfield(L, 1, "state");
+    const bool plain = is_callable(L, -1);
+    lua_getfield(L, 1, "load");
+    KF_CHECK(plain || lua_isnil(L, -1), Code::script,
+             "{}: load belongs to a state that is a function: {{ tensors = {{ names }}, state = function() ... end, load = ... }}", where);
+    lua_getfield(L, 1, "tensors");
+    KF_CHECK(plain || lua_isnil(L, -1), Code::script,
+             "{}: tensors = {{ names }} stands beside a state that is a function; write state = "
+             "{{ names }}",
+             where);
+    lua_settop(L, 1);
+    std::vector<std::string> names = tensor_names(L, plain ? "tensors" : "state", where);
+    PartStates::Kept kept = plain ? keep_state_of(L, 1, where) : nullptr;
     lua_getfield(L, 1, "step");
     KF_CHECK(is_callable(L, -1), Code::script, "{}: step must be a function, got {}", where, describe(L, -1));
-    out = std::make_unique<LuaOptimizer>(where, std::move(names), Ref(L), std::move(groups));
+    out = std::make_unique<LuaOptimizer>(where, std::move(names), Ref(L), std::move(kept), std::move(groups));
   });
   return out;
 }

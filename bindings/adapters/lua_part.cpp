@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/module_box.h"
@@ -17,6 +18,10 @@ LuaPart::LuaPart(std::string where, Ref value) : where_(std::move(where)), value
   const StackTop top(L);
   value_.push(L);
   module_ = module_at(L, lua_gettop(L));
+  value_.runtime().protect([&](lua_State* state) {
+    value_.push(state);
+    keep_module_states(state, lua_gettop(state), where_, kept_);
+  });
 }
 
 void LuaPart::call(const at::Tensor& x, const ForwardContext* context, int results, const std::function<void(lua_State*)>& read) const {

@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "bindings/runtime.h"
 #include "model/model.h"
+#include "registry/part_states.h"
 #include "registry/registries.h"
 
 namespace kf::lua {
@@ -35,6 +37,7 @@ class LuaPart {
   std::string where_;
   Ref value_;
   std::shared_ptr<Module> module_;
+  std::vector<PartStates::Kept> kept_;  // of it and the modules inside
 };
 
 /// Calls the factory for a place in the model; `fill` adds the arguments of its kind to the table on top.

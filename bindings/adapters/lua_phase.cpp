@@ -1,10 +1,12 @@
 #include "bindings/adapters/lua_phase.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "bindings/adapters/callback.h"
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/hook_context.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/stack.h"
 #include "bindings/values.h"
 #include "core/text.h"
@@ -27,6 +29,18 @@ Ref take_function(lua_State* L, int index, const char* key, const std::string& w
   return {};
 }
 
+/// Every function of the table at `index` must be one that a phase has.
+void check_functions(lua_State* L, int index, const std::string& where) {
+  const std::vector<std::string> names = {"stop_when", "lr_scale", "state", "load"};
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    if (is_callable(L, -1)) {
+      const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+      KF_CHECK(std::find(names.begin(), names.end(), key) != names.end(), Code::script, "{}: no function '{}'{}", where, key,
+               suggestion(key, names));
+    }
+  }
+}
+
 class LuaPhase final : public PhaseRules {
  public:
   LuaPhase(std::string where, const Ref& table, Session& session) : where_(std::move(where)), slot_(*session.context.slot) {
@@ -35,12 +49,15 @@ class LuaPhase final : public PhaseRules {
       const int index = lua_gettop(L);
       stop_when_ = take_function(L, index, "stop_when", where_);
       lr_scale_ = take_function(L, index, "lr_scale", where_);
+      kept_ = keep_state_of(L, index, where_);
+      check_functions(L, index, where_);
       lua_newtable(L);  // the entry without its functions
+      const int copy = lua_gettop(L);
       for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
         if (!is_callable(L, -1)) {
           lua_pushvalue(L, -2);
           lua_pushvalue(L, -2);
-          lua_rawset(L, index + 1);
+          lua_rawset(L, copy);
         }
       }
       const config::Node node = read_value(L, -1, {where_, {}});
@@ -96,6 +113,7 @@ class LuaPhase final : public PhaseRules {
   Ref stop_when_;
   Ref lr_scale_;
   Ref context_;
+  PartStates::Kept kept_;
   config::Table entry_;
 };
 
@@ -116,6 +134,7 @@ void add_phase(lua_State* L, Session& session, config::PartInfo info) {
 
 void add_phase_table(lua_State* L, int index, Session& session, config::PartInfo info) {
   const std::string where = part_text("phase", info);
+  check_functions(L, index, where);  // wrong ones are refused here, where the script's line is known
   lua_pushvalue(L, index);
   const auto table = std::make_shared<Ref>(L);
   session.registries.phase.add(std::move(info), [table, where, &session](const PartArgs&) -> std::unique_ptr<PhaseRules> {

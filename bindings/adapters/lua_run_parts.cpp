@@ -5,9 +5,11 @@
 #include "bindings/adapters/callback.h"
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/hook_context.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/rows.h"
 #include "bindings/stack.h"
 #include "core/text.h"
+#include "model/parameter.h"
 #include "train/metric.h"
 
 namespace kf::lua {
@@ -31,7 +33,8 @@ class LuaMetric final : public Metric {
       : name_(std::move(name)), where_(std::move(where)), slot_(*session.context.slot) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
-      check_names(L, {"every", "compute"}, where_);
+      check_names(L, {"every", "compute", "state", "load"}, where_);
+      kept_ = keep_state_of(L, lua_gettop(L), where_);
       compute_ = take_method(L, "compute", where_);
       lua_getfield(L, -1, "every");
       if (!lua_isnil(L, -1)) {
@@ -75,6 +78,7 @@ class LuaMetric final : public Metric {
   std::int64_t every_ = 0;
   Ref compute_;
   Ref context_;
+  PartStates::Kept kept_;
   ContextSlot& slot_;
 };
 
@@ -83,7 +87,8 @@ class LuaSink final : public Sink {
   LuaSink(std::string where, const Ref& table) : where_(std::move(where)) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
-      check_names(L, {"write", "close"}, where_);
+      check_names(L, {"write", "close", "state", "load"}, where_);
+      kept_ = keep_state_of(L, lua_gettop(L), where_);
       write_ = take_method(L, "write", where_);
       close_ = take_method(L, "close", where_, true);
     });
@@ -113,6 +118,7 @@ class LuaSink final : public Sink {
   std::string where_;
   Ref write_;
   Ref close_;
+  PartStates::Kept kept_;
 };
 
 bool call_strategy(const Ref& function, const std::string& where, std::int64_t step) {
@@ -129,7 +135,7 @@ bool call_strategy(const Ref& function, const std::string& where, std::int64_t s
 }
 
 ParallelPlan read_plan(lua_State* L, const std::string& where) {
-  static const std::vector<std::string> words = {"colwise", "rowwise", "sequence", "replicate"};
+  static const std::vector<std::string> words(std::begin(kShardNames), std::end(kShardNames));
   const int table = lua_gettop(L);
   ParallelPlan plan;
   for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
@@ -171,8 +177,9 @@ void add_strategy(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("ckpt_strategy", info);
   const auto factory = take_factory(L, 2, "ckpt_strategy");
   session.registries.ckpt_strategy.add(std::move(info), [factory, where](const PartArgs& args) -> CheckpointStrategy {
-    const auto function = std::make_shared<Ref>(build(*factory, where, args, {}, "a function(step) that gives true or false", is_callable));
-    return [function, where](std::int64_t, std::int64_t, std::int64_t step) { return call_strategy(*function, where, step); };
+    const auto part =
+        std::make_shared<const FunctionPart>(build_function(*factory, where, args, {}, "a function(step) that gives true or false"));
+    return [part, where](std::int64_t, std::int64_t, std::int64_t step) { return call_strategy(part->function, where, step); };
   });
 }
 

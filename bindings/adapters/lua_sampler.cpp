@@ -4,6 +4,7 @@
 
 #include "bindings/adapters/callback.h"
 #include "bindings/adapters/factory.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/ids.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
@@ -15,11 +16,11 @@ namespace {
 
 class LuaSampler final : public TokenSampler {
  public:
-  LuaSampler(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+  LuaSampler(std::string where, FunctionPart part) : where_(std::move(where)), part_(std::move(part)) {}
 
   void begin(const std::vector<std::int64_t>& prompt, const GenerateOptions& options) override {
     step_ = 0;
-    function_.runtime().protect([&](lua_State* L) {
+    part_.function.runtime().protect([&](lua_State* L) {
       lua_createtable(L, 0, 10);
       push_ids(L, prompt);
       lua_setfield(L, -2, "prompt");
@@ -36,7 +37,7 @@ class LuaSampler final : public TokenSampler {
   at::Tensor next(const at::Tensor& logits) override {
     const std::int64_t rows = logits.size(0);
     const std::vector<std::int64_t> ids = call_part(
-        function_, where_, format(" at token {}", step_),
+        part_.function, where_, format(" at token {}", step_),
         [&](lua_State* L) {
           push_tensor(L, logits.to(at::kFloat).clone(), Memory::fresh);  // its own: the script may write into it
           state_.push(L);
@@ -52,7 +53,7 @@ class LuaSampler final : public TokenSampler {
 
  private:
   std::string where_;
-  Ref function_;
+  FunctionPart part_;
   Ref state_;
   std::int64_t step_ = 0;
 };
@@ -63,7 +64,7 @@ void add_sampler(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("sampler", info);
   const auto factory = take_factory(L, 2, "sampler");
   session.registries.sampler.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<TokenSampler> {
-    return std::make_unique<LuaSampler>(where, build(*factory, where, args, {}, "a function(logits, state) that gives ids", is_callable));
+    return std::make_unique<LuaSampler>(where, build_function(*factory, where, args, {}, "a function(logits, state) that gives ids"));
   });
 }
 

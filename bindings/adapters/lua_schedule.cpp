@@ -9,11 +9,11 @@
 namespace kf::lua {
 
 double LuaSchedule::factor(std::int64_t step) const {
-  Runtime& runtime = function_.runtime();
+  Runtime& runtime = part_.function.runtime();
   lua_State* L = runtime.state();
   KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
   const StackTop top(L);
-  function_.push(L);
+  part_.function.push(L);
   lua_pushnumber(L, static_cast<double>(step));
   try {
     runtime.call(1, 1);
@@ -31,14 +31,14 @@ void add_schedule(lua_State* L, Session& session, config::PartInfo info) {
   const auto factory = take_factory(L, 2, "scheduler");
   session.registries.scheduler.add(std::move(info),
                                    [factory, where](const PartArgs& args, std::int64_t max_steps) -> std::unique_ptr<Schedule> {
-                                     Ref function = build(
+                                     FunctionPart part = build_function(
                                          *factory, where, args,
                                          [&](lua_State* state) {
                                            push_integer(state, max_steps, "max_steps");
                                            lua_setfield(state, -2, "max_steps");
                                          },
-                                         "a function(step) that gives the factor", is_callable);
-                                     return std::make_unique<LuaSchedule>(where, std::move(function));
+                                         "a function(step) that gives the factor");
+                                     return std::make_unique<LuaSchedule>(where, std::move(part));
                                    });
 }
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "bindings/runtime.h"
+#include "bindings/adapters/kept_state.h"
 #include "bindings/session.h"
 #include "config/part.h"
 #include "optim/schedule.h"
@@ -15,13 +15,13 @@ namespace kf::lua {
 class LuaSchedule final : public Schedule {
  public:
   /// `where` starts messages: "scheduler 'half' (recipe.lua:1)".
-  LuaSchedule(std::string where, Ref function) : where_(std::move(where)), function_(std::move(function)) {}
+  LuaSchedule(std::string where, FunctionPart part) : where_(std::move(where)), part_(std::move(part)) {}
   /// Throws Code::script when the function fails, or gives something else than a finite number from 0 on.
   double factor(std::int64_t step) const override;
 
  private:
   std::string where_;
-  Ref function_;
+  FunctionPart part_;
 };
 
 /// Registers the scheduler whose factory is at stack index 2: factory{ config, options, max_steps } -> function(step) -> factor.

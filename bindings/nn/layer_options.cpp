@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "bindings/nn/build_scope.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
@@ -128,6 +131,20 @@ Role LayerOptions::role(Role fallback) const {
     names.push_back(name);
   }
   fail(Code::script, "{}: no role '{}'{}", where_, word, suggestion(word, names));
+}
+
+std::optional<Shard> LayerOptions::shard(std::int64_t dims) const {
+  const std::string word = text("shard", "");
+  if (word.empty()) {
+    return std::nullopt;
+  }
+  const auto* const found = std::find(std::begin(kShardNames), std::end(kShardNames), word);
+  KF_CHECK(found != std::end(kShardNames), Code::script, "{}: no shard '{}'{}", where_, word,
+           suggestion(word, {std::begin(kShardNames), std::end(kShardNames)}));
+  const auto shard = static_cast<Shard>(found - std::begin(kShardNames));
+  KF_CHECK(shard != Shard::rowwise || dims > 1, Code::script,
+           "{}: shard = \"rowwise\" splits the inputs of a matrix, and this is a vector; use \"colwise\" or \"replicate\"", where_);
+  return shard;
 }
 
 const config::ModelConfig& current_model() {

@@ -4,6 +4,7 @@
 #include <lua.hpp>
 
 #include <initializer_list>
+#include <optional>
 #include <string>
 
 #include "config/config.h"
@@ -25,6 +26,8 @@ class LayerOptions {
   Init init(const std::string& fallback, std::int64_t fan_in) const;
   /// role = "hidden" | "embedding" | "head" | "router" | "vector".
   Role role(Role fallback) const;
+  /// shard = "colwise" | "rowwise" | "sequence" | "replicate", for a weight of `dims` dims; nothing without one.
+  std::optional<Shard> shard(std::int64_t dims) const;
 
  private:
   /// Pushes the value; false (and nothing pushed) when there is none.

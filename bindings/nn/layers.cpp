@@ -31,12 +31,16 @@ int call_unary(lua_State* L, Module& module) {
   return 1;
 }
 
-/// nn.linear(in, out [, { bias = false, init = "normal", role = "hidden" }])
+/// nn.linear(in, out [, { bias = false, init = "normal", role = "hidden", shard = "colwise" }])
 int linear(lua_State* L) {
   const std::int64_t in = check_size(L, 1, "nn.linear", "the width of its input");
   const std::int64_t out = check_size(L, 2, "nn.linear", "the width of its output");
-  const LayerOptions options(L, 3, "nn.linear", {"bias", "init", "role"});
+  const LayerOptions options(L, 3, "nn.linear", {"bias", "init", "role", "shard"});
   auto layer = std::make_shared<Linear>(in, out, options.init("normal", in), options.role(Role::hidden), options.flag("bias", false));
+  layer->weight()->shard = options.shard(2);
+  if (layer->bias() && layer->weight()->shard) {
+    layer->bias()->shard = *layer->weight()->shard == Shard::rowwise ? Shard::replicate : *layer->weight()->shard;  // added after the sum
+  }
   push_module(L, std::move(layer), call_unary<Linear>, "linear");
   return 1;
 }
@@ -52,25 +56,27 @@ class Embedding final : public ScriptLayer {
   ParameterPtr weight_;
 };
 
-/// nn.embedding(rows, dim [, { init = "embedding", role = "embedding" }])
+/// nn.embedding(rows, dim [, { init = "embedding", role = "embedding", shard = "colwise" }])
 int embedding(lua_State* L) {
   const std::int64_t rows = check_size(L, 1, "nn.embedding", "the number of rows");
   const std::int64_t dim = check_size(L, 2, "nn.embedding", "their width");
-  const LayerOptions options(L, 3, "nn.embedding", {"init", "role"});
-  push_module(L, std::make_shared<Embedding>(rows, dim, options.init("embedding", dim), options.role(Role::embedding)),
-              call_unary<Embedding>, "embedding");
+  const LayerOptions options(L, 3, "nn.embedding", {"init", "role", "shard"});
+  auto layer = std::make_shared<Embedding>(rows, dim, options.init("embedding", dim), options.role(Role::embedding));
+  layer->own_parameters().front().second->shard = options.shard(2);
+  push_module(L, std::move(layer), call_unary<Embedding>, "embedding");
   return 1;
 }
 
 /// The options of both norms: a number is eps.
-NormOptions norm_options_at(lua_State* L, int index, const char* where) {
+NormOptions norm_options_at(lua_State* L, int index, const char* where, std::optional<Shard>& shard) {
   NormOptions out;
   out.eps = current_model().norm_eps;
   if (lua_type(L, index) == LUA_TNUMBER) {
     out.eps = lua_tonumber(L, index);
     return out;
   }
-  const LayerOptions options(L, index, where, {"eps", "weight", "bias", "unit_offset"});
+  const LayerOptions options(L, index, where, {"eps", "weight", "bias", "unit_offset", "shard"});
+  shard = options.shard(1);
   out.eps = options.number("eps", out.eps);
   out.weight = options.flag("weight", true);
   out.bias = options.flag("bias", true);
@@ -78,17 +84,26 @@ NormOptions norm_options_at(lua_State* L, int index, const char* where) {
   return out;
 }
 
-/// nn.rmsnorm(dim [, eps | { eps, weight, unit_offset }])
+void push_norm(lua_State* L, const std::shared_ptr<Norm>& norm, std::optional<Shard> shard, const char* kind) {
+  for (const auto& [name, parameter] : norm->own_parameters()) {
+    parameter->shard = shard;
+  }
+  push_module(L, norm, call_unary<Norm>, kind);
+}
+
+/// nn.rmsnorm(dim [, eps | { eps, weight, unit_offset, shard }])
 int rmsnorm(lua_State* L) {
   const std::int64_t dim = check_size(L, 1, "nn.rmsnorm", "the width of its input");
-  push_module(L, std::make_shared<RmsNorm>(dim, norm_options_at(L, 2, "nn.rmsnorm")), call_unary<Norm>, "rmsnorm");
+  std::optional<Shard> shard;
+  push_norm(L, std::make_shared<RmsNorm>(dim, norm_options_at(L, 2, "nn.rmsnorm", shard)), shard, "rmsnorm");
   return 1;
 }
 
-/// nn.layernorm(dim [, eps | { eps, weight, bias }])
+/// nn.layernorm(dim [, eps | { eps, weight, bias, shard }])
 int layernorm(lua_State* L) {
   const std::int64_t dim = check_size(L, 1, "nn.layernorm", "the width of its input");
-  push_module(L, std::make_shared<LayerNorm>(dim, norm_options_at(L, 2, "nn.layernorm")), call_unary<Norm>, "layernorm");
+  std::optional<Shard> shard;
+  push_norm(L, std::make_shared<LayerNorm>(dim, norm_options_at(L, 2, "nn.layernorm", shard)), shard, "layernorm");
   return 1;
 }
 
@@ -180,20 +195,22 @@ std::vector<std::int64_t> sizes_at(lua_State* L, const char* where, int& next) {
   return sizes;
 }
 
-/// nn.parameter({ sizes } [, { init = "normal", role = "hidden" }]), nn.parameter(tensor)
+/// nn.parameter({ sizes } [, { init = "normal", role = "hidden", shard = "colwise" }]), nn.parameter(tensor [, { role, shard }])
 int parameter(lua_State* L) {
   auto out = std::make_shared<Parameter>();
   if (const at::Tensor* tensor = tensor_at(L, 1)) {
-    const LayerOptions options(L, 2, "nn.parameter", {"role"});
+    const LayerOptions options(L, 2, "nn.parameter", {"role", "shard"});
     out->shape = tensor->sizes().vec();
     out->init = Init::given(tensor->detach().clone());
     out->role = options.role(tensor->dim() > 1 ? Role::hidden : Role::vector);
+    out->shard = options.shard(tensor->dim());
   } else {
     int next = 2;
     out->shape = sizes_at(L, "nn.parameter", next);
-    const LayerOptions options(L, next, "nn.parameter", {"init", "role"});
+    const LayerOptions options(L, next, "nn.parameter", {"init", "role", "shard"});
     out->init = options.init(out->shape.size() > 1 ? "normal" : "ones", out->shape.back());
     out->role = options.role(out->shape.size() > 1 ? Role::hidden : Role::vector);
+    out->shard = options.shard(static_cast<std::int64_t>(out->shape.size()));
     KF_CHECK(out->init.kind != Init::Kind::given || out->init.values.sizes() == at::IntArrayRef(out->shape), Code::script,
              "nn.parameter: init is a tensor {}, which does not fit", tensor_text(out->init.values));
   }

@@ -2,17 +2,42 @@
 
 #include <ATen/ATen.h>
 
+#include <utility>
+
+#include "bindings/adapters/generate_call.h"
+#include "bindings/adapters/hook_context.h"
+#include "bindings/guard.h"
 #include "bindings/nn/module_box.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/values.h"
+#include "config/json.h"
 #include "core/error.h"
+#include "core/text.h"
 #include "data/batch.h"
 #include "model/model.h"
 #include "train/loss.h"
 
 namespace kf::lua {
 namespace {
+
+/// The model as a module of its own, with what the host can do with it.
+class GuestModel final : public Module {
+ public:
+  explicit GuestModel(ScriptModel host) : host_(std::move(host)) { add_child("", host_.model); }
+  const ScriptModel& host() const { return host_; }
+
+ private:
+  ScriptModel host_;
+};
+
+/// The model that a method was called on.
+const ScriptModel& self(lua_State* L, const char* method) {
+  const auto module = std::dynamic_pointer_cast<const GuestModel>(module_at(L, 1));
+  KF_CHECK(module != nullptr, Code::script, "model:{}: call it with a colon on what kf.load_model gave, got {}", method, describe(L, 1));
+  return module->host();  // the value at 1 keeps it alive
+}
 
 /// model(tokens [, { doc_ids }])
 int call_model(lua_State* L, Module& module) {
@@ -27,22 +52,82 @@ int call_model(lua_State* L, Module& module) {
     }
     lua_pop(L, 1);
   }
-  push_tensor(L, static_cast<Model&>(module).forward(tokens, context), Memory::fresh);
+  push_tensor(L, static_cast<GuestModel&>(module).host().model->forward(tokens, context), Memory::fresh);
   return 1;
 }
+
+/// model:generate(prompt or prompts [, options])
+int model_generate(lua_State* L) {
+  const ScriptModel& host = self(L, "generate");
+  return call_generate(L, "model:generate", host.generate_defaults, host.generate);
+}
+
+/// The settings of [eval] in the table at `index`, or a path, as overrides.
+std::vector<std::string> evaluation_overrides(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) {
+    return {};
+  }
+  std::vector<std::string> out = {"--eval.enabled=true"};
+  if (lua_type(L, index) == LUA_TSTRING) {
+    out.push_back("--eval.dataset_path=" + check_text(L, index, "model:evaluate", "a path"));
+    out.emplace_back("--eval.steps=-1");
+    return out;
+  }
+  KF_CHECK(lua_istable(L, index), Code::script, "model:evaluate: expected a path, or a table of keys of [eval], got {}",
+           describe_any(L, index));
+  const config::Node settings = read_value(L, index, {"model:evaluate", {}});
+  KF_CHECK(settings.table() != nullptr, Code::script, "model:evaluate: expected keys of [eval] (dataset_path, steps, ...), not a list");
+  for (const auto& [key, value] : *settings.table()) {
+    const auto* const text = std::get_if<std::string>(&value.value);
+    out.push_back(format("--eval.{}={}", key, text != nullptr ? *text : config::to_json(value)));
+  }
+  return out;
+}
+
+/// model:evaluate([path or keys of [eval]]) -> a table like ctx.eval
+int model_evaluate(lua_State* L) {
+  const ScriptModel& host = self(L, "evaluate");
+  const std::vector<std::string> overrides = evaluation_overrides(L, 2);
+  const Crossing crossing(L);
+  push_eval(L, host.evaluate(overrides));
+  return 1;
+}
+
+lua_CFunction model_methods(std::string_view name) {
+  return name == "generate" ? &guarded<model_generate> : name == "evaluate" ? &guarded<model_evaluate> : nullptr;
+}
+
+/// A model that joins a run is no part of it: its checkpoints do not keep what the model's parts keep.
+class WithoutStates {
+ public:
+  explicit WithoutStates(Session& session) : session_(session), before_(std::exchange(session.states, nullptr)) {}
+  ~WithoutStates() { session_.states = before_; }
+  WithoutStates(const WithoutStates&) = delete;
+  WithoutStates& operator=(const WithoutStates&) = delete;
+
+ private:
+  Session& session_;
+  PartStates* before_;
+};
 
 }  // namespace
 
 int load_model(lua_State* L) {
-  const Session& session = Session::of(L);
+  Session& session = Session::of(L);
   const std::string path = check_text(L, 1, "kf.load_model", "the folder of a checkpoint");
   KF_CHECK(session.host.load_model, Code::script, "kf.load_model: this program checks jobs and loads no models");
   const Crossing crossing(L);  // parts of the model may be Lua
-  const std::shared_ptr<Model> model = session.host.load_model(path);
+  const WithoutStates guest(session);
+  std::shared_ptr<GuestModel> model;
+  try {
+    model = std::make_shared<GuestModel>(session.host.load_model(path));
+  } catch (Error& error) {
+    throw error.context(format("in kf.load_model({})", kf::quoted(path)));
+  }
   for (const ParameterPtr& parameter : model->parameters()) {
     parameter->value.set_requires_grad(false);
   }
-  push_module(L, model, call_model, "model");
+  push_module(L, std::move(model), call_model, "model", model_methods);
   return 1;
 }
 

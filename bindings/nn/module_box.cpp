@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <new>
+#include <set>
 
 #include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
@@ -15,6 +16,7 @@
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "model/model.h"
 
 namespace kf::lua {
@@ -79,6 +81,10 @@ int native_index(lua_State* L) {
     return 1;
   }
   const ModuleBox& box = *box_of<ModuleBox>(L, 1);
+  if (const lua_CFunction method = box.methods != nullptr ? box.methods(name) : nullptr) {
+    lua_pushcfunction(L, method);
+    return 1;
+  }
   if (name == "training") {
     lua_pushboolean(L, box.module->training());
     return 1;
@@ -105,7 +111,8 @@ int native_text(lua_State* L) {
     for (const std::int64_t size : parameter->shape) {
       sizes.push_back(to_text(size));
     }
-    words.push_back(name + " (" + join(sizes, ", ") + ")");
+    const std::string shard = parameter->shard ? " " + std::string(kShardNames[static_cast<std::size_t>(*parameter->shard)]) : "";
+    words.push_back(name + " (" + join(sizes, ", ") + ")" + shard);
   }
   push(L, std::string_view("nn." + std::string(box.kind) + (words.empty() ? "" : ": " + join(words, ", "))));
   return 1;
@@ -165,6 +172,19 @@ std::shared_ptr<LuaModule> list_of_modules(lua_State* L, int index, const std::s
   return group;
 }
 
+/// A tensor that is neither parameter nor buffer: most often a weight whose author took it for one. Said once for each place.
+void say_plain_tensor(lua_State* L, const at::Tensor& tensor, const std::string& name) {
+  KF_CHECK(!tensor.requires_grad(), Code::script,
+           "nn.module: '{}' is a tensor that wants gradients, and nobody would train it: nn.parameter(t) makes a weight of it", name);
+  static std::set<std::string> said;
+  const std::string place = caller_position(L);
+  if (said.insert(place + name).second) {
+    log::warn(
+        "{}: nn.module: '{}' is a plain tensor, neither trained nor saved; nn.parameter(t) makes a weight of it, nn.buffer(t) is saved",
+        place, name);
+  }
+}
+
 /// One field, its value on top; true when it must leave the table because the native half has it now.
 bool adopt_field(lua_State* L, LuaModule& module, const std::string& name) {
   const int value = lua_gettop(L);
@@ -176,6 +196,8 @@ bool adopt_field(lua_State* L, LuaModule& module, const std::string& name) {
     module.add_child(name, child);
   } else if (const auto group = list_of_modules(L, value, name)) {
     module.add_child(name, group);
+  } else if (const at::Tensor* const tensor = tensor_at(L, value)) {
+    say_plain_tensor(L, *tensor, name);
   }
   return false;
 }
@@ -251,11 +273,12 @@ int materialize_module(lua_State* L) {
 
 }  // namespace
 
-void push_module(lua_State* L, std::shared_ptr<Module> module, ModuleCall call, const char* kind) {
+void push_module(lua_State* L, std::shared_ptr<Module> module, ModuleCall call, const char* kind, ModuleMethods methods) {
   auto* box = new (lua_newuserdata(L, sizeof(ModuleBox))) ModuleBox();
   box->module = std::move(module);
   box->call = call;
   box->kind = kind;
+  box->methods = methods;
   push_native_metatable(L);
   lua_setmetatable(L, -2);
 }

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "model/module.h"
 
@@ -12,6 +13,8 @@ namespace kf::lua {
 
 /// What calling a native module does: the userdata is at 1, its arguments follow; results are pushed and counted.
 using ModuleCall = int (*)(lua_State* L, Module& module);
+/// Methods of one kind of native module alone: the function called `name`, or null.
+using ModuleMethods = lua_CFunction (*)(std::string_view name);
 
 struct ModuleBox {
   static constexpr std::uint64_t kMagic = 0x6b666d6f64756c65ULL;
@@ -19,7 +22,8 @@ struct ModuleBox {
   std::shared_ptr<Module> module;
   ModuleCall call = nullptr;   // null for the native half of a module written in Lua
   const char* kind = nullptr;  // "linear", for messages
-  char padding[56] = {};       // a size of its own
+  ModuleMethods methods = nullptr;
+  char padding[48] = {};  // a size of its own
 };
 
 struct ParameterBox {
@@ -30,7 +34,7 @@ struct ParameterBox {
 };
 
 /// Pushes a native module, callable from Lua: m(x), m.weight, m:parameters(), m:train(on).
-void push_module(lua_State* L, std::shared_ptr<Module> module, ModuleCall call, const char* kind);
+void push_module(lua_State* L, std::shared_ptr<Module> module, ModuleCall call, const char* kind, ModuleMethods methods = nullptr);
 /// The module behind the value at `index`, native or made by nn.module; null for anything else.
 std::shared_ptr<Module> module_at(lua_State* L, int index);
 

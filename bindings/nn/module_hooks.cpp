@@ -9,11 +9,11 @@
 #include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_box.h"
+#include "bindings/pattern.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "core/log.h"
-#include "core/name_pattern.h"
 
 namespace kf::lua {
 namespace {
@@ -91,7 +91,7 @@ void ModuleHooks::watch_forwards(const Module& root, const std::string& pattern,
   for (const auto& [name, module] : modules) {
     names.push_back(name);
   }
-  const std::vector<bool> matches = match_names({pattern}, names, where);
+  const std::vector<bool> matches = match_pattern(pattern, names, where);
   for (std::size_t i = 0; i < modules.size(); ++i) {
     if (matches[i]) {
       watch_forward(modules[i].second, modules[i].first);
@@ -105,7 +105,7 @@ void ModuleHooks::watch_gradients(Model& model, const std::string& pattern, cons
   for (const ParameterPtr& parameter : all) {
     names.push_back(parameter->name);
   }
-  const std::vector<bool> matches = match_names({pattern}, names, where);
+  const std::vector<bool> matches = match_pattern(pattern, names, where);
   for (std::size_t i = 0; i < all.size(); ++i) {
     if (!matches[i] || !all[i]->value.requires_grad()) {  // frozen weights have no gradient to see
       continue;

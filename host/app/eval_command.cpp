@@ -9,9 +9,7 @@
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/eval_sets.h"
 #include "train/eval_table.h"
-#include "train/evaluate.h"
 
 namespace kf {
 namespace {
@@ -66,28 +64,6 @@ InferenceRequest request_of(const OptionList& list, at::Device device) {
   }
   request.overrides.insert(request.overrides.end(), list.overrides.begin(), list.overrides.end());
   return request;
-}
-
-EvalResult evaluate_all(const LoadedModel& loaded, at::Device device, const Registries& registries) {
-  KF_CHECK(loaded.config.eval.enabled, Code::config, "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH",
-           loaded.path);
-  std::vector<EvalSet> sets = make_eval_sets(loaded.config, {0, 1, &registries});
-  if (loaded.tokenizer == nullptr) {
-    log::info("no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
-  }
-  const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get()};
-  std::vector<EvalResult> results;
-  for (EvalSet& set : sets) {
-    KF_CHECK(!set.text || loaded.tokenizer != nullptr, Code::config,
-             "nothing turns text ({}) into ids for the model of {}: give --tokenizer, or token files", set.data->describe(), loaded.path);
-    results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
-    results.back().name = set.name;
-  }
-  if (results.front().name.empty()) {
-    return results.front();
-  }
-  const std::vector<bool> together(results.size(), true);
-  return join(std::move(results), together);
 }
 
 std::string padded(const std::string& text, std::size_t width) {
@@ -152,7 +128,7 @@ int eval_command(const Arguments& args) {
     report_choices(loaded, choices_of(list, loaded, device), std::cout);
     return 0;
   }
-  const EvalResult eval = evaluate_all(loaded, device, registries);
+  const EvalResult eval = evaluate_loaded(loaded, loaded.config, device, registries);
   if (list.last("--format") == "json") {
     print_json(loaded, eval);
   } else {

@@ -8,8 +8,11 @@
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
+#include "core/log.h"
+#include "data/eval_sets.h"
 #include "model/build.h"
 #include "registry/registries.h"
+#include "train/evaluate.h"
 
 namespace kf {
 namespace {
@@ -67,6 +70,9 @@ config::Node inference_job(const fs::path& file, bool with_data) {
     job->erase(section);
   }
   keep_only(*job, "train", {"seq_len", "batch_size", "seed", "data_seed"});
+  if (config::Node* data = job->find("data"); data != nullptr && data->table() != nullptr) {
+    data->table()->erase("batch_transforms");  // of training only
+  }
   if (with_data) {
     if (config::Node* eval = job->find("eval"); eval != nullptr && eval->table() != nullptr) {
       eval->table()->erase("target_loss");
@@ -141,6 +147,11 @@ bool reads_only_tokens(const config::DataConfig& data) {
   });
 }
 
+/// Whether a folder is another program's.
+bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !fs::exists(source / "state.json"); }
+
+fs::path folder_of(const fs::path& source) { return is_foreign(source) ? source : CheckpointManager::find(source); }
+
 }  // namespace
 
 std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries) {
@@ -171,9 +182,9 @@ GenerateOptions generate_options(const config::GenerateConfig& config) {
 }
 
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries) {
-  const bool huggingface = config::is_huggingface_folder(request.source) && !fs::exists(request.source / "state.json");
+  const bool huggingface = is_foreign(request.source);
   LoadedModel out;
-  out.path = huggingface ? request.source : CheckpointManager::find(request.source);
+  out.path = folder_of(request.source);
   out.config = load_settings(request, out.path, huggingface, registries);
   out.model = build_model(out.config, registries);
   materialize(*out.model, request.device, at::kFloat, 0);
@@ -194,6 +205,49 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
     out.step = CheckpointManager::peek(out.path).run.step;
   }
   return out;
+}
+
+config::Config settings_for_inference(const InferenceRequest& request, const Registries& registries) {
+  return load_settings(request, folder_of(request.source), is_foreign(request.source), registries);
+}
+
+EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries) {
+  KF_CHECK(config.eval.enabled, Code::config,
+           "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH (in Lua: m:evaluate(path))", loaded.path);
+  std::vector<EvalSet> sets = make_eval_sets(config, {0, 1, &registries});
+  if (loaded.tokenizer == nullptr) {
+    log::info("no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
+  }
+  const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get()};
+  std::vector<EvalResult> results;
+  for (EvalSet& set : sets) {
+    KF_CHECK(!set.text || loaded.tokenizer != nullptr, Code::config,
+             "nothing turns text ({}) into ids for the model of {}: give --tokenizer, or token files", set.data->describe(), loaded.path);
+    results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
+    results.back().name = set.name;
+  }
+  if (results.front().name.empty()) {
+    return results.front();
+  }
+  const std::vector<bool> together(results.size(), true);
+  return join(std::move(results), together);
+}
+
+std::vector<Completion> generate_loaded(const LoadedModel& loaded, const std::vector<std::string>& prompts, GenerateOptions options,
+                                        at::Device device) {
+  KF_CHECK(loaded.tokenizer != nullptr, Code::config,
+           "nothing turns text into ids for the model of {}: its job names no tokenizer (data.tokenizer_path)", loaded.path);
+  GenerateRequest request;
+  for (const std::string& prompt : prompts) {
+    request.prompts.push_back(prompt_ids(*loaded.tokenizer, prompt, loaded.prompts));
+  }
+  request.options = std::move(options);
+  request.options.strategy = loaded.sampler.get();
+  request.tokenizer = loaded.tokenizer.get();
+  request.eos = loaded.tokenizer->eos_id();
+  request.max_positions = loaded.config.model.max_seq_len;
+  request.device = device;
+  return generate(*loaded.model, request);
 }
 
 }  // namespace kf

@@ -12,6 +12,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "model/model.h"
 #include "registry/registries.h"
+#include "train/eval_result.h"
 #include "train/generate.h"
 
 namespace kf {
@@ -46,5 +47,13 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Regi
 /// `source` is a checkpoint folder, a run or checkpoints folder whose latest one is meant, or a folder with a config.json (its
 /// tokenizer is taken, too). Weights in fp32, evaluation mode. Throws Code::checkpoint, and Code::config for faulty overrides.
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries);
+/// The settings alone.
+config::Config settings_for_inference(const InferenceRequest& request, const Registries& registries);
+
+/// The model on the sets of `config`.eval, all of them as one. Throws Code::config where there is none.
+EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries);
+/// Answers to texts, in their order.
+std::vector<Completion> generate_loaded(const LoadedModel& loaded, const std::vector<std::string>& prompts, GenerateOptions options,
+                                        at::Device device);
 
 }  // namespace kf

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "app/device.h"
 #include "app/header.h"
@@ -127,6 +128,23 @@ void check_plan(const config::Config& config, const Registries& registries, Mode
     match_names({pattern}, weights, format("parallel_plan '{}'", name));
   }
   log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
+}
+
+/// What scripts say of how their weights are to be split, once: with one rank nothing is.
+void say_sharding_hints(Model& model) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->shard) {
+      ++counts[kShardNames[static_cast<std::size_t>(*parameter->shard)]];
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts) {
+    words.push_back(format("{} {}", count, name));
+  }
+  if (!words.empty()) {
+    log::info("sharding hints of weights: {}; they have no effect on one rank", join(words, ", "));
+  }
 }
 
 /// A run is no longer than its data (data.epochs, data.mix_stop): schedules must know that from the start. Where phases change how much a
@@ -362,6 +380,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
   const std::unique_ptr<TokenSampler> sampler = sampler_of(config, registries);
   check_plan(config, registries, *model);
+  say_sharding_hints(*model);
   Phases phases = make_phases(config, registries, plan.max_steps);
   check_phases(phases, *model, *train_data);
   Hooks hooks = make_hooks(config, registries, request);
@@ -406,6 +425,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     parts.sinks.push_back(sink.get());
   }
   parts.sampler = sampler.get();
+  parts.states = request.states;
   parts.phases = std::move(phases);
   LoopOptions options{plan.max_steps,
                       config.optimizer.lr,

@@ -7,6 +7,7 @@
 
 #include "config/load.h"
 #include "core/fs.h"
+#include "registry/part_states.h"
 #include "registry/registries.h"
 #include "train/hook.h"
 #include "train/run_result.h"
@@ -23,6 +24,8 @@ struct RunRequest {
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.
   std::function<std::unique_ptr<Hook>()> hook = {};
+  /// Where the parts that are made for this run add what they keep; null: none do.
+  PartStates* states = nullptr;
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.

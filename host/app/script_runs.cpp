@@ -9,6 +9,25 @@
 
 namespace kf {
 
+namespace {
+
+ScriptModel load_script_model(const fs::path& path, const Registries& registries) {
+  const auto loaded = std::make_shared<const LoadedModel>(load_for_inference({path}, registries));
+  ScriptModel out{loaded->model, generate_options(loaded->config.generate), {}, {}};
+  out.generate = [loaded](const std::vector<std::string>& prompts, const GenerateOptions& options) {
+    return generate_loaded(*loaded, prompts, options, at::kCPU);
+  };
+  out.evaluate = [loaded, path, &registries](const std::vector<std::string>& overrides) {
+    InferenceRequest request{path};
+    request.with_data = overrides.empty();
+    request.overrides = overrides;
+    return evaluate_loaded(*loaded, settings_for_inference(request, registries), at::kCPU, registries);
+  };
+  return out;
+}
+
+}  // namespace
+
 config::Request request_of(const TrainArguments& arguments) {
   config::Request request;
   request.overrides = arguments.overrides;
@@ -21,7 +40,7 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
       registries_(registries),
       script_(registries,
               {[this](config::Node recipe) { return run(std::move(recipe)); },
-               [this](const fs::path& path) { return load_for_inference({path}, registries_).model; }},
+               [this](const fs::path& path) { return load_script_model(path, registries_); }},
               arguments_.script) {}
 
 void ScriptRuns::run_file() {
@@ -44,7 +63,9 @@ RunResult ScriptRuns::run(config::Node recipe) {
   request.recipe = std::move(recipe);
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
-  return run_job({loaded, arguments_.file, arguments_.overrides.size(), script_.digest()}, registries_);
+  RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size(), script_.digest()};
+  run_request.states = &scope.states();
+  return run_job(run_request, registries_);
 }
 
 /// The first run of a script is called after it, the next ones NAME-2, NAME-3, ... so that an interrupted program goes on where it was.

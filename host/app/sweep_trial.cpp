@@ -124,6 +124,7 @@ class TrialRun {
       return reports.report(step, max_steps, value);
     };
     const Script::RunScope scope(script_, loaded.config);
+    run_request.states = &scope.states();
     return finish(run_job(run_request, registries_), reports);
   }
 

@@ -28,6 +28,7 @@ struct CheckpointState {
   bool finished = false;  // the run had reached its end
   std::string data_fingerprint;
   std::map<std::string, config::Node> hooks;  // by hook name
+  std::map<std::string, config::Node> parts;  // of other parts that keep something, by PartStates' keys
   config::Node train;                         // of the stepper: recent losses, loss scale; null where none was saved
   config::Node course;                        // of the run: phase, what hooks asked for; null where none was saved
   config::Node job;                           // table of every key and its value, to compare a later job with

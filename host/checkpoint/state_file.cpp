@@ -121,6 +121,7 @@ std::string to_text(const StateFile& content) {
   table["files"] = Node(std::move(files));
   table["optimizer"] = Node(std::move(optimizer));
   table["hooks"] = to_node(content.state.hooks);
+  table["parts"] = to_node(content.state.parts);
   table["train"] = content.state.train;
   table["course"] = content.state.course;
   table["job"] = content.state.job;
@@ -143,6 +144,11 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.finished = fields.get<bool>("finished");
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
+  if (fields.table().find("parts") != nullptr) {  // earlier versions had none
+    for (const auto& [name, state] : fields.fields("parts").table()) {
+      content.state.parts[name] = state;
+    }
+  }
   if (const Node* const train = fields.table().find("train")) {  // earlier versions had none
     content.state.train = *train;
   }

@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "data/batch_transforms.h"
 #include "data/collate.h"
 #include "data/source.h"
 #include "data/train_data.h"
@@ -121,6 +122,9 @@ std::vector<EvalSet> make_eval_sets(const config::Config& config, const LoaderOp
   }
   for (std::size_t i = 0; i < config.eval.datasets.size(); ++i) {
     sets.push_back(named_set(config, options, i));
+  }
+  for (EvalSet& set : sets) {
+    set.data = with_batch_transforms(std::move(set.data), config.eval.batch_transforms, config, options, false);
   }
   return sets;
 }

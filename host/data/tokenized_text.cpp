@@ -194,7 +194,8 @@ class TextOpener {
   }
 
   void check(const Documents& documents) const {
-    KF_CHECK(documents.count() > 0 || transforms_.empty(), Code::data, "{}: transforms = [{}] leave no document: all are dropped", what(),
+    KF_CHECK(documents.count() > 0 || transforms_.empty(), Code::data,
+             "{}: transforms = [{}] leave no document: all are dropped, as a function that returns nothing drops them", what(),
              join(spec_.transforms, ", "));
     KF_CHECK(documents.count() > 0, Code::data, "{}: {} holds no document", what(),
              files_.files.size() == 1 ? files_.files.front().path.string() : "none of the " + to_text(files_.files.size()) + " files");

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/batch_transforms.h"
 #include "data/collate.h"
 #include "data/loader.h"
 #include "data/mixture.h"
@@ -256,9 +257,11 @@ std::unique_ptr<Loader> make_train_loader(const config::Config& config, const Lo
   TrainData data = open_train_data(config, options, {config.data.holdout, Side::training}, true);
   warn_of(config, data);
   if (is_synthetic(config.data)) {
-    return std::make_unique<SyntheticLoader>(config, std::move(data), options);
+    return with_batch_transforms(std::make_unique<SyntheticLoader>(config, std::move(data), options), config.data.batch_transforms, config,
+                                 options, true);
   }
-  return std::make_unique<TrainLoader>(config, std::move(data), options);
+  return with_batch_transforms(std::make_unique<TrainLoader>(config, std::move(data), options), config.data.batch_transforms, config,
+                               options, true);
 }
 
 }  // namespace kf

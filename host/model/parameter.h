@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct Init {
 
 /// What a weight is for: decides who updates it (Muon takes hidden matrices) and how it is reported.
 enum class Role { embedding, hidden, head, router, vector };
+
+/// How tensor parallelism is to split a weight: colwise its outputs (dim 0), rowwise its inputs (dim 1); whole, over a split sequence;
+/// whole.
+enum class Shard { colwise, rowwise, sequence, replicate };
+/// As scripts write them, in this order.
+inline constexpr std::string_view kShardNames[] = {"colwise", "rowwise", "sequence", "replicate"};
 
 /// One tensor of a state dict, and which part of a parameter it shows.
 struct StoredView {
@@ -62,6 +69,7 @@ struct Parameter {
   bool counted = true;     // part of parameter counts; a buffer that is not may be missing in files, and then starts fresh
   bool keep_fp32 = false;  // `value` is fp32 whatever the compute type
   std::optional<StackNames> stack;
+  std::optional<Shard> shard;  // a hint of who declared it; nothing: the parallel layer decides by its name
 
   at::Tensor value;   // read by forward; a leaf that requires grad; compute type
   at::Tensor master;  // fp32, or bf16 by train.param_dtype; the same tensor as `value` where the types are the same

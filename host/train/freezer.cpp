@@ -27,10 +27,13 @@ std::vector<std::string> Freezer::matching(const std::vector<std::string>& patte
   return out;
 }
 
+bool Freezer::any_trains(const std::set<std::string>& asked, const std::set<std::string>& phase) const {
+  return std::any_of(parameters_.begin(), parameters_.end(),
+                     [&](const ParameterPtr& p) { return p->trainable && !has(asked, p->name) && !has(phase, p->name); });
+}
+
 void Freezer::apply(const std::set<std::string>& asked, const std::set<std::string>& phase) {
-  const bool any = std::any_of(parameters_.begin(), parameters_.end(),
-                               [&](const ParameterPtr& p) { return p->trainable && !has(asked, p->name) && !has(phase, p->name); });
-  KF_CHECK(any, Code::config, "every weight would be frozen, so nothing could be learned");
+  KF_CHECK(any_trains(asked, phase), Code::config, "every weight would be frozen, so nothing could be learned");
   asked_ = asked;
   phase_ = phase;
   for (const ParameterPtr& p : parameters_) {
@@ -53,13 +56,22 @@ void Freezer::check(const std::vector<std::string>& patterns, bool frozen, const
   }
 }
 
-void Freezer::set(const std::string& pattern, bool frozen) {
-  const std::string key = frozen ? "ctx:freeze" : "ctx:unfreeze";
-  check({pattern}, frozen, key);
-  std::set<std::string> asked = asked_;
-  for (const std::string& name : matching({pattern}, key)) {
-    frozen ? void(asked.insert(name)) : void(asked.erase(name));
+void Freezer::set(const std::vector<Controls::Freezing>& changes) {
+  if (changes.empty()) {
+    return;
   }
+  std::set<std::string> asked = asked_;
+  for (const Controls::Freezing& change : changes) {
+    const std::string key = change.frozen ? "ctx:freeze" : "ctx:unfreeze";
+    check({change.pattern}, change.frozen, key);
+    for (const std::string& name : matching({change.pattern}, key)) {
+      change.frozen ? void(asked.insert(name)) : void(asked.erase(name));
+    }
+  }
+  KF_CHECK(
+      any_trains(asked, phase_), Code::script,
+      "ctx:freeze(\"{}\"): every weight would be frozen, so nothing could be learned; ctx:unfreeze in the same callback lets some train",
+      changes.back().pattern);
   apply(asked, phase_);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/parameter.h"
+#include "train/controls.h"
 
 namespace kf {
 
@@ -13,9 +14,9 @@ class Freezer {
  public:
   explicit Freezer(ParameterList parameters) : parameters_(std::move(parameters)) {}
 
-  /// What hooks ask for, kept until they ask otherwise. Throws Code::config for a pattern that matches nothing, when nothing would train,
-  /// and for thawing what the job froze for the whole run.
-  void set(const std::string& pattern, bool frozen);
+  /// What hooks ask for, in order, kept until they ask otherwise. Throws Code::config for a pattern that matches nothing and for thawing
+  /// what the job froze for the whole run, Code::script when nothing would train after all of them.
+  void set(const std::vector<Controls::Freezing>& changes);
   /// What the running phase freezes, besides.
   void set_phase(const std::vector<std::string>& patterns);
   /// Throws as `set` would.
@@ -27,6 +28,7 @@ class Freezer {
 
  private:
   std::vector<std::string> matching(const std::vector<std::string>& patterns, const std::string& key) const;
+  bool any_trains(const std::set<std::string>& asked, const std::set<std::string>& phase) const;
   void apply(const std::set<std::string>& asked, const std::set<std::string>& phase);
 
   ParameterList parameters_;

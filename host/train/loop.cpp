@@ -107,6 +107,9 @@ RunResult TrainLoop::run() {
 }
 
 void TrainLoop::steps() {
+  if (parts_.states != nullptr) {
+    parts_.states->load(state_.parts);  // not earlier: making the loop may still make and call parts
+  }
   fire(Event::train_begin);
   if (!options_.resumed_from.empty()) {
     context_.path = options_.resumed_from;
@@ -115,7 +118,7 @@ void TrainLoop::steps() {
   if (state_.run.step == 0) {
     start_fresh();
   }
-  boundary(false);
+  boundary(false, /*first=*/true);
   while (!finished() && !StopSignals::requested()) {
     one_step();
   }
@@ -208,7 +211,7 @@ void TrainLoop::after_step(const StepResult& result) {
 }
 
 /// Between two steps: what hooks asked for, the change of phase, what is to be saved.
-void TrainLoop::boundary(bool due_save) {
+void TrainLoop::boundary(bool due_save, bool first) {
   const Controls asked = std::exchange(controls_, {});
   controls_.eval = asked.eval;  // by on_train_begin or on_eval_end: with the next step
   if (asked.stop) {
@@ -220,7 +223,7 @@ void TrainLoop::boundary(bool due_save) {
     roll_back(*asked.rollback);
     return;
   }
-  change_phase();
+  change_phase(!first);
   if (state_.run.step > 0 && (due_save || finished())) {
     save();
   }
@@ -230,9 +233,9 @@ void TrainLoop::boundary(bool due_save) {
 }
 
 /// Phases change before the checkpoint is written, so that a resumed run begins in the new one.
-void TrainLoop::change_phase() {
+void TrainLoop::change_phase(bool ask) {
   context_.state = state_.run;
-  if (!finished() && steering_.advance(context_)) {
+  if (!finished() && steering_.advance(context_, ask)) {
     log::info("step {}: phase '{}'", state_.run.step, steering_.phase());
     fire(Event::phase_change);
   }
@@ -382,6 +385,9 @@ void TrainLoop::roll_back(const std::string& reason) {
     parts_.stepper.load(saved.train);
   }
   steering_.roll_back(saved.course, from, saved.run.step);
+  if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
+    parts_.states->load(saved.parts);
+  }
   for (Sink* sink : parts_.sinks) {
     sink->rewind(saved.run.step);
   }
@@ -396,6 +402,7 @@ void TrainLoop::save(const std::string& name) {
   parts_.throughput.pause();
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
+  state_.parts = parts_.states != nullptr ? parts_.states->state() : decltype(state_.parts)();
   state_.train = parts_.stepper.state();
   state_.course = steering_.state();
   if (context_.eval) {

@@ -19,6 +19,7 @@
 #include "metrics/throughput.h"
 #include "optim/averaging.h"
 #include "optim/schedule.h"
+#include "registry/part_states.h"
 #include "train/generate.h"
 #include "train/hooks.h"
 #include "train/run_result.h"
@@ -42,6 +43,7 @@ struct LoopParts {
   Throughput& throughput;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
   Phases phases = {};
+  PartStates* states = nullptr;     // of parts other than hooks; null: none keep anything
   TokenSampler* sampler = nullptr;  // generate.strategy; null: the native one
 };
 
@@ -79,8 +81,8 @@ class TrainLoop {
   void one_step();
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
-  void boundary(bool due_save);
-  void change_phase();
+  void boundary(bool due_save, bool first = false);
+  void change_phase(bool ask);
   void log_row(const StepResult& result);
   Values metrics() const;
   EvalResult evaluate_now(bool all);

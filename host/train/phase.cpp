@@ -34,13 +34,13 @@ Phases::Phases(std::vector<Phase> phases, std::int64_t max_steps) : phases_(std:
 
 std::int64_t Phases::end() const { return end_of(phases_[index_], start_, max_steps_); }
 
-bool Phases::over(HookContext& context) const {
+bool Phases::over(HookContext& context, bool ask) const {
   const Phase* const phase = current();
   if (phase == nullptr) {
     return false;
   }
   const std::int64_t step = context.state.step;
-  return step >= end() || (step > start_ && phase->rules && phase->rules->stop_when(context));
+  return step >= end() || (ask && step > start_ && phase->rules && phase->rules->stop_when(context));
 }
 
 void Phases::advance(std::int64_t step) {

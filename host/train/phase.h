@@ -52,8 +52,9 @@ class Phases {
   const std::vector<Phase>& all() const { return phases_; }
   /// The running one; null without phases, and after the last.
   const Phase* current() const { return index_ < phases_.size() ? &phases_[index_] : nullptr; }
-  /// Whether the running phase is over before the update that follows `context.state.step` completed ones.
-  bool over(HookContext& context) const;
+  /// Whether the running phase is over before the update that follows `context.state.step` completed ones. `ask` its stop_when, too: once a
+  /// step, so not again where a run goes on.
+  bool over(HookContext& context, bool ask = true) const;
   /// The next one begins at `step`.
   void advance(std::int64_t step);
   /// Factor of the learning rate in the update after `step` completed ones.

@@ -128,9 +128,9 @@ void Steering::begin() {
   }
 }
 
-bool Steering::advance(HookContext& context) {
+bool Steering::advance(HookContext& context, bool ask) {
   bool changed = false;
-  while (phases_.over(context)) {
+  while (phases_.over(context, ask)) {
     phases_.advance(context.state.step);
     enter(context.state.step);
     changed = true;
@@ -178,9 +178,7 @@ void Steering::apply(const Controls& controls, std::int64_t step) {
   for (const auto& [name, weight] : controls.loss_weights) {
     set_loss_weight(name, weight);
   }
-  for (const Controls::Freezing& freezing : controls.freezing) {
-    freezer_.set(freezing.pattern, freezing.frozen);
-  }
+  freezer_.set(controls.freezing);
 }
 
 void Steering::roll_back(const Node& saved, std::int64_t from, std::int64_t to) {

@@ -39,7 +39,7 @@ class Steering {
   /// The lasting requests, in force from the update after `step` completed ones on.
   void apply(const Controls& controls, std::int64_t step);
   /// Goes on to the next phase where the running one is over; whether it did.
-  bool advance(HookContext& context);
+  bool advance(HookContext& context, bool ask);
   /// Back from step `from` to step `to`, of which `saved` is the state: in its phase, but with the data that would have come next. What
   /// hooks asked for stays.
   void roll_back(const config::Node& saved, std::int64_t from, std::int64_t to);

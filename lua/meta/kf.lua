@@ -24,7 +24,7 @@
 ---@field enable_grad fun(f: function, ...): any  Calls with gradients.
 ---@field is_grad_enabled fun(): boolean  Whether operators are recorded.
 ---@field choice fun(values: any[]): any  One of these values or tables of a sweep.
----@field load_model fun(checkpoint: string): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T).
+---@field load_model fun(checkpoint: string): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T); m:generate(prompt, options) as ctx:generate, m:evaluate([path or keys of [eval]]) gives a table like ctx.eval.
 ---@field lograndint fun(...): any  A distribution of a sweep's space.
 ---@field loguniform fun(low: number, high: number): any  A value of a sweep, every order of magnitude as likely.
 ---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
@@ -121,12 +121,12 @@
 
 ---@class kf.nn
 ---@field module fun(fields: table): kf.Module  A table with `forward`: its modules, parameters and buffers become children by their names.
----@field parameter fun(sizes: integer[]|kf.Tensor, options?: { init?: string|number|kf.Tensor, role?: string }): any  A weight.
+---@field parameter fun(sizes: integer[]|kf.Tensor, options?: { init?: string|number|kf.Tensor, role?: string, shard?: string }): any  A weight.
 ---@field buffer fun(values: kf.Tensor): any  Saved with the model, not trained.
----@field linear fun(in_dim: integer, out_dim: integer, options?: { bias?: boolean, init?: string|number|kf.Tensor, role?: string }): kf.Module  (.., in) -> (.., out).
----@field embedding fun(rows: integer, dim: integer, options?: { init?: string|number|kf.Tensor, role?: string }): kf.Module  ids (..) -> (.., dim).
----@field rmsnorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, unit_offset?: boolean }): kf.Module  Statistics in fp32.
----@field layernorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, bias?: boolean }): kf.Module  Statistics in fp32.
+---@field linear fun(in_dim: integer, out_dim: integer, options?: { bias?: boolean, init?: string|number|kf.Tensor, role?: string, shard?: string }): kf.Module  (.., in) -> (.., out).
+---@field embedding fun(rows: integer, dim: integer, options?: { init?: string|number|kf.Tensor, role?: string, shard?: string }): kf.Module  ids (..) -> (.., dim).
+---@field rmsnorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, unit_offset?: boolean, shard?: string }): kf.Module  Statistics in fp32.
+---@field layernorm fun(dim: integer, options?: number|{ eps?: number, weight?: boolean, bias?: boolean, shard?: string }): kf.Module  Statistics in fp32.
 ---@field norm fun(type: string, dim: integer, eps?: number): kf.Module  A registered norm.
 ---@field attention fun(settings: kf.Config.model, options?: kf.Config.model): kf.Module  x (B, T, C), ctx -> (B, T, C), by the keys of [model]; `layer` beside them.
 ---@field mlp fun(activation: string, dim: integer, hidden_dim: integer): kf.Module  A registered mlp.
@@ -261,16 +261,16 @@
 ---@field mlp fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.activation
 ---@field norm fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.norm_type
 ---@field router fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.moe_router
----@field loss fun(name: string, factory: (fun(a: kf.PartArgs): function), options?: kf.PartOptions)  train.loss_fn
+---@field loss fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  train.loss_fn
 ---@field optimizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  optimizer.name
----@field scheduler fun(name: string, factory: (fun(a: kf.PartArgs): fun(step: integer): number), options?: kf.PartOptions)  scheduler.name
+---@field scheduler fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): number)|table), options?: kf.PartOptions)  scheduler.name
 ---@field dataset fun(name: string, factory: (fun(a: kf.PartArgs): { size: integer, get: fun(i: integer): any }), options?: kf.PartOptions)  data.datasets[i].dataset
----@field transform fun(name: string, factory: (fun(a: kf.PartArgs): fun(doc: { text: string }): table?), options?: kf.PartOptions)  data.datasets[i].transforms
+---@field transform fun(name: string, factory: (fun(a: kf.PartArgs): (fun(doc_or_batch: table): table?)|table), options?: kf.PartOptions)  data.datasets[i].transforms for documents, data.batch_transforms and eval.batch_transforms for batches
 ---@field tokenizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  data.tokenizer_path = "lua:NAME"
----@field sampler fun(name: string, factory: (fun(a: kf.PartArgs): function), options?: kf.PartOptions)  generate.strategy
+---@field sampler fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  generate.strategy
 ---@field metric fun(name: string, factory: (fun(a: kf.PartArgs): { every?: integer, compute: fun(ctx: kf.HookContext): any }), options?: kf.PartOptions)  metrics.extra
 ---@field sink fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: table), close?: fun() }), options?: kf.PartOptions)  metrics.sinks
----@field ckpt_strategy fun(name: string, factory: (fun(a: kf.PartArgs): fun(step: integer): boolean), options?: kf.PartOptions)  checkpoint.strategy
+---@field ckpt_strategy fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): boolean)|table), options?: kf.PartOptions)  checkpoint.strategy
 ---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
 ---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks
 ---@field parallel_plan fun(name: string, factory: (fun(a: kf.PartArgs): table<string, string>), options?: kf.PartOptions)  distributed.plan
@@ -1576,6 +1576,7 @@
 ---@field reuse_batches? integer  Use the first n micro-batches again and again, for debugging; 0 for off.
 ---@field pack_sequences? boolean  Keep the documents of one sequence apart in attention and loss.
 ---@field datasets? kf.Config.data.datasets[]  Sources of a mixture; wins over dataset_path.
+---@field batch_transforms? string[]  Registered transforms, applied to every training batch in this order.
 ---@field mix_temperature? number  Evens out the mixture's weights above 1, sharpens them below.
 ---@field phases? kf.Config.data.phases[]  Changes of the mixture over the run, by rising start_step.
 ---@field anneal_start_step? integer  Step at which anneal_weights take over; 0 for never.
@@ -1588,6 +1589,7 @@
 ---@field steps? integer  Batches of one evaluation; -1 reads all there is.
 ---@field batch_size? integer  Sequences in a batch; 0 takes train.batch_size.
 ---@field datasets? kf.Config.eval.datasets[]  Sets to evaluate on, each with its own name; wins over dataset_path.
+---@field batch_transforms? string[]  Registered transforms, applied to every batch of an evaluation in this order.
 ---@field at_start? boolean  Evaluate before the first update, too: what the untrained model scores.
 ---@field target_loss? number  Stop, with a checkpoint, when an evaluation reaches this loss; 0 for never.
 ---@field dataset_path? string  File or folder of the evaluation data.

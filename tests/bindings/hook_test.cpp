@@ -91,7 +91,7 @@ TEST_CASE("hook: wrong tables are refused where they are registered", "[hook]") 
   CHECK(hook_error("{ ranks = 'some', on_log = print }") == "ranks must be \"all\", a rank or a list of ranks (from 0), got 'some'");
   CHECK(hook_error("{ on_error = 'ignore', on_log = print }") == "on_error must be \"stop\" or \"warn\", got 'ignore'");
   CHECK(hook_error("{ state = function() return {} end, on_log = print }") ==
-        "state and load belong together: what state() returns is given to load() when a run goes on");
+        "state and load belong together: what state() returns is given to load() when a run goes on; 'load' is missing");
 }
 
 TEST_CASE("hook: a factory gets options and the whole job; its table is checked when it is built", "[hook]") {

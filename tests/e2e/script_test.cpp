@@ -9,58 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "e2e/toy.h"
+#include "e2e/script_run.h"
 
 namespace fs = std::filesystem;
 using kf::test::Finished;
+using kf::test::job;
+using kf::test::ScriptRun;
 using kf::test::Toy;
-
-namespace {
-
-/// A folder with toy.toml and the script s.lua.
-struct ScriptRun {
-  explicit ScriptRun(const std::string& script) { write(script); }
-  void write(const std::string& script) const { toy.write("s.lua", "local kf = require('kf')\n" + script); }
-  Finished go(std::vector<std::string> more = {}) const {
-    more.insert(more.begin(), "s.lua");
-    return toy.host(more);
-  }
-  /// What the script printed, without the run's own lines: those that begin with "> ".
-  static std::string said(const Finished& done) {
-    std::string out;
-    std::size_t at = 0;
-    while (at < done.out.size()) {
-      const std::size_t end = std::min(done.out.find('\n', at), done.out.size());
-      if (done.out.compare(at, 2, "> ") == 0) {
-        out += done.out.substr(at + 2, end - at - 2) + "\n";
-      }
-      at = end + 1;
-    }
-    return out;
-  }
-  fs::path checkpoints() const { return toy / "runs/s/checkpoints"; }
-
-  /// Takes away the checkpoints behind `step`, as if the run had been killed there.
-  void forget_after(int step) const {
-    std::vector<fs::path> gone{checkpoints() / "latest", toy / "runs/s/result.json"};
-    for (const auto& entry : fs::directory_iterator(checkpoints())) {
-      const std::string name = entry.path().filename().string();
-      if (name.rfind("step_", 0) == 0 && std::stoi(name.substr(5)) > step) {
-        gone.push_back(entry.path());
-      }
-    }
-    for (const fs::path& path : gone) {
-      fs::remove_all(path);
-    }
-    fs::create_directory_symlink("step_" + std::to_string(step), checkpoints() / "latest");
-  }
-
-  Toy toy;
-};
-
-std::string job(const std::string& more) { return "return { extends = 'toy.toml', " + more + " }\n"; }
-
-}  // namespace
 
 TEST_CASE("script: every event comes at its place", "[script]") {
   const ScriptRun run(R"(local hook = {}
@@ -593,4 +548,43 @@ TEST_CASE("script: hooks of a script that never requires kf are given tensors", 
   INFO(done.err);
   CHECK(done.status == 0);
   CHECK(ScriptRun::said(done) == "1\n");
+}
+
+TEST_CASE("script: os.exit before anything was trained says so", "[script]") {
+  const ScriptRun run("\nos.exit(0)\n");
+  const Finished done = run.go();
+  CHECK(done.status == 0);
+  CHECK(done.err.find("s.lua:3: os.exit ends the script before it returned a job or called kf.run: nothing was trained") !=
+        std::string::npos);
+}
+
+TEST_CASE("script: mistakes that end in a message of Lua's own get a hint and a place", "[script]") {
+  struct Mistake {
+    const char* body;  // of on_backward_end, from line 3 on
+    const char* message;
+  };
+  const auto mistake = GENERATE(values<Mistake>({
+      {"if ctx.loss < 3 then ctx:stop('x') end",
+       "s.lua:3: attempt to compare function with number; that is a function: call it, as in ctx:loss()"},
+      {"ctx:log({ x = ctx.loss + 1 })",
+       "s.lua:3: attempt to perform arithmetic on field 'loss' (a function value); that is a function: call it"},
+      {"for name in ctx:gradients('layer.*') do end", "s.lua:3: ctx:gradients: no weight is called 'layer.*'; near: layers."},
+      {"ctx:freeze('re:(')", "s.lua:3: ctx:freeze: 're:(' is no regular expression"},
+      {"local f f = function(n) return f(n + 1) + 1 end f(1)", "s.lua:3: stack overflow\n"},
+  }));
+  const ScriptRun run("local hook = { on_backward_end = function(ctx)\n" + std::string(mistake.body) + "\nend }\n" +
+                      job("train = { max_steps = 1 }, eval = { enabled = false }, hooks = { hook }"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find(mistake.message) != std::string::npos);
+  CHECK(done.err.size() < 1500);  // a recursion is one line of the traceback
+}
+
+TEST_CASE("script: a misspelt function of a phase names the nearest", "[script]") {
+  const ScriptRun run(job("phases = { { name = 'a', steps = 3,\nstop_wen = function() return true end }, { name = 'b' } }"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:3: phase 'phase 1': no function 'stop_wen'; did you mean 'stop_when'?") != std::string::npos);
 }

@@ -107,8 +107,15 @@ end
 
 T.test("weight_ema and gradient_histogram work on a run's own tensors", function()
   local gradients = 0
+  local text = os.tmpname() .. ".txt"
+  local file = assert(io.open(text, "w"))
+  file:write(("some text to learn from; "):rep(40))
+  file:close()
   local result = kf.run(job({
     run = { name = "ema", fresh = true },
+    model = { dim = 16, n_layers = 1, n_heads = 2, vocab_size = 257, max_seq_len = 16 },
+    data = { dataset_path = text },
+    eval = { enabled = true, interval = 2, steps = 1, dataset_path = text },
     hooks = {
       require("kf.hooks.weight_ema").new({ decay = 0.5 }),
       require("kf.hooks.gradient_histogram").new({ every = 2, pattern = "layers.*" }),
@@ -122,8 +129,14 @@ T.test("weight_ema and gradient_histogram work on a run's own tensors", function
       },
     },
   }))
+  os.remove(text)
   T.eq(result.status, "complete")
   T.ok(gradients > 0)
+  local averages = 0
+  for _, row in ipairs(result.history) do
+    averages = averages + (row.ema_loss and 1 or 0)
+  end
+  T.ok(averages > 0, "ema_loss stands in a row")
   local saved = kf.safetensors.load(result.checkpoint .. "/ema.safetensors")
   local live = kf.safetensors.load(result.checkpoint .. "/model.safetensors")
   local names = 0

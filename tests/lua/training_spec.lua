@@ -252,3 +252,84 @@ T.test("errors: a wrong result and an error in forward name the part and the lin
   end, "this mlp fails")
   T.ok(message:find("training_spec.lua:%d+: this mlp fails"), message)
 end)
+
+T.test("load_model: the model of a checkpoint generates and evaluates outside of runs", function()
+  local text = os.tmpname() .. ".txt"
+  local file = assert(io.open(text, "w"))
+  file:write(("some text to learn from; "):rep(40))
+  file:close()
+  local result = train({
+    model = { vocab_size = 257 },
+    data = { dataset_path = text },
+    eval = { enabled = true, interval = 4, steps = 2, dataset_path = text },
+  })
+  local model = kf.load_model(result.checkpoint)
+  T.near(model:evaluate().loss, result.eval.loss)
+  T.near(model:evaluate({ dataset_path = text, steps = 2 }).loss, result.eval.loss)
+  T.ok(model:evaluate(text).tokens > result.eval.tokens, "a path is read to its end")
+  local answer, info = model:generate("so", { max_new_tokens = 3, temperature = 0 })
+  T.eq(#info.ids, 3)
+  T.ok(type(answer) == "string")
+  T.eq(#model:generate({ "a", "b" }, { max_new_tokens = 1 }), 2)
+  T.raises(function()
+    model:generate("so", { max_tokens = 3 })
+  end, "model:generate: no option 'max_tokens'")
+  T.raises(function()
+    model:evaluate({ stepz = 3 })
+  end, "did you mean 'steps'?")
+  T.raises(function()
+    kf.load_model("nothing/here")
+  end, "nothing/here does not exist")
+  os.remove(text)
+end)
+
+T.test("errors: an optimizer that replaces a tensor, a loss without a gradient, freezing all", function()
+  kf.register.optimizer("replacer", function()
+    return {
+      step = function(g)
+        g.params[1] = g.params[1] - g.lr * g.grads[1]
+      end,
+    }
+  end)
+  T.raises(function()
+    train({ optimizer = { name = "replacer" } })
+  end, "optimizer 'replacer': g.params[1] was replaced, which changes nothing; write into it")
+  kf.register.optimizer("slot_replacer", function()
+    return {
+      state = { "m" },
+      step = function(g)
+        g.state.m[2] = g.state.m[2] + g.grads[2]
+      end,
+    }
+  end)
+  T.raises(function()
+    train({ optimizer = { name = "slot_replacer" } })
+  end, "optimizer 'slot_replacer': g.state.m[2] was replaced")
+  kf.register.loss("detached", function()
+    return function(logits, labels)
+      return logits:detach():sum(), labels:numel()
+    end
+  end)
+  T.raises(function()
+    train({ train = { loss_fn = "detached" } })
+  end, "loss 'detached' must return a sum that depends on the logits")
+  local function freezing(...)
+    local patterns = { ... }
+    return {
+      hooks = {
+        {
+          on_train_begin = function(ctx)
+            ctx:freeze("*")
+            for _, pattern in ipairs(patterns) do
+              ctx:unfreeze(pattern)
+            end
+          end,
+        },
+      },
+    }
+  end
+  T.raises(function()
+    train(freezing())
+  end, 'ctx:freeze("*"): every weight would be frozen')
+  T.eq(train(freezing("layers.*")).status, "complete")
+end)

@@ -215,7 +215,8 @@ class Opening {
 
   std::string nothing(const Notes& notes) const {
     if (notes.dropped > 0) {
-      return format("transforms leave no document: all {} are dropped", grouped(notes.dropped));
+      return format("transforms leave no document: all {} are dropped, as a function that returns nothing drops them",
+                    grouped(notes.dropped));
     }
     if (notes.skipped > 0) {
       return format("no document is left: {} broken records were skipped (data.on_error = \"skip\")", grouped(notes.skipped));

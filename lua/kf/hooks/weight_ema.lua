@@ -34,7 +34,10 @@ function M.new(opts)
     end,
     on_eval_end = function(ctx)
       local means, weights = pairs_of(ctx)
-      local live = kf.op._foreach_clone(weights)
+      local live = {}
+      for i, weight in ipairs(weights) do
+        live[i] = weight:clone()
+      end
       kf.op._foreach_copy_(weights, means)
       local ema = ctx:evaluate()
       kf.op._foreach_copy_(weights, live)

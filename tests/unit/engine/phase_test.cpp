@@ -86,7 +86,7 @@ TEST_CASE("freezer: frozen weights stand still bit for bit, the others move") {
   test::Bench bench(test::tiny_config());
   test::FixedLoader data({test::make_batch(test::random_tokens(2, 32, 1), test::random_tokens(2, 32, 2))});
   Freezer freezer(bench.model->parameters());
-  freezer.set("layers.0.*", true);
+  freezer.set({{"layers.0.*", true}});
   const std::vector<at::Tensor> before = bench.masters();
   bench.step(data, 0, 1e-2);
   std::size_t moved = 0;
@@ -98,10 +98,10 @@ TEST_CASE("freezer: frozen weights stand still bit for bit, the others move") {
     moved += same ? 0 : 1;
   }
   CHECK(moved > 0);
-  freezer.set("layers.0.*", false);
+  freezer.set({{"layers.0.*", false}});
   const at::Tensor still = bench.model->parameters()[1]->master.clone();
   bench.step(data, 1, 1e-2);
   CHECK_FALSE(at::equal(bench.model->parameters()[1]->master, still));
-  CHECK_THROWS_WITH(freezer.set("*", true), Contains("every weight would be frozen"));
-  CHECK_THROWS_WITH(freezer.set("layer.0.*", true), Contains("no weight is called 'layer.0.*'"));
+  CHECK_THROWS_WITH(freezer.set({{"*", true}}), Contains("every weight would be frozen"));
+  CHECK_THROWS_WITH(freezer.set({{"layer.0.*", true}}), Contains("no weight is called 'layer.0.*'"));
 }

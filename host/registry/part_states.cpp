@@ -1,0 +1,53 @@
+#include "registry/part_states.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/log.h"
+#include "core/text.h"
+
+namespace kf {
+
+PartStates::Kept PartStates::add(const std::string& name, Part part) {
+  std::erase_if(parts_, [](const std::weak_ptr<const Part>& one) { return one.expired(); });
+  const auto taken = [&](const std::string& key) {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const std::weak_ptr<const Part>& one) { return one.lock()->key == key; });
+  };
+  part.key = name;
+  for (int number = 2; taken(part.key); ++number) {
+    part.key = format("{}#{}", name, number);
+  }
+  Kept kept = std::make_shared<const Part>(std::move(part));
+  parts_.emplace_back(kept);
+  return kept;
+}
+
+std::map<std::string, config::Node> PartStates::state() const {
+  std::map<std::string, config::Node> states;
+  for (const std::weak_ptr<const Part>& one : parts_) {
+    if (const Kept part = one.lock()) {
+      if (config::Node state = part->state(); !state.is_null()) {
+        states[part->key] = std::move(state);
+      }
+    }
+  }
+  return states;
+}
+
+void PartStates::load(const std::map<std::string, config::Node>& states) const {
+  std::map<std::string, Kept> living;
+  for (const std::weak_ptr<const Part>& one : parts_) {
+    if (const Kept part = one.lock()) {
+      living[part->key] = part;
+    }
+  }
+  for (const auto& [key, state] : states) {
+    if (const auto part = living.find(key); part != living.end()) {
+      part->second->load(state);
+    } else {
+      log::warn("the checkpoint holds the state of {}, which this job does not have", key);
+    }
+  }
+}
+
+}  // namespace kf
