@@ -1,6 +1,7 @@
 #include "app/inference.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "checkpoint/manager.h"
@@ -55,6 +56,43 @@ void forget_data(config::Table& job) {
   }
 }
 
+/// Text of `node` and of all items below that are strings.
+void collect_texts(const config::Node* node, std::set<std::string>& out) {
+  if (node == nullptr) {
+    return;
+  }
+  if (const auto* const text = std::get_if<std::string>(&node->value)) {
+    out.insert(*text);
+  } else if (node->array() != nullptr) {
+    for (const config::Node& item : *node->array()) {
+      collect_texts(&item, out);
+    }
+  } else if (node->table() != nullptr) {
+    collect_texts(node->table()->find("transforms"), out);  // of a source
+  }
+}
+
+/// Transforms of training batches, with the options of those that nothing else uses.
+void forget_batch_transforms(config::Table& job) {
+  config::Node* const data = job.find("data");
+  const config::Node* const eval = job.find("eval");
+  config::Node* const options = job.find("transform");
+  if (data == nullptr || data->table() == nullptr) {
+    return;
+  }
+  std::set<std::string> gone;
+  std::set<std::string> used;
+  collect_texts(data->table()->find("batch_transforms"), gone);
+  collect_texts(data->table()->find("datasets"), used);
+  collect_texts(eval != nullptr && eval->table() != nullptr ? eval->table()->find("batch_transforms") : nullptr, used);
+  for (const std::string& name : gone) {
+    if (options != nullptr && options->table() != nullptr && used.count(name) == 0) {
+      options->table()->erase(name);
+    }
+  }
+  data->table()->erase("batch_transforms");
+}
+
 /// The settings of a checkpoint that say what the model is and how its text is read: how it was trained does not matter here, and parts
 /// that a script registered for that (hooks, schedules, losses) need not exist.
 config::Node inference_job(const fs::path& file, bool with_data) {
@@ -70,9 +108,7 @@ config::Node inference_job(const fs::path& file, bool with_data) {
     job->erase(section);
   }
   keep_only(*job, "train", {"seq_len", "batch_size", "seed", "data_seed"});
-  if (config::Node* data = job->find("data"); data != nullptr && data->table() != nullptr) {
-    data->table()->erase("batch_transforms");  // of training only
-  }
+  forget_batch_transforms(*job);
   if (with_data) {
     if (config::Node* eval = job->find("eval"); eval != nullptr && eval->table() != nullptr) {
       eval->table()->erase("target_loss");

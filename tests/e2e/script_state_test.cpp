@@ -247,6 +247,9 @@ end end)
   REQUIRE(again.status == 0);
   CHECK(ScriptRun::said(again) == "6\n7\n8\n9\n10\n11\n");
   CHECK(run.toy.series("s", "loss") == loss);
+  const Finished evaluated = run.toy.host({"eval", "runs/s", "--eval.steps=1"});  // without the script
+  INFO(evaluated.err);
+  CHECK(evaluated.status == 0);
   run.write(script + job(std::string(more) + "run = { name = 'other' }, transform = { mask = { share = 0.5 } },"));
   REQUIRE(run.go().status == 0);
   CHECK(run.toy.series("other", "loss") != loss);
