@@ -89,11 +89,21 @@ Shard shard_from(const json& value) {
   return out;
 }
 
+/// Its numbers count things: whole, and so small that sums of them fit.
+bool check_number(int /*depth*/, json::parse_event_t event, json& value) {
+  if (event == json::parse_event_t::value && value.is_number()) {
+    const bool whole = value.is_number_unsigned() ? value.get<std::uint64_t>() < std::uint64_t{1} << 48
+                                                  : value.is_number_integer() && value.get<std::int64_t>() == -1;  // no largest id
+    KF_CHECK(whole, Code::data, "{} where a count belongs", value.dump());
+  }
+  return true;
+}
+
 /// Runs `f` on the parsed text; whatever is wrong names the file.
 template <class F>
 auto parsed(const std::string& text, const fs::path& file, F f) {
   try {
-    return f(json::parse(text));
+    return f(json::parse(text, check_number));
   } catch (const nlohmann::json::exception& error) {
     fail(Code::data, "{} is damaged: {}", file, error.what());
   } catch (const Error& error) {

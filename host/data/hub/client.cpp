@@ -48,7 +48,8 @@ RepoFile file_of(const json& entry, const std::string& url) {
   }
   KF_CHECK(is_hex(out.etag, out.sha256 ? 64 : 40), Code::data, "{}: {} has the odd checksum {}", url, out.path, kf::quoted(out.etag));
   const auto size = sized->find("size");
-  KF_CHECK(size != sized->end() && size->is_number_integer() && *size >= 0, Code::data, "{}: {} has no size", url, out.path);
+  KF_CHECK(size != sized->end() && size->is_number_unsigned() && size->get<std::uint64_t>() < std::uint64_t{1} << 56, Code::data,
+           "{}: {} has no size", url, out.path);
   out.size = size->get<std::int64_t>();
   return out;
 }

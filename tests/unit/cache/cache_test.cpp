@@ -9,6 +9,7 @@
 #include <chrono>
 #include <map>
 #include <random>
+#include <regex>
 #include <thread>
 
 #include "core/error.h"
@@ -473,6 +474,10 @@ TEST_CASE("cache: a cache.json with any byte changed is refused or read, and wha
   const auto opened = cache::open_cache(bench.request);
   const fs::path at = opened.documents->folder();
   const std::string good = read_file(at / "cache.json");
+  for (const char* number : {"1e300", "18446744073709551615", "-2", "0.5"}) {
+    const std::string text = std::regex_replace(good, std::regex("\"tokens\": ?[0-9]+"), "\"tokens\": " + std::string(number));
+    CHECK_THROWS_WITH(cache::manifest_from_json(text, at / "cache.json"), Catch::Contains("where a count belongs"));
+  }
   std::mt19937 random(5);
   int refused = 0;
   constexpr int kRounds = 3000;
