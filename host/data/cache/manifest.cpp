@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <limits>
+
 #include "core/error.h"
 
 namespace kf::cache {
@@ -22,7 +24,13 @@ json counts_json(const Counts& counts) {
   return {{"documents", counts.documents}, {"tokens", counts.tokens}, {"text_bytes", counts.text_bytes}};
 }
 
-Counts counts_from(const json& value) { return {value.at("documents"), value.at("tokens"), value.at("text_bytes")}; }
+Counts counts_from(const json& value) {
+  const Counts out{value.at("documents"), value.at("tokens"), value.at("text_bytes")};
+  for (const std::int64_t count : {out.documents, out.tokens, out.text_bytes}) {
+    KF_CHECK(count >= 0 && count < std::int64_t{1} << 48, Code::data, "{} where a count belongs", count);  // sums of them fit
+  }
+  return out;
+}
 
 json notes_json(const Notes& notes) {
   return {{"empty", notes.empty},
@@ -89,12 +97,12 @@ Shard shard_from(const json& value) {
   return out;
 }
 
-/// Its numbers count things: whole, and so small that sums of them fit.
+/// Every number is whole, and none below 0 but the -1 of "no largest id": checked before anything is converted.
 bool check_number(int /*depth*/, json::parse_event_t event, json& value) {
   if (event == json::parse_event_t::value && value.is_number()) {
-    const bool whole = value.is_number_unsigned() ? value.get<std::uint64_t>() < std::uint64_t{1} << 48
-                                                  : value.is_number_integer() && value.get<std::int64_t>() == -1;  // no largest id
-    KF_CHECK(whole, Code::data, "{} where a count belongs", value.dump());
+    const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= std::numeric_limits<std::int64_t>::max()
+                                                 : value.is_number_integer() && value.get<std::int64_t>() == -1;
+    KF_CHECK(fits, Code::data, "{} where a count belongs", value.dump());
   }
   return true;
 }
