@@ -1,5 +1,8 @@
 #include "data/prefetch.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -8,6 +11,12 @@ namespace kf {
 namespace {
 
 constexpr std::chrono::microseconds kWorthAnother{300};  // a batch that takes longer is worth waking another thread for the next
+
+/// This thread never takes a core from the one that wakes it: there are batches ahead, and the step is what is waited for.
+void be_patient() {
+  const sched_param none{};
+  pthread_setschedparam(pthread_self(), SCHED_BATCH, &none);  // where it is refused, all works as well
+}
 
 }  // namespace
 
@@ -94,6 +103,7 @@ void Prefetch::make(Slot& slot, std::unique_lock<std::mutex>& lock) {
 }
 
 void Prefetch::work() {
+  be_patient();
   std::unique_lock lock(mutex_);
   while (true) {
     wanted_.wait(lock, [this] { return stop_ || !open_.empty(); });
