@@ -71,13 +71,12 @@ DataCall parse_data_call(const Arguments& args, const std::string& usage, bool v
 
 std::string DataSource::what() const { return spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path); }
 
-DataJob::DataJob(const DataCall& call) : registries_(std::make_unique<Registries>(native_registries())) {
+DataJob::DataJob(const DataCall& call) : session_(call.target.ends_with(".lua") ? call.target : "") {
   config::Request request;
   request.overrides = call.overrides;
   is_job_ = call.target.ends_with(".toml") || call.target.ends_with(".lua");
-  if (call.target.ends_with(".lua")) {
-    script_ = std::make_unique<Script>(*registries_, ScriptHost{}, std::vector<std::string>{});
-    request.recipe = script_->run_file(call.target);
+  if (session_.has_script()) {
+    request.recipe = session_.job();
     KF_CHECK(request.recipe.has_value(), Code::config, "{} returns no job", call.target);
   } else if (is_job_) {
     request.job = call.target;
@@ -86,7 +85,7 @@ DataJob::DataJob(const DataCall& call) : registries_(std::make_unique<Registries
   } else {
     request.overrides.push_back("--data.dataset_path=" + call.target);
   }
-  loaded_ = config::load_or_fail(request, registries_->catalog());
+  loaded_ = config::load_or_fail(request, registries().catalog());
   if (!is_job_) {  // no model asks for a vocabulary; the files say what they are
     if (!given(*loaded_, "model.vocab_size")) {
       loaded_->config.model.vocab_size = std::numeric_limits<std::int32_t>::max();
@@ -95,9 +94,7 @@ DataJob::DataJob(const DataCall& call) : registries_(std::make_unique<Registries
       loaded_->config.data.file_pattern.clear();
     }
   }
-  if (script_) {
-    scope_ = std::make_unique<Script::RunScope>(*script_, loaded_->config);
-  }
+  session_.begin(loaded_->config);
 }
 
 std::vector<DataSource> data_sources(const config::Config& config, const Registries* registries, bool build) {
@@ -122,7 +119,9 @@ std::vector<DataSource> data_sources(const config::Config& config, const Registr
   }
   const config::EvalConfig& eval = config.eval;
   for (std::size_t i = 0; eval.enabled && i < eval.datasets.size(); ++i) {
-    add(evaluation_source(config, i), evaluation_options(config, registries, i));
+    if (eval.datasets[i].dataset.empty()) {
+      add(evaluation_source(config, i), evaluation_options(config, registries, i));
+    }
   }
   if (eval.enabled && eval.datasets.empty() && (!eval.dataset_path.empty() || eval.hf_dataset_name)) {
     add(evaluation_source(config), source_options(config, registries));
@@ -150,7 +149,7 @@ void check_data(const config::Config& config) {
 }
 
 std::vector<DataSource> DataJob::sources(bool build) const {
-  std::vector<DataSource> out = data_sources(loaded_->config, registries_.get(), build);
+  std::vector<DataSource> out = data_sources(loaded_->config, &registries(), build);
   KF_CHECK(!out.empty(), Code::data, "the job names no data: set data.dataset_path, data.datasets or data.hf_dataset_name");
   return out;
 }

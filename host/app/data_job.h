@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "app/commands.h"
-#include "bindings/script.h"
+#include "app/script_session.h"
 #include "config/load.h"
 #include "data/source.h"
 #include "data/tokenized_text.h"
@@ -51,13 +51,11 @@ class DataJob {
   std::vector<DataSource> sources(bool build) const;
   bool is_job() const { return is_job_; }
   const config::Config& config() const { return loaded_->config; }
-  const Registries& registries() const { return *registries_; }
+  const Registries& registries() const { return session_.registries(); }
 
  private:
-  std::unique_ptr<Registries> registries_;
-  std::unique_ptr<Script> script_;
+  ScriptSession session_;
   std::optional<config::Loaded> loaded_;
-  std::unique_ptr<Script::RunScope> scope_;
   bool is_job_ = false;
 };
 

@@ -24,11 +24,12 @@ constexpr const char* kUsage =
     "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
     "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
     "  --format text|json        how the result is printed\n"
+    "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
     "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
     "  --device D                auto, cpu or cuda (default auto)\n";
 
 const OptionNames kNames{
-    "kf-host eval", {"--data", "--choices", "--items", "--delimiter", "--format", "--tokenizer", "--device"}, {}, true};
+    "kf-host eval", {"--data", "--choices", "--items", "--delimiter", "--format", "--script", "--tokenizer", "--device"}, {}, true};
 
 OptionList parse(const Arguments& args) {
   OptionList list = parse_options(args, kNames);
@@ -122,13 +123,15 @@ int eval_command(const Arguments& args) {
   }
   const OptionList list = parse(args);
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
-  const Registries registries = native_registries();
-  const LoadedModel loaded = load_for_inference(request_of(list, device), registries);
+  ScriptSession script(list.last("--script"));
+  InferenceRequest request = request_of(list, device);
+  request.script = &script;
+  const LoadedModel loaded = load_for_inference(request, script.registries());
   if (list.has("--choices")) {
     report_choices(loaded, choices_of(list, loaded, device), std::cout);
     return 0;
   }
-  const EvalResult eval = evaluate_loaded(loaded, loaded.config, device, registries);
+  const EvalResult eval = evaluate_loaded(loaded, loaded.config, device, script.registries());
   if (list.last("--format") == "json") {
     print_json(loaded, eval);
   } else {

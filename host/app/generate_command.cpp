@@ -33,12 +33,13 @@ constexpr const char* kUsage =
     "  --batch-size N            prompts at a time (default 16)\n"
     "  --format text|json        json: one object a prompt, with ids\n"
     "  --logprobs                with json: log-probability of each token under the model itself\n"
+    "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
     "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
     "  --device D                auto, cpu or cuda (default auto)\n";
 
 const OptionNames kNames{"kf-host generate",
                          {"--prompt", "--prompts", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p",
-                          "--repetition-penalty", "--stop", "--seed", "--batch-size", "--format", "--tokenizer", "--device"},
+                          "--repetition-penalty", "--stop", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device"},
                          {"--logprobs"},
                          false};
 
@@ -183,7 +184,9 @@ int generate_command(const Arguments& args) {
   request.device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
   InferenceRequest wanted{list.words[0], request.device};
   wanted.tokenizer = list.last("--tokenizer");
-  const LoadedModel loaded = load_for_inference(wanted, native_registries());
+  ScriptSession script(list.last("--script"));
+  wanted.script = &script;
+  const LoadedModel loaded = load_for_inference(wanted, script.registries());
   request.prompts = encode(arguments.prompts, loaded);
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();

@@ -221,7 +221,16 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
   const bool huggingface = is_foreign(request.source);
   LoadedModel out;
   out.path = folder_of(request.source);
-  out.config = load_settings(request, out.path, huggingface, registries);
+  try {
+    out.config = load_settings(request, out.path, huggingface, registries);
+  } catch (Error& error) {
+    throw huggingface || (request.script != nullptr && request.script->has_script())
+        ? error
+        : error.context(format("the job of {}; parts that a Lua script registers are known with --script FILE", out.path));
+  }
+  if (request.script != nullptr) {
+    request.script->begin(out.config);
+  }
   out.model = build_model(out.config, registries);
   materialize(*out.model, request.device, at::kFloat, 0);
   CheckpointManager::load_weights(out.path, *out.model);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/script_session.h"
 #include "config/config.h"
 #include "core/fs.h"
 #include "data/tokenizer/tokenizer.h"
@@ -33,6 +34,7 @@ struct InferenceRequest {
   at::Device device = at::kCPU;
   std::vector<std::string> overrides = {};  // --section.key=value
   bool with_data = false;                   // keep [data] and [eval] as they are, and insist that their files exist
+  ScriptSession* script = nullptr;          // whose parts the job may name
   std::string tokenizer = {};               // instead of data.tokenizer_path; "bytes" for none; "" for what the checkpoint says
 };
 

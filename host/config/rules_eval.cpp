@@ -73,9 +73,13 @@ void sets_say_where(const Job& job, Findings& findings) {
   const std::vector<EvalDataset>& sets = job.config.eval.datasets;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     std::error_code ignored;
-    if (sets[i].path.empty() && sets[i].hf_name.empty()) {
+    if (sets[i].path.empty() && sets[i].hf_name.empty() && sets[i].dataset.empty()) {
       findings.problem({format("eval.datasets[{}]", i)},
-                       format("eval.datasets[{}] ({}) must have either path or hf_name", i, brief(Node(sets[i].name))));
+                       format("eval.datasets[{}] ({}) must have either path or hf_name, or name a registered dataset", i,
+                              brief(Node(sets[i].name))));
+    } else if (!sets[i].dataset.empty() && !(sets[i].path.empty() && sets[i].hf_name.empty())) {
+      findings.problem({key_of(i, "dataset")}, format("eval.datasets[{}] is the registered dataset {}, which has no path or hf_name", i,
+                                                      brief(Node(sets[i].dataset))));
     } else if (job.files_must_exist && job.config.eval.enabled && !sets[i].path.empty() &&
                sets[i].path.find_first_of("*?[{") == std::string::npos && !fs::exists(sets[i].path, ignored)) {
       findings.problem({key_of(i, "path")}, format("{} ({}) does not exist; relative paths start at the working folder", key_of(i, "path"),

@@ -10,23 +10,24 @@
 #include "core/text.h"
 #include "data/batch_transforms.h"
 #include "data/collate.h"
+#include "data/part_dataset.h"
 #include "data/source.h"
 #include "data/train_data.h"
 
 namespace kf {
 namespace {
 
-/// Windows in order, ranks in turn.
+/// Sequences in order, made as training makes them; ranks in turn.
 class EvalLoader final : public Loader {
  public:
-  EvalLoader(std::shared_ptr<const Dataset> data, const config::Config& config, const LoaderOptions& options, std::int64_t steps,
-             std::string prefix)
-      : data_(std::move(data)),
+  EvalLoader(const TrainData& data, const config::Config& config, const LoaderOptions& options, std::int64_t steps, std::string prefix)
+      : data_(data.data),
         options_(options),
         batch_size_(config.eval.batch_size > 0 ? config.eval.batch_size : config.train.batch_size),
-        seq_len_(config.train.seq_len),
         prefix_(std::move(prefix)) {
     const bool all = steps < 0 || steps > data_->size() / batch_size_;  // the product may not fit
+    const Apart apart = keep_apart(config, data, config.eval.pack_sequences, "eval.pack_sequences");
+    how_ = {config.train.seq_len, apart.apart, apart.eos};
     windows_ = all ? data_->size() : steps * batch_size_;
   }
 
@@ -40,7 +41,7 @@ class EvalLoader final : public Loader {
         samples.push_back(sample);
       }
     }
-    return collate(*data_, samples, seq_len_, std::nullopt);
+    return collate(*data_, samples, how_);
   }
   std::int64_t batches_per_epoch() const override {
     const std::int64_t all_ranks = batch_size_ * options_.world;
@@ -52,44 +53,24 @@ class EvalLoader final : public Loader {
 
  private:
   std::shared_ptr<const Dataset> data_;
+  CollateOptions how_;
   LoaderOptions options_;
   std::int64_t batch_size_;
-  std::int64_t seq_len_;
   std::int64_t windows_ = 0;  // of the data set, those that are read
   std::string prefix_;
 };
 
-SourceSpec source_of(const config::EvalConfig& eval, std::size_t i) {
-  const config::EvalDataset& set = eval.datasets[i];
-  const std::string key = format("eval.datasets[{}]", i);
-  SourceSpec spec{set.path,
-                  set.file_pattern.value_or(eval.file_pattern),
-                  key + ".path",
-                  set.file_pattern ? key + ".file_pattern" : "eval.file_pattern",
-                  {}};
-  if (set.path.empty()) {
-    spec.path_key = key + ".hf_name";
-    spec.hf_name = set.hf_name;
-    spec.hf_config = set.hf_config;
-  }
-  spec.hf_split = set.hf_split;
-  spec.limit_key = key;
-  return spec;
-}
+TrainData data_of(OpenSource source) { return {std::move(source.data), std::nullopt, source.text, source.eos, !source.text}; }
 
 EvalSet named_set(const config::Config& config, const LoaderOptions& options, std::size_t i) {
   const config::EvalDataset& set = config.eval.datasets[i];
   const std::string key = format("eval.datasets[{}]", i);
-  SourceOptions reading = source_options(config, options.registries);
-  if (set.text_field) {
-    reading.text_field = *set.text_field;
-    reading.text_field_key = key + ".text_field";
-  }
   try {
-    OpenSource source = open_source(source_of(config.eval, i), reading, {});
-    return {set.name,
-            std::make_unique<EvalLoader>(std::move(source.data), config, options, set.steps.value_or(config.eval.steps), set.name + ": "),
-            set.interval.value_or(config.eval.interval), source.text};
+    const TrainData data =
+        data_of(set.dataset.empty() ? open_source(evaluation_source(config, i), evaluation_options(config, options.registries, i), {})
+                                    : open_part(config, options.registries, set.dataset, key));
+    return {set.name, std::make_unique<EvalLoader>(data, config, options, set.steps.value_or(config.eval.steps), set.name + ": "),
+            set.interval.value_or(config.eval.interval), data.text};
   } catch (Error& error) {
     throw error.context(format("in the evaluation set '{}' ({})", set.name, key));
   }
@@ -97,17 +78,18 @@ EvalSet named_set(const config::Config& config, const LoaderOptions& options, st
 
 EvalSet flat_set(const config::Config& config, const LoaderOptions& options) {
   const config::EvalConfig& eval = config.eval;
+  std::string prefix;
+  TrainData data;
   if (!eval.dataset_path.empty() || eval.hf_dataset_name) {
-    OpenSource source = open_source(evaluation_source(config), source_options(config, options.registries), {});
-    return {"", std::make_unique<EvalLoader>(std::move(source.data), config, options, eval.steps, ""), eval.interval, source.text};
+    data = data_of(open_source(evaluation_source(config), source_options(config, options.registries), {}));
+  } else {
+    KF_CHECK(config.data.holdout > 0 && !is_synthetic(config.data), Code::data,
+             "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, eval.datasets, or data.holdout to a share "
+             "of the training text");
+    data = open_train_data(config, options, {config.data.holdout, Side::held_out});
+    prefix = percent(config.data.holdout) + " held out of ";
   }
-  KF_CHECK(
-      config.data.holdout > 0 && !is_synthetic(config.data), Code::data,
-      "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, eval.datasets, or data.holdout to a share of the "
-      "training text");
-  TrainData held = open_train_data(config, options, {config.data.holdout, Side::held_out}, /*packed=*/false);
-  const std::string prefix = percent(config.data.holdout) + " held out of ";
-  return {"", std::make_unique<EvalLoader>(std::move(held.data), config, options, eval.steps, prefix), eval.interval, held.text};
+  return {"", std::make_unique<EvalLoader>(data, config, options, eval.steps, prefix), eval.interval, data.text};
 }
 
 }  // namespace

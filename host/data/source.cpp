@@ -38,9 +38,9 @@ class FirstWindows final : public Dataset {
   std::int64_t size_;
 };
 
-bool packs_documents(const SourceOptions& options) { return options.packed && options.config->data.pack_method != "concat"; }
+bool packs_documents(const SourceOptions& options) { return options.config->data.pack_method != "concat"; }
 
-/// Documents as training reads them: packed, or as windows of one stream.
+/// Documents packed, or as windows of one stream.
 std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const SourceOptions& options, const std::string& what) {
   if (!packs_documents(options)) {
     return std::make_unique<StreamDataset>(documents, options.window, what);

@@ -51,7 +51,6 @@ struct SourceOptions {
   std::optional<TokenType> token_type;
   std::string text_field;
   std::string text_field_key = "data.hf_dataset_text_field";
-  bool packed = false;                     // by data.pack_method, as training reads it; else in windows
   bool build = true;                       // false: text that is not in the cache yet is an error
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none
@@ -71,10 +70,10 @@ struct SourcePart {
 };
 
 struct OpenSource {
-  std::unique_ptr<Dataset> data;    // windows of seq_len + 1
+  std::unique_ptr<Dataset> data;    // sequences by data.pack_method
   bool text = false;                // documents, each ending with
   std::optional<std::int64_t> eos;  // this id; unset where the data are ids already
-  DocumentsPtr documents = {};      // what `data` cuts into windows; null where the data are ids already
+  DocumentsPtr documents = {};      // what `data` cuts or packs; null where the data are ids already
 };
 
 /// The files, in order. Throws Code::data when there are none.

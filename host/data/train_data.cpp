@@ -33,12 +33,9 @@ std::vector<std::string> source_names(const std::vector<config::DatasetSource>& 
   return names;
 }
 
-OpenSource open_mixture_source(const config::Config& config, const LoaderOptions& options, const SourcePart& part, bool packed,
-                               std::size_t i) {
+OpenSource open_mixture_source(const config::Config& config, const LoaderOptions& options, const SourcePart& part, std::size_t i) {
   const config::DatasetSource& source = config.data.datasets[i];
   const std::string key = format("data.datasets[{}]", i);
-  SourceOptions how = mixture_options(config, options.registries, i);
-  how.packed = packed;
   if (!source.dataset.empty()) {
     KF_CHECK(
         part.holdout == 0, Code::data,
@@ -46,34 +43,35 @@ OpenSource open_mixture_source(const config::Config& config, const LoaderOptions
         "give eval.dataset_path",
         part.holdout, key, source.dataset);
     KF_CHECK(
-        !packed || config.data.pack_method == "concat", Code::data,
+        config.data.pack_method == "concat", Code::data,
         "data.pack_method = \"{}\" packs documents, but {} is the data set '{}', which gives windows; set data.pack_method = \"concat\"",
         config.data.pack_method, key, source.dataset);
     return open_part(config, options.registries, source.dataset, key);
   }
-  return open_source(mixture_source(config, i), how, part);
+  return open_source(mixture_source(config, i), mixture_options(config, options.registries, i), part);
 }
 
 /// The part of the data that a smaller run sees when it stands for a larger one (Levanter's simulated epoching).
-std::unique_ptr<Dataset> simulated(std::unique_ptr<Dataset> data, const config::Config& config, const std::string& what) {
+std::unique_ptr<Dataset> simulated(std::unique_ptr<Dataset> data, const config::Config& config, const SourcePart& part,
+                                   const std::string& what) {
   const config::DataConfig& d = config.data;
-  if (d.simulate_tokens == 0 || d.target_tokens == 0) {
+  if (part.side != Side::training || d.simulate_tokens == 0 || d.target_tokens == 0) {
     return data;
   }
   const double share = static_cast<double>(d.simulate_tokens) / static_cast<double>(d.target_tokens);
   return std::make_unique<SubsetDataset>(std::move(data), share, config::data_seed(config.train), what);
 }
 
-TrainData open_mixture(const config::Config& config, const LoaderOptions& options, const SourcePart& part, bool packed) {
+TrainData open_mixture(const config::Config& config, const LoaderOptions& options, const SourcePart& part) {
   const std::vector<config::DatasetSource>& sources = config.data.datasets;
   TrainData out;
   out.mixture = MixtureSpec{source_names(sources), {}, {}, config.data.mix_temperature};
   std::vector<std::unique_ptr<Dataset>> opened;
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    OpenSource source = open_mixture_source(config, options, part, packed, i);
+    OpenSource source = open_mixture_source(config, options, part, i);
     (source.text ? out.text : out.tokens) = true;
     out.eos = source.eos ? source.eos : out.eos;
-    opened.push_back(packed ? simulated(std::move(source.data), config, out.mixture->names[i]) : std::move(source.data));
+    opened.push_back(simulated(std::move(source.data), config, part, out.mixture->names[i]));
     out.mixture->sizes.push_back(opened.back()->size());
     out.mixture->weights.push_back(sources[i].weight);
   }
@@ -85,17 +83,14 @@ TrainData open_mixture(const config::Config& config, const LoaderOptions& option
 
 bool is_synthetic(const config::DataConfig& data) { return data.datasets.empty() && data.dataset_path.empty() && !data.hf_dataset_name; }
 
-TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part, bool packed) {
+TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part) {
   const config::DataConfig& data = config.data;
   if (!data.datasets.empty()) {
-    return open_mixture(config, options, part, packed);
+    return open_mixture(config, options, part);
   }
   if (!is_synthetic(data)) {
-    SourceOptions how = source_options(config, options.registries);
-    how.packed = packed;
-    OpenSource source = open_source(training_source(config), how, part);
-    std::unique_ptr<Dataset> opened = packed ? simulated(std::move(source.data), config, "data.dataset_path") : std::move(source.data);
-    return {std::move(opened), std::nullopt, source.text, source.eos, !source.text};
+    OpenSource source = open_source(training_source(config), source_options(config, options.registries), part);
+    return {simulated(std::move(source.data), config, part, "data.dataset_path"), std::nullopt, source.text, source.eos, !source.text};
   }
   return {std::make_unique<SyntheticDataset>(config.model.vocab_size, config::data_seed(config.train)), std::nullopt, false, std::nullopt,
           true};
@@ -113,13 +108,13 @@ void warn_of(const config::Config& config, const TrainData& data) {
   }
 }
 
-Apart keep_apart(const config::Config& config, const TrainData& data) {
-  if (!config.data.pack_sequences) {
+Apart keep_apart(const config::Config& config, const TrainData& data, bool wanted, const char* key) {
+  if (!wanted) {
     return {};
   }
   const std::optional<std::int64_t>& given = config.data.eos_id;
   KF_CHECK(given || !data.tokens, Code::data,
-           "data.pack_sequences = true needs data.eos_id, the id that ends a document: token files do not say which it is");
+           "{} = true needs data.eos_id, the id that ends a document: token files do not say which it is", key);
   KF_CHECK(!given || !data.text || !config.data.tokenizer_path.empty() || *given == kByteEos, Code::data,
            "data.eos_id = {}, but text read as bytes ends its documents with {}; leave data.eos_id out", *given, kByteEos);
   KF_CHECK(!given || *given < config.model.vocab_size, Code::data, "data.eos_id = {} is not below model.vocab_size ({})", given.value_or(0),

@@ -29,19 +29,19 @@ struct TrainData {
 /// Whether nothing is given to learn from: then ids are random.
 bool is_synthetic(const config::DataConfig& data);
 
-/// A part of `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. `packed`: by data.pack_method, else
-/// windows. Throws Code::data.
-TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part, bool packed);
+/// A part of `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.
+TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part);
 
 /// What a user should know of the data before training on it.
 void warn_of(const config::Config& config, const TrainData& data);
 
-/// Whether documents are kept apart, and the id that ends one where only ids say so. Throws Code::data when that is not known.
+/// Whether documents are kept apart, as the setting `key` ("data.pack_sequences", "eval.pack_sequences") asks for, and the id that ends one
+/// where only ids say so. Throws Code::data when that is not known.
 struct Apart {
   bool apart = false;
   std::optional<std::int64_t> eos;
 };
-Apart keep_apart(const config::Config& config, const TrainData& data);
+Apart keep_apart(const config::Config& config, const TrainData& data, bool wanted, const char* key);
 
 /// One line for each source, "hash name": which of them changed can be said when a run goes on.
 std::string fingerprint_lines(const TrainData& data);

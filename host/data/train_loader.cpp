@@ -65,7 +65,10 @@ class AheadLoader : public Loader {
 class TrainLoader final : public AheadLoader {
  public:
   TrainLoader(const config::Config& config, TrainData data, const LoaderOptions& options)
-      : AheadLoader(config, options, data.data->any_thread()), config_(config), options_(options), apart_(keep_apart(config, data)) {
+      : AheadLoader(config, options, data.data->any_thread()),
+        config_(config),
+        options_(options),
+        apart_(keep_apart(config, data, config.data.pack_sequences, "data.pack_sequences")) {
     TrainOrder order = make_train_order(config, data, options);
     streams_.push_back({0, std::move(data), std::move(order), config.train.seq_len});
   }
@@ -154,7 +157,7 @@ class TrainLoader final : public AheadLoader {
   TrainData open(std::int64_t seq_len) const {
     config::Config config = config_;
     config.train.seq_len = seq_len;
-    return open_train_data(config, options_, {config.data.holdout, Side::training}, true);
+    return open_train_data(config, options_, {config.data.holdout, Side::training});
   }
 
   void append(std::int64_t index, std::int64_t seq_len, const DataChange& change) {
@@ -182,7 +185,7 @@ class SyntheticLoader final : public AheadLoader {
  public:
   SyntheticLoader(const config::Config& config, TrainData data, const LoaderOptions& options)
       : AheadLoader(config, options, true),
-        apart_(keep_apart(config, data)),
+        apart_(keep_apart(config, data, config.data.pack_sequences, "data.pack_sequences")),
         phases_(phases_of(config.data)),
         data_(std::move(data.data)),
         options_(options) {
@@ -254,7 +257,7 @@ class SyntheticLoader final : public AheadLoader {
 }  // namespace
 
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options) {
-  TrainData data = open_train_data(config, options, {config.data.holdout, Side::training}, true);
+  TrainData data = open_train_data(config, options, {config.data.holdout, Side::training});
   warn_of(config, data);
   if (is_synthetic(config.data)) {
     return with_batch_transforms(std::make_unique<SyntheticLoader>(config, std::move(data), options), config.data.batch_transforms, config,

@@ -1590,6 +1590,7 @@
 ---@field batch_size? integer  Sequences in a batch; 0 takes train.batch_size.
 ---@field datasets? kf.Config.eval.datasets[]  Sets to evaluate on, each with its own name; wins over dataset_path.
 ---@field batch_transforms? string[]  Registered transforms, applied to every batch of an evaluation in this order.
+---@field pack_sequences? boolean  Keep the documents of one sequence apart, as data.pack_sequences does in training; those of data.pack_method = "best_fit" or "pad" always are.
 ---@field at_start? boolean  Evaluate before the first update, too: what the untrained model scores.
 ---@field target_loss? number  Stop, with a checkpoint, when an evaluation reaches this loss; 0 for never.
 ---@field dataset_path? string  File or folder of the evaluation data.
@@ -1692,6 +1693,7 @@
 ---@field hf_name? string  Hugging Face data set, when there is no path.
 ---@field hf_config? string  Its configuration.
 ---@field hf_split? string  Its split.
+---@field dataset? string  A registered dataset instead of files, as a part written in Lua.
 ---@field interval? integer  Steps between its evaluations, a multiple of eval.interval; unset takes eval.interval.
 ---@field steps? integer  Its batches; -1 reads all of it, unset takes eval.steps.
 

@@ -182,6 +182,7 @@ TEST_CASE("eval: what the sets of a job cannot be is said before anything starts
   refused(set + "name = \"a\"\ninterval = 10\n", "set eval.interval = 10");
   refused("[[eval.datasets]]\nname = \"a\"\n", "must have either path or hf_name");
   refused("[[eval.datasets]]\nname = \"a\"\npath = \"nowhere\"\n", "does not exist");
+  refused("[[eval.datasets]]\nname = \"a\"\ndataset = \"nowhere\"\n", "nowhere");
   refused("[generate]\nstop = [\"\"]\n", "empty text");
 }
 
@@ -204,6 +205,33 @@ TEST_CASE("eval: the command gives the numbers of the run's last evaluation") {
   CHECK(now["eval"]["loss"].get<double>() == Approx(mean));
   const Finished table = good(toy.host({"eval", "runs/sets/checkpoints/step_5"}));
   CHECK_THAT(table.out, Contains("set") && Contains("bits/byte") && Contains("code/b") && Contains("mean"));
+}
+
+TEST_CASE("eval: models and sets that a script registers are known to eval and generate with --script") {
+  const Toy toy;
+  toy.write("own.lua",
+            "local kf = require('kf')\n"
+            "kf.register.norm('plain', function() return kf.nn.module({ forward = function(_, x) return x * 0.5 end }) end)\n"
+            "kf.register.dataset('counting', function(a)\n"
+            "  return { size = 9, get = function(i)\n"
+            "    local ids = {}\n"
+            "    for k = 0, a.seq_len do ids[k + 1] = (i + k) % 250 end\n"
+            "    return ids\n"
+            "  end }\n"
+            "end)\n"
+            "kf.run({ extends = 'toy.toml', run = { name = 'own' }, model = { norm_type = 'plain' },\n"
+            "  eval = { dataset_path = '', datasets = { { name = 'numbers', dataset = 'counting', steps = -1 } } } })\n"
+            "error('what comes behind is not run')\n");
+  CHECK(toy.host({"own.lua"}).status == 3);
+  const json last = eval_rows(toy, "own").back();
+  const Finished unknown = toy.host({"eval", "runs/own"});
+  CHECK(unknown.status == 2);
+  CHECK_THAT(unknown.err, Contains("plain") && Contains("--script FILE"));
+  const json now = json::parse(good(toy.host({"eval", "runs/own", "--script", "own.lua", "--format", "json"})).out);
+  CHECK(now["eval"]["numbers"]["loss"].get<double>() == Approx(last["eval"]["numbers"]["loss"].get<double>()).epsilon(1e-6));
+  CHECK(now["eval"]["numbers"]["tokens"] == 9 * 32);
+  good(toy.host({"generate", "runs/own", "--script=own.lua", "--prompt", "line", "--max-new-tokens", "2"}));
+  CHECK(toy.host({"eval", "runs/own", "--script", "none.lua"}).status == 3);
 }
 
 TEST_CASE("eval: other data, other settings, and what is missing") {

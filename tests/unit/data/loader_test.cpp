@@ -275,7 +275,6 @@ TEST_CASE("evaluation: every window once and in order, the last batch short, at 
   kf::config::Config config = small_job();
   config.eval.enabled = true;
   config.eval.dataset_path = tokens(folder, "e.npy", 35).string();  // 7 windows
-  config.data.pack_sequences = true;                                // concerns training alone
   const auto loader = only_set(config, {});
   REQUIRE(loader->batches_per_epoch() == 4);
   CHECK(samples_of(*loader, 0, 4) == counted(7));
@@ -283,6 +282,10 @@ TEST_CASE("evaluation: every window once and in order, the last batch short, at 
   CHECK(loader->batch(3).counted == 4);
   CHECK_FALSE(loader->batch(0).doc_ids.defined());
   CHECK_THROWS_AS(loader->batch(4), kf::Error);
+
+  config.eval.pack_sequences = true;
+  CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("eval.pack_sequences = true needs data.eos_id"));
+  config.eval.pack_sequences = false;
 
   const auto first = only_set(config, {0, 2});
   const auto second = only_set(config, {1, 2});

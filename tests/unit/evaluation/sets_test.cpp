@@ -90,6 +90,37 @@ TEST_CASE("evaluation sets: each has its name, limit and interval, and takes wha
   CHECK(sets[1].data->batch(0).tokens[0][0].item<std::int64_t>() == '0');
 }
 
+TEST_CASE("evaluation sets: documents are packed as those of training, and kept apart where it is asked for") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  kf::config::EvalDataset set;
+  set.name = "lines";
+  set.path = folder.write("lines.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"c\"}\n{\"text\": \"de\"}\n").string();
+  config.eval.datasets = {set};
+  const auto batch_of = [&] { return kf::make_eval_sets(config, {})[0].data->batch(0); };
+  const auto numbers = [](const at::Tensor& tensor) {
+    return std::vector<std::int64_t>(tensor.data_ptr<std::int64_t>(), tensor.data_ptr<std::int64_t>() + tensor.numel());
+  };
+  constexpr std::int64_t kEnd = 256, kNone = -100;
+  CHECK_FALSE(batch_of().doc_ids.defined());
+  CHECK(numbers(batch_of().tokens) == std::vector<std::int64_t>{'a', 'b', kEnd, 'c'});
+
+  config.data.pack_sequences = true;  // concerns training alone, as in the reference
+  CHECK_FALSE(batch_of().doc_ids.defined());
+  config.eval.pack_sequences = true;
+  CHECK(numbers(batch_of().doc_ids) == std::vector<std::int64_t>{0, 0, 0, 1});
+  CHECK(numbers(batch_of().labels) == std::vector<std::int64_t>{'b', kEnd, kNone, kEnd});
+
+  config.eval.pack_sequences = false;
+  config.data.pack_method = "pad";
+  CHECK(numbers(batch_of().tokens) == std::vector<std::int64_t>{'a', 'b', 0, 0, 'c', 0, 0, 0});
+  CHECK(numbers(batch_of().labels) == std::vector<std::int64_t>{'b', kEnd, kNone, kNone, kEnd, kNone, kNone, kNone});
+
+  config.data.pack_method = "best_fit";
+  CHECK(numbers(batch_of().doc_ids) == std::vector<std::int64_t>{0, 0, 1, 1, 0, -1, -1, -1});
+  CHECK(batch_of().counted == 5);
+}
+
 TEST_CASE("evaluation sets: a set that holds nothing is an error that names it") {
   const TempDir folder;
   kf::config::Config config = job(folder);
