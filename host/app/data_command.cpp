@@ -31,7 +31,8 @@ constexpr const char* kCommands =
     "  build     tokenizes text into the cache, as the first run of a job does\n"
     "  peek      documents and rows as text: where documents end, what is not learned [--documents N] [--rows N] [--first N]\n"
     "  verify    reads the cache and its checksums; status 5 when it is not what was written [--format text|json]\n"
-    "  stats     documents, tokens, lengths, the largest files, what was left out [--format text|json]\n\n"
+    "  stats     documents, tokens, lengths, the largest files, what was left out [--format text|json]\n"
+    "  cache     lists the caches, or removes old ones: kf-host data cache [list|prune] (no JOB; kf-host data cache --help)\n\n"
     "JOB is a .toml or .lua file; PATH a file, a folder, a glob (in quotes), or hf:NAME. Settings say how they are read:\n"
     "data.tokenizer_path, data.file_pattern, data.hf_dataset_text_field, data.cache_dir, ...\n";
 
@@ -227,18 +228,18 @@ int data_command(const Arguments& args) {
     return 0;
   }
   if (std::find(args.begin(), args.end(), "--help") != args.end()) {
-    std::cout << (args[0] == "info" ? kUsage : kCommands);
+    std::cout << (args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
     return 0;
   }
   constexpr std::pair<const char*, int (*)(const Arguments&)> commands[] = {
-      {"build", data_build}, {"peek", data_peek}, {"verify", data_verify}, {"stats", data_stats}};
+      {"build", data_build}, {"cache", data_cache}, {"peek", data_peek}, {"verify", data_verify}, {"stats", data_stats}};
   for (const auto& [name, run] : commands) {
     if (args[0] == name) {
       return run({args.begin() + 1, args.end()});
     }
   }
-  const std::string near = nearest(args[0], {"info", "build", "peek", "verify", "stats"});
-  KF_CHECK(args[0] == "info", Code::config, "data has no command '{}'{}; have: info, build, peek, verify, stats", args[0],
+  const std::string near = nearest(args[0], {"info", "build", "cache", "peek", "verify", "stats"});
+  KF_CHECK(args[0] == "info", Code::config, "data has no command '{}'{}; have: info, build, cache, peek, verify, stats", args[0],
            near.empty() ? "" : "; did you mean '" + near + "'?");
   return info_command(args);
 }

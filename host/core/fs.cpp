@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/real_paths.h"
 #include "core/shell_pattern.h"
 
 namespace kf {
@@ -310,7 +311,8 @@ std::vector<fs::path> glob(const fs::path& folder, std::string_view pattern) {
   }
   std::sort(found.begin(), found.end());
   std::set<std::string> real;
-  std::erase_if(found, [&](const fs::path& path) { return !real.insert(fs::canonical(path).string()).second; });
+  RealPaths paths;
+  std::erase_if(found, [&](const fs::path& path) { return !real.insert(paths.of(path)).second; });
   return found;
 }
 

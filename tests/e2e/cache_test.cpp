@@ -313,6 +313,53 @@ TEST_CASE("cache: peek shows documents with their ends, and rows with borders an
   CHECK(peek.out.find('\x1b') == std::string::npos);
 }
 
+TEST_CASE("cache: old ones are listed and removed, those in use and other folders are not", "[cache]") {
+  const Toy toy;
+  write_corpus(toy, "corpus", 1, 20000);
+  write_corpus(toy, "other", 1, 10000);
+  REQUIRE(build(toy, "corpus").status == 0);
+  const fs::path used = caches(toy).at(0);
+  REQUIRE(build(toy, "other").status == 0);
+  toy.write(".kf-cache/notes/cache.json", "{}");
+  const std::string unfinished = std::string(32, 'a') + ".part";
+  toy.write(".kf-cache/" + unfinished + "/ids-00000.npy", std::string(5000, 'x'));
+
+  kf::test::Options options;
+  options.cwd = toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  Process run(toy.command(joined({"toy.toml"}, reading("corpus", {"--train.max_steps=100000", "--checkpoint.interval=100000"}))), options);
+  while (is_alive(run.pid()) && lines_of(toy / "runs/toy/metrics.jsonl") == 0) {
+  }
+  const auto list = [&] { return nlohmann::json::parse(toy.host({"data", "cache", "--format=json"}).out)["caches"]; };
+  const auto in_use = [&](const std::string& key) {
+    const nlohmann::json all = list();
+    const auto entry = std::find_if(all.begin(), all.end(), [&](const nlohmann::json& row) { return row["key"] == key; });
+    REQUIRE(entry != all.end());
+    return entry->at("in_use").get<bool>();
+  };
+  CHECK(list().size() == 3);
+  CHECK(in_use(used.filename().string()));
+  CHECK_THAT(toy.host({"data", "cache"}).out, Contains("(in use)") && Contains("0.jsonl, bytes") && Contains("3 caches"));
+  CHECK_THAT(toy.host({"data", "cache", "prune"}).out, Contains("removed 0 caches"));  // all were used today
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0", "--dry-run"}).out, Contains("would remove 2 caches"));
+  CHECK(caches(toy).size() == 3);
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0"}).out, Contains("removed 2 caches"));
+  CHECK(fs::exists(used / "cache.json"));
+  CHECK_FALSE(fs::exists(toy / ".kf-cache" / unfinished));
+  CHECK(fs::exists(toy / ".kf-cache/notes"));
+  run.signal(SIGKILL);
+  run.wait();
+  fs::last_write_time(used / "cache.json", fs::file_time_type::clock::now() - std::chrono::hours(24 * 8));
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=9"}).out, Contains("removed 0 caches"));
+  REQUIRE(build(toy, "corpus").status == 0);  // a use
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=7"}).out, Contains("removed 0 caches"));
+  fs::last_write_time(used / "cache.json", fs::file_time_type::clock::now() - std::chrono::hours(24 * 8));
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=7"}).out, Contains("removed 1 cache,"));
+  CHECK_FALSE(fs::exists(used));
+  CHECK(toy.host({"data", "cache", "--dir=nowhere"}).status == 5);
+  CHECK(toy.host({"data", "cache", "purge"}).status == 2);
+}
+
 TEST_CASE("cache: transforms in Lua are part of what a cache is made from; their text is", "[cache]") {
   const Toy toy;
   write_corpus(toy, "corpus", 1, 20000);

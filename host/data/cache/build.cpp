@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/progress.h"
 #include "core/stop.h"
 #include "data/cache/plan.h"
-#include "data/cache/progress.h"
 #include "data/cache/shard_writer.h"
 #include "data/cache/work_queue.h"
 
@@ -33,7 +33,7 @@ class Builder {
         units_(plan_units(*job.files, job.unit_bytes)),
         shards_(units_.size()),
         queue_([this](const TextBatch& batch) { return encode_batch(batch, job_.encode, *job_.files); }),
-        progress_(job.files->bytes) {}
+        progress_("tokenizing", job.files->bytes, "tokens") {}
 
   std::vector<Shard> run() {
     keep_finished();

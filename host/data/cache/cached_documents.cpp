@@ -36,6 +36,7 @@ std::string content_of(const Manifest& manifest) {
 
 CachedDocuments::CachedDocuments(fs::path folder, Manifest manifest, std::string description)
     : folder_(std::move(folder)),
+      in_use_(folder_),
       manifest_(std::move(manifest)),
       description_(std::move(description)),
       fingerprint_(content_of(manifest_)) {

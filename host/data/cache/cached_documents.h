@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "data/cache/inventory.h"
 #include "data/cache/manifest.h"
 #include "data/documents.h"
 
@@ -46,6 +47,7 @@ class CachedDocuments final : public Documents {
   void check(std::int64_t first, std::size_t count) const;
 
   fs::path folder_;
+  InUse in_use_;
   Manifest manifest_;
   std::string description_;
   std::string fingerprint_;

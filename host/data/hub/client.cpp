@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/progress.h"
 #include "core/text.h"
 #include "data/hub/checksum.h"
 
@@ -122,6 +123,8 @@ class Lock {
 
 /// One try at the rest of a file. "" when all bytes are there, else why not, and how long the server wants to be left alone.
 Passing try_rest(const Http& http, const std::string& url, const RepoFile& file, Output& out) {
+  Progress progress("fetching " + file.path, file.size);
+  progress.skip(out.size());
   const std::int64_t from = out.size();
   bool too_long = false;
   bool fresh = from == 0;
@@ -134,6 +137,8 @@ Passing try_rest(const Http& http, const std::string& url, const RepoFile& file,
       too_long = out.size() + static_cast<std::int64_t>(bytes.size()) > file.size;
       if (!too_long) {
         out.add(bytes);
+        progress.add(static_cast<std::int64_t>(bytes.size()));
+        progress.show();
       }
       return !too_long;
     });

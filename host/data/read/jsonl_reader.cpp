@@ -49,7 +49,7 @@ class JsonlReader final : public RowReader {
         lines_(open_stream(file, part.begin), file.path, options.max_record_bytes),
         record_(options) {
     if (begin_ > 0) {
-      lines_.next();  // it starts before the part, or is the break that ends it
+      lines_.skip(end_ - begin_ + 1);  // it starts before the part, or is the break that ends it
     }
   }
 

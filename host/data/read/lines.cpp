@@ -34,6 +34,22 @@ std::optional<std::string_view> Lines::next() {
   return line;
 }
 
+void Lines::skip(std::int64_t limit) {
+  ++number_;
+  start_ = offset_;
+  for (;;) {
+    const char* const from = buffer_.data() + begin_;
+    const auto* const found = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));
+    const std::size_t taken = found == nullptr ? end_ - begin_ : static_cast<std::size_t>(found - from) + 1;
+    begin_ += taken;
+    scanned_ = begin_;
+    offset_ += static_cast<std::int64_t>(taken);
+    if (found != nullptr || offset_ >= limit || !refill()) {
+      return;
+    }
+  }
+}
+
 /// More bytes behind those at hand, which move to the front; false at the end of the stream.
 bool Lines::refill() {
   scanned_ = end_;

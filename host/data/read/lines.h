@@ -20,6 +20,8 @@ class Lines {
 
   /// The next line without its '\n' (a '\r' stays), valid until the next call; nothing at the end.
   std::optional<std::string_view> next();
+  /// Passes over the rest of a line without keeping it, as far as byte `limit` of the stream: a line may be as long as the file.
+  void skip(std::int64_t limit);
   std::int64_t number() const { return number_; }      // of the line last given, from 1
   std::int64_t line_start() const { return start_; }   // its first byte in the (decompressed) stream
   std::int64_t next_start() const { return offset_; }  // of the line that follows

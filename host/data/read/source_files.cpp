@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/real_paths.h"
 #include "core/text.h"
 #include "data/hub/dataset.h"
 #include "data/read/braces.h"
@@ -47,7 +48,7 @@ class Collector {
   std::string asked(const std::string& path) const { return format("{} = {}", request_.path_key, kf::quoted(path)); }
 
   void add_file(const fs::path& path, const fs::path& root) {
-    if (!seen_.insert(fs::canonical(path).string()).second) {
+    if (!seen_.insert(real_.of(path)).second) {
       return;  // a link to a file that is there already
     }
     const FileKind kind = kind_of_file(path);
@@ -199,6 +200,7 @@ class Collector {
 
   const SourceRequest& request_;
   SourceFiles out_;
+  RealPaths real_;
   std::set<std::string> seen_;
 };
 

@@ -89,6 +89,26 @@ TEST_CASE("jsonl: a broken line of a later part is named by its line in the file
   CHECK_THROWS_WITH(test::texts_in_parts(path, 100), Contains("a.jsonl:77: not valid JSON"));
 }
 
+TEST_CASE("jsonl: a part that begins inside a long line keeps nothing of it and reads no further than its own end", "[read]") {
+  const test::TempDir dir;
+  const std::string line = "{\"text\": \"" + std::string(8 << 20, 'x') + "\"}\n";
+  const fs::path path = dir.write("a.jsonl", line + "{\"text\": \"a\"}\n" + line + "{\"text\": \"b\"}\n");
+  const auto size = static_cast<std::int64_t>(fs::file_size(path));
+  const SourceFile file{path, "a.jsonl", size, {FileFormat::jsonl, Compression::none}, "", nullptr};
+  ReadOptions options;
+  options.max_record_bytes = 1000;  // the long line would be an error if it were kept
+  Skipped skipped;
+  Record record;
+  const auto after = static_cast<std::int64_t>(line.size());
+  const std::unique_ptr<RecordReader> inside = open_records(file, {100, 3 << 20}, options, skipped);
+  CHECK(!inside->next(record));
+  CHECK(inside->position() <= (5 << 20));
+  const std::unique_ptr<RecordReader> across = open_records(file, {100, after + 5}, options, skipped);
+  REQUIRE(across->next(record));
+  CHECK(record.text == "a");
+  CHECK(!across->next(record));
+}
+
 TEST_CASE("jsonl: parts behind 2 and 4 GiB begin where they should", "[read]") {
   const test::TempDir dir;
   const fs::path path = dir.write("a.jsonl", "");

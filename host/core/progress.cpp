@@ -1,4 +1,4 @@
-#include "data/cache/progress.h"
+#include "core/progress.h"
 
 #include <unistd.h>
 
@@ -6,11 +6,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 #include "core/log.h"
 #include "core/text.h"
 
-namespace kf::cache {
+namespace kf {
 namespace {
 
 using Seconds = std::chrono::duration<double>;
@@ -18,7 +19,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr Seconds kRedraw{0.1};
 constexpr Seconds kPlainLine{5.0};
 
-/// The one whose bar log lines step around; builds do not overlap in a process.
+/// The one that is shown, whose bar log lines step around.
 std::atomic<Progress*> active{nullptr};
 
 bool draws() {
@@ -28,18 +29,22 @@ bool draws() {
 
 }  // namespace
 
-Progress::Progress(std::int64_t total) : total_(std::max<std::int64_t>(total, 1)), terminal_(draws()) {
-  if (terminal_) {
-    active = this;
+Progress::Progress(std::string doing, std::int64_t total_bytes, std::string counts)
+    : doing_(std::move(doing)), total_(std::max<std::int64_t>(total_bytes, 1)), counts_(std::move(counts)), terminal_(draws()) {
+  Progress* none = nullptr;
+  shows_ = active.compare_exchange_strong(none, this);
+  if (shows_ && terminal_) {
     log::set_terminal_guard(before_log, nullptr);
   }
 }
 
 Progress::~Progress() {
-  if (terminal_) {
-    log::set_terminal_guard(nullptr, nullptr);
+  if (shows_) {
+    if (terminal_) {
+      log::set_terminal_guard(nullptr, nullptr);
+      erase();
+    }
     active = nullptr;
-    erase();
   }
 }
 
@@ -47,7 +52,7 @@ double Progress::seconds() const { return Seconds(std::chrono::steady_clock::now
 
 void Progress::show() {
   const auto now = std::chrono::steady_clock::now();
-  if (now - shown_ < (terminal_ ? kRedraw : kPlainLine)) {
+  if (!shows_ || now - shown_ < (terminal_ ? kRedraw : kPlainLine)) {
     return;
   }
   shown_ = now;
@@ -69,16 +74,15 @@ std::string Progress::line() const {
   const auto filled = static_cast<std::size_t>(share * kBar);
   const std::string bar = "[" + std::string(filled, '=') + ">" + std::string(kBar - filled, ' ') + "] ";
   const std::string eta = rate > 0 ? human_seconds(static_cast<double>(total_ - done) / rate) : "?";
-  return format("tokenizing {}{} %  {} of {}  {}/s  {} tokens  eta {}", terminal_ ? bar : "", static_cast<int>(100 * share),
-                human_bytes(static_cast<double>(done)), human_bytes(static_cast<double>(total_)), human_bytes(rate),
-                grouped(tokens_.load()), eta);
+  const std::string counted = counts_.empty() ? "" : format("{} {}  ", grouped(counted_.load()), counts_);
+  return format("{} {}{} %  {} of {}  {}/s  {}eta {}", doing_, terminal_ ? bar : "", static_cast<int>(100 * share),
+                human_bytes(static_cast<double>(done)), human_bytes(static_cast<double>(total_)), human_bytes(rate), counted, eta);
 }
 
 void Progress::erase() {
-  if (drawn_) {
+  if (drawn_.exchange(false)) {
     std::fputs("\r\x1b[K", stderr);
     std::fflush(stderr);
-    drawn_ = false;
   }
 }
 
@@ -88,4 +92,4 @@ void Progress::before_log() {
   }
 }
 
-}  // namespace kf::cache
+}  // namespace kf

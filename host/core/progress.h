@@ -1,27 +1,27 @@
 #pragma once
-// How far a build is: a bar that is redrawn on a terminal, a log line every few seconds elsewhere.
+// How far a long piece of work on bytes is: a bar that is redrawn on a terminal, a log line every few seconds elsewhere.
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
 
-namespace kf::cache {
+namespace kf {
 
 class Progress {
  public:
-  /// `total`: bytes of the source's files.
-  explicit Progress(std::int64_t total);
+  /// `doing`: "tokenizing". `counts`: what else is counted, "tokens"; empty for nothing. One that begins while another is on stays silent.
+  Progress(std::string doing, std::int64_t total_bytes, std::string counts = "");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
   /// From any thread.
-  void add(std::int64_t bytes, std::int64_t tokens) {
+  void add(std::int64_t bytes, std::int64_t counted = 0) {
     bytes_ += bytes;
-    tokens_ += tokens;
+    counted_ += counted;
   }
-  /// Bytes that an earlier build has done: not counted in the speed.
+  /// Bytes that an earlier try has done: not counted in the speed.
   void skip(std::int64_t bytes) {
     bytes_ += bytes;
     skipped_ += bytes;
@@ -35,14 +35,17 @@ class Progress {
   void erase();
   static void before_log();
 
+  std::string doing_;
   std::int64_t total_;
+  std::string counts_;
   std::atomic<std::int64_t> bytes_{0};
   std::atomic<std::int64_t> skipped_{0};
-  std::atomic<std::int64_t> tokens_{0};
+  std::atomic<std::int64_t> counted_{0};
   std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
   std::chrono::steady_clock::time_point shown_ = begin_;
   bool terminal_;
-  bool drawn_ = false;
+  bool shows_ = false;
+  std::atomic<bool> drawn_{false};
 };
 
-}  // namespace kf::cache
+}  // namespace kf
