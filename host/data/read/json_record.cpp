@@ -205,8 +205,8 @@ std::string JsonRecord::try_read(std::string_view json, Record& record) {
 
 /// Where the text stops being JSON, found by a slower parser that knows; "" when only a number is out of the fast one's range.
 std::string JsonRecord::problem_of(std::string_view json) const {
-  if (const std::size_t at = invalid_utf8_at(json); at < json.size()) {
-    return format("not valid UTF-8 at byte {} of {}", at + 1, json.size());
+  if (!valid_utf8(json)) {
+    return utf8_fault(json);
   }
   try {
     Syntax syntax;

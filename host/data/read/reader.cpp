@@ -78,7 +78,7 @@ bool RowReader::next(Record& record) {
 
 void check_utf8(std::string_view text, const std::string& place) {
   if (!valid_utf8(text)) [[unlikely]] {
-    throw BrokenRecord(format("{}: not valid UTF-8 at byte {} of {}", place, invalid_utf8_at(text) + 1, text.size()));
+    throw BrokenRecord(format("{}: {}", place, utf8_fault(text)));
   }
 }
 

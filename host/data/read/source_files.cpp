@@ -177,6 +177,9 @@ class Collector {
   static std::string neighbours(const std::string& text) {
     const fs::path path(text);
     std::error_code error;
+    if (fs::is_symlink(path, error)) {
+      return format("; it is a link to {}, which is not there", fs::read_symlink(path, error));
+    }
     std::vector<std::string> names;
     for (fs::directory_iterator it(parent_of(path), error), end; !error && it != end && names.size() < 10000; it.increment(error)) {
       names.push_back(it->path().filename().string());

@@ -1,9 +1,12 @@
 // A text file is one document.
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "data/read/decompress.h"
 #include "data/read/readers.h"
+#include "data/read/utf8.h"
 
 namespace kf {
 namespace {
@@ -39,11 +42,10 @@ class TextReader final : public RowReader {
     if (record.text.starts_with(kMark)) {
       record.text.remove_prefix(kMark.size());
     }
-    const std::string_view start = record.text.substr(0, 2);
-    if (start == "\xff\xfe" || start == "\xfe\xff") {
-      throw BrokenRecord(format("{}: UTF-16 text; convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8", path_));
+    if (!valid_utf8(record.text)) {
+      const std::string_view before = record.text.substr(0, invalid_utf8_at(record.text));
+      throw BrokenRecord(format("{}:{}: {}", path_, 1 + std::count(before.begin(), before.end(), '\n'), utf8_fault(record.text)));
     }
-    check_utf8(record.text, path_.string());
     return !record.text.empty();  // an empty file holds no document
   }
 

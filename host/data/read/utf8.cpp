@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "core/text.h"
+
 namespace kf {
 namespace {
 
@@ -31,6 +33,18 @@ std::size_t invalid_utf8_at(std::string_view text) {
     at += size;
   }
   return at;
+}
+
+std::string utf8_fault(std::string_view text) {
+  if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+    return "UTF-16 text; convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8";
+  }
+  const std::size_t at = invalid_utf8_at(text);
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  const auto byte = at < text.size() ? static_cast<unsigned char>(text[at]) : 0U;
+  const std::string hex{kDigits[byte >> 4], kDigits[byte & 15]};
+  return format("not valid UTF-8 at byte {} of {} (0x{}); text must be UTF-8: convert it, as with iconv -f ISO-8859-1 -t UTF-8", at + 1,
+                text.size(), hex);
 }
 
 std::int64_t count_characters(std::string_view text) {

@@ -105,10 +105,14 @@ TEST_CASE("source: content tells what names do not", "[read]") {
 
 TEST_CASE("source: text with a byte that is not UTF-8 is named with the byte", "[read]") {
   const test::TempDir dir;
-  dir.write("a.txt", "abc\xff");
-  CHECK_THAT(test::error_of(dir / "a.txt"), Contains("a.txt: not valid UTF-8 at byte 4 of 4"));
+  dir.write("a.txt", "abc\nd\xe9");
+  CHECK_THAT(test::error_of(dir / "a.txt"), Contains("a.txt:2: not valid UTF-8 at byte 6 of 6 (0xe9); text must be UTF-8: convert it"));
   dir.write("b.txt",
             "\xff\xfe"
             "a");
   CHECK_THAT(test::error_of(dir / "b.txt"), Contains("UTF-16"));
+  dir.write("c.jsonl", std::string("\xff\xfe{\0}\0\n\0", 8));
+  CHECK_THAT(test::error_of(dir / "c.jsonl"), Contains("c.jsonl:1: UTF-16 text; convert it"));
+  fs::create_symlink("nowhere", dir / "link.txt");
+  CHECK_THAT(test::error_of(dir / "link.txt"), Contains("it is a link to nowhere, which is not there"));
 }
