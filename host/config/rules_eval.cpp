@@ -74,9 +74,9 @@ void sets_say_where(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < sets.size(); ++i) {
     std::error_code ignored;
     if (sets[i].path.empty() && sets[i].hf_name.empty() && sets[i].dataset.empty()) {
-      findings.problem({format("eval.datasets[{}]", i)},
-                       format("eval.datasets[{}] ({}) must have either path or hf_name, or name a registered dataset", i,
-                              brief(Node(sets[i].name))));
+      findings.problem(
+          {format("eval.datasets[{}]", i)},
+          format("eval.datasets[{}] ({}) must have either path or hf_name, or name a registered dataset", i, brief(Node(sets[i].name))));
     } else if (!sets[i].dataset.empty() && !(sets[i].path.empty() && sets[i].hf_name.empty())) {
       findings.problem({key_of(i, "dataset")}, format("eval.datasets[{}] is the registered dataset {}, which has no path or hf_name", i,
                                                       brief(Node(sets[i].dataset))));
