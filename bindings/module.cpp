@@ -158,6 +158,7 @@ void guard_exit(lua_State* L) {
 }  // namespace
 
 void preload_native(lua_State* L) {
+  begin_rng();
   guard_exit(L);
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");

@@ -6,6 +6,7 @@
 #include "bindings/recipe.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/rng.h"
 #include "core/text.h"
 #include "data/digest.h"
 
@@ -149,7 +150,10 @@ std::string lua::Session::script_digest(const Runtime& runtime) const {
 }
 
 Script::RunScope::RunScope(Script& script, const config::Config& config)
-    : script_(script), interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)), states_(std::make_unique<PartStates>()) {
+    : script_(script),
+      interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)),
+      states_(std::make_unique<PartStates>()),
+      draws_(std::make_unique<lua::RunDraws>(config.train.seed)) {
   script.runtime_->protect([&](lua_State* L) {
     lua::push_view(L, lua::job_tree(config), "kf.config", 1);
     script.session_->config = lua::Ref(L);

@@ -23,6 +23,7 @@ struct Definition;
 }
 namespace lua {
 class Interrupt;
+class RunDraws;
 class Runtime;
 struct Session;
 }  // namespace lua
@@ -81,7 +82,8 @@ class Script {
   /// What that sweep's objective makes of a result. Throws Code::script where it is no number.
   double objective(const RunResult& result);
 
-  /// While one exists, kf.config shows the job of the run that is on, and the parts that are made add what they keep to `states`.
+  /// While one exists, kf.config shows the job of the run that is on, kf.rng draws from its seed, and the parts that are made add what they
+  /// keep to `states`.
   class RunScope {
    public:
     RunScope(Script& script, const config::Config& config);
@@ -94,6 +96,7 @@ class Script {
     Script& script_;
     std::unique_ptr<lua::Interrupt> interrupt_;
     std::unique_ptr<PartStates> states_;
+    std::unique_ptr<lua::RunDraws> draws_;
   };
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 /// "mlp.tanh_mlp" of "recipe.lua:12: mlp 'tanh_mlp'": the same wherever the script stands.
 std::string state_key(const std::string& where) {
-  const std::size_t name = where.find('\'');
+  const std::size_t name = where.rfind('\'', where.size() - 2);  // folders may have quotes, too
   const std::size_t kind = where.rfind(' ', name - 2) + 1;
   return where.substr(kind, name - 1 - kind) + "." + where.substr(name + 1, where.size() - name - 2);
 }

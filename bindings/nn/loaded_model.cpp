@@ -67,7 +67,7 @@ std::vector<std::string> evaluation_overrides(lua_State* L, int index) {
   if (lua_isnoneornil(L, index)) {
     return {};
   }
-  std::vector<std::string> out = {"--eval.enabled=true"};
+  std::vector<std::string> out;
   if (lua_type(L, index) == LUA_TSTRING) {
     out.push_back("--eval.dataset_path=" + check_text(L, index, "model:evaluate", "a path"));
     out.emplace_back("--eval.steps=-1");

@@ -43,6 +43,8 @@ Type plain_type(lua_State* L, int index) {
 /// What all items of the table at value.index are.
 void look_into(lua_State* L, Value& value) {
   value.length = static_cast<int>(lua_objlen(L, value.index));
+  KF_CHECK(!has_names(L, value.index, value.length), Code::script,
+           "a list has items only, got the key {}; keywords are a table of their own, last", describe(L, -1));
   for (int i = 1; i <= value.length; ++i) {
     lua_rawgeti(L, value.index, i);
     Type type = plain_type(L, -1);
@@ -384,6 +386,23 @@ void CallArguments::read(lua_State* L, int first) {
   }
 }
 
+bool has_names(lua_State* L, int index, int length) {
+  if (length > 0) {
+    lua_pushinteger(L, length);
+  } else {
+    lua_pushnil(L);
+  }
+  if (lua_next(L, index) == 0) {
+    return false;
+  }
+  lua_pop(L, 1);
+  if (lua_type(L, -1) == LUA_TSTRING) {
+    return true;
+  }
+  lua_pop(L, 1);
+  return false;
+}
+
 void fit(lua_State* L, const Signature& signature, const CallArguments& call, Fit& out, std::string* why) {
   if (place_all(L, signature, call, -1, out, why)) {
     return;
@@ -392,6 +411,13 @@ void fit(lua_State* L, const Signature& signature, const CallArguments& call, Fi
   const bool spreadable =
       list >= 0 && static_cast<int>(call.places.size()) > list && call.places[static_cast<std::size_t>(list)].type == Type::integer;
   if (spreadable && place_all(L, signature, call, list, out, nullptr)) {
+    return;
+  }
+  if (call.places.size() > 1 && call.places.back().type == Type::list && call.places.back().length == 0) {
+    CallArguments without = call;  // { dtype = x } where x is nil: keywords that say nothing
+    without.places.pop_back();
+    fit(L, signature, without, out, nullptr);
+    out.cost += out.cost >= 0 ? 16 : 0;
     return;
   }
   out.cost = -1;

@@ -55,4 +55,7 @@ void convert(lua_State* L, const Signature& signature, const CallArguments& call
 
 Value value_at(lua_State* L, int index);
 
+/// Whether the table at `index` (not negative), whose length is given, has names beside its items. Then one of them is left on the stack.
+bool has_names(lua_State* L, int index, int length);
+
 }  // namespace kf::lua

@@ -454,6 +454,10 @@ bool PlainCall::read_items(lua_State* L, int index) {
   if (length < 1 || length > kMostItems) {
     return false;
   }
+  if (has_names(L, index, length)) {
+    lua_pop(L, 1);
+    return false;
+  }
   for (int i = 0; i < length; ++i) {
     lua_rawgeti(L, index, i + 1);
     const double number = lua_tonumber(L, -1);

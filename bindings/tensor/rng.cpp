@@ -10,6 +10,7 @@
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "model/seed.h"
 
 namespace kf::lua {
 namespace {
@@ -22,6 +23,13 @@ struct GeneratorBox {
 };
 
 constexpr char kMetatable[] = "kf.generator";
+constexpr std::uint64_t kFirstSeed = 42;  // ATen's own default is another one in every process
+
+void set_seed(std::uint64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
 
 at::Generator self(lua_State* L, const char* method) {
   const at::Generator* generator = generator_at(L, 1);
@@ -131,6 +139,23 @@ void push_generator(lua_State* L, at::Generator generator) {
 }
 
 void push_rng(lua_State* L) { push_generator(L, at::detail::getDefaultCPUGenerator()); }
+
+void begin_rng() { set_seed(kFirstSeed); }
+
+RunDraws::RunDraws(std::int64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  {
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    before_ = generator.get_state();
+  }
+  set_seed(seed_of(static_cast<std::uint64_t>(seed), "kf.rng"));
+}
+
+RunDraws::~RunDraws() {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  generator.set_state(before_);
+}
 
 int make_generator(lua_State* L) {
   const auto seed = exact_integer(L, 1);

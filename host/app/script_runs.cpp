@@ -1,5 +1,7 @@
 #include "app/script_runs.h"
 
+#include <algorithm>
+
 #include "app/inference.h"
 #include "app/launch.h"
 #include "app/run.h"
@@ -11,6 +13,14 @@ namespace kf {
 
 namespace {
 
+/// Whether settings name other data than the checkpoint's own.
+bool names_data(const std::vector<std::string>& overrides) {
+  return std::any_of(overrides.begin(), overrides.end(), [](const std::string& one) {
+    return one.rfind("--eval.dataset_path=", 0) == 0 || one.rfind("--eval.datasets=", 0) == 0 ||
+           one.rfind("--eval.hf_dataset_name=", 0) == 0;
+  });
+}
+
 ScriptModel load_script_model(const fs::path& path, const Registries& registries) {
   const auto loaded = std::make_shared<const LoadedModel>(load_for_inference({path}, registries));
   ScriptModel out{loaded->model, generate_options(loaded->config.generate), {}, {}};
@@ -19,8 +29,11 @@ ScriptModel load_script_model(const fs::path& path, const Registries& registries
   };
   out.evaluate = [loaded, path, &registries](const std::vector<std::string>& overrides) {
     InferenceRequest request{path};
-    request.with_data = overrides.empty();
+    request.with_data = !names_data(overrides);
     request.overrides = overrides;
+    if (!request.with_data) {
+      request.overrides.insert(request.overrides.begin(), "--eval.enabled=true");
+    }
     return evaluate_loaded(*loaded, settings_for_inference(request, registries), at::kCPU, registries);
   };
   return out;

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include <filesystem>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "e2e/script_run.h"
 
@@ -212,6 +214,56 @@ TEST_CASE("state: half of it, or what no file can hold, is an error of the scrip
   INFO(done.err);
   CHECK(done.status == 3);
   CHECK(done.err.find(fault.message) != std::string::npos);
+}
+
+TEST_CASE("state: a script in a folder with quotes finds what its parts kept when its lines have moved", "[state]") {
+  const ScriptRun run("");
+  const std::string part = R"(kf.register.scheduler("x", function()
+  local n = 0
+  return { function() n = n + 1 return 1 / n end, state = function() return n end, load = function(s) n = s print("> " .. n) end }
+end)
+)";
+  const auto go = [&](const std::string& above, const std::string& steps) {
+    run.toy.write("it's/s.lua", "local kf = require('kf')\n" + above + part +
+                                    "return { extends = '../toy.toml', scheduler = { name = 'x' }, eval = { enabled = false } }\n");
+    return run.toy.host({"it's/s.lua", "--train.max_steps=" + steps});
+  };
+  REQUIRE(go("", "2").status == 0);
+  const Finished again = go("\n\n", "4");
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK(ScriptRun::said(again) == "2\n");
+  CHECK(again.err.find("which this job does not have") == std::string::npos);
+}
+
+TEST_CASE("rng: a run draws what its seed gives, whatever the script drew before; a script draws the same each time it is started",
+          "[state]") {
+  const std::string script = R"(kf.register.hook("draw", function()
+  return { on_step_end = function() print("> run " .. kf.rng:random()) end }
+end)
+local function run(name, seed)
+  kf.run({ extends = "toy.toml", run = { name = name }, train = { max_steps = 1, seed = seed }, eval = { enabled = false }, hooks = { "draw" } })
+end
+print("> script " .. kf.rng:random())
+run("a", 1)
+print("> script " .. kf.rng:random())
+run("b", 1)
+run("c", 2)
+)";
+  const ScriptRun run(script);
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  std::vector<std::string> drawn;
+  std::istringstream lines(ScriptRun::said(done));
+  for (std::string line; std::getline(lines, line);) {
+    drawn.push_back(line);
+  }
+  REQUIRE(drawn.size() == 5);
+  CHECK(drawn[0] != drawn[2]);
+  CHECK(drawn[1] == drawn[3]);  // runs of one seed
+  CHECK(drawn[1] != drawn[4]);
+  CHECK(ScriptRun::said(run.go()) == drawn[0] + "\n" + drawn[2] + "\n");  // all runs are complete: the script's own draws are the same
 }
 
 TEST_CASE("batch transform: the model sees what it gives, evaluation does not, and a run goes on bit for bit", "[transform]") {

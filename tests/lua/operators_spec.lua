@@ -215,6 +215,26 @@ T.test("help: signatures are printed and returned", function()
   T.ok(text:find("softmax.int(self: Tensor, dim: int, dtype: dtype? = nil) -> Tensor", 1, true), text)
 end)
 
+T.test("keywords: a table without any says nothing; names in a list are told, wherever it stands", function()
+  local x = kf.arange(12, { dtype = "float32" }):view(3, 4)
+  local unset = nil
+  T.ok(x:div(2, { rounding_mode = unset }):equal(x:div(2)))
+  T.ok(x:softmax(-1, { dtype = unset }):equal(x:softmax(-1)))
+  T.eq(x:argmax({ dim = unset }):item(), 11)
+  T.eq(x:sum(1, {}).shape[1], 3)
+  T.ok(kf.op.cat({ x, x }, {}):equal(kf.op.cat({ x, x })))
+  T.eq(#kf.zeros({}).shape, 0)
+  local told = "a list has items only, got the key 'keepdim'; keywords are a table of their own, last"
+  for _ = 1, 2 do
+    T.raises(function()
+      x:sum({ 1, keepdim = true })
+    end, told)
+    T.raises(function()
+      x:sum({ keepdim = true }, true)
+    end, told)
+  end
+end)
+
 T.test("keywords: calls with a table give what calls by place give, however often and in which order they come", function()
   local x, y = kf.randn({ 3, 4 }), kf.randn({ 3, 4 })
   local keep, drop = x:sum(1, true), x:sum(0)

@@ -267,6 +267,13 @@ T.test("load_model: the model of a checkpoint generates and evaluates outside of
   T.near(model:evaluate().loss, result.eval.loss)
   T.near(model:evaluate({ dataset_path = text, steps = 2 }).loss, result.eval.loss)
   T.ok(model:evaluate(text).tokens > result.eval.tokens, "a path is read to its end")
+  local held_out = train({ -- a set of its own that has no path
+    model = { vocab_size = 257 },
+    data = { dataset_path = text, holdout = 0.3 },
+    eval = { enabled = true, interval = 4, steps = 1 },
+    run = { name = "held_out" },
+  })
+  T.near(kf.load_model(held_out.checkpoint):evaluate({ steps = 1 }).loss, held_out.eval.loss)
   local answer, info = model:generate("so", { max_new_tokens = 3, temperature = 0 })
   T.eq(#info.ids, 3)
   T.ok(type(answer) == "string")
