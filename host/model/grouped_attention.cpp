@@ -57,7 +57,7 @@ void GroupedAttention::add_norms(const config::Config& config) {
   options.bias = m.qk_norm_bias;
   norm_late_ = m.qk_norm_late || m.qk_norm_kind == "l2";
   norm_whole_ = m.qk_norm_kind == "full";
-  norm_weighted_ = m.qk_norm_kind != "l2" && (options.weight || options.bias);
+  norm_absolute_ = m.qk_norm_type == "layernorm" || (m.qk_norm_kind != "l2" && (options.weight || options.bias));
   if (m.qk_norm_kind == "l2") {
     options.weight = options.bias = false;
     if (rope_) {  // layers that do not rotate have none
@@ -95,8 +95,9 @@ at::Tensor GroupedAttention::heads(const Linear& projection, const std::shared_p
 at::Tensor GroupedAttention::placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const {
   at::Tensor rotated = x;
   if (rope_) {
-    // Weights behind the rotation let the positions themselves reach the scores, not only their differences: documents begin at 0.
-    const bool absolute = norm_late_ && norm_weighted_ && context.visible;
+    // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
+    // documents begin at 0.
+    const bool absolute = norm_late_ && norm_absolute_ && context.visible;
     rotated =
         rope_->rotate(x, context.cache != nullptr ? context.cache->filled : 0, absolute ? context.visible->positions() : at::Tensor());
   }

@@ -52,8 +52,8 @@ class GroupedAttention final : public Attention {
   std::shared_ptr<Norm> q_norm_, k_norm_;  // null for none
   bool norm_whole_ = false;                // over all heads, not over D
   bool norm_late_ = false;                 // after the rotation
-  bool norm_weighted_ = false;
-  double clip_ = 0;  // of projections, 0 for none
+  bool norm_absolute_ = false;             // not the same for vectors that are turned: with weights, or a mean taken away
+  double clip_ = 0;                        // of projections, 0 for none
   std::optional<TemperatureTuning> temperature_;
   ParameterPtr sinks_;  // (H) or null
 };

@@ -235,7 +235,11 @@ class Plain {
       }
       part = rotate(part, kind(layer) == "local");
       part = each && m.qk_norm_late ? normal(part, at + name, layernorm) : part;
-      return m.qk_norm && m.qk_norm_kind == "l2" ? part / (part.square().mean(-1, true) + m.norm_eps).sqrt() : part;
+      if (!m.qk_norm || m.qk_norm_kind != "l2") {
+        return part;
+      }
+      part = layernorm ? part - part.mean(-1, true) : part;
+      return part / (part.square().mean(-1, true) + m.norm_eps).sqrt();
     };
     const std::int64_t group = m.n_heads / m.n_kv_heads.value_or(m.n_heads);
     std::vector<Tensor> heads;
