@@ -87,6 +87,9 @@ class Reader {
     if (length == keys) {
       return list(index, length);
     }
+    if (length > 0 && !has_names(index)) {
+      refuse("is a list with gaps; false can stand for a missing item");
+    }
     return named(index, length);
   }
 
@@ -96,6 +99,16 @@ class Reader {
       ++count;
     }
     return count;
+  }
+
+  bool has_names(int index) const {
+    for (lua_pushnil(L_); lua_next(L_, index) != 0; lua_pop(L_, 1)) {
+      if (lua_type(L_, -2) == LUA_TSTRING) {
+        lua_pop(L_, 2);
+        return true;
+      }
+    }
+    return false;
   }
 
   Node::Value list(int index, std::size_t length) {

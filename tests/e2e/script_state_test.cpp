@@ -205,6 +205,10 @@ TEST_CASE("state: half of it, or what no file can hold, is an error of the scrip
        {"kf.register.scheduler('x', function() return { function() return 1 end, load = print, state = function() return { f = print } end "
         "} end)\n",
         "s.lua:2: scheduler 'x': its state: 'f' is a function; only booleans, numbers, strings and tables have a place there"},
+       {"kf.register.scheduler('x', function() return { function() return 1 end, load = print, state = function() return { 1, 2, nil, 4 } "
+        "end "
+        "} end)\n",
+        "scheduler 'x': its state is a list with gaps; false can stand for a missing item"},
        {"kf.register.scheduler('x', function() return { function() return 1 end, load = print, state = function()\nerror('oh') end } "
         "end)\n",
         "s.lua:3: oh"}}));
