@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -323,6 +324,10 @@ TEST_CASE("cache: old ones are listed and removed, those in use and other folder
   toy.write(".kf-cache/notes/cache.json", "{}");
   const std::string unfinished = std::string(32, 'a') + ".part";
   toy.write(".kf-cache/" + unfinished + "/ids-00000.npy", std::string(5000, 'x'));
+  const fs::path odd = toy / ".kf-cache" / std::string(32, 'b');
+  fs::create_directory(odd);
+  REQUIRE(::mkfifo((odd / "cache.json").c_str(), 0666) == 0);  // no file: whoever reads it waits for ever
+  fs::create_directory_symlink(toy / "corpus", toy / ".kf-cache" / std::string(32, 'c'));
 
   kf::test::Options options;
   options.cwd = toy.folder();
@@ -337,13 +342,15 @@ TEST_CASE("cache: old ones are listed and removed, those in use and other folder
     REQUIRE(entry != all.end());
     return entry->at("in_use").get<bool>();
   };
-  CHECK(list().size() == 3);
+  CHECK(list().size() == 4);
   CHECK(in_use(used.filename().string()));
-  CHECK_THAT(toy.host({"data", "cache"}).out, Contains("(in use)") && Contains("0.jsonl, bytes") && Contains("3 caches"));
+  CHECK_THAT(toy.host({"data", "cache"}).out, Contains("(in use)") && Contains("0.jsonl, bytes") && Contains("4 caches"));
   CHECK_THAT(toy.host({"data", "cache", "prune"}).out, Contains("removed 0 caches"));  // all were used today
-  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0", "--dry-run"}).out, Contains("would remove 2 caches"));
-  CHECK(caches(toy).size() == 3);
-  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0"}).out, Contains("removed 2 caches"));
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0", "--dry-run"}).out, Contains("would remove 3 caches"));
+  CHECK(fs::exists(odd));
+  CHECK_THAT(toy.host({"data", "cache", "prune", "--unused-days=0"}).out, Contains("removed 3 caches"));
+  CHECK_FALSE(fs::exists(toy / ".kf-cache" / (std::string(32, 'a') + ".lock")));
+  CHECK(fs::exists(toy / "corpus/0.jsonl"));
   CHECK(fs::exists(used / "cache.json"));
   CHECK_FALSE(fs::exists(toy / ".kf-cache" / unfinished));
   CHECK(fs::exists(toy / ".kf-cache/notes"));

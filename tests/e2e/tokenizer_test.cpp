@@ -2,8 +2,15 @@
 
 #include <catch2/catch.hpp>
 
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
 #include "support/process.h"
 #include "support/temp_dir.h"
+
+namespace fs = std::filesystem;
 
 namespace kf::test {
 namespace {
@@ -37,6 +44,34 @@ TEST_CASE("tokenizer: what decode prints, encode takes back", "[tokenizer]") {
   REQUIRE(ids.status == 0);
   const Finished text = tokenizer({"decode", sample("split_o200k"), "--jsonl"}, ids.out);
   CHECK(text.out == "\"na\xc3\xafve \\u2028 text\\n\"\n");
+}
+
+TEST_CASE("tokenizer: a file of every kind gives the program the ids that its library gives", "[tokenizer]") {
+  std::size_t kinds = 0;
+  for (const fs::directory_entry& kind : fs::directory_iterator(sample(""))) {
+    std::ifstream cases(kind.path() / "cases.jsonl");
+    std::string texts;
+    std::vector<nlohmann::json> wanted;
+    for (std::string line; std::getline(cases, line);) {
+      const nlohmann::json entry = nlohmann::json::parse(line);
+      if (entry.contains("ids") && entry.contains("text")) {
+        texts += entry["text"].dump() + "\n";
+        wanted.push_back(entry["ids"]);
+      }
+    }
+    const Finished done = tokenizer({"encode", kind.path().string(), "--jsonl"}, texts);
+    INFO(kind.path() << ": " << done.err);
+    REQUIRE(done.status == 0);
+    std::istringstream out(done.out);
+    std::size_t right = 0;
+    for (std::string line; std::getline(out, line);) {
+      right += right < wanted.size() && nlohmann::json::parse(line) == wanted[right] ? 1 : 0;
+    }
+    CHECK(right == wanted.size());
+    CHECK(wanted.size() > 10);
+    ++kinds;
+  }
+  CHECK(kinds >= 11);
 }
 
 TEST_CASE("tokenizer: broken input names its line, wrong words the right ones", "[tokenizer]") {

@@ -9,9 +9,11 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <system_error>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/cache/lock.h"
 #include "data/cache/manifest.h"
 
 namespace kf::cache {
@@ -23,6 +25,9 @@ constexpr std::size_t kKeySize = 32;
 class Alone {
  public:
   Alone(const fs::path& file, int flags) : fd_(::open(file.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (fd_ < 0 && (errno == EACCES || errno == EROFS)) {
+      fd_ = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);  // enough but on NFS
+    }
     held_ = fd_ >= 0 && ::flock(fd_, LOCK_EX | LOCK_NB) == 0;
     missing_ = fd_ < 0 && errno == ENOENT;
   }
@@ -68,6 +73,11 @@ std::string origin_of(const Manifest& manifest) {
 
 fs::path lock_of(const CacheEntry& entry) { return entry.folder.parent_path() / (entry.key + ".lock"); }
 
+bool is_used(const fs::path& lock) {
+  const Alone alone(lock, O_RDWR);
+  return !alone.held() && !alone.missing();
+}
+
 /// `name` is KEY, KEY.part or, where a removal was killed, KEY.removed.
 std::optional<CacheEntry> entry_of(const fs::path& folder) {
   const std::string name = folder.filename().string();
@@ -81,11 +91,10 @@ std::optional<CacheEntry> entry_of(const fs::path& folder) {
   }
   const fs::path manifest = folder / "cache.json";
   std::error_code missing;
-  entry.finished = rest.empty() && fs::exists(manifest, missing);
+  entry.finished = rest.empty() && fs::is_regular_file(manifest, missing);
   entry.bytes = bytes_below(folder);
   entry.used = changed(entry.finished ? manifest : folder);
-  const Alone alone(entry.finished ? manifest : lock_of(entry), O_RDWR);
-  entry.in_use = rest != ".removed" && !alone.held() && !alone.missing();
+  entry.in_use = rest != ".removed" && is_used(entry.finished ? manifest : lock_of(entry));
   if (entry.finished) {
     try {
       const Manifest what = manifest_from_json(read_file(manifest), manifest);
@@ -94,6 +103,8 @@ std::optional<CacheEntry> entry_of(const fs::path& folder) {
     } catch (const Error&) {
       entry.from = "a damaged cache.json";
     }
+  } else if (missing == std::errc::permission_denied) {
+    entry.from = "may not be read";
   } else {
     entry.from = rest == ".removed" ? "half removed" : "not finished";
   }
@@ -104,13 +115,12 @@ std::optional<CacheEntry> entry_of(const fs::path& folder) {
 
 InUse::InUse(const fs::path& folder) : fd_(::open((folder / "cache.json").c_str(), O_RDONLY | O_CLOEXEC)) {
   KF_CHECK(fd_ >= 0, Code::data, "cannot read {}: {}", folder / "cache.json", std::strerror(errno));
-  const bool being_removed = ::flock(fd_, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;  // without locks nothing is known of others
-  struct stat mine {};
-  struct stat there {};
-  const bool same = ::fstat(fd_, &mine) == 0 && ::stat((folder / "cache.json").c_str(), &there) == 0 && mine.st_ino == there.st_ino;
-  if (being_removed || !same) {
+  // Who lists caches is alone with each for a moment, who removes one until it is gone. Without locks nothing is known of others.
+  while (::flock(fd_, LOCK_SH) != 0 && errno == EINTR) {
+  }
+  if (!is_file(fd_, folder / "cache.json")) {
     ::close(fd_);
-    fail(Code::data, "{} is being removed by kf-host data cache prune", folder);
+    fail(Code::data, "{} was removed while it was opened, as kf-host data cache prune does", folder);
   }
   ::futimens(fd_, nullptr);  // another one's cache may stay without a time
 }
@@ -119,7 +129,10 @@ InUse::~InUse() { ::close(fd_); }
 
 std::vector<CacheEntry> caches_in(const fs::path& dir) {
   std::vector<CacheEntry> out;
-  for (const fs::directory_entry& at : fs::directory_iterator(dir)) {
+  std::error_code error;
+  fs::directory_iterator all(dir, error);
+  KF_CHECK(!error, Code::data, "cannot read the folder of caches {}: {}", dir, error.message());
+  for (const fs::directory_entry& at : all) {
     std::error_code ignored;
     if (at.is_directory(ignored) && !at.is_symlink(ignored)) {
       if (std::optional<CacheEntry> entry = entry_of(at.path())) {
@@ -136,13 +149,20 @@ bool remove_cache(const CacheEntry& entry) {
   if (!alone.held()) {
     return alone.missing();
   }
+  std::error_code error;
   fs::path gone = entry.folder;
   if (gone.extension() != ".removed") {
     gone = entry.folder.parent_path() / (entry.key + ".removed");
-    fs::remove_all(gone);
-    fs::rename(entry.folder, gone);  // at once: nobody sees half of it
+    fs::remove_all(gone, error);
+    fs::rename(entry.folder, gone, error);  // at once: nobody sees half of it
   }
-  fs::remove_all(gone);
+  if (!error) {
+    fs::remove_all(gone, error);
+  }
+  KF_CHECK(!error, Code::data, "cannot remove {}: {}", gone, error.message());
+  if (!entry.finished) {
+    fs::remove(lock_of(entry), error);  // a builder that waits for it notices
+  }
   return true;
 }
 

@@ -13,7 +13,7 @@ namespace kf::cache {
 /// Held as long as a cache is read: prune leaves it alone. Marks the time of use, which is cache.json's own (where it may be changed).
 class InUse {
  public:
-  /// Throws Code::data where the cache is being removed.
+  /// Waits for who is removing the cache; throws Code::data where it is gone.
   explicit InUse(const fs::path& folder);
   ~InUse();
   InUse(const InUse&) = delete;

@@ -18,7 +18,12 @@ class FileLock {
   FileLock& operator=(const FileLock&) = delete;
 
  private:
-  int fd_;
+  void hold(const fs::path& file, const std::string& busy);
+
+  int fd_ = -1;
 };
+
+/// Whether the open file is still the one at `path`, neither removed nor replaced.
+bool is_file(int fd, const fs::path& path);
 
 }  // namespace kf::cache

@@ -5,7 +5,10 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <unistd.h>
+
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <random>
@@ -13,6 +16,9 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "data/cache/inventory.h"
+#include "data/cache/lock.h"
 #include "data/cache/memory.h"
 #include "data/digest.h"
 #include "data/token_file.h"
@@ -373,6 +379,63 @@ TEST_CASE("cache: a damaged one is found and made again") {
     CHECK(again.built);
     CHECK(files_of(at) == expected);
   }
+}
+
+TEST_CASE("cache: who lists caches is in nobody's way") {
+  const TempDir folder;
+  const fs::path corpus = folder.write("corpus/a.txt", "some words\n");
+  Bench bench(corpus, folder / "cache");
+  open_cache(bench.request);
+  std::atomic<bool> done{false};
+  std::jthread lister([&] {
+    while (!done) {
+      cache::caches_in(folder / "cache");
+    }
+  });
+  bench.request.build = false;  // one that is not there would be an error
+  for (int i = 0; i < 2000; ++i) {
+    CHECK_NOTHROW(open_cache(bench.request));
+  }
+  done = true;
+}
+
+TEST_CASE("cache: what may not be changed is not in use for that, and stays") {
+  if (::geteuid() == 0) {
+    return;  // may change everything
+  }
+  const TempDir folder;
+  Bench bench(folder.write("corpus/a.txt", "some words\n"), folder / "cache");
+  open_cache(bench.request);
+  const fs::path dir = folder / "cache";
+  const fs::path made = cache::caches_in(dir).at(0).folder;
+  fs::permissions(made / "cache.json", fs::perms::owner_read);
+  fs::permissions(dir, fs::perms::owner_read | fs::perms::owner_exec);
+  const cache::CacheEntry entry = cache::caches_in(dir).at(0);
+  CHECK_FALSE(entry.in_use);
+  CHECK_THROWS_WITH(cache::remove_cache(entry), Contains("cannot remove") && Contains("Permission denied"));
+  CHECK(fs::exists(made / "cache.json"));
+  fs::permissions(dir, fs::perms::none);
+  CHECK_THROWS_WITH(cache::caches_in(dir), Contains("cannot read the folder of caches"));
+  fs::permissions(dir, fs::perms::owner_all);
+}
+
+TEST_CASE("cache: a lock whose file went away while it was waited for is none") {
+  static std::atomic<bool> waits;
+  waits = false;
+  const TempDir folder;
+  const fs::path file = folder / "key.lock";
+  auto first = std::make_unique<cache::FileLock>(file, "");
+  log::set_terminal_guard([] { waits = true; }, nullptr);  // the line that says so comes when the file is open
+  std::unique_ptr<cache::FileLock> second;
+  std::jthread waiting([&] { second = std::make_unique<cache::FileLock>(file, "waits"); });
+  while (!waits) {
+    std::this_thread::yield();
+  }
+  fs::remove(file);
+  first.reset();
+  waiting.join();
+  log::set_terminal_guard(nullptr, nullptr);
+  CHECK_FALSE(cache::FileLock::is_free(file));
 }
 
 TEST_CASE("cache: a source that changes while it is read is an error, and nothing of it stays") {

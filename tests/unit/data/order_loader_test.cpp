@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <condition_variable>
 #include <mutex>
 #include <numeric>
 #include <set>
@@ -323,24 +324,42 @@ TEST_CASE("prefetch: no more than asked is made ahead, none behind the end, and 
   CHECK(planned == std::set<std::int64_t>{4, 5, 6, 7, 8});
 }
 
-TEST_CASE("prefetch: batches that take long are made by several threads at once") {
+TEST_CASE("prefetch: a thread whose batch took long calls the next one, until all are at work") {
   std::mutex mutex;
-  std::set<std::thread::id> threads;
-  const auto slow = [&](std::int64_t index) -> kf::Prefetch::Task {
+  std::condition_variable changed;
+  std::set<std::thread::id> began;
+  bool given_up = false;
+  const std::thread::id asking = std::this_thread::get_id();
+  // Each thread's first batch is a long one, its second waits for the other threads: who is not called leaves it waiting, whatever else the
+  // machine does meanwhile.
+  const auto task = [&](std::int64_t index) -> kf::Prefetch::Task {
     return [&, index] {
-      const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
-      while (std::chrono::steady_clock::now() < until) {
+      if (std::this_thread::get_id() != asking) {
+        std::unique_lock lock(mutex);
+        if (began.insert(std::this_thread::get_id()).second) {
+          changed.notify_all();
+          lock.unlock();
+          const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(1);
+          while (std::chrono::steady_clock::now() < until) {
+          }
+        } else {
+          changed.wait(lock, [&] { return began.size() == 3 || given_up; });
+        }
       }
-      const std::lock_guard lock(mutex);
-      threads.insert(std::this_thread::get_id());
       return numbered(index)();
     };
   };
   kf::Prefetch prefetch(3, 12);
-  for (std::int64_t i = 0; i < 60; ++i) {
-    REQUIRE(prefetch.get(i, 1000, slow).samples == Ids{i});
+  REQUIRE(prefetch.get(0, 1000, task).samples == Ids{0});
+  {
+    std::unique_lock lock(mutex);
+    given_up = !changed.wait_for(lock, std::chrono::minutes(2), [&] { return began.size() == 3; });
+    CHECK(began.size() == 3);
   }
-  CHECK(threads.size() >= 3);
+  changed.notify_all();
+  for (std::int64_t i = 1; i < 60; ++i) {
+    REQUIRE(prefetch.get(i, 1000, task).samples == Ids{i});
+  }
 }
 
 TEST_CASE("loader: memory stays flat, whatever the number of batches") {
