@@ -131,6 +131,19 @@ class Opening {
     }
   }
 
+  /// What a build that was killed had not yet renamed: under names that nothing else would write over.
+  void remove_half_written() {
+    std::vector<fs::path> found;
+    for (const fs::directory_entry& entry : fs::directory_iterator(part_path())) {
+      if (entry.path().extension().string().starts_with(".tmp")) {
+        found.push_back(entry.path());
+      }
+    }
+    for (const fs::path& path : found) {
+      fs::remove(path);
+    }
+  }
+
   void build() {
     std::signal(SIGXFSZ, SIG_IGN);  // a limit on file sizes is an error that says so, not the end of the process
     say_why();
@@ -149,6 +162,7 @@ class Opening {
     job.max_tokens = request_.max_tokens;
     fs::remove_all(folder_);  // without a cache.json it is nobody's
     fs::create_directories(part_path());
+    remove_half_written();
     remember();  // so that a build which is killed now is known by its key
     log::info("cache: tokenizing {} ({} {}, {}) with {} into {}", request_.source, parts_.sources.size(),
               parts_.sources.size() == 1 ? "file" : "files", human_bytes(static_cast<double>(request_.files->bytes)), threads_text(),

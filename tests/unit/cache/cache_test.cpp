@@ -331,6 +331,7 @@ TEST_CASE("cache: what a killed build finished is kept, what it did not is made 
     write_file_atomic(part / (cache::shard_file("shard", i) + ".json"), cache::to_json(whole.documents->manifest().shards[i]));
   }
   write_file_atomic(part / "ids-00003.npy", "half");
+  write_file_atomic(part / "shard-00003.json.tmp4711", "killed before it had its name");
   write_file_atomic(part / "ids-00001.npy", "cut off after its record was written");
   const auto untouched = fs::last_write_time(part / "ids-00000.npy");
   bench.request.dir = folder / "killed";
