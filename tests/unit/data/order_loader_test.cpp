@@ -324,13 +324,13 @@ TEST_CASE("prefetch: no more than asked is made ahead, none behind the end, and 
   CHECK(planned == std::set<std::int64_t>{4, 5, 6, 7, 8});
 }
 
-TEST_CASE("prefetch: a thread whose batch took long calls the next one, until all are at work") {
+TEST_CASE("prefetch: batches that take long are made by all threads at once") {
   std::mutex mutex;
   std::condition_variable changed;
   std::set<std::thread::id> began;
   bool given_up = false;
   const std::thread::id asking = std::this_thread::get_id();
-  // Each thread's first batch is a long one, its second waits for the other threads: who is not called leaves it waiting, whatever else the
+  // Each thread's first batch is a long one, its second waits for the other threads: who never comes leaves it waiting, whatever else the
   // machine does meanwhile.
   const auto task = [&](std::int64_t index) -> kf::Prefetch::Task {
     return [&, index] {
