@@ -204,6 +204,7 @@ TEST_CASE("eval: the command gives the numbers of the run's last evaluation") {
   const double mean = (now["eval"]["a"]["loss"].get<double>() + now["eval"]["code/b"]["loss"].get<double>()) / 2;
   CHECK(now["eval"]["loss"].get<double>() == Approx(mean));
   const Finished table = good(toy.host({"eval", "runs/sets/checkpoints/step_5"}));
+  CHECK_THAT(good(toy.host({"eval", "runs/sets", "--train.mixed_precision=bf16"})).err, Contains("mixed_precision has no effect here"));
   CHECK_THAT(table.out, Contains("set") && Contains("bits/byte") && Contains("code/b") && Contains("mean"));
 }
 

@@ -370,7 +370,12 @@ TEST_CASE("loader: memory stays flat, whatever the number of batches") {
   samples_of(*loader, 0, 3000);
   const std::int64_t before = kf::memory_bytes(at::kCPU);
   samples_of(*loader, 3000, 30'000);
-  CHECK(kf::memory_bytes(at::kCPU) - before < 8'000'000);  // 267 bytes a batch
+#if defined(__has_feature) && __has_feature(address_sanitizer)
+  constexpr std::int64_t kFlat = 8'000'000;  // freed memory is kept in quarantine
+#else
+  constexpr std::int64_t kFlat = 2'000'000;
+#endif
+  CHECK(kf::memory_bytes(at::kCPU) - before < kFlat);
 }
 
 TEST_CASE("prefetch: destruction with work in hand and in line does not hang") {
