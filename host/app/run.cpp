@@ -9,13 +9,12 @@
 #include "app/inference.h"
 #include "app/phases.h"
 #include "app/resume.h"
-#include "app/run_lock.h"
+#include "app/run_folders.h"
+#include "app/run_parts.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
-#include "checkpoint/folder.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
-#include "config/budget.h"
 #include "config/derived.h"
 #include "config/emit.h"
 #include "config/plan.h"
@@ -30,9 +29,7 @@
 #include "metrics/peak.h"
 #include "model/build.h"
 #include "optim/averaging.h"
-#include "optim/schedules.h"
 #include "train/loop.h"
-#include "train/metric.h"
 
 namespace kf {
 namespace {
@@ -62,55 +59,6 @@ at::ScalarType compute_type(const config::TrainConfig& train) {
 
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
-
-std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, Model& model) {
-  const std::string& name = config.optimizer.name;
-  const PartArgs args{config, Registries::options_of(config, "optimizer", name), registries};
-  const std::vector<ParamGroup> groups = decay_groups(model.parameters(), config.optimizer);
-  const config::OptimizerConfig defaults;
-  if (config.optimizer.decay_default != defaults.decay_default || !config.optimizer.decay_include.empty() ||
-      !config.optimizer.decay_exclude.empty()) {
-    log::info("{}", describe_groups(groups));
-  }
-  return registries.optimizer.get(name).factory(args, groups);
-}
-
-std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries) {
-  const std::string& name = config.train.loss_fn;
-  return registries.loss.get(name).factory({config, Registries::options_of(config, "loss", name), registries});
-}
-
-std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps) {
-  const std::string& name = config.scheduler.name;
-  const std::int64_t length = config::schedule_length(config.scheduler, max_steps);
-  return ending(registries.scheduler.get(name).factory({config, Registries::options_of(config, "scheduler", name), registries}, length),
-                config.scheduler);
-}
-
-Hooks make_hooks(const config::Config& config, const Registries& registries, const RunRequest& request) {
-  std::vector<std::unique_ptr<Hook>> hooks;
-  for (const std::string& name : config.hooks) {
-    hooks.push_back(registries.hook.get(name).factory({config, Registries::options_of(config, "hook", name), registries}));
-  }
-  for (const std::string& name : config.metrics.extra) {
-    const PartArgs args{config, Registries::options_of(config, "metric", name), registries};
-    hooks.push_back(metric_hook(name, registries.metric.get(name).factory(args), config.metrics.log_interval));
-  }
-  if (request.hook) {
-    hooks.push_back(request.hook());
-  }
-  return Hooks(std::move(hooks));
-}
-
-std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
-                                              std::int64_t completed_steps) {
-  std::vector<std::unique_ptr<Sink>> sinks;
-  for (const std::string& name : config.metrics.sinks) {
-    const PartArgs args{config, Registries::options_of(config, "sink", name), registries};
-    sinks.push_back(registries.sink.get(name).factory(args, dir, completed_steps));
-  }
-  return sinks;
-}
 
 /// distributed.plan has nothing to split on one rank; what it says must still hold for this model.
 void check_plan(const config::Config& config, const Registries& registries, Model& model) {
@@ -164,103 +112,6 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
     plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
     plan.max_steps = steps;
   }
-}
-
-bool holds_a_run(const fs::path& folder) {
-  for (const char* mark : {".lock", "metrics.jsonl", "latest"}) {
-    if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
-      return true;
-    }
-  }
-  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
-                     [](const fs::directory_entry& entry) { return entry.path().filename().string().starts_with("step_"); });
-}
-
-bool is_within(const fs::path& path, const fs::path& folder) {
-  const fs::path inside = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(folder));
-  return !inside.empty() && *inside.begin() != "..";
-}
-
-/// The run's own job.toml would replace one that somebody wrote.
-void spare_job_file(const fs::path& dir) {
-  KF_CHECK(!fs::exists(dir / "job.toml") || holds_a_run(dir), Code::config,
-           "run.dir ({}) holds a job.toml that no run has made, and the run's own would replace it; name another run.dir", dir);
-}
-
-void make_folder(const char* key, const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  KF_CHECK(!error && fs::is_directory(folder), Code::config, "{}: the folder {} cannot be made: {}", key, folder,
-           error ? error.message() : "something else has this name");
-}
-
-/// Keeps other processes out of the folders of a run. A run that has been here before is locked before anything of it is read: what
-/// is decided about a checkpoint must still hold when training goes on from it.
-class RunFolders {
- public:
-  explicit RunFolders(const config::Plan& plan) : plan_(plan) {
-    if (fs::exists(plan.dir / ".lock")) {
-      run_.emplace(plan.dir);
-    }
-  }
-
-  /// Makes the folders, after everything that could be wrong with the job has been looked at. `fresh`: no checkpoint was there.
-  void make(const CheckpointManager& checkpoints, bool fresh) {
-    if (!run_) {
-      make_folder("run.dir", plan_.dir);
-      run_.emplace(plan_.dir);
-    }
-    make_folder("checkpoint.dir", plan_.checkpoint_dir);  // now, and not when the first checkpoint is due
-    if (!is_within(plan_.checkpoint_dir, plan_.dir)) {    // another run may save there, too
-      checkpoints_.emplace(plan_.checkpoint_dir);
-    }
-    KF_CHECK(!fresh || !checkpoints.newest(), Code::other, "another process has saved a checkpoint in {} meanwhile; start again to go on",
-             plan_.checkpoint_dir);
-  }
-
- private:
-  const config::Plan& plan_;
-  std::optional<RunLock> run_;
-  std::optional<RunLock> checkpoints_;
-};
-
-/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
-void move_aside(const fs::path& given, const char* key) {
-  if (!fs::exists(given) || fs::is_empty(given)) {
-    return;
-  }
-  const fs::path folder = fs::canonical(given);
-  KF_CHECK(holds_a_run(folder), Code::config,
-           "run.fresh: {} ({}) holds no earlier run, but other things, so it is not moved; name another {}", key, given, key);
-  KF_CHECK(!is_within(fs::current_path(), folder), Code::config,
-           "run.fresh: {} ({}) holds the working folder and cannot be moved; name another {}", key, given, key);
-  if (fs::exists(folder / ".lock")) {
-    const RunLock idle(folder);  // a run that is still going on keeps its folder
-  }
-  const fs::path aside = free_name(folder);
-  fs::rename(folder, aside);
-  log::info("run.fresh: the earlier run was moved to {}", aside);
-}
-
-void start_over(const config::Config& config, const config::Plan& plan) {
-  const std::pair<const char*, std::optional<std::string>> sources[] = {{"checkpoint.init_from", config.checkpoint.init_from},
-                                                                        {"checkpoint.load_path", config.checkpoint.load_path}};
-  for (const auto& [key, source] : sources) {
-    KF_CHECK(!source || !(is_within(*source, plan.dir) || is_within(*source, plan.checkpoint_dir)), Code::config,
-             "{} ({}) lies in the run that run.fresh moves aside; give the new run another run.name", key, source.value_or(""));
-  }
-  move_aside(plan.dir, "run.dir");
-  move_aside(plan.checkpoint_dir, "checkpoint.dir");
-}
-
-/// Rows of a run whose checkpoints are not found (another checkpoint.dir, or killed before the first one) are kept beside the new ones.
-void keep_old_rows(const fs::path& metrics) {
-  if (!fs::exists(metrics) || fs::is_empty(metrics)) {
-    return;
-  }
-  const fs::path aside = free_name(metrics);
-  fs::rename(metrics, aside);
-  log::info("there is no checkpoint to go on from, so the run starts over; its earlier rows are in {}", aside);
 }
 
 void say_changes(const Resume& resume) {
@@ -383,7 +234,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   say_sharding_hints(*model);
   Phases phases = make_phases(config, registries, plan.max_steps);
   check_phases(phases, *model, *train_data);
-  Hooks hooks = make_hooks(config, registries, request);
+  Hooks hooks = make_hooks(config, registries, request.hook);
 
   // Before the folder is made: weights that do not fit leave nothing behind.
   if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {

@@ -1,0 +1,101 @@
+#include "app/run_folders.h"
+
+#include <algorithm>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "checkpoint/folder.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+bool holds_a_run(const fs::path& folder) {
+  for (const char* mark : {".lock", "metrics.jsonl", "latest"}) {
+    if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
+      return true;
+    }
+  }
+  return std::any_of(fs::directory_iterator(folder), fs::directory_iterator(),
+                     [](const fs::directory_entry& entry) { return entry.path().filename().string().starts_with("step_"); });
+}
+
+bool is_within(const fs::path& path, const fs::path& folder) {
+  const fs::path inside = fs::weakly_canonical(path).lexically_relative(fs::weakly_canonical(folder));
+  return !inside.empty() && *inside.begin() != "..";
+}
+
+void make_folder(const char* key, const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  KF_CHECK(!error && fs::is_directory(folder), Code::config, "{}: the folder {} cannot be made: {}", key, folder,
+           error ? error.message() : "something else has this name");
+}
+
+/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
+void move_aside(const fs::path& given, const char* key) {
+  if (!fs::exists(given) || fs::is_empty(given)) {
+    return;
+  }
+  const fs::path folder = fs::canonical(given);
+  KF_CHECK(holds_a_run(folder), Code::config,
+           "run.fresh: {} ({}) holds no earlier run, but other things, so it is not moved; name another {}", key, given, key);
+  KF_CHECK(!is_within(fs::current_path(), folder), Code::config,
+           "run.fresh: {} ({}) holds the working folder and cannot be moved; name another {}", key, given, key);
+  if (fs::exists(folder / ".lock")) {
+    const RunLock idle(folder);  // a run that is still going on keeps its folder
+  }
+  const fs::path aside = free_name(folder);
+  fs::rename(folder, aside);
+  log::info("run.fresh: the earlier run was moved to {}", aside);
+}
+
+}  // namespace
+
+RunFolders::RunFolders(const config::Plan& plan) : plan_(plan) {
+  if (fs::exists(plan.dir / ".lock")) {
+    run_.emplace(plan.dir);
+  }
+}
+
+void RunFolders::make(const CheckpointManager& checkpoints, bool fresh) {
+  if (!run_) {
+    make_folder("run.dir", plan_.dir);
+    run_.emplace(plan_.dir);
+  }
+  make_folder("checkpoint.dir", plan_.checkpoint_dir);  // now, and not when the first checkpoint is due
+  if (!is_within(plan_.checkpoint_dir, plan_.dir)) {    // another run may save there, too
+    checkpoints_.emplace(plan_.checkpoint_dir);
+  }
+  KF_CHECK(!fresh || !checkpoints.newest(), Code::other, "another process has saved a checkpoint in {} meanwhile; start again to go on",
+           plan_.checkpoint_dir);
+}
+
+void start_over(const config::Config& config, const config::Plan& plan) {
+  const std::pair<const char*, std::optional<std::string>> sources[] = {{"checkpoint.init_from", config.checkpoint.init_from},
+                                                                        {"checkpoint.load_path", config.checkpoint.load_path}};
+  for (const auto& [key, source] : sources) {
+    KF_CHECK(!source || !(is_within(*source, plan.dir) || is_within(*source, plan.checkpoint_dir)), Code::config,
+             "{} ({}) lies in the run that run.fresh moves aside; give the new run another run.name", key, source.value_or(""));
+  }
+  move_aside(plan.dir, "run.dir");
+  move_aside(plan.checkpoint_dir, "checkpoint.dir");
+}
+
+void keep_old_rows(const fs::path& metrics) {
+  if (!fs::exists(metrics) || fs::is_empty(metrics)) {
+    return;
+  }
+  const fs::path aside = free_name(metrics);
+  fs::rename(metrics, aside);
+  log::info("there is no checkpoint to go on from, so the run starts over; its earlier rows are in {}", aside);
+}
+
+void spare_job_file(const fs::path& dir) {
+  KF_CHECK(!fs::exists(dir / "job.toml") || holds_a_run(dir), Code::config,
+           "run.dir ({}) holds a job.toml that no run has made, and the run's own would replace it; name another run.dir", dir);
+}
+
+}  // namespace kf
