@@ -46,6 +46,9 @@ int missing_field(lua_State* L) {
   for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
     names.emplace_back(lua_tostring(L, -2));
   }
+  if (find_operator(key) != nullptr) {
+    fail(Code::script, "kf has no field '{}'; operators are methods of tensors, and in kf.op: kf.op.{}(...)", key, key);
+  }
   fail(Code::script, "kf has no field '{}'{}", key, suggestion(key, names));
 }
 

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <map>
 
 #include "bindings/guard.h"
 #include "bindings/stack.h"
@@ -48,10 +49,81 @@ std::string_view hint_for(std::string_view message) {
   if (compares) {
     return "; tensors are compared with methods: a:lt(b), a:ge(b)";
   }
+  if (message.ends_with("global 'kf' (a nil value)")) {
+    return "; begin with: local kf = require(\"kf\")";
+  }
   const bool function = message.ends_with("(a function value)") || message.ends_with(" with function") ||
                         message.find("attempt to compare function with ") != std::string_view::npos ||
                         message.ends_with("attempt to index a function value");
   return function && message.find("attempt to ") != std::string_view::npos ? "; that is a function: call it, as in ctx:loss()" : "";
+}
+
+/// A value as a message shows it: {code = 7, path = "x"}, nested tables to a depth of two. Calls nothing of the script.
+std::string shown_value(lua_State* L, int index, int depth) {
+  constexpr std::size_t kMost = 8;  // fields of one table
+  switch (lua_type(L, index)) {
+    case LUA_TTABLE: break;
+    case LUA_TNUMBER: return to_text(lua_tonumber(L, index));
+    case LUA_TSTRING:
+    case LUA_TBOOLEAN: return describe(L, index);
+    default: return format("a {}", luaL_typename(L, index));
+  }
+  const int table = index < 0 ? lua_gettop(L) + index + 1 : index;
+  if (lua_checkstack(L, 4) == 0) {
+    return "{...}";
+  }
+  if (depth == 0) {
+    lua_pushnil(L);
+    const bool empty = lua_next(L, table) == 0;
+    lua_settop(L, empty ? lua_gettop(L) : lua_gettop(L) - 2);
+    return empty ? "{}" : "{...}";
+  }
+  std::map<std::string, std::string> fields;  // in one order, whatever Lua's own is
+  std::vector<std::string> items;
+  const auto length = static_cast<int>(lua_objlen(L, table));
+  for (int i = 1; i <= length && items.size() <= kMost; ++i) {
+    lua_rawgeti(L, table, i);
+    items.push_back(shown_value(L, -1, depth - 1));
+    lua_pop(L, 1);
+  }
+  for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
+    if (lua_type(L, -2) == LUA_TSTRING && fields.size() <= kMost) {
+      fields[lua_tostring(L, -2)] = shown_value(L, -1, depth - 1);
+    }
+  }
+  for (const auto& [name, text] : fields) {
+    items.push_back(name + " = " + text);
+  }
+  if (items.size() > kMost) {
+    items.resize(kMost);
+    items.emplace_back("...");
+  }
+  return "{" + join(items, ", ") + "}";
+}
+
+/// error({ message = "disk full", code = 7 }) says: disk full {code = 7}
+std::string table_text(lua_State* L, int index) {
+  for (const char* const name : {"message", "msg"}) {
+    lua_pushstring(L, name);
+    lua_rawget(L, index);
+    if (lua_type(L, -1) == LUA_TSTRING) {
+      std::string text = lua_tostring(L, -1);
+      lua_pop(L, 1);
+      lua_newtable(L);  // the rest
+      for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+        if (lua_type(L, -2) != LUA_TSTRING || lua_tostring(L, -2) != std::string_view(name)) {
+          lua_pushvalue(L, -2);
+          lua_pushvalue(L, -2);
+          lua_rawset(L, -5);
+        }
+      }
+      const std::string rest = shown_value(L, -1, 2);
+      lua_pop(L, 1);
+      return rest == "{}" ? text : text + " " + rest;
+    }
+    lua_pop(L, 1);
+  }
+  return shown_value(L, index, 2);
 }
 
 std::string message_text(lua_State* L, int index) {
@@ -63,6 +135,9 @@ std::string message_text(lua_State* L, int index) {
   if (luaL_callmeta(L, index, "__tostring")) {
     const char* text = lua_tostring(L, -1);
     return text ? text : "(error object)";
+  }
+  if (lua_istable(L, index)) {
+    return table_text(L, index);
   }
   return format("(error object is a {} value)", luaL_typename(L, index));
 }

@@ -110,7 +110,16 @@ int call_generate(lua_State* L, const std::string& where, const GenerateOptions&
   const std::vector<std::string> prompts = read_texts(L, 2, where, "a prompt");
   const GenerateOptions options = read_generate_options(L, 3, where, defaults);
   const Crossing crossing(L);
-  const std::vector<Completion> answers = generate(prompts, options);
+  const std::vector<Completion> answers = [&] {
+    try {
+      return generate(prompts, options);
+    } catch (const Error& error) {
+      if (error.code() == Code::config) {  // a limit of the model: the script asked for too much
+        throw Error(Code::script, format("{}: {}", where, error.what()));
+      }
+      throw;
+    }
+  }();
   if (one) {
     push(L, answers.at(0).text);
     push_info(L, answers[0]);

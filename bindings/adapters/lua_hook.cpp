@@ -184,7 +184,7 @@ void LuaHook::run(Event event, HookContext& context) {
     push(L, context.message);
     ++arguments;
   } else if (event == Event::phase_change) {
-    push(L, context.phase);
+    context.phase.empty() ? lua_pushnil(L) : push(L, context.phase);  // as ctx.phase
     ++arguments;
   }
   runtime.call(arguments, 0);

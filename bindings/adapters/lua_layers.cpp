@@ -209,6 +209,7 @@ void add_block(lua_State* L, Session& session, config::PartInfo info) {
   session.registries.block.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Block> {
     return std::make_shared<LuaBlock>(make_part(*factory, where, args, place, [&](lua_State* state) {
       set_count(state, "layer", place.layer);
+      set_count(state, "dim", args.config.model.dim);
       set_count(state, "hidden_dim", config::ffn_hidden_dim(args.config.model));
     }));
   });

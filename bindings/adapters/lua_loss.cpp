@@ -3,10 +3,13 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <cmath>
+
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/batch.h"
 #include "train/loss.h"
@@ -62,6 +65,10 @@ class LuaLoss final : public Loss {
         !at::GradMode::is_enabled() || !logits.requires_grad() || total->requires_grad(), Code::script,
         "{} must return a sum that depends on the logits; the one it returned has no gradient (made of detached values, or in no_grad?)",
         where_);
+    if (!judged_ && at::GradMode::is_enabled()) {
+      judged_ = true;
+      warn_of_mean(*total, logits, batch);
+    }
     // The step divides by the labels that count. A loss that counts others is divided by its own number, micro-batch by micro-batch.
     const at::Tensor wide = total->to(at::kFloat).reshape({});
     const at::Tensor share =
@@ -70,6 +77,22 @@ class LuaLoss final : public Loss {
   }
 
  private:
+  /// A mean is taken for a sum as easily as it trains badly. Fresh weights give about ln V a token, so a *sum* of about ln V is a mean;
+  /// what is nearer to it by chance is a thousandth of what losses begin with. Looked at once.
+  void warn_of_mean(const at::Tensor& total, const at::Tensor& logits, const Batch& batch) const {
+    constexpr std::int64_t kLeast = 16;
+    if (batch.counted < kLeast || logits.dim() < 2) {
+      return;
+    }
+    const double value = total.item<double>();
+    const double fresh = std::log(static_cast<double>(logits.size(-1)));
+    if (value > 0.7 * fresh && value < 1.5 * fresh) {
+      log::warn(
+          "{} returned {} for {} counted tokens: that is what a mean looks like; it must return the sum over the tokens, and their number",
+          where_, value, batch.counted);
+    }
+  }
+
   /// The second result as a tensor: nothing waits for the device.
   at::Tensor count_at(lua_State* L, int index) const {
     if (const at::Tensor* tensor = tensor_at(L, index)) {
@@ -84,6 +107,7 @@ class LuaLoss final : public Loss {
 
   std::string where_;
   FunctionPart part_;
+  mutable bool judged_ = false;
 };
 
 }  // namespace

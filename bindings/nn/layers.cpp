@@ -221,6 +221,8 @@ int parameter(lua_State* L) {
 /// nn.buffer(tensor): saved with the model, moved by nobody but the module itself.
 int buffer(lua_State* L) {
   auto out = std::make_shared<Parameter>();
+  KF_CHECK(box_at(L, 1) != nullptr, Code::script, "nn.buffer: expected its first value, a tensor such as kf.zeros({ 4 }), got {}",
+           describe(L, 1));
   const at::Tensor& tensor = check_tensor(L, 1, "nn.buffer");
   out->shape = tensor.sizes().vec();
   out->init = Init::given(tensor.detach().clone());

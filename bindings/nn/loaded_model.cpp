@@ -12,7 +12,9 @@
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "bindings/values.h"
+#include "config/convert.h"
 #include "config/json.h"
+#include "config/schema.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "data/batch.h"
@@ -62,6 +64,25 @@ int model_generate(lua_State* L) {
   return call_generate(L, "model:generate", host.generate_defaults, host.generate);
 }
 
+/// The key is one of [eval] and the value fits it: said here, since what follows names command lines.
+void check_setting(const config::Catalog& catalog, const std::string& key, const config::Node& value) {
+  const config::Row* const row = config::find_row("eval." + key);
+  if (row == nullptr) {
+    std::vector<std::string> names;
+    for (const config::Row& one : config::rows()) {
+      if (one.section == "eval") {
+        names.push_back(one.name);
+      }
+    }
+    fail(Code::script, "model:evaluate: [eval] has no key '{}'{}", key, suggestion(key, names));
+  }
+  config::Report report;
+  config::Converter(catalog, report).convert(value, *row, "eval." + key);
+  if (!report.problems.empty()) {
+    fail(Code::script, "model:evaluate: {}", report.problems.front().message);
+  }
+}
+
 /// The settings of [eval] in the table at `index`, or a path, as overrides.
 std::vector<std::string> evaluation_overrides(lua_State* L, int index) {
   if (lua_isnoneornil(L, index)) {
@@ -77,7 +98,9 @@ std::vector<std::string> evaluation_overrides(lua_State* L, int index) {
            describe_any(L, index));
   const config::Node settings = read_value(L, index, {"model:evaluate", {}});
   KF_CHECK(settings.table() != nullptr, Code::script, "model:evaluate: expected keys of [eval] (dataset_path, steps, ...), not a list");
+  const config::Catalog catalog = Session::of(L).registries.catalog();
   for (const auto& [key, value] : *settings.table()) {
+    check_setting(catalog, key, value);
     const auto* const text = std::get_if<std::string>(&value.value);
     out.push_back(format("--eval.{}={}", key, text != nullptr ? *text : config::to_json(value)));
   }

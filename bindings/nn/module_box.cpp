@@ -177,7 +177,12 @@ void say_plain_tensor(lua_State* L, const at::Tensor& tensor, const std::string&
   KF_CHECK(!tensor.requires_grad(), Code::script,
            "nn.module: '{}' is a tensor that wants gradients, and nobody would train it: nn.parameter(t) makes a weight of it", name);
   static std::set<std::string> said;
-  const std::string place = caller_position(L);
+  std::string place = caller_position(L);
+  if (place.empty()) {  // a tail call leaves no place of its own
+    lua_getfield(L, 1, "forward");
+    place = lua_isfunction(L, -1) ? definition_position(L, -1) : "";
+    lua_pop(L, 1);
+  }
   if (said.insert(place + name).second) {
     log::warn(
         "{}: nn.module: '{}' is a plain tensor, neither trained nor saved; nn.parameter(t) makes a weight of it, nn.buffer(t) is saved",

@@ -227,9 +227,9 @@ bool place_all(lua_State* L, const Signature& signature, const CallArguments& ca
     }
   }
   if (spread >= 0) {
-    const bool integers =
-        std::all_of(call.places.begin() + spread, call.places.end(), [](const Value& v) { return v.type == Type::integer; });
-    if (!integers) {
+    const bool tensors = signature.parameters[static_cast<std::size_t>(spread)].type.kind == Kind::tensor;
+    const Type item = tensors ? Type::tensor : Type::integer;
+    if (!std::all_of(call.places.begin() + spread, call.places.end(), [&](const Value& v) { return v.type == item; })) {
       return false;
     }
     out.source[static_cast<std::size_t>(spread)] = static_cast<std::int16_t>(spread);
@@ -337,7 +337,14 @@ c10::IValue repeated(lua_State* L, const ArgumentType& type, const Value& value)
   return std::vector<std::int64_t>(size, integer_at(L, value.index));
 }
 
-c10::IValue spread_value(lua_State* L, const CallArguments& call, int from) {
+c10::IValue spread_value(lua_State* L, const ArgumentType& type, const CallArguments& call, int from) {
+  if (type.kind == Kind::tensor) {
+    c10::List<at::Tensor> tensors;
+    for (std::size_t i = static_cast<std::size_t>(from); i < call.places.size(); ++i) {
+      tensors.push_back(*tensor_at(L, call.places[i].index));
+    }
+    return tensors;
+  }
   c10::List<std::int64_t> out;
   for (std::size_t i = static_cast<std::size_t>(from); i < call.places.size(); ++i) {
     out.push_back(integer_at(L, call.places[i].index));
@@ -408,8 +415,9 @@ void fit(lua_State* L, const Signature& signature, const CallArguments& call, Fi
     return;
   }
   const int list = signature.first_list;
-  const bool spreadable =
-      list >= 0 && static_cast<int>(call.places.size()) > list && call.places[static_cast<std::size_t>(list)].type == Type::integer;
+  const bool spreadable = list >= 0 && static_cast<int>(call.places.size()) > list &&
+                          (call.places[static_cast<std::size_t>(list)].type == Type::integer ||
+                           call.places[static_cast<std::size_t>(list)].type == Type::tensor);
   if (spreadable && place_all(L, signature, call, list, out, nullptr)) {
     return;
   }
@@ -431,7 +439,7 @@ void convert(lua_State* L, const Signature& signature, const CallArguments& call
       const auto& fallback = signature.handle.schema().arguments()[i].default_value();
       stack.push_back(fallback ? *fallback : c10::IValue());
     } else if (source == fit.spread_from && static_cast<int>(i) == fit.spread_from) {
-      stack.push_back(spread_value(L, call, fit.spread_from));
+      stack.push_back(spread_value(L, type, call, fit.spread_from));
     } else if (source >= Fit::kKeyword) {
       stack.push_back(argument_value(L, type, call.keywords[static_cast<std::size_t>(source - Fit::kKeyword)].value));
     } else {

@@ -483,6 +483,9 @@ std::unique_ptr<FastOperator> make_fast(const Signature& signature, const PlainC
     const Slot& slot = signature.parameters[i];
     const bool spread = fit.spread_from == static_cast<int>(i) && fit.source[i] == fit.spread_from;
     const bool keyword = fit.source[i] >= Fit::kKeyword;
+    if (spread && slot.type.kind != Kind::integer) {
+      return nullptr;
+    }
     const int place = keyword ? call.count + fit.source[i] - Fit::kKeyword : fit.source[i];
     sources.push_back({static_cast<std::int16_t>(place), spread, slot.type.size});
     if (!fits(slot, code[i], sources.back(), call) || slot.type.size > PlainCall::kMostItems) {

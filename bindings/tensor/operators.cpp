@@ -171,9 +171,12 @@ int run_operator(lua_State* L) { return call_operator(L, *static_cast<const Oper
 
 // --- kf.op ---
 
-const Operator& operator_or_fail(const std::string& name, const char* where) {
+const Operator& operator_or_fail(lua_State* L, const std::string& name, const char* where) {
   const Operator* op = find_operator(name);
   if (op == nullptr) {
+    if (has_method(L, name)) {
+      fail(Code::script, "{} has no operator '{}'; it is a method: t:{}(...)", where, name, name);
+    }
     fail(Code::script, "{} has no operator '{}'{}", where, name, suggestion_of(name, operator_names()));
   }
   return *op;
@@ -182,7 +185,7 @@ const Operator& operator_or_fail(const std::string& name, const char* where) {
 /// kf.op[name]: the function, kept in the table for the next time.
 int op_index(lua_State* L) {
   const std::string name = check_text(L, 2, "kf.op", "an operator's name");
-  push_operator(L, operator_or_fail(name, "kf.op"));
+  push_operator(L, operator_or_fail(L, name, "kf.op"));
   lua_pushvalue(L, 2);
   lua_pushvalue(L, -2);
   lua_rawset(L, 1);
@@ -194,7 +197,7 @@ int op_newindex(lua_State* L) { fail(Code::script, "kf.op is read-only, got an a
 /// kf.op.help(name): prints the signatures; returns them as text, too.
 int op_help(lua_State* L) {
   const std::string name = check_text(L, 1, "kf.op.help", "an operator's name");
-  const Operator& op = operator_or_fail(name, "kf.op");
+  const Operator& op = operator_or_fail(L, name, "kf.op");
   std::string text;
   for (const Signature& signature : op.overloads) {
     text += signature.text() + (signature.missing.empty() ? "\n" : "   -- not from Lua: " + signature.missing + "\n");

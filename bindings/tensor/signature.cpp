@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <set>
+
 #include "bindings/tensor/names.h"
 #include "core/text.h"
 
@@ -67,6 +69,12 @@ std::string default_text(const c10::IValue& value, const ArgumentType& type) {
   return value.isList() ? "{}" : "...";
 }
 
+/// What PyTorch's functions of Python take one by one, too: torch.einsum("ij,jk->ik", a, b).
+bool takes_tensors(const std::string& name) {
+  static const std::set<std::string> names = {"einsum", "meshgrid", "block_diag", "cartesian_prod", "broadcast_tensors", "chain_matmul"};
+  return names.count(name) > 0;
+}
+
 }  // namespace
 
 ArgumentType argument_type(const c10::TypePtr& type, const std::optional<std::int32_t>& size) {
@@ -111,7 +119,8 @@ Signature::Signature(c10::OperatorHandle op) : handle(std::move(op)) {
       missing = format("argument '{}' is a {}, which Lua has no value for", slot.name, argument.real_type()->str());
     }
     if (!slot.keyword_only) {
-      if (first_list < 0 && slot.type.list && slot.type.kind == Kind::integer) {
+      const bool spreads = slot.type.kind == Kind::integer || (slot.type.kind == Kind::tensor && takes_tensors(name));
+      if (first_list < 0 && slot.type.list && spreads) {
         first_list = positional;
       }
       ++positional;

@@ -51,7 +51,7 @@ struct Signature {
   std::vector<ArgumentType> results;
   std::vector<bool> fresh;  // by result: it has memory of its own
   int positional = 0;       // how many may be given by place
-  int first_list = -1;      // the parameter whose integers may be spread; -1 for none
+  int first_list = -1;      // the parameter whose items may be given one by one; -1 for none
   std::string missing;      // why it cannot be called from Lua; empty when it can
 
   explicit Signature(c10::OperatorHandle op);

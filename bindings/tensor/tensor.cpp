@@ -5,6 +5,7 @@
 #include <new>
 
 #include "bindings/guard.h"
+#include "bindings/runtime.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/memory.h"
 #include "bindings/tensor/methods.h"
@@ -123,6 +124,16 @@ const at::Tensor& check_tensor(lua_State* L, int index, std::string_view functio
   const at::Tensor* tensor = tensor_at(L, index);
   KF_CHECK(tensor != nullptr, Code::script, "{}: expected a tensor, got {}", function, describe(L, index));
   return *tensor;
+}
+
+bool has_method(lua_State* L, const std::string& name) {
+  const StackTop top(L);
+  lua_rawgeti(L, LUA_REGISTRYINDEX, kMetatable);
+  lua_getfield(L, -1, "__index");
+  lua_getupvalue(L, -1, 1);  // the methods
+  push(L, std::string_view(name));
+  lua_rawget(L, -2);
+  return !lua_isnil(L, -1);
 }
 
 int free_tensor(lua_State* L) {

@@ -65,6 +65,9 @@ inline const at::Tensor* tensor_at(lua_State* L, int index) {
 /// The same where nothing else will do: "t:item: expected a tensor, got nil".
 const at::Tensor& check_tensor(lua_State* L, int index, std::string_view function);
 
+/// Whether t:name() is a method that is no operator ("numel").
+bool has_method(lua_State* L, const std::string& name);
+
 /// t:free(): gives the memory back now.
 int free_tensor(lua_State* L);
 

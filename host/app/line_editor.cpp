@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cctype>
 #include <cstdlib>
 #include <cstring>
 #include <iostream>
@@ -22,9 +23,17 @@ std::function<std::vector<std::string>(const std::string&)>* completer = nullptr
 char** matches(const char* word, int start, int /*end*/) {
   rl_attempted_completion_over = 1;  // no file names
   const std::string line(rl_line_buffer, static_cast<std::size_t>(start));
-  const std::vector<std::string> words = (*completer)(line + word);
+  std::vector<std::string> words = (*completer)(line + word);
   if (words.empty()) {
     return nullptr;
+  }
+  // What the library takes for the word may reach back over dots; what comes back replaces all of it.
+  std::size_t name = std::strlen(word);
+  while (name > 0 && (std::isalnum(static_cast<unsigned char>(word[name - 1])) != 0 || word[name - 1] == '_')) {
+    --name;
+  }
+  for (std::string& one : words) {
+    one.insert(0, word, name);
   }
   std::string common = words[0];
   for (const std::string& other : words) {
@@ -54,6 +63,7 @@ LineEditor::LineEditor(fs::path history, std::function<std::vector<std::string>(
     completer = &complete_;
     rl_initialize();
     rl_completer_word_break_characters = word_breaks;
+    rl_basic_word_break_characters = word_breaks;  // libedit looks at these alone
     rl_attempted_completion_function = matches;
     read_history(history_.c_str());  // none the first time
   }

@@ -26,15 +26,24 @@ std::map<std::string, config::Node> PartStates::state() const {
   std::map<std::string, config::Node> states;
   for (const std::weak_ptr<const Part>& one : parts_) {
     if (const Kept part = one.lock()) {
-      if (config::Node state = part->state(); !state.is_null()) {
-        states[part->key] = std::move(state);
-      }
+      states[part->key] = part->state();
     }
   }
   return states;
 }
 
-void PartStates::load(const std::map<std::string, config::Node>& states) const {
+void PartStates::load(const std::map<std::string, config::Node>& states) const { give(states, false); }
+
+void PartStates::roll_back(const std::map<std::string, config::Node>& states) const {
+  give(states, true);
+  for (const std::weak_ptr<const Part>& one : parts_) {
+    if (const Kept part = one.lock(); part && states.count(part->key) == 0) {
+      log::warn("the checkpoint is older than {}, whose state stays as it is", part->key);
+    }
+  }
+}
+
+void PartStates::give(const std::map<std::string, config::Node>& states, bool nulls) const {
   std::map<std::string, Kept> living;
   for (const std::weak_ptr<const Part>& one : parts_) {
     if (const Kept part = one.lock()) {
@@ -43,8 +52,10 @@ void PartStates::load(const std::map<std::string, config::Node>& states) const {
   }
   for (const auto& [key, state] : states) {
     if (const auto part = living.find(key); part != living.end()) {
-      part->second->load(state);
-    } else {
+      if (nulls || !state.is_null()) {
+        part->second->load(state);
+      }
+    } else if (!state.is_null()) {
       log::warn("the checkpoint holds the state of {}, which this job does not have", key);
     }
   }

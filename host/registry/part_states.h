@@ -25,11 +25,16 @@ class PartStates {
   /// ones.
   [[nodiscard]] Kept add(const std::string& name, Part part);
 
+  /// A null where a part has nothing to keep now, so that a roll-back knows it from a part that the checkpoint is older than.
   std::map<std::string, config::Node> state() const;
-  /// Names in the log what no part takes. A part without a state stays as it is.
+  /// To parts that were just made: nulls are not given. Names in the log what no part takes.
   void load(const std::map<std::string, config::Node>& states) const;
+  /// To parts that have gone on since: nulls, too, so that none keeps what came later.
+  void roll_back(const std::map<std::string, config::Node>& states) const;
 
  private:
+  void give(const std::map<std::string, config::Node>& states, bool nulls) const;
+
   std::vector<std::weak_ptr<const Part>> parts_;  // in order of `add`
 };
 

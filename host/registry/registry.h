@@ -26,7 +26,8 @@ class Registry {
   /// Throws (Code::script: only scripts can collide) when the name is taken, and says by whom.
   void add(config::PartInfo info, Factory factory) {
     if (const Entry* taken = find(info.name)) {
-      fail(Code::script, "{} '{}' is already registered by {}", kind_, info.name, taken->info.origin);
+      fail(Code::script, "{} '{}' is {}; give yours another name", kind_, info.name,
+           taken->info.origin == "native" ? "built in" : "already registered by " + taken->info.origin);
     }
     entries_.push_back({std::move(info), std::move(factory)});
   }

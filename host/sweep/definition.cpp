@@ -77,6 +77,12 @@ class Keys {
     for (const auto& [name, row] : parts_) {
       names.push_back(name);
     }
+    // kind = kf.choice({ { ["model.dim"] = ... } }): a name before settings of other sections
+    if (const std::size_t dot = key.find('.'); dot != std::string::npos && find(key.substr(dot + 1)) != nullptr) {
+      return format(
+          "space: unknown setting '{}'; a choice among settings of several sections stands in the space without a name: kf.choice({...})",
+          key);
+    }
     // The right key under the wrong section, or without one, is likelier than a slip of the whole.
     const std::string last = key.substr(key.rfind('.') + 1);
     std::string near = nearest(key, names);

@@ -236,7 +236,11 @@ void TrainLoop::boundary(bool due_save, bool first) {
 void TrainLoop::change_phase(bool ask) {
   context_.state = state_.run;
   if (!finished() && steering_.advance(context_, ask)) {
-    log::info("step {}: phase '{}'", state_.run.step, steering_.phase());
+    if (const std::string phase = steering_.phase(); !phase.empty()) {
+      log::info("step {}: phase '{}'", state_.run.step, phase);
+    } else {
+      log::info("step {}: the last phase is over; the settings of the job itself hold", state_.run.step);
+    }
     fire(Event::phase_change);
   }
 }
@@ -386,7 +390,7 @@ void TrainLoop::roll_back(const std::string& reason) {
   }
   steering_.roll_back(saved.course, from, saved.run.step);
   if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
-    parts_.states->load(saved.parts);
+    parts_.states->roll_back(saved.parts);
   }
   for (Sink* sink : parts_.sinks) {
     sink->rewind(saved.run.step);

@@ -9,6 +9,7 @@ local environment = setmetatable({ kf = require("kf") }, { __index = _G })
 environment._G = environment
 
 local function compile(text)
+  text = text:gsub("^%s*=", "return ", 1) -- the habit of Lua's own prompt
   local chunk, problem = loadstring("return " .. text, "=stdin")
   if not chunk then
     chunk, problem = loadstring(text, "=stdin")

@@ -23,15 +23,15 @@
 ---@field no_grad fun(f: function, ...): any  Calls without gradients.
 ---@field enable_grad fun(f: function, ...): any  Calls with gradients.
 ---@field is_grad_enabled fun(): boolean  Whether operators are recorded.
----@field choice fun(values: any[]): any  One of these values or tables of a sweep.
+---@field choice fun(values: any[]): kf.Distribution  One of these values of a sweep; a table holds settings that are drawn only where it was chosen.
 ---@field load_model fun(checkpoint: string): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T); m:generate(prompt, options) as ctx:generate, m:evaluate([path or keys of [eval]]) gives a table like ctx.eval.
----@field lograndint fun(...): any  A distribution of a sweep's space.
----@field loguniform fun(low: number, high: number): any  A value of a sweep, every order of magnitude as likely.
+---@field lograndint fun(low: integer, high: integer): kf.Distribution  A whole number of a sweep, every order of magnitude as likely.
+---@field loguniform fun(low: number, high: number): kf.Distribution  A value of a sweep, every order of magnitude as likely.
 ---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
 ---@field nn kf.nn  Layers, native and written in Lua.
----@field quniform fun(...): any  A distribution of a sweep's space.
----@field sweep fun(definition: table): any  A sweep, for a script to return: base, space, method, trials, objective, direction, parallel, adjust, seed.
----@field uniform fun(low: number, high: number): any  A value of a sweep, every one as likely.
+---@field quniform fun(low: number, high: number, step: number): kf.Distribution  low, low + step, ... up to high, for a sweep.
+---@field sweep fun(definition: kf.Sweep): any  A sweep, for a script to return.
+---@field uniform fun(low: number, high: number): kf.Distribution  A value of a sweep, every one as likely.
 ---@field zeros fun(...): kf.Tensor  As torch.zeros; options in a last table.
 ---@field ones fun(...): kf.Tensor  As torch.ones; options in a last table.
 ---@field empty fun(...): kf.Tensor  As torch.empty; options in a last table.
@@ -42,7 +42,7 @@
 ---@field eye fun(...): kf.Tensor  As torch.eye; options in a last table.
 ---@field rand fun(...): kf.Tensor  As torch.rand; options in a last table.
 ---@field randn fun(...): kf.Tensor  As torch.randn; options in a last table.
----@field randint fun(...): kf.Tensor  As torch.randint; options in a last table.
+---@field randint fun(low: integer, high: integer, ...): any  With sizes as torch.randint; without, whole numbers of a sweep, in steps of a third.
 ---@field randperm fun(...): kf.Tensor  As torch.randperm; options in a last table.
 ---@field zeros_like fun(...): kf.Tensor  As torch.zeros_like; options in a last table.
 ---@field ones_like fun(...): kf.Tensor  As torch.ones_like; options in a last table.
@@ -231,12 +231,50 @@
 ---@field on_eval_end? fun(ctx: kf.HookContext, eval: kf.Eval)  After an evaluation.
 ---@field on_checkpoint_save? fun(ctx: kf.HookContext, path: string)  A checkpoint is complete.
 ---@field on_checkpoint_load? fun(ctx: kf.HookContext, path: string)  After a resume or a roll-back.
----@field on_phase_change? fun(ctx: kf.HookContext, name: string)  The next phase has begun.
+---@field on_phase_change? fun(ctx: kf.HookContext, name: string?)  The next phase has begun; nil after the last.
 ---@field on_train_end? fun(ctx: kf.HookContext, why: string)  After the last update.
 
 ---@class kf.PartOptions
 ---@field doc? string  One line for `kf-host registry`.
----@field fields? table[]  Rows { name, type, default = ..., min = ..., max = ..., choices = ..., doc = ... }.
+---@field fields? kf.PartField[]  What users may set in [kind.NAME]: rows { "floor", "float", default = 0, min = 0, max = 1 }.
+
+---@class kf.PartField
+---@field [1] string  Name.
+---@field [2] "int"|"float"|"bool"|"string"|"list"  Type.
+---@field default any  Without one the field must be given.
+---@field min? number  Least value.
+---@field max? number  Largest value.
+---@field choices? any[]  All values there are.
+---@field doc? string  One line for --help.
+
+---@class kf.Optimizer
+---@field step fun(g: kf.OptimizerGroup)  Moves g.params in place; called once for each decay group of an update.
+---@field state string[]|(fun(): any)|nil  Names of tensors like each weight, zero at first, for g.state; or what is kept besides, with load.
+---@field tensors? string[]  The names, where state is a function.
+---@field load? fun(state: any)  Gets back what state() gave.
+
+---@class kf.OptimizerGroup
+---@field params kf.Tensor[]  Weights (fp32) that have a gradient.
+---@field grads kf.Tensor[]  Their gradients, clipped.
+---@field state table<string, kf.Tensor[]>  What the optimizer keeps, by name, a tensor for each weight.
+---@field lr number  With the schedule in it.
+---@field weight_decay number  Of this group.
+---@field step integer  Number of this update, from 1.
+
+---@class kf.Sweep
+---@field base string|kf.Config  The job of all trials: a TOML file, or a table.
+---@field space table<string|integer, any>  Setting = kf.uniform(...), kf.choice(...), a value, or function(c); choices among tables need no name.
+---@field method "grid"|"random"|"list"|"tpe"|"asha"|(fun(number: integer, trials: table[]): table?)  How values are chosen.
+---@field trials? integer  How many; a grid, a list and a function end by themselves.
+---@field seed? integer  The same seed gives the same trials.
+---@field objective string|(fun(result: kf.RunResult): number)|nil  "eval.loss", "loss", ... of the result.
+---@field direction "min"|"max"|nil  Which end of it is better.
+---@field parallel? integer  Trials at a time.
+---@field adjust (fun(c: kf.Config): boolean?)|nil  Changes the job of a trial; false rejects it.
+---@field prune boolean|{ min_resource?: integer, reduction_factor?: integer }|nil  Successive halving.
+
+---@class kf.Distribution
+---@field kind string  What was drawn from.
 
 ---@class kf.PartArgs
 ---@field config kf.Config  The whole job, read-only.
@@ -255,14 +293,14 @@
 ---@field top_k integer  router: how many each token visits.
 
 ---@class kf.register
----@field model fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.model_type
----@field block fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.block
----@field attention fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.attention
----@field mlp fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.activation
----@field norm fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.norm_type
----@field router fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  model.moe_router
+---@field model fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.model_type
+---@field block fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.block
+---@field attention fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.attention
+---@field mlp fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.activation
+---@field norm fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.norm_type
+---@field router fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.moe_router
 ---@field loss fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  train.loss_fn
----@field optimizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  optimizer.name
+---@field optimizer fun(name: string, factory: (fun(a: kf.PartArgs): kf.Optimizer), options?: kf.PartOptions)  optimizer.name
 ---@field scheduler fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): number)|table), options?: kf.PartOptions)  scheduler.name
 ---@field dataset fun(name: string, factory: (fun(a: kf.PartArgs): { size: integer, get: fun(i: integer): any }), options?: kf.PartOptions)  data.datasets[i].dataset
 ---@field transform fun(name: string, factory: (fun(a: kf.PartArgs): (fun(doc_or_batch: table): table?)|table), options?: kf.PartOptions)  data.datasets[i].transforms for documents, data.batch_transforms and eval.batch_transforms for batches

@@ -102,7 +102,13 @@ TEST_CASE("crossing: an uncaught Lua error has its position first and the traceb
 TEST_CASE("crossing: errors without a position get the line that raised them", "[crossing]") {
   Bare bare;
   CHECK(first_line(bare.error("\nerror('bare', 0)").what()) == "t.lua:2: bare");
-  CHECK(first_line(bare.error("\n\nerror({ code = 1 })").what()) == "t.lua:3: (error object is a table value)");
+  CHECK(first_line(bare.error("\n\nerror({ code = 1 })").what()) == "t.lua:3: {code = 1}");
+  CHECK(first_line(bare.error("error({ message = 'disk full', code = 7, at = { '/x', n = {} , f = print } })").what()) ==
+        "t.lua:1: disk full {at = {'/x', f = a function, n = {}}, code = 7}");
+  CHECK(first_line(bare.error("error({ 1, true, { { {} } } })").what()) == "t.lua:1: {1, true, {{...}}}");
+  CHECK(first_line(bare.error("local t = {} t.t = t error(t)").what()) == "t.lua:1: {t = {t = {...}}}");
+  CHECK(first_line(bare.error("local t = {} for i = 1, 100 do t[i] = i end error(t)").what()) == "t.lua:1: {1, 2, 3, 4, 5, 6, 7, 8, ...}");
+  CHECK(first_line(bare.error("error(nil)").what()) == "t.lua:1: (error object is a nil value)");
   CHECK(first_line(bare.error("error(setmetatable({}, { __tostring = function() return 'shown' end }))").what()) == "t.lua:1: shown");
 }
 

@@ -90,7 +90,7 @@ TEST_CASE("register: a second part of the same name names both places", "[regist
   ScriptFixture f;
   CHECK(first_line(f.error(
             "local kf = require('kf')\nkf.register.hook('half', { on_log = print })\nkf.register.hook('half', { on_log = print })")) ==
-        "recipe.lua:3: hook 'half' is already registered by recipe.lua:2");
+        "recipe.lua:3: hook 'half' is already registered by recipe.lua:2; give yours another name");
 }
 
 TEST_CASE("register: wrong arguments are errors at the caller's line", "[register]") {

@@ -187,6 +187,29 @@ local back = false
   CHECK(kept(run, "step_5").find("\"n\": 5") != std::string::npos);
 }
 
+TEST_CASE("state: a part that had nothing to keep at a checkpoint is told so when the run goes back to it, not when it goes on",
+          "[state]") {
+  const ScriptRun run(R"(
+local peak
+kf.register.scheduler("s", function() return { function(step)
+  if step >= 3 and not peak then peak = step end
+  return 1
+end, state = function() return peak end, load = function(s) peak = s print("> load " .. tostring(s)) end } end)
+local back = false
+)" + job(R"(train = { max_steps = 6 }, scheduler = { name = "s" }, checkpoint = { interval = 2 }, eval = { enabled = false },
+  hooks = { { on_step_end = function(ctx)
+    if ctx.step == 4 and not back then back = true print("> peak " .. tostring(peak)) ctx:request_rollback("to see") print("> asked") end
+  end } },)"));
+  Finished done = run.go();  // step 4 saves no checkpoint, because it goes back
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "peak 3\nasked\nload nil\n");
+  run.forget_after(2);
+  done = run.go();
+  CHECK(done.status == 0);
+  CHECK(ScriptRun::said(done) == "peak 3\nasked\nload nil\n");  // nothing at the resume itself
+}
+
 TEST_CASE("state: half of it, or what no file can hold, is an error of the script", "[state]") {
   struct Fault {
     const char* script;

@@ -2,8 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <poll.h>
+#include <pty.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -579,6 +583,128 @@ TEST_CASE("script: mistakes that end in a message of Lua's own get a hint and a 
   CHECK(done.status == 3);
   CHECK(done.err.find(mistake.message) != std::string::npos);
   CHECK(done.err.size() < 1500);  // a recursion is one line of the traceback
+}
+
+namespace {
+
+/// The program at a terminal of its own.
+class Terminal {
+ public:
+  explicit Terminal(const Toy& toy, std::vector<std::string> arguments) {
+    std::vector<std::string> command = toy.command(std::move(arguments));
+    std::vector<char*> argv;
+    for (std::string& word : command) {
+      argv.push_back(word.data());
+    }
+    argv.push_back(nullptr);
+    const std::string folder = toy.folder().string();
+    pid_ = forkpty(&fd_, nullptr, nullptr, nullptr);
+    REQUIRE(pid_ >= 0);
+    if (pid_ == 0) {
+      setenv("TERM", "dumb", 1);
+      setenv("HOME", folder.c_str(), 1);
+      setenv("XDG_STATE_HOME", folder.c_str(), 1);
+      execv(argv[0], argv.data());
+      _exit(127);
+    }
+  }
+  ~Terminal() {
+    close(fd_);
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Terminal(const Terminal&) = delete;
+  Terminal& operator=(const Terminal&) = delete;
+
+  void type(const std::string& keys) { REQUIRE(write(fd_, keys.data(), keys.size()) == static_cast<ssize_t>(keys.size())); }
+  /// Whether `text` comes behind what was waited for before.
+  bool shows(const std::string& text) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(2);
+    while (std::chrono::steady_clock::now() < end) {
+      if (const std::size_t at = seen_.find(text, from_); at != std::string::npos) {
+        from_ = at + text.size();
+        return true;
+      }
+      pollfd one{fd_, POLLIN, 0};
+      char buffer[4096];
+      const ssize_t size = poll(&one, 1, 1000) > 0 ? read(fd_, buffer, sizeof buffer) : 0;
+      if (size < 0) {
+        return false;
+      }
+      seen_.append(buffer, static_cast<std::size_t>(size));
+    }
+    return false;
+  }
+  const std::string& seen() const { return seen_; }
+
+ private:
+  pid_t pid_ = -1;
+  int fd_ = -1;
+  std::size_t from_ = 0;
+  std::string seen_;
+};
+
+}  // namespace
+
+TEST_CASE("script: the prompt completes names behind dots, prints values, and takes = as Lua's own does", "[script]") {
+  const Toy toy;
+  Terminal terminal(toy, {"lua"});
+  INFO(terminal.seen());
+  REQUIRE(terminal.shows("> "));
+  terminal.type("kf.op.log_softma\t");
+  REQUIRE(terminal.shows("kf.op.log_softmax"));
+  terminal.type("(kf.zeros({ 1 }), -1)\r");
+  REQUIRE(terminal.shows("tensor([0.])"));
+  terminal.type("=6*7\r");
+  REQUIRE(terminal.shows("\n42"));
+  terminal.type("for i = 8, 9 do\r");
+  REQUIRE(terminal.shows(">> "));
+  terminal.type("print(i) end\r");
+  REQUIRE(terminal.shows("\n9"));
+  terminal.type("\x04");
+}
+
+TEST_CASE("script: the end of the last phase is told, and ctx.phase is nil then", "[script]") {
+  const ScriptRun run(job(R"(train = { max_steps = 3 }, eval = { enabled = false }, phases = { { name = "a", steps = 2 } },
+  hooks = { { on_step_end = function(ctx) print("> " .. tostring(ctx.phase)) end,
+    on_phase_change = function(ctx, name) print("> change to " .. tostring(name)) end } },)"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(ScriptRun::said(done) == "a\na\nchange to nil\nnil\n");
+  CHECK(done.err.find("step 2: the last phase is over; the settings of the job itself hold") != std::string::npos);
+}
+
+TEST_CASE("script: a loss that gives the mean for the sum is told so once", "[script]") {
+  const std::string kind = GENERATE("sum", "mean");
+  CAPTURE(kind);
+  const ScriptRun run(
+      "kf.register.loss('l', function() return function(logits, labels)\n"
+      "  local sum, n = kf.losses.cross_entropy(logits, labels)\n  return " +
+      std::string(kind == "mean" ? "sum / n" : "sum") + ", n\nend end)\n" +
+      job("train = { max_steps = 2, loss_fn = 'l' }, eval = { enabled = false },"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  const std::size_t at = done.err.find("that is what a mean looks like");
+  CHECK((at != std::string::npos) == (kind == "mean"));
+  CHECK(done.err.find("that is what a mean looks like", at == std::string::npos ? at : at + 1) == std::string::npos);
+}
+
+TEST_CASE("script: mistakes in layers are named at their line", "[script]") {
+  const ScriptRun run(
+      "kf.register.mlp('m', function(a)\n  return kf.nn.module({ w = kf.ones({ a.dim }),\n    forward = function(x) return x end "
+      "})\nend)\n" +
+      job("model = { activation = 'm' },"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:4: nn.module: 'w' is a plain tensor, neither trained nor saved") != std::string::npos);
+  CHECK(done.err.find("mlp 'm': forward must return a tensor, got the module itself; it is a method: forward = function(self, x, ctx)") !=
+        std::string::npos);
+  const Toy toy;
+  CHECK(toy.host({"lua", "-e", "kf.zeros(1)"})
+            .err.find("attempt to index global 'kf' (a nil value); begin with: local kf = require(\"kf\")") != std::string::npos);
 }
 
 TEST_CASE("script: a misspelt function of a phase names the nearest", "[script]") {

@@ -264,4 +264,23 @@ T.test("names: a whole word of an operator's name is nearer than a name of like 
   T.raises(function()
     return op.cross_entropy
   end, "did you mean 'cross_entropy_loss'?")
+  T.raises(function()
+    return op.numel
+  end, "kf.op has no operator 'numel'; it is a method: t:numel(...)")
+  T.raises(function()
+    return kf.logsumexp
+  end, "kf has no field 'logsumexp'; operators are methods of tensors, and in kf.op: kf.op.logsumexp(...)")
+end)
+
+T.test("tensors one by one, where PyTorch's own functions take them so", function()
+  local a, b = kf.randn({ 2, 3 }), kf.randn({ 3, 4 })
+  for _ = 1, 2 do -- the second call takes the choice of the first
+    T.ok(kf.einsum("ij,jk->ik", a, b):allclose(a:matmul(b), 1e-4, 1e-5))
+    T.eq(kf.einsum("ij->j", a).shape, { 3 })
+    T.eq(op.block_diag(a, b).shape, { 5, 7 })
+    T.eq(#op.meshgrid(a[0], b[0], { indexing = "ij" }), 2)
+  end
+  T.raises(function()
+    kf.cat(a, a)
+  end, "cat")
 end)

@@ -282,12 +282,30 @@ T.test("load_model: the model of a checkpoint generates and evaluates outside of
     model:generate("so", { max_tokens = 3 })
   end, "model:generate: no option 'max_tokens'")
   T.raises(function()
-    model:evaluate({ stepz = 3 })
-  end, "did you mean 'steps'?")
+    model:generate("so", { max_new_tokens = 100000 })
+  end, "training_spec.lua")
+  T.raises(function()
+    model:generate("so", { max_new_tokens = 100000 })
+  end, "model:generate: max_new_tokens (100000) and")
+  for _, wrong in ipairs({
+    { { stepz = 3 }, "model:evaluate: [eval] has no key 'stepz'; did you mean 'steps'?" },
+    { { dataset_path = { "a", "b" } }, "model:evaluate: eval.dataset_path (['a', 'b']) is not a string" },
+    { { steps = 1.5 }, "eval.steps (1.5) is not an integer" },
+  }) do
+    T.raises(function()
+      model:evaluate(wrong[1])
+    end, wrong[2])
+  end
   T.raises(function()
     kf.load_model("nothing/here")
   end, "nothing/here does not exist")
   os.remove(text)
+end)
+
+T.test("errors: the name of a part that is built in", function()
+  T.raises(function()
+    kf.register.optimizer("adamw", print)
+  end, "optimizer 'adamw' is built in; give yours another name")
 end)
 
 T.test("errors: an optimizer that replaces a tensor, a loss without a gradient, freezing all", function()
