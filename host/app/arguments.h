@@ -12,6 +12,7 @@ struct TrainArguments {
   std::vector<std::string> script;     // after "--"
   std::string sweep_trial;             // "DIR#NUMBER": this process runs one trial of a sweep (what a sweep starts itself with)
   bool help = false;
+  std::string scratch = {};  // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
 };
 
 /// Takes "--" and what follows off `args` and returns what follows: the strings for a script (kf.args).

@@ -90,7 +90,11 @@ void ScriptRuns::name_if_needed(config::Node& recipe) {
   if (config::Table* table = section.table(); table != nullptr && table->find("name") == nullptr) {
     ++unnamed_;
     const std::string stem = fs::path(arguments_.file).stem().string();
-    (*table)["name"] = config::Node(unnamed_ == 1 ? stem : stem + "-" + std::to_string(unnamed_), recipe.origin);
+    const std::string name = unnamed_ == 1 ? stem : stem + "-" + std::to_string(unnamed_);
+    (*table)["name"] = config::Node(name, recipe.origin);
+    if (!arguments_.scratch.empty() && table->find("dir") == nullptr) {
+      (*table)["dir"] = config::Node((fs::path(arguments_.scratch) / name).string(), recipe.origin);
+    }
   }
 }
 

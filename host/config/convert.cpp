@@ -228,7 +228,8 @@ std::optional<Node> Converter::convert(const Node& node, const Row& row, const s
   if (is_scalar(row.type)) {
     Result result = convert_scalar(node, row.type);
     if (!result.node) {
-      fault(key, node, result.words);
+      const bool choices = row.type == Type::text && !row.check.choices.empty();  // shuffle = false: quotes alone would not help
+      fault(key, node, choices ? row.check.words() : result.words);
       return std::nullopt;
     }
     out = std::move(result.node);

@@ -66,6 +66,23 @@ TEST_CASE("lua test: a file without tests, and one that fails outside of them, c
   CHECK(done.err.find("broken_spec.lua:1: at load") != std::string::npos);
 }
 
+TEST_CASE("lua test: runs without a name begin anew with every start of the tests, and leave nothing behind", "[lua]") {
+  const TempDir folder;
+  const std::string spec =
+      "local kf, T = require('kf'), require('kf.test')\nT.test('trains', function()\n  local r = kf.run({ model = { dim = 16, n_layers = "
+      "1, "
+      "n_heads = 2, vocab_size = 64, max_seq_len = 8 }, train = { max_steps = 2, batch_size = 1, seq_len = 8 }, scheduler = { warmup_steps "
+      "= 1 } "
+      "})\n  T.eq(r.steps, 2)\n  T.eq(#r.history > 0, true)\n  T.ok(io.open(r.checkpoint .. '/state.json'))\nend)\n";
+  for (const std::string last : {"", "-- another text\n"}) {
+    folder.write("r_spec.lua", spec + last);
+    const Finished done = host({"test", "r_spec.lua"}, folder.path());
+    CAPTURE(done.out, done.err);
+    CHECK(done.status == 0);
+  }
+  CHECK(!std::filesystem::exists(folder / "runs"));
+}
+
 TEST_CASE("lua: the interpreter runs chunks, files and what is typed", "[lua]") {
   const TempDir folder;
   CHECK(host({"lua", "-e", "print(require('kf').ones({ 2 }):sum():item())"}, folder.path()).out == "2\n");

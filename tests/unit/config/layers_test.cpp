@@ -82,6 +82,7 @@ TEST_CASE("config: a byte order mark is no part of the first key", "[config]") {
 TEST_CASE("config: dates are refused with a remedy", "[config]") {
   // One problem each: the place has no second fault for lack of a value.
   CHECK(only_problem(load_toml("[metrics]\nwandb_run_name = 2024-01-01\n")).find("put it in quotes") != std::string::npos);
+  CHECK(only_problem(load_toml("[data]\nshuffle = false\n")).find("data.shuffle (false) must be one of ") != std::string::npos);
   CHECK(only_problem(load_toml("[train]\nmax_steps = 2024-01-01\n")).find("put it in quotes") != std::string::npos);
   CHECK(only_problem(load_toml("hooks = [ 07:32:00 ]\n")).find("put it in quotes") != std::string::npos);
 }
