@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/real_paths.h"
 #include "core/shell_pattern.h"
 
@@ -167,6 +168,28 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return out;
 }
 
+enum class Entry { file, folder, broken_link, other };
+
+Entry entry_of(const fs::path& path) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  if (fs::is_regular_file(status)) {
+    return Entry::file;
+  }
+  if (fs::is_directory(status)) {
+    return Entry::folder;
+  }
+  if (fs::exists(status)) {
+    return Entry::other;  // a pipe, a device
+  }
+  std::error_code ignored;
+  if (fs::is_symlink(path, ignored)) {
+    return Entry::broken_link;
+  }
+  KF_CHECK(status.type() == fs::file_type::not_found, Code::data, "cannot tell what {} is: {}", path, error.message());
+  return Entry::other;  // it went away
+}
+
 class Walker {
  public:
   explicit Walker(std::vector<fs::path>& found) : found_(found) {}
@@ -184,10 +207,13 @@ class Walker {
       if (hidden_mismatch(parts[at], name) || !matches_part(parts[at], name)) {
         continue;
       }
+      const Entry kind = entry_of(entry);
       if (at + 1 == parts.size()) {
-        add(entry);
-      } else if (fs::is_directory(entry)) {
+        add(entry, kind);
+      } else if (kind == Entry::folder) {
         walk(entry, parts, at + 1);
+      } else if (kind == Entry::broken_link) {
+        say_lost(entry);
       }
     }
   }
@@ -198,25 +224,28 @@ class Walker {
       if (entry.filename().string()[0] == '.') {
         continue;
       }
-      std::error_code ignored;  // a broken link is no folder
-      if (fs::is_directory(entry, ignored)) {
+      const Entry kind = entry_of(entry);
+      if (kind == Entry::folder) {
         // A link to a folder above would go round for ever; each real folder is entered once.
         const std::string real = fs::canonical(entry).string();
         if (seen_.insert(real).second) {
           walk(entry, parts, at);
         }
       } else if (at + 1 == parts.size()) {
-        add(entry);
+        add(entry, kind);
+      } else if (kind == Entry::broken_link && !entry.has_extension()) {
+        say_lost(entry);
       }
     }
   }
 
-  void add(const fs::path& path) {
-    std::error_code ignored;
-    if (fs::is_regular_file(path, ignored)) {
+  void add(const fs::path& path, Entry kind) {
+    if (kind == Entry::file || kind == Entry::broken_link) {
       found_.push_back(path);
     }
   }
+
+  static void say_lost(const fs::path& path) { log::warn("{}; a folder behind it would have been searched", broken_link_fault(path)); }
 
   std::vector<fs::path>& found_;
   std::set<std::string> seen_;
@@ -301,6 +330,8 @@ void MappedFile::release() noexcept {
   }
 }
 
+// Links to nothing are among what is found, so that whoever wants the file meets its absence; those that may have been folders are warned
+// about.
 std::vector<fs::path> glob(const fs::path& folder, std::string_view pattern) {
   std::vector<fs::path> found;
   for (const std::string& one : expand_braces(std::string(pattern))) {

@@ -18,4 +18,7 @@ class RealPaths {
   fs::path real_;
 };
 
+/// "a.txt is a link to /x, which is not there", or why it cannot be followed.
+std::string broken_link_fault(const fs::path& path);
+
 }  // namespace kf

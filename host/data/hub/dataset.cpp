@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/real_paths.h"
 #include "core/text.h"
 #include "data/hub/arrow_cache.h"
 #include "data/hub/client.h"
@@ -76,6 +77,8 @@ SourceFiles from_snapshot(const SourceRequest& request, const fs::path& snapshot
   check_shards(chosen, request.hf_name);
   for (const std::string& name : chosen) {
     const fs::path path = snapshot / name;
+    KF_CHECK(fs::exists(path, error), Code::data, "{}: {}; without HF_HUB_OFFLINE the file is fetched again", request.hf_name,
+             broken_link_fault(path));
     files.push_back({path, name, static_cast<std::int64_t>(fs::file_size(path)), *kind_of_name(name),
                      fs::canonical(path).filename().string(), nullptr});
   }

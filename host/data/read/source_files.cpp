@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/real_paths.h"
 #include "core/text.h"
 #include "data/hub/dataset.h"
@@ -19,6 +20,16 @@ bool is_about_data(const fs::path& path) {
   const std::string name = lower(path.filename().string());
   return name == "readme.md" || name == "license" || name == "license.md" || name == "license.txt" || name == "dataset_info.json" ||
          name == "dataset_infos.json" || name == "state.json" || name == "dataset_dict.json";
+}
+
+/// Of a folder that is read without a pattern. A link to nothing whose name says nothing may have been a folder.
+bool is_data_of_folder(const fs::path& path) {
+  std::error_code ignored;
+  if (!path.has_extension() && !fs::exists(path, ignored)) {
+    log::warn("{}; a folder behind it would have been searched", broken_link_fault(path));
+    return false;
+  }
+  return name_says_data(path) && !is_about_data(path);
 }
 
 bool has_wildcard(std::string_view text) { return text.find_first_of("*?[") != std::string_view::npos; }
@@ -48,6 +59,9 @@ class Collector {
   std::string asked(const std::string& path) const { return format("{} = {}", request_.path_key, kf::quoted(path)); }
 
   void add_file(const fs::path& path, const fs::path& root) {
+    std::error_code error;
+    KF_CHECK(fs::exists(path, error) || !fs::is_symlink(path), Code::data, "{}: {}; mend the link or remove it",
+             asked(join(request_.paths, ", ")), broken_link_fault(path));
     if (!seen_.insert(real_.of(path)).second) {
       return;  // a link to a file that is there already
     }
@@ -104,7 +118,7 @@ class Collector {
     std::vector<fs::path> files = matched;
     if (request_.pattern.empty()) {
       files = glob(folder, "**");
-      std::erase_if(files, [](const fs::path& path) { return !name_says_data(path) || is_about_data(path); });
+      std::erase_if(files, [](const fs::path& path) { return !is_data_of_folder(path); });
       KF_CHECK(!files.empty(), Code::data, "{}: no file of the folder has a name that says data (.txt, .jsonl, .parquet, .npy, ...); {}",
                asked(folder.string()), what_is_in(folder));
     }
@@ -178,7 +192,7 @@ class Collector {
     const fs::path path(text);
     std::error_code error;
     if (fs::is_symlink(path, error)) {
-      return format("; it is a link to {}, which is not there", fs::read_symlink(path, error));
+      return "; " + broken_link_fault(path);
     }
     std::vector<std::string> names;
     for (fs::directory_iterator it(parent_of(path), error), end; !error && it != end && names.size() < 10000; it.increment(error)) {
