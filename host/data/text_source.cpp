@@ -1,12 +1,12 @@
 #include "data/text_source.h"
 
 #include <algorithm>
-#include <array>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 #include "data/digest.h"
-#include "data/jsonl.h"
+#include "data/read/utf8.h"
 
 namespace kf {
 namespace {
@@ -24,18 +24,6 @@ void add_document(TextCorpus& corpus, std::string_view text) {
   corpus.bytes += static_cast<double>(text.size());
 }
 
-void add_jsonl(TextCorpus& corpus, const MappedFile& file, const std::string& field) {
-  // Escapes are never shorter than what they stand for, so the texts fit and the views stay where they are.
-  const auto arena = std::make_shared<std::string>();
-  arena->reserve(file.bytes().size());
-  for_each_jsonl_text(view(file), field, file.path(), [&](std::string_view text) {
-    const std::size_t start = arena->size();
-    arena->append(text);
-    add_document(corpus, std::string_view(*arena).substr(start));
-  });
-  corpus.owners.push_back(arena);
-}
-
 std::string_view without_mark(std::string_view text) { return text.starts_with(kMark) ? text.substr(kMark.size()) : text; }
 
 void add_plain(TextCorpus& corpus, MappedFile file) {
@@ -50,35 +38,35 @@ void add_plain(TextCorpus& corpus, MappedFile file) {
   }
 }
 
-bool looks_like_text(std::string_view content) { return content.find('\0') == std::string_view::npos && is_utf8(content); }
+/// "a.txt:3: not valid UTF-8 at byte 7 of 9 ...", "" for text.
+std::string fault_of(const MappedFile& file) {
+  const std::string_view text = view(file);
+  if (valid_utf8(text)) [[likely]] {
+    return {};
+  }
+  const std::string_view before = text.substr(0, invalid_utf8_at(text));
+  return format("{}:{}: {}", file.path(), 1 + std::count(before.begin(), before.end(), '\n'), utf8_fault(text));
+}
 
 }  // namespace
 
-bool is_jsonl_name(const fs::path& path) {
-  const std::string suffix = lower(path.extension().string());
-  return suffix == ".jsonl" || suffix == ".ndjson";
-}
-
-bool is_text_name(const fs::path& path) {
-  constexpr std::array<std::string_view, 30> known{".txt", ".text", ".md",  ".rst", ".py",  ".pyi",  ".c",   ".h",    ".cc",   ".cpp",
-                                                   ".hpp", ".cu",   ".lua", ".js",  ".ts",  ".java", ".go",  ".rs",   ".rb",   ".sh",
-                                                   ".pl",  ".html", ".xml", ".tex", ".csv", ".tsv",  ".log", ".toml", ".yaml", ".yml"};
-  return std::find(known.begin(), known.end(), lower(path.extension().string())) != known.end();
-}
-
-TextCorpus read_text(const std::vector<fs::path>& files, const fs::path& root, const std::string& field, const std::string& hint) {
+TextCorpus read_text(const std::vector<fs::path>& files, const fs::path& root, bool skip_broken, const std::string& hint) {
   TextCorpus corpus;
   Digest digest;
   for (const fs::path& path : files) {
     MappedFile file(path);
-    digest.add_file(path.lexically_relative(root).string(), view(file));
-    if (is_jsonl_name(path)) {
-      add_jsonl(corpus, file, field);
-    } else {
-      KF_CHECK(is_text_name(path) || looks_like_text(view(file)), Code::data, "{} is not text (no valid UTF-8){}", path, hint);
-      add_plain(corpus, std::move(file));
+    if (const std::string fault = fault_of(file); !fault.empty()) {
+      KF_CHECK(skip_broken, Code::data, "{}{}", fault, hint);
+      log::warn("left out: {}", fault);
+      ++corpus.skipped;
+      continue;
     }
+    digest.add_file(path.lexically_relative(root).string(), view(file));
+    add_plain(corpus, std::move(file));
     ++corpus.files;
+  }
+  if (corpus.skipped > 0) {
+    log::warn("{} of {} files were left out (data.on_error = \"skip\")", grouped(corpus.skipped), grouped(corpus.skipped + corpus.files));
   }
   corpus.tokens = byte_tokens(corpus.documents);
   corpus.fingerprint = digest.hex();

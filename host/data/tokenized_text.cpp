@@ -81,7 +81,7 @@ class TextOpener {
     for (const SourceFile& file : files_.files) {
       paths.push_back(file.path);
     }
-    TextCorpus corpus = read_text(paths, files_.root, "", "; narrow " + spec_.pattern_key + " to leave it out");
+    TextCorpus corpus = read_text(paths, files_.root, data_.on_error == "skip", "; or narrow " + spec_.pattern_key + " to leave it out");
     for (Document& document : corpus.documents) {
       document.ends = data_.add_eos;
     }

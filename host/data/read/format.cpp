@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/read/decompress.h"
+#include "data/read/utf8.h"
 
 namespace kf {
 namespace {
@@ -81,6 +82,8 @@ FileFormat by_content(std::string_view head, const fs::path& path) {
   if (head.starts_with("\x93NUMPY")) {
     return FileFormat::tokens;
   }
+  const std::string wide = utf16_fault(head);
+  KF_CHECK(wide.empty(), Code::data, "{}: {}", path, wide);
   KF_CHECK(is_text(head), Code::data,
            "{} holds neither UTF-8 text nor a format that its start tells (JSON, gzip, zstd, Parquet, Arrow, .npy); raw token files end in "
            ".bin or .npy",
@@ -135,10 +138,13 @@ FileKind kind_of_file(const fs::path& path) {
   KF_CHECK(named.compression == Compression::none || named.compression == compression, Code::data,
            "{} is {}: its name says {}, its first bytes do not", path, head.empty() ? "empty (0 bytes)" : "not compressed as it should be",
            named.compression == Compression::gzip ? "gzip" : "zstd");
-  if (named.format) {
-    return {*named.format, compression};
+  const std::string text = compression == Compression::none ? head : head_of(path, compression);
+  const FileKind kind{named.format ? *named.format : by_content(text, path), compression};
+  if (!never_compressed(kind.format)) {
+    const std::string fault = utf16_fault(text);
+    KF_CHECK(fault.empty(), Code::data, "{}: {}", path, fault);
   }
-  return {by_content(compression == Compression::none ? head : head_of(path, compression), path), compression};
+  return kind;
 }
 
 }  // namespace kf

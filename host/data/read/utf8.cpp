@@ -3,6 +3,7 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <array>
 
 #include "core/text.h"
 
@@ -35,9 +36,27 @@ std::size_t invalid_utf8_at(std::string_view text) {
   return at;
 }
 
-std::string utf8_fault(std::string_view text) {
+std::string utf16_fault(std::string_view text) {
   if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
     return "UTF-16 text; convert it to UTF-8, as with iconv -f UTF-16 -t UTF-8";
+  }
+  // Letters of Latin scripts: every other byte is 0.
+  const std::string_view head = text.substr(0, 4096);
+  std::array<std::size_t, 2> zeros{};
+  for (std::size_t i = 0; i < head.size(); ++i) {
+    zeros[i % 2] += head[i] == '\0' ? 1 : 0;
+  }
+  const std::size_t high = zeros[1] > zeros[0] ? 1 : 0;  // where the high bytes stand
+  if (head.size() >= 4 && 4 * zeros[high] >= head.size() && 8 * zeros[1 - high] <= zeros[high]) {
+    return format("UTF-16 text without its mark (every other byte is 0); convert it to UTF-8, as with iconv -f UTF-16{} -t UTF-8",
+                  high == 1 ? "LE" : "BE");
+  }
+  return {};
+}
+
+std::string utf8_fault(std::string_view text) {
+  if (std::string wide = utf16_fault(text); !wide.empty()) {
+    return wide;
   }
   const std::size_t at = invalid_utf8_at(text);
   constexpr std::string_view kDigits = "0123456789abcdef";

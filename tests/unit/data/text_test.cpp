@@ -1,10 +1,10 @@
-// Text: documents, byte ids, JSON lines, the hold-out.
+// Text: documents, byte ids, the hold-out.
 
 #include <set>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/digest.h"
-#include "data/jsonl.h"
 #include "data/selection.h"
 #include "data/stream_dataset.h"
 #include "data/text_documents.h"
@@ -20,10 +20,8 @@ using Catch::Contains;
 using Ids = std::vector<std::int64_t>;
 using kf::test::TempDir;
 
-const kf::fs::path kFiles = kf::fs::path(KF_SOURCE_DIR) / "tests/unit/data/files";
-
 kf::TextCorpus corpus_of(const std::vector<kf::fs::path>& files, const TempDir& folder) {
-  return kf::read_text(files, folder.path(), "text", "");
+  return kf::read_text(files, folder.path(), false, "");
 }
 
 /// The stream as text, an end of document as '|'.
@@ -36,12 +34,6 @@ std::string stream_of(const kf::Dataset& data, std::int64_t window) {
       out += id == kf::kByteEos ? '|' : static_cast<char>(id);
     }
   }
-  return out;
-}
-
-std::vector<std::string> texts_of(const kf::fs::path& path, const std::string& field = "text") {
-  std::vector<std::string> out;
-  kf::for_each_jsonl_text(kf::read_file(path), field, path, [&](std::string_view text) { out.emplace_back(text); });
   return out;
 }
 
@@ -70,13 +62,12 @@ kf::DocumentsPtr side_of(kf::TextCorpus corpus, double share, kf::Side side, std
 
 TEST_CASE("text: documents are joined into one stream, each with its end, cut into windows across documents") {
   const TempDir folder;
-  const std::vector<kf::fs::path> files{
-      folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
-      folder.write("d.jsonl", "{\"text\": \"xy\"}\n\n{\"text\": \"\"}\n{\"n\": [{\"text\": 3}], \"text\": \"z\"}\n")};
+  const std::vector<kf::fs::path> files{folder.write("a.txt", "hello"), folder.write("b.txt", ""), folder.write("c.md", "w"),
+                                        folder.write("d.txt", "xy"),    folder.write("e.txt", ""), folder.write("f.py", "z")};
   const kf::StreamDataset data = windows_of(corpus_of(files, folder), 3);
   CHECK(data.size() == 5);  // hello||w|xy||z|: 15 ids
   CHECK(stream_of(data, 3) == "hello||w|xy||z|");
-  CHECK(data.describe() == "4 files, 9 B of text, 15 tokens (bytes)");
+  CHECK(data.describe() == "6 files, 9 B of text, 15 tokens (bytes)");
   Ids ids(3);
   CHECK_THROWS_AS(data.get(5, ids), kf::Error);
   CHECK_THROWS_AS(data.get(-1, ids), kf::Error);
@@ -97,13 +88,13 @@ TEST_CASE("text: bytes above 127 keep their values, also in a large mapped file"
   const TempDir folder;
   std::string text;
   for (int i = 0; i < 1 << 20; ++i) {
-    text += static_cast<char>(i % 256);
+    text += i % 2 == 0 ? '\xc3' : static_cast<char>(0x80 + i / 2 % 64);
   }
   const kf::StreamDataset data = windows_of(corpus_of({folder.write("big.txt", text)}, folder), 256);
   Ids ids(256);
   data.get(4000, ids);
   for (std::size_t i = 0; i < 256; ++i) {
-    CHECK(ids[i] == static_cast<std::int64_t>(i));
+    CHECK(ids[i] == static_cast<unsigned char>(text[i]));
   }
 }
 
@@ -117,46 +108,16 @@ TEST_CASE("text: a byte order mark is no part of it, in a small file and in a la
   CHECK(ids == Ids(text.begin(), text.begin() + 3));
 }
 
-TEST_CASE("text: a file without a known name must be UTF-8") {
+TEST_CASE("text: a file that is no UTF-8 is named with line and byte, or left out and counted") {
   const TempDir folder;
-  CHECK(corpus_of({folder.write("README", "caf\xc3\xa9")}, folder).documents.size() == 1);
-  CHECK_THROWS_WITH(kf::read_text({folder.write("blob", "\xff\xfe")}, folder.path(), "text", "; narrow it"),
-                    Contains("blob") && Contains("not text") && Contains("narrow it"));
-  CHECK_THROWS_AS(corpus_of({folder.write("ids", std::string("a\0b\0", 4))}, folder), kf::Error);
-  CHECK(corpus_of({folder.write("latin.py", "caf\xe9")}, folder).documents.size() == 1);  // its name says text: the bytes are taken
-}
-
-TEST_CASE("jsonl: escapes are decoded and files with known faults are refused with their line") {
-  CHECK(texts_of(kFiles / "docs.jsonl").size() == 40);
-  CHECK_THROWS_WITH(texts_of(kFiles / "broken_invalid_line.jsonl"), Contains("broken_invalid_line.jsonl:7: not valid JSON"));
-  CHECK_THROWS_WITH(texts_of(kFiles / "broken_missing_field.jsonl"),
-                    Contains("broken_missing_field.jsonl:5:") && Contains("\"text\"") && Contains("content"));
-  CHECK_THROWS_WITH(texts_of(kFiles / "broken_last_line_cut.jsonl"), Contains("broken_last_line_cut.jsonl:10:"));
-  const TempDir folder;
-  CHECK(texts_of(folder.write("e.jsonl", "{\"text\": \"\\u00fc\\ud83d\\ude00\\n\"}")) ==
-        std::vector<std::string>{"\xc3\xbc\xf0\x9f\x98\x80\n"});
-  CHECK(texts_of(folder.write("f.jsonl", "{\"body\": \"a\", \"text\": {\"body\": \"b\"}}\r\n"), "body") == std::vector<std::string>{"a"});
-  CHECK(texts_of(folder.write("g.jsonl", "\n \n")).empty());
-}
-
-TEST_CASE("jsonl: a line that holds no text says what it holds") {
-  const TempDir folder;
-  const auto refused = [&](const std::string& line, const std::string& words) {
-    CAPTURE(line);
-    CHECK_THROWS_WITH(texts_of(folder.write("x.jsonl", "{\"text\": \"good\"}\n" + line + "\n")), Contains("x.jsonl:2:") && Contains(words));
-  };
-  refused("{\"text\": 5}", "is a number");
-  refused("{\"text\": null}", "is null");
-  refused("{\"text\": [\"a\"]}", "is a list");
-  refused("{\"text\": {\"text\": \"a\"}}", "is an object");
-  refused("[\"text\"]", "found a list");
-  refused("\"text\"", "found a string");
-  refused("3", "found a number");
-  refused("{}", "no text field");
-  refused("{\"a\": {\"text\": \"deep\"}}", "the keys are a");
-  refused("{\"text\": \"a\"} x", "not valid JSON");
-  refused("{\"text\": \"\\ud800\"}", "not valid JSON");
-  refused("{\"text\": \"\xff\"}", "not valid JSON");
+  const std::vector<kf::fs::path> files{folder.write("a.txt", "caf\xc3\xa9"), folder.write("b.py", "x\ncaf\xe9")};
+  CHECK_THROWS_WITH(kf::read_text(files, folder.path(), false, "; narrow it"),
+                    Contains("b.py:2: not valid UTF-8 at byte 6 of 6 (0xe9)") && Contains("narrow it"));
+  const std::size_t warned = kf::log::count(kf::log::Level::warn);
+  const kf::TextCorpus corpus = kf::read_text(files, folder.path(), true, "");
+  CHECK(corpus.documents.size() == 1);
+  CHECK(corpus.skipped == 1);
+  CHECK(kf::log::count(kf::log::Level::warn) == warned + 2);
 }
 
 TEST_CASE("hold-out: documents are chosen by their text, whatever their order and company") {

@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "data/read/braces.h"
 #include "support/temp_dir.h"
 #include "unit/read/texts.h"
@@ -103,6 +104,43 @@ TEST_CASE("source: content tells what names do not", "[read]") {
   CHECK_THAT(test::error_of(dir / "odd"), Contains("holds neither UTF-8 text nor a format"));
 }
 
+TEST_CASE("source: a link to nothing in a folder, a pattern or a list is named, not passed over", "[read]") {
+  const test::TempDir dir;
+  dir.write("d/a.txt", "a");
+  const std::string target = GENERATE("nowhere", "b.txt");  // the second is a link to itself
+  fs::create_symlink(target, dir / "d/b.txt");
+  const std::string fault = "b.txt is a link to " + target;
+  CHECK_THAT(error({(dir / "d").string()}), Contains(fault) && Contains("mend the link or remove it"));
+  CHECK_THAT(error({(dir / "d").string()}, "**/*.txt"), Contains(fault));
+  CHECK_THAT(error({(dir / "*/*.txt").string()}), Contains(fault));
+  CHECK_THAT(error({(dir / "d/{a,b}.txt").string()}), Contains(fault));
+  CHECK(names(resolve({(dir / "d").string()}, "a*")) == Names{"a.txt"});  // no part of the pattern
+}
+
+TEST_CASE("source: a link to nothing that may have been a folder of data is warned about", "[read]") {
+  const test::TempDir dir;
+  dir.write("d/a.txt", "a");
+  fs::create_directory_symlink("lost", dir / "d/part2");
+  for (const char* pattern : {"", "**/*.txt", "{,*/}*.txt"}) {
+    const std::size_t before = log::count(log::Level::warn);
+    CHECK(names(resolve({(dir / "d").string()}, pattern)) == Names{"a.txt"});
+    CHECK(log::count(log::Level::warn) == before + 1);
+  }
+}
+
+TEST_CASE("source: UTF-16 without a mark is recognised in text of every kind", "[read]") {
+  const test::TempDir dir;
+  const std::string name = GENERATE("a.txt", "a.jsonl", "a.json", "a.csv", "noname");
+  const bool little = GENERATE(true, false);
+  std::string wide;
+  for (const char c : std::string("{\"text\": \"words\"}\n")) {
+    wide += little ? std::string{c, '\0'} : std::string{'\0', c};
+  }
+  dir.write(name, wide);
+  CHECK_THAT(error({(dir / name).string()}),
+             Contains(name + ": UTF-16 text without its mark") && Contains(little ? "UTF-16LE" : "UTF-16BE"));
+}
+
 TEST_CASE("source: text with a byte that is not UTF-8 is named with the byte", "[read]") {
   const test::TempDir dir;
   dir.write("a.txt", "abc\nd\xe9");
@@ -112,7 +150,7 @@ TEST_CASE("source: text with a byte that is not UTF-8 is named with the byte", "
             "a");
   CHECK_THAT(test::error_of(dir / "b.txt"), Contains("UTF-16"));
   dir.write("c.jsonl", std::string("\xff\xfe{\0}\0\n\0", 8));
-  CHECK_THAT(test::error_of(dir / "c.jsonl"), Contains("c.jsonl:1: UTF-16 text; convert it"));
+  CHECK_THAT(test::error_of(dir / "c.jsonl"), Contains("c.jsonl: UTF-16 text; convert it"));
   fs::create_symlink("nowhere", dir / "link.txt");
-  CHECK_THAT(test::error_of(dir / "link.txt"), Contains("it is a link to nowhere, which is not there"));
+  CHECK_THAT(test::error_of(dir / "link.txt"), Contains("link.txt is a link to nowhere, which is not there"));
 }
