@@ -3,6 +3,7 @@
 
 #include "app/commands.h"
 #include "app/data_commands.h"
+#include "app/unused_settings.h"
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/load.h"
@@ -69,6 +70,7 @@ struct Asked {
 };
 
 config::Loaded load_settings(const InfoCall& call, bool job) {
+  warn_unused_settings(call.overrides, SettingsUse::data);
   config::Request request;
   request.overrides = call.overrides;
   request.files_must_exist = false;

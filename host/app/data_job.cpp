@@ -3,6 +3,7 @@
 #include <charconv>
 #include <limits>
 
+#include "app/unused_settings.h"
 #include "config/layers.h"
 #include "core/error.h"
 #include "data/token_file.h"
@@ -72,6 +73,7 @@ DataCall parse_data_call(const Arguments& args, const std::string& usage, bool v
 std::string DataSource::what() const { return spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path); }
 
 DataJob::DataJob(const DataCall& call) : session_(call.target.ends_with(".lua") ? call.target : "") {
+  warn_unused_settings(call.overrides, SettingsUse::data);
   config::Request request;
   request.overrides = call.overrides;
   is_job_ = call.target.ends_with(".toml") || call.target.ends_with(".lua");

@@ -8,7 +8,6 @@
 #include "app/option_list.h"
 #include "config/json.h"
 #include "core/error.h"
-#include "core/log.h"
 #include "train/eval_table.h"
 
 namespace kf {
@@ -122,9 +121,6 @@ int eval_command(const Arguments& args) {
     return 0;
   }
   const OptionList list = parse(args);
-  if (is_given(list, "train.mixed_precision")) {
-    log::warn("train.mixed_precision has no effect here: weights are read, and evaluated, in fp32");
-  }
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
   ScriptSession script(list.last("--script"));
   InferenceRequest request = request_of(list, device);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "app/unused_settings.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/huggingface.h"
 #include "config/load.h"
@@ -103,11 +104,10 @@ config::Node inference_job(const fs::path& file, bool with_data) {
   }
   KF_CHECK(job && report.problems.empty(), Code::checkpoint, "{} cannot be read as a job: the checkpoint is damaged or of another program",
            file);
-  for (const char* section : {"hooks", "phases", "hook", "phase", "optimizer", "scheduler", "loss", "metric", "metrics", "sink",
-                              "checkpoint", "ckpt_strategy", "profiling", "distributed", "parallel_plan", "averaging", "run"}) {
+  for (const char* section : training_sections()) {
     job->erase(section);
   }
-  keep_only(*job, "train", {"seq_len", "batch_size", "seed", "data_seed"});
+  keep_only(*job, "train", inference_train_keys());
   forget_batch_transforms(*job);
   if (with_data) {
     if (config::Node* eval = job->find("eval"); eval != nullptr && eval->table() != nullptr) {
@@ -147,6 +147,7 @@ config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
 }
 
 config::Config load_settings(const InferenceRequest& request, const fs::path& folder, bool huggingface, const Registries& registries) {
+  warn_unused_settings(request.overrides, SettingsUse::inference);
   config::Request out;
   out.overrides = request.overrides;
   out.files_must_exist = request.with_data;

@@ -133,6 +133,21 @@ TEST_CASE("data: words and keys that would mean nothing are refused", "[data]") 
   fails({"build", "a.txt", "--data.special_tokens=special", "--data.tokenizer_path=" + model}, "never reads special tokens from text");
 }
 
+TEST_CASE("data: settings that do not change what is read are said to have no effect", "[data]") {
+  const kf::test::TempDir folder;
+  folder.write("a.txt", "words");
+  kf::test::Options options;
+  options.cwd = folder.path();
+  for (const char* command : {"info", "stats"}) {
+    const Finished done =
+        kf::test::run({KF_HOST, "data", command, "a.txt", "--optimizer.lr=1", "--train.max_steps=3", "--train.seq_len=4"}, options);
+    INFO(command << done.err);
+    CHECK(done.status == 0);
+    CHECK_THAT(done.err, Contains("optimizer.lr has no effect here") && Contains("train.max_steps has no effect here"));
+    CHECK_THAT(done.err, !Contains("seq_len has no effect"));
+  }
+}
+
 TEST_CASE("data: chats without an answer are no data to learn answers from", "[data]") {
   const kf::test::TempDir dir;
   kf::test::Options options;

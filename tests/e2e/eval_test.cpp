@@ -204,7 +204,12 @@ TEST_CASE("eval: the command gives the numbers of the run's last evaluation") {
   const double mean = (now["eval"]["a"]["loss"].get<double>() + now["eval"]["code/b"]["loss"].get<double>()) / 2;
   CHECK(now["eval"]["loss"].get<double>() == Approx(mean));
   const Finished table = good(toy.host({"eval", "runs/sets/checkpoints/step_5"}));
-  CHECK_THAT(good(toy.host({"eval", "runs/sets", "--train.mixed_precision=bf16"})).err, Contains("mixed_precision has no effect here"));
+  const std::string said = good(toy.host({"eval", "runs/sets", "--train.mixed_precision=bf16", "--optimizer.lr=1", "--generate.top_k=2",
+                                          "--train.max_steps=3", "--train.batch_size=2"}))
+                               .err;
+  CHECK_THAT(said, Contains("mixed_precision has no effect here") && Contains("optimizer.lr has no effect here"));
+  CHECK_THAT(said, Contains("generate.top_k has no effect here") && Contains("train.max_steps has no effect here"));
+  CHECK_THAT(said, !Contains("train.batch_size has"));
   CHECK_THAT(table.out, Contains("set") && Contains("bits/byte") && Contains("code/b") && Contains("mean"));
 }
 
