@@ -8,12 +8,17 @@
 namespace kf::cache {
 namespace {
 
+constexpr std::size_t kLong = std::size_t{1} << 24;  // bytes of a text whose ids are worth some care
+
 class BatchEncoder {
  public:
   BatchEncoder(const EncodeRules& rules, IdBatch& out) : rules_(rules), out_(out) {}
 
   void add(std::string_view text, const TextBatch::Item& item) {
     const std::size_t first = out_.ids.size();
+    if (text.size() >= kLong) {
+      out_.ids.reserve(first + text.size() + 2);  // growing would hold them twice; what is not written takes no memory
+    }
     if (rules_.bos) {
       put(*rules_.bos, !item.masked);
     }

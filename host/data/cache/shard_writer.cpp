@@ -38,13 +38,16 @@ void ShardWriter::add_ids(const std::vector<std::uint32_t>& ids) {
     ids_.append(ids.data(), ids.size());
     return;
   }
-  narrow_.assign(ids.size(), 0);
-  for (std::size_t i = 0; i < ids.size(); ++i) {
-    KF_CHECK(ids[i] <= UINT16_MAX, Code::data, "the id {} does not fit into 16 bits: the tokenizer says it has fewer ids than it gives",
-             ids[i]);
-    narrow_[i] = static_cast<std::uint16_t>(ids[i]);
+  constexpr std::size_t kStep = std::size_t{1} << 16;  // one document may be as long as memory allows
+  for (std::size_t from = 0; from < ids.size(); from += kStep) {
+    narrow_.assign(std::min(kStep, ids.size() - from), 0);
+    for (std::size_t i = 0; i < narrow_.size(); ++i) {
+      const std::uint32_t id = ids[from + i];
+      KF_CHECK(id <= UINT16_MAX, Code::data, "the id {} does not fit into 16 bits: the tokenizer says it has fewer ids than it gives", id);
+      narrow_[i] = static_cast<std::uint16_t>(id);
+    }
+    ids_.append(narrow_.data(), narrow_.size());
   }
-  ids_.append(narrow_.data(), narrow_.size());
 }
 
 Counts& ShardWriter::counts_of(std::size_t file) {

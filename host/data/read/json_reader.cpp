@@ -21,6 +21,7 @@ class JsonReader final : public RowReader {
 
  private:
   bool advance(Record& record) override {
+    record_.release();
     const std::optional<std::string_view> value = values_.next();
     if (!value) {
       return false;

@@ -45,6 +45,7 @@ std::optional<dom::element> find(const dom::object& object, std::string_view key
 }
 
 constexpr std::size_t kDeepest = 512;
+constexpr std::size_t kLarge = std::size_t{1} << 24;  // bytes of a record that is an exception
 
 /// Reads JSON and keeps nothing but where it breaks and how deep it goes.
 struct Syntax final : nlohmann::json::json_sax_t {
@@ -179,6 +180,12 @@ std::string JsonRecord::Parser::chat(const dom::object& object, RecordText& text
 
 JsonRecord::JsonRecord(const ReadOptions& options) : text_(options), parser_(std::make_unique<Parser>()) {}
 JsonRecord::~JsonRecord() = default;
+
+void JsonRecord::release() {
+  if (parser_->dom.capacity() > kLarge) {
+    parser_ = std::make_unique<Parser>();
+  }
+}
 
 std::string JsonRecord::try_read(std::string_view json, Record& record) {
   parser_->made.clear();

@@ -16,6 +16,8 @@ class JsonRecord {
   JsonRecord(const JsonRecord&) = delete;
   JsonRecord& operator=(const JsonRecord&) = delete;
 
+  /// Gives back the room that a record of exceptional length took. Its views end.
+  void release();
   /// At least Lines::kPadding readable bytes must lie behind `json`. Of a repeated key the last counts. The record's views live until the
   /// next call, as long as `json` does not matter. Throws BrokenRecord saying what is wrong, after `place()` ("docs.jsonl:7").
   template <class Place>

@@ -8,6 +8,7 @@ namespace kf {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{1} << 18;
+constexpr std::size_t kLarge = std::size_t{1} << 24;  // room that is not kept from one value to the next
 
 bool is_space(int c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
@@ -50,6 +51,9 @@ std::optional<std::string_view> JsonSplitter::next() {
   }
   if (closed_) {
     unexpected("nothing behind the list");
+  }
+  if (value_.capacity() > kLarge) {
+    value_ = {};
   }
   value_.clear();
   value_line_ = line_;

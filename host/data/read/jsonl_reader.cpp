@@ -57,6 +57,7 @@ class JsonlReader final : public RowReader {
 
  private:
   bool advance(Record& record) override {
+    record_.release();
     for (;;) {
       if (lines_.next_start() + (begin_ > 0 ? begin_ - 1 : 0) >= end_) {
         return false;

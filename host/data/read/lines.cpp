@@ -9,6 +9,7 @@ namespace kf {
 namespace {
 
 constexpr std::size_t kBuffer = std::size_t{1} << 20;
+constexpr std::size_t kLarge = 16 * kBuffer;  // not kept for lines that need less
 
 }  // namespace
 
@@ -16,6 +17,13 @@ Lines::Lines(std::unique_ptr<ByteStream> stream, fs::path name, std::size_t long
     : stream_(std::move(stream)), name_(std::move(name)), longest_(longest), buffer_(kBuffer + kPadding) {}
 
 std::optional<std::string_view> Lines::next() {
+  if (buffer_.size() > kLarge && end_ - begin_ < kBuffer) {
+    std::vector<char> smaller(2 * kBuffer + kPadding);
+    std::copy(buffer_.begin() + static_cast<std::ptrdiff_t>(begin_), buffer_.begin() + static_cast<std::ptrdiff_t>(end_), smaller.begin());
+    buffer_ = std::move(smaller);
+    end_ -= begin_;
+    begin_ = scanned_ = 0;
+  }
   const char* found = nullptr;
   do {
     found = static_cast<const char*>(std::memchr(buffer_.data() + scanned_, '\n', end_ - scanned_));
