@@ -57,42 +57,32 @@ std::size_t undecided(const std::string& text, const std::vector<std::string>& s
 }  // namespace
 
 AnswerStream::AnswerStream(const Tokenizer& tokenizer, std::span<const std::int64_t> prompt, std::vector<std::string> stop)
-    : tokenizer_(tokenizer), stop_(std::move(stop)) {
+    : text_(tokenizer, prompt), stop_(std::move(stop)) {
   std::erase(stop_, std::string());  // found everywhere, and refused where options are read
-  if (!prompt.empty() && !tokenizer_.decode(prompt.last(1)).empty()) {
-    before_ = prompt.back();
-  }
 }
 
-std::string AnswerStream::piece(std::int64_t id) {
-  std::vector<std::int64_t> ids;
-  std::size_t known = 0;
-  if (before_) {
-    ids.push_back(*before_);
-    known = tokenizer_.decode(ids).size();
+/// Of what is held back and `text` behind it, the part that no stop text can begin in.
+std::string AnswerStream::certain(std::string_view text) {
+  pending_ += text;
+  std::size_t size = find_stop(pending_, stop_);
+  stopped_ = stopped_ || size != std::string::npos;
+  if (size == std::string::npos) {
+    size = pending_.size() - undecided(pending_, stop_);
   }
-  ids.push_back(id);
-  std::string text = tokenizer_.decode(ids);
-  text.erase(0, known);
-  if (!text.empty()) {
-    before_ = id;
-  }
-  return text;
-}
-
-std::string AnswerStream::push(std::int64_t id) {
-  pending_ += piece(id);
-  std::size_t certain = find_stop(pending_, stop_);
-  stopped_ = stopped_ || certain != std::string::npos;
-  if (certain == std::string::npos) {
-    certain = pending_.size() - undecided(pending_, stop_);
-  }
-  std::string out = pending_.substr(0, certain);
-  pending_.erase(0, certain);
+  std::string out = pending_.substr(0, size);
+  pending_.erase(0, size);
   return out;
 }
 
-std::string AnswerStream::finish() { return stopped_ ? std::string() : std::exchange(pending_, {}); }
+std::string AnswerStream::push(std::int64_t id) { return certain(text_.push(id)); }
+
+std::string AnswerStream::finish() {
+  if (stopped_) {
+    return {};
+  }
+  std::string out = certain(text_.finish());
+  return stopped_ ? out : out + std::exchange(pending_, {});
+}
 
 std::string WholeCharacters::push(std::string_view bytes) {
   pending_ += bytes;

@@ -2,7 +2,6 @@
 // Text that comes token by token: stop texts that cross tokens, characters that cross tokens.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,25 +11,24 @@
 
 namespace kf {
 
-/// The answer to a prompt as bytes. What may be the beginning of a stop text is held back until it is decided.
+/// The answer to a prompt, in whole characters. What may be the beginning of a stop text is held back until it is decided.
 class AnswerStream {
  public:
-  /// `tokenizer` outlives this. The last id of the prompt tells how the first of the answer reads (a word's space).
+  /// `tokenizer` outlives this. The last ids of the prompt tell how the first of the answer reads (a word's space).
   AnswerStream(const Tokenizer& tokenizer, std::span<const std::int64_t> prompt, std::vector<std::string> stop);
 
-  /// The bytes that this id makes certain: none of them belongs to a stop text.
+  /// The text that this id makes certain: none of them belongs to a stop text.
   std::string push(std::int64_t id);
   /// Whether a stop text has come; it and what follows are not part of the text.
   bool stopped() const { return stopped_; }
-  /// What was held back, at the end of an answer without a stop text.
+  /// What was held back, at the end of an answer without a stop text. `stopped` may be true afterwards.
   std::string finish();
 
  private:
-  std::string piece(std::int64_t id);
+  std::string certain(std::string_view text);
 
-  const Tokenizer& tokenizer_;
+  TextStream text_;
   std::vector<std::string> stop_;
-  std::optional<std::int64_t> before_;  // the last id that stands for some text
   std::string pending_;
   bool stopped_ = false;
 };

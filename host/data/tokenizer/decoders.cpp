@@ -129,6 +129,10 @@ std::unique_ptr<Decoder> make_chain(const json::Place& spec) {
   return function([parts](Tokens& tokens) {
     for (const auto& part : *parts) {
       part->apply(tokens);
+      if (part->is_byte_level()) {  // alone it gives bytes; the parts behind it work on characters
+        std::string storage;
+        tokens.front() = std::string(unicode::valid(tokens.front(), storage));
+      }
     }
   });
 }

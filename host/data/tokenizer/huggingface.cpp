@@ -127,7 +127,8 @@ class HuggingFace final : public FileTokenizer {
   }
 
  private:
-  /// By the token's text: a vocabulary may hold a special token twice.
+  /// By the text that decoding sees, as the original decides: a vocabulary may hold a special token twice, and a special token that is
+  /// normalized to another text is an ordinary one there.
   bool is_special(std::uint32_t id) const { return special_[id]; }
 
   void read_vocabulary(const json::Place& model) {
@@ -264,7 +265,7 @@ class HuggingFace final : public FileTokenizer {
       }
     }
     for (std::int64_t id = 0; id < size_; ++id) {
-      special_.push_back(names.count(token(id).value_or("")) > 0);
+      special_.push_back(names.count(spelling(static_cast<std::uint32_t>(id)).value_or("")) > 0);
     }
   }
 

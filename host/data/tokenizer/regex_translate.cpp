@@ -209,6 +209,12 @@ class Translator {
     if (next_is("]")) {
       copy(1);
     }
+    members();
+    copy(1);
+  }
+
+  /// What a class holds, up to its end.
+  void members() {
     while (!next_is("]")) {
       if (at_ >= in_.size()) {
         refuse("an unfinished class");
@@ -216,15 +222,29 @@ class Translator {
       if (next_is("[:")) {
         const std::size_t close = in_.find(":]", at_);
         copy(close == std::string_view::npos ? 1 : close + 2 - at_);
-      } else if (next_is("[") || next_is("&&")) {
-        refuse("a class inside a class");
+      } else if (next_is("[")) {
+        inner_class();
+      } else if (next_is("&&")) {
+        refuse("an intersection of classes");
       } else if (next_is("\\")) {
         escape(true);
       } else {
         copy(1);
       }
     }
-    copy(1);
+  }
+
+  /// A class inside a class adds its members, which PCRE2 has no word for.
+  void inner_class() {
+    if (next_is("[^") || next_is("[]") || next_is("[-") || out_.ends_with('-')) {
+      refuse("such a class inside a class");
+    }
+    ++at_;
+    members();
+    if (next_is("]-") && !next_is("]-]")) {
+      refuse("such a class inside a class");
+    }
+    ++at_;
   }
 
   std::string_view in_;

@@ -401,8 +401,12 @@ class SentencePiece final : public FileTokenizer {
 
   /// Byte pieces become characters; each byte that is no UTF-8 becomes U+FFFD.
   static void flush(std::string& bytes, std::string& out) {
-    std::string storage;
-    out += unicode::valid(bytes, storage);
+    const char* end = bytes.data() + bytes.size();
+    for (const char* p = bytes.data(); p < end;) {
+      const unicode::Decoded c = unicode::decode(p, end);
+      c.cp == unicode::kInvalid ? out.append(unicode::kReplacement) : out.append(p, c.size);
+      p += c.size;
+    }
     bytes.clear();
   }
   static void put_blanks(std::string_view text, std::string& out) {

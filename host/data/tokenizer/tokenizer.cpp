@@ -10,6 +10,8 @@ namespace {
 /// Tokens before the newest whose text may still change what it looks like: a decoder may drop the blank before the first token.
 constexpr std::size_t kContext = 4;
 
+constexpr std::string_view kReplacement = "\xef\xbf\xbd";
+
 /// Bytes at the end of `text` that begin a UTF-8 character without finishing it.
 std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
@@ -20,6 +22,15 @@ std::size_t unfinished(std::string_view text) {
     }
   }
   return 0;
+}
+
+/// Bytes at the end of `text` that the next id may still change. Of tokens that are bytes decoders make U+FFFD until a character is whole.
+std::size_t undecided(std::string_view text) {
+  std::size_t size = unfinished(text);
+  while (text.substr(0, text.size() - size).ends_with(kReplacement)) {
+    size += kReplacement.size();
+  }
+  return size;
 }
 
 }  // namespace
@@ -43,18 +54,37 @@ std::size_t Tokenizer::append(std::string_view text, std::vector<std::uint32_t>&
   return 0;
 }
 
+TextStream::TextStream(const Tokenizer& tokenizer, std::span<const std::int64_t> before) : tokenizer_(tokenizer) {
+  if (before.empty() || tokenizer.decode(before.last(1)).empty()) {
+    return;  // behind a special token a text begins
+  }
+  // Not from within a character whose bytes are tokens: at most so far back as the longest has bytes, and one more.
+  for (std::size_t count = std::min(kContext, before.size()); count <= std::min(2 * kContext, before.size()); ++count) {
+    const std::string text = tokenizer.decode(before.last(count));
+    ids_.assign(before.end() - static_cast<std::ptrdiff_t>(count), before.end());
+    given_ = text.size();
+    if (!text.starts_with(kReplacement)) {
+      break;
+    }
+  }
+}
+
 std::string TextStream::push(std::int64_t id) {
   ids_.push_back(id);
   const std::string text = tokenizer_.decode(ids_);
-  const std::size_t ready = text.size() - unfinished(text);
-  if (ready <= given_) {
-    return {};
+  const std::size_t ready = text.size() - undecided(text);
+  std::string out;
+  if (ready > given_) {
+    out = text.substr(given_, ready - given_);
+    given_ = ready;
   }
-  std::string out = text.substr(given_, ready - given_);
-  given_ = ready;
-  if (ready == text.size() && ids_.size() > 2 * kContext) {
-    ids_.erase(ids_.begin(), ids_.end() - kContext);
-    given_ = tokenizer_.decode(ids_).size();
+  if (given_ == text.size() && ids_.size() > 2 * kContext) {
+    const std::span<const std::int64_t> tail = std::span<const std::int64_t>(ids_).last(kContext);
+    const std::string known = tokenizer_.decode(tail);
+    if (!known.empty() && text.ends_with(known)) {  // else a run of bytes would be cut, or the blank before a text's first word lost
+      ids_.erase(ids_.begin(), ids_.end() - static_cast<std::ptrdiff_t>(kContext));
+      given_ = known.size();
+    }
   }
   return out;
 }

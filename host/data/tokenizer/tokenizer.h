@@ -30,7 +30,7 @@ struct EncodeOptions {
 };
 
 /// Text is UTF-8. Bytes that are not: tokenizers that work on bytes (byte-level BPE without a normalizer, tiktoken, tekken) keep them, so
-/// that decoding gives them back; all others read each as U+FFFD, as decoders of UTF-8 with replacement do.
+/// that decoding gives them back; all others read U+FFFD for them, as decoders of UTF-8 with replacement do.
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
@@ -75,7 +75,8 @@ class Tokenizer {
 /// Text of ids that arrive one by one: gives out what can no longer change. Whole UTF-8 characters only, until `finish`.
 class TextStream {
  public:
-  explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  /// `before`: ids whose text is out already, as a prompt's; how the first id reads (a word's blank) depends on them.
+  explicit TextStream(const Tokenizer& tokenizer, std::span<const std::int64_t> before = {});
   /// The text that this id completes; often "".
   std::string push(std::int64_t id);
   /// What is left: bytes of a character that was never finished.

@@ -66,6 +66,22 @@ void append(std::string& out, std::uint32_t cp) {
   }
 }
 
+namespace {
+
+/// Bytes of what begins a character at `p` and does not go on as one; the standard advises one U+FFFD for them (Unicode 16, section 3.9).
+std::size_t ill_formed(const char* p, const char* end) {
+  const auto at = [p](int i) { return static_cast<unsigned>(static_cast<unsigned char>(p[i])); };
+  const unsigned lead = at(0);
+  const unsigned low = lead == 0xe0 ? 0xa0 : lead == 0xf0 ? 0x90 : 0x80;
+  const unsigned high = lead == 0xed ? 0x9f : lead == 0xf4 ? 0x8f : 0xbf;
+  if (lead < 0xe0 || lead > 0xf4 || end - p < 2 || at(1) < low || at(1) > high) {
+    return 1;
+  }
+  return lead >= 0xf0 && end - p >= 3 && (at(2) & 0xc0U) == 0x80 ? 3 : 2;
+}
+
+}  // namespace
+
 std::string_view valid(std::string_view text, std::string& storage) {
   if (is_utf8(text)) {
     return text;
@@ -75,7 +91,7 @@ std::string_view valid(std::string_view text, std::string& storage) {
   for (const char* p = text.data(); p < end;) {
     const Decoded c = decode(p, end);
     c.cp == kInvalid ? storage.append(kReplacement) : storage.append(p, c.size);
-    p += c.size;
+    p += c.cp == kInvalid ? ill_formed(p, end) : c.size;
   }
   return storage;
 }

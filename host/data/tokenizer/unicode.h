@@ -98,7 +98,7 @@ Decoded decode_before(const char* begin, const char* end);
 
 void append(std::string& out, std::uint32_t cp);
 
-/// `text` itself, or with every byte that is no UTF-8 replaced by U+FFFD in `storage`.
+/// `text` itself, or in `storage` with U+FFFD for what is no UTF-8: one for the beginning of a character, as Python and Rust read it.
 std::string_view valid(std::string_view text, std::string& storage);
 
 bool is_ascii(std::string_view text);

@@ -165,6 +165,69 @@ TEST_CASE("tokenizer: what a file asks and is not supported is named with its pl
   CHECK_THAT(model(R"({"type": "Unigram", "vocab": [["a"]]})"), Contains("model.vocab[0]"));
 }
 
+TEST_CASE("tokenizer: a class of a regular expression may hold classes, as BLOOM's does") {
+  const test::TempDir folder;
+  const auto ids = [&](const std::string& pattern, const std::string& text) {
+    const auto tokenizer = open_tokenizer(
+        folder
+            .write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "(": 2, "x": 3, "aa": 4, "xx": 5, "((": 6},
+                   "merges": ["a a", "x x", "( ("]}, "pre_tokenizer": {"type": "Split", "pattern": {"Regex": ")" +
+                                         pattern + R"("}, "behavior": "Isolated", "invert": false}})")
+            .string());
+    return tokenizer->encode(text);
+  };
+  CHECK(ids("[^(|[ab]]+", "aaxx((") == Ids{4, 5, 6});
+  CHECK(ids("[[ab]x]", "aaxxb") == Ids{0, 0, 3, 3, 1});  // each character of the class alone
+  const auto refused = [&](const std::string& pattern) {
+    try {
+      ids(pattern, "");
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  for (const char* pattern : {"[a[^b]]", "[a-[b]]", "[[a]-z]", "[[-a]]", "[a&&[b]]"}) {
+    CHECK_THAT(refused(pattern), Contains("pre_tokenizer.pattern.Regex") && Contains("is not supported"));
+  }
+}
+
+TEST_CASE("tokenizer: of several post-processors each treats what the one before made as texts of their own") {
+  const test::TempDir folder;
+  const auto ids = [&](const std::string& processors) {
+    const auto tokenizer =
+        open_tokenizer(folder
+                           .write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "<s>": 1, "</s>": 2}, "merges": []},
+                   "post_processor": {"type": "Sequence", "processors": [)" +
+                                                        processors + "]}}")
+                           .string());
+    return encode(*tokenizer, "a", {SpecialText::text, true});
+  };
+  const std::string around = R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
+      {"SpecialToken": {"id": "</s>"}}], "special_tokens": {"<s>": {"ids": [1]}, "</s>": {"ids": [2]}}})";
+  using Few = std::vector<std::uint32_t>;
+  CHECK(ids(R"({"type": "ByteLevel"}, )" + around) == Few{1, 0, 2});
+  CHECK(ids(around + R"(, {"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})") == Few{1, 1, 2, 0, 2, 2, 2});
+  CHECK(ids(around + R"(, {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})") == Few{1, 1, 2, 2, 0, 2, 2, 2, 2});
+  CHECK_THROWS_WITH(ids(around + ", " + around), Contains("post_processor.processors[1]") && Contains("not supported"));
+}
+
+TEST_CASE("tokenizer: bytes that decoding leaves unfinished are one U+FFFD a character for what follows the byte level") {
+  const test::TempDir folder;
+  const auto with = [&](const std::string& decoder) {
+    return open_tokenizer(folder
+                              .write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0, "\u00e0": 1, "\u00b8": 2},
+                                     "merges": []}, "decoder": )" +
+                                                           decoder + "}")
+                              .string());
+  };
+  CHECK(with(R"({"type": "ByteLevel"})")->decode(Ids{1, 2, 0}) ==
+        "\xe0\xb8"
+        "a");
+  CHECK(with(R"({"type": "Sequence", "decoders": [{"type": "ByteLevel"}, {"type": "Fuse"}]})")->decode(Ids{1, 2, 0}) ==
+        "\xef\xbf\xbd"
+        "a");
+}
+
 TEST_CASE("tokenizer: broken files say what is broken and where") {
   const test::TempDir folder;
   CHECK_THAT(error_of((folder / "none").string()), Contains("no such file"));
@@ -191,22 +254,27 @@ TEST_CASE("tokenizer: ids that are no token are refused, unless the model has ro
   CHECK_THROWS_AS(wide->decode(Ids{size + 10}), Error);
 }
 
-TEST_CASE("tokenizer: text of ids that come one by one is the text of all, in whole characters") {
-  for (const char* name : {"byte_gpt2", "llama2", "spm_unigram_nmt_nfkc"}) {
+TEST_CASE("tokenizer: text of ids that come one by one is the text of all, in whole characters, behind a prompt, too") {
+  for (const char* name : {"byte_gpt2", "llama2", "spm_unigram_nmt_nfkc", "spm_bpe_bytes"}) {
+    INFO(name);
     const auto tokenizer = open_tokenizer(sample(name).string());
+    // The last characters are in no vocabulary: of some tokenizers their bytes are tokens.
     const std::string text =
-        "Hello world, na\xc3\xafve \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x91\x8d and a long tail of words so that context is dropped";
+        "Hello world, na\xc3\xafve \xe4\xbd\xa0\xe5\xa5\xbd \xf0\x9f\x91\x8d and a long tail of words so that context is dropped "
+        "\xf0\xaa\x9b\x96\xf0\xaa\x9b\x95\xf0\xaa\x9b\x94\xf0\xaa\x9b\x93\xea\x99\xae and an end";
     const Ids ids = tokenizer->encode(text);
-    TextStream stream(*tokenizer);
-    std::string got;
-    for (const std::int64_t id : ids) {
-      const std::string part = stream.push(id);
-      INFO(name);
-      CHECK(is_utf8(part));
-      got += part;
+    for (const std::size_t prompt : {std::size_t{0}, std::size_t{1}, ids.size() / 2, ids.size() - 2}) {
+      const Ids before(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(prompt));
+      TextStream stream(*tokenizer, before);
+      std::string got = tokenizer->decode(before);
+      for (std::size_t i = prompt; i < ids.size(); ++i) {
+        const std::string part = stream.push(ids[i]);
+        CHECK(is_utf8(part));
+        CHECK(part.find("\xef\xbf\xbd") == std::string::npos);
+        got += part;
+      }
+      CHECK(got + stream.finish() == tokenizer->decode(ids));
     }
-    got += stream.finish();
-    CHECK(got == tokenizer->decode(ids));
   }
 }
 

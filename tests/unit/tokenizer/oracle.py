@@ -149,6 +149,8 @@ hf("deepseek", bpe(P(pre_tokenizers.Split(Regex(r"\p{N}{1,3}"), "isolated"), pre
                      pre_tokenizers.Split(Regex(DEEPSEEK), "isolated"), bytes_only), decoder=bl))
 hf("digits_bytes", bpe(P(pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)), decoder=bl))
 hf("bytes_then_split", bpe(P(pre_tokenizers.ByteLevel(add_prefix_space=False), pre_tokenizers.Split("Ġ", "merged_with_next")), decoder=bl))
+hf("post_sequence", bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), decoder=decoders.Sequence([bl, decoders.Fuse()]), post=lambda t: processors.Sequence(
+    [template(t), processors.RobertaProcessing(("</s>", t.token_to_id("</s>")), ("<s>", t.token_to_id("<s>"))), processors.ByteLevel()])))
 hf("byte_normalizer", bpe(None, norm=normalizers.ByteLevel(), decoder=bl))
 
 for scheme in ("always", "first", "never"):
@@ -182,7 +184,7 @@ for behavior in ("removed", "isolated", "merged_with_previous", "merged_with_nex
 for name, pre in pres.items():
     hf("pre_" + name, bpe(pre, train_pre=pre_tokenizers.Metaspace(split=False), unk_token="<unk>", size=500))
 for name, pattern in dict(word=r"\w+|\W", boundary=r"\b", digits=r"\d+", classes=r"[^\S\n]+|[\w.]+", repeat=r"\p{N}{2,3}+|[^\p{N}]", hexes=r"\h+", lines=r"^.*$",
-                          any_case=r"(?i)[A-F]+|(?:th|he)+", empty=r"x*").items():
+                          any_case=r"(?i)[A-F]+|(?:th|he)+", empty=r"x*", bloom=r" ?[^(\s|[.,!?…。，、।۔،])]+").items():
     hf("regex_" + name, bpe(pre_tokenizers.Split(Regex(pattern), "isolated"), train_pre=pre_tokenizers.Metaspace(split=False), unk_token="<unk>", size=500))
 
 
@@ -308,3 +310,41 @@ tik("tiktoken_gpt2", r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}
 tik("tiktoken_o200k", O200K, "o200k.tiktoken", None, {"<|endoftext|>": 1})
 tik("tiktoken_other", r"\w+|[^\w\s]+|\s", "mine.tiktoken", r"\w+|[^\w\s]+|\s", {"<|endoftext|>": 5, "[MASK]": 6})
 tik("tiktoken_gaps", r"\p{L}+|\d", "mine.tiktoken", r"\p{L}+|\d", {"<s>": 0})
+
+
+def vocab_merges(name):
+    """GPT-2's two files, without a tokenizer.json."""
+    model = json.loads(bpe(pre_tokenizers.ByteLevel(add_prefix_space=False), letters=300, special=("<|endoftext|>",)).to_str())["model"]
+    merges = "".join((m if isinstance(m, str) else " ".join(m)) + "\n" for m in model["merges"])
+    tok = Tokenizer(models.BPE(model["vocab"], [tuple(m.split(" ")) for m in merges.split("\n")[:-1]]))
+    tok.pre_tokenizer, tok.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), bl
+    tok.add_special_tokens([AddedToken("<|endoftext|>", normalized=False, special=True)])
+    hf(name, tok)
+    os.remove(os.path.join(out, name, "tokenizer.json"))
+    for file, content in {"vocab.json": json.dumps(model["vocab"]), "merges.txt": "#version: 0.2\n" + merges}.items():
+        with open(os.path.join(out, name, file), "w") as f:
+            f.write(content)
+
+
+def tekken(name):
+    """Where mistral-common is installed, too; a stored sample of it is among the files of the tests."""
+    try:
+        from mistral_common.tokens.tokenizers.tekken import Tekkenizer
+    except ImportError:
+        return
+    tok = bpe(P(pre_tokenizers.Split(Regex(TEKKEN), "isolated"), bytes_only), special=(), letters=300)
+    tokens = [bytes([b]) for b in range(256)] + [t for t in ranks_of(tok) if len(t) > 1]
+    special = 20
+    entries = [{"rank": i, "token_bytes": base64.b64encode(t).decode(), "token_str": None} for i, t in enumerate(tokens)]
+    write(name, {"tekken.json": json.dumps({"config": {"pattern": TEKKEN, "num_vocab_tokens": len(tokens), "default_vocab_size": len(tokens) + special,
+                                                       "default_num_special_tokens": special, "version": "v3"}, "vocab": entries})}, [])
+    lib = Tekkenizer.from_file(os.path.join(out, name, "tekken.json"))
+    cases = []
+    for t in [text() for _ in range(count)] + HARD:
+        ids = lib.encode(t, False, False)
+        cases.append({"text": t, "ids": ids, "text_ids": ids, "special_ids": lib.encode(t, True, True), "decoded": lib.decode(ids)})
+    write(name, {}, cases)
+
+
+vocab_merges("vocab_merges")
+tekken("tekken")
