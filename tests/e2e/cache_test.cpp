@@ -174,13 +174,30 @@ TEST_CASE("cache: kill -9 while the cache is built; what was finished is kept, a
   }
 }
 
-TEST_CASE("cache: kill -9 at ten moments of a run that reads the cache; the losses are those of a straight run to the bit", "[cache]") {
+TEST_CASE(
+    "cache: kill -9 at ten moments of a run with mixture, phases, packing and sets; the numbers are those of a straight run to the bit",
+    "[cache]") {
   const Toy toy;
   write_corpus(toy, "corpus", 2, 30000);
+  toy.write("mix.toml", toy.read("toy.toml") +
+                            "[[data.datasets]]\nname = \"a\"\npath = \"corpus/0.jsonl\"\nweight = 0.25\n"
+                            "[[data.datasets]]\nname = \"b\"\npath = \"corpus/1.jsonl\"\nweight = 0.75\n"
+                            "[[data.phases]]\nstart_step = 17\ndataset_weights = { a = 0.9, b = 0.1 }\nlr_scale = 0.5\n"
+                            "[[data.phases]]\nstart_step = 41\ndataset_weights = { a = 0.5, b = 0.5 }\n"
+                            "[[eval.datasets]]\nname = \"x\"\npath = \"corpus/0.jsonl\"\n"
+                            "[[eval.datasets]]\nname = \"y\"\npath = \"corpus/1.jsonl\"\ninterval = 14\n");
   const auto job = [&](const std::string& name) {
-    return reading("corpus", {"--run.name=" + name, "--train.max_steps=60", "--checkpoint.interval=4"});
+    return std::vector<std::string>{"mix.toml",
+                                    "--run.name=" + name,
+                                    "--train.max_steps=60",
+                                    "--checkpoint.interval=4",
+                                    "--eval.interval=7",
+                                    "--data.mix_block=16",
+                                    "--data.shuffle=block",
+                                    "--data.shuffle_window=20",
+                                    "--data.pack_method=best_fit"};
   };
-  REQUIRE(toy.train(job("straight")).status == 0);
+  REQUIRE(toy.host(job("straight")).status == 0);
   fs::remove_all(toy / ".kf-cache");
   std::mt19937 random(21);
   std::size_t least = 0;
@@ -188,19 +205,23 @@ TEST_CASE("cache: kill -9 at ten moments of a run that reads the cache; the loss
     kf::test::Options options;
     options.cwd = toy.folder();
     options.env = {{"OMP_NUM_THREADS", "1"}};
-    Process process(toy.command(joined({"toy.toml"}, job("killed"))), options);
+    Process process(toy.command(job("killed")), options);
     least += 1 + random() % 8;
     while (is_alive(process.pid()) && lines_of(toy / "runs/killed/metrics.jsonl") < least) {
     }
     process.signal(SIGKILL);
     process.wait();
   }
-  const Finished last = toy.train(job("killed"));
+  const Finished last = toy.host(job("killed"));
   CAPTURE(last.err);
   REQUIRE(last.status == 0);
-  CHECK(toy.series("killed", "loss") == toy.series("straight", "loss"));
+  for (const char* key : {"loss", "loss/a", "loss/b", "data/b/epochs", "lr", "perplexity"}) {
+    INFO(key);
+    CHECK(toy.series("killed", key) == toy.series("straight", key));
+  }
   CHECK(toy.series("killed", "loss").size() == 60);
-  CHECK(toy.host(joined({"data", "verify", "toy.toml"}, reading("corpus"))).status == 0);
+  CHECK(toy.series("killed", "perplexity").size() >= 8);
+  CHECK(toy.host(joined({"data", "verify"}, job("killed"))).status == 0);
 }
 
 TEST_CASE("cache: who finds another at work waits for it, and then uses what it made", "[cache]") {
