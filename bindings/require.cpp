@@ -52,6 +52,23 @@ std::string templates_of(const std::string& folder) {
   return base + "/?.lua;" + base + "/?/init.lua";
 }
 
+/// For what other languages write in another way.
+std::string_view syntax_hint(std::string_view message) {
+  constexpr std::pair<std::string_view, std::string_view> kHints[] = {
+      {"expected near '!'", "; not equal is ~="},
+      {"'=' expected near '+'", "; there is no +=: x = x + 1"},
+      {"'=' expected near '-'", "; there is no -=: x = x - 1"},
+      {"'<name>' expected near 'repeat'", "; repeat is a word of Lua: x:tile(2, 1), or x[\"repeat\"](x, 2, 1)"},
+      {"unexpected symbol near '['", "; lists and indices in more dims are tables: { 1, 2 }"},
+  };
+  for (const auto& [end, hint] : kHints) {
+    if (message.ends_with(end)) {
+      return hint;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void Runtime::open_libraries(lua_State* L) {
@@ -121,7 +138,7 @@ void Runtime::load_file(const fs::path& path, const std::string& shown) {
     if (message.starts_with("...") && line != std::string::npos) {
       message.replace(0, line, shown);
     }
-    throw Error(Code::script, message);
+    throw Error(Code::script, message.append(syntax_hint(message)));
   }
 }
 

@@ -177,6 +177,20 @@ bool place(lua_State* L, const Signature& signature, std::size_t parameter, cons
   return true;
 }
 
+/// `out = { values, indices }`, as PyTorch's tuple: an item for each tensor that the operator writes to.
+bool place_outs(const Signature& signature, const Value& list, Fit& out) {
+  if (list.type != Type::list || list.item != Type::tensor) {
+    return false;
+  }
+  std::int16_t item = 0;
+  for (std::size_t i = 0; i < signature.parameters.size(); ++i) {
+    if (signature.parameters[i].out && out.source[i] == Fit::kDefault) {
+      out.source[i] = static_cast<std::int16_t>(Fit::kOutItem + item++);
+    }
+  }
+  return item > 0 && item == list.length;
+}
+
 bool place_keywords(lua_State* L, const Signature& signature, const CallArguments& call, Fit& out, std::string* why) {
   for (std::size_t k = 0; k < call.keywords.size(); ++k) {
     const Keyword& keyword = call.keywords[k];
@@ -185,6 +199,9 @@ bool place_keywords(lua_State* L, const Signature& signature, const CallArgument
       ++parameter;
     }
     if (parameter == signature.parameters.size()) {
+      if (keyword.name == std::string_view("out") && place_outs(signature, keyword.value, out)) {
+        continue;
+      }
       if (why != nullptr) {
         std::vector<std::string> names;
         for (const Slot& slot : signature.parameters) {
@@ -440,6 +457,12 @@ void convert(lua_State* L, const Signature& signature, const CallArguments& call
       stack.push_back(fallback ? *fallback : c10::IValue());
     } else if (source == fit.spread_from && static_cast<int>(i) == fit.spread_from) {
       stack.push_back(spread_value(L, type, call, fit.spread_from));
+    } else if (source >= Fit::kOutItem) {
+      const auto list =
+          std::find_if(call.keywords.begin(), call.keywords.end(), [](const Keyword& k) { return k.name == std::string_view("out"); });
+      lua_rawgeti(L, list->value.index, source - Fit::kOutItem + 1);
+      stack.emplace_back(*tensor_at(L, lua_gettop(L)));
+      lua_pop(L, 1);
     } else if (source >= Fit::kKeyword) {
       stack.push_back(argument_value(L, type, call.keywords[static_cast<std::size_t>(source - Fit::kKeyword)].value));
     } else {

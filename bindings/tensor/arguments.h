@@ -42,7 +42,8 @@ struct CallArguments {
 struct Fit {
   static constexpr std::int16_t kDefault = -1;
   static constexpr std::int16_t kKeyword = 1000;  // + index of the keyword
-  std::vector<std::int16_t> source;               // by parameter: index of the value by place, kKeyword + i, kDefault
+  static constexpr std::int16_t kOutItem = 2000;  // + index in the list of the keyword `out`
+  std::vector<std::int16_t> source;               // by parameter: index of the value by place, kKeyword + i, kOutItem + i, kDefault
   int spread_from = -1;                           // values by place from here on are one list, of the parameter Signature::first_list
   int cost = -1;                                  // the lower the better; -1: it does not fit
 };

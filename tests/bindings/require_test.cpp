@@ -49,6 +49,13 @@ TEST_CASE("script: files that cannot run are errors of the script", "[require]")
   CHECK(first_line(f.error("#!/usr/bin/env kf-host\nerror('x')")) == "recipe.lua:2: x");
 }
 
+TEST_CASE("script: what other languages write in another way is told how Lua does", "[require]") {
+  ScriptFixture f;
+  CHECK(first_line(f.error("\nif 1 != 2 then end")) == "recipe.lua:2: 'then' expected near '!'; not equal is ~=");
+  CHECK(first_line(f.error("local x = 1\nx += 1")) == "recipe.lua:2: '=' expected near '+'; there is no +=: x = x + 1");
+  CHECK(first_line(f.error("local x = y:repeat(2)")).find("x:tile(2, 1), or x[\"repeat\"](x, 2, 1)") != std::string::npos);
+}
+
 TEST_CASE("script: arguments, ranks and the log are there", "[require]") {
   ScriptHost host;
   host.rank = 2;

@@ -284,3 +284,18 @@ T.test("tensors one by one, where PyTorch's own functions take them so", functio
     kf.cat(a, a)
   end, "cat")
 end)
+
+T.test("out: a list of the tensors to write to, as PyTorch's tuple", function()
+  local x = kf.randn({ 3, 4 })
+  local values, indices = kf.empty({ 3 }), kf.empty({ 3 }, { dtype = "int64" })
+  for _ = 1, 2 do
+    values:zero_()
+    local got = op.max(x, 1, { out = { values, indices } })
+    T.ok(values:equal(x:amax(1)) and indices:equal(x:argmax(1)) and got:equal(values))
+  end
+  op.topk(x, { k = 1, dim = 1, out = { values, indices } })
+  T.eq(values.shape, { 3, 1 })
+  T.raises(function()
+    op.max(x, 1, { out = { values } })
+  end, "max")
+end)
