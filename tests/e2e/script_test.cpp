@@ -646,7 +646,7 @@ class Terminal {
 
 }  // namespace
 
-TEST_CASE("script: the prompt completes names behind dots, prints values, and takes = as Lua's own does", "[script]") {
+TEST_CASE("script: the prompt completes names behind dots, prints values, takes = as Lua's own does, and Ctrl-C ends a line", "[script]") {
   const Toy toy;
   Terminal terminal(toy, {"lua"});
   INFO(terminal.seen());
@@ -661,6 +661,12 @@ TEST_CASE("script: the prompt completes names behind dots, prints values, and ta
   REQUIRE(terminal.shows(">> "));
   terminal.type("print(i) end\r");
   REQUIRE(terminal.shows("\n9"));
+  terminal.type("require('jit').off() print('in') while true do collectgarbage('count') end\r");
+  REQUIRE(terminal.shows("\nin"));
+  terminal.type("\x03");
+  REQUIRE(terminal.shows("interrupted"));
+  terminal.type("=2^10\r");
+  REQUIRE(terminal.shows("\n1024"));
   terminal.type("\x04");
 }
 
