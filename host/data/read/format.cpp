@@ -56,7 +56,9 @@ Compression by_magic(std::string_view head) {
   if (head.starts_with("\x1f\x8b")) {
     return Compression::gzip;
   }
-  return head.starts_with("\x28\xb5\x2f\xfd") ? Compression::zstd : Compression::none;
+  // A frame, or one to pass over, with which pzstd begins.
+  const bool skippable = head.size() >= 4 && (static_cast<unsigned char>(head[0]) & 0xf0U) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18";
+  return skippable || head.starts_with("\x28\xb5\x2f\xfd") ? Compression::zstd : Compression::none;
 }
 
 /// Valid UTF-8 but for a character that the end of `head` cuts.

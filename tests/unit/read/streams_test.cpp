@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "data/read/decompress.h"
+#include "data/read/format.h"
 #include "support/temp_dir.h"
 #include "unit/read/texts.h"
 
@@ -64,6 +65,14 @@ TEST_CASE("streams: several gzip members and zstd frames are one text", "[read]"
   const std::size_t step = GENERATE(1, 1000, 1 << 20);
   CHECK(unpacked(dir / "a.gz", Compression::gzip, step) == text);
   CHECK(unpacked(dir / "a.zst", Compression::zstd, step) == text);
+}
+
+TEST_CASE("streams: zstd frames that are to be passed over may come first, in between and last, as pzstd writes them", "[read]") {
+  const test::TempDir dir;
+  const std::string skipped("\x5a\x2a\x4d\x18\x03\0\0\0abc", 11);
+  dir.write("a.txt.zst", skipped + zstd("one ") + skipped + zstd("two") + skipped);
+  CHECK(kind_of_file(dir / "a.txt.zst").compression == Compression::zstd);
+  CHECK(unpacked(dir / "a.txt.zst", Compression::zstd) == "one two");
 }
 
 TEST_CASE("streams: an archive cut anywhere is refused", "[read]") {
