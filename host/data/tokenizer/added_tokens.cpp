@@ -92,8 +92,10 @@ std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::v
     if (covered < begin) {
       out.push_back({covered, begin, nullptr});
     }
-    out.push_back({begin, end, &token});
-    covered = end;
+    if (begin < end) {  // else it lies in the blanks that the one before took
+      out.push_back({begin, end, &token});
+      covered = end;
+    }
   }
   if (covered < text.size()) {
     out.push_back({covered, text.size(), nullptr});

@@ -245,6 +245,10 @@ Finder chunks(std::int64_t length) {
 }
 
 bool is_white(std::uint32_t cp) { return unicode::is(cp, unicode::kSpace); }
+/// Rust's: of Unicode 17, which added two rows of digits.
+bool is_number(std::uint32_t cp) {
+  return unicode::is(cp, unicode::kNumber) || (cp >= 0x11de0 && cp <= 0x11de9) || (cp >= 0x16ff4 && cp <= 0x16ff6);
+}
 bool is_punctuation(std::uint32_t cp) {
   const bool ascii = (cp >= 33 && cp <= 47) || (cp >= 58 && cp <= 64) || (cp >= 91 && cp <= 96) || (cp >= 123 && cp <= 126);
   return ascii || cp == 0x166d || cp == 0x111c9 ||
@@ -353,8 +357,7 @@ class Builder {
     } else if (type == "Punctuation") {
       cut(characters(is_punctuation), spec.has("behavior") ? behavior_named(spec.at("behavior")) : Behavior::isolated);
     } else if (type == "Digits") {
-      cut(characters([](std::uint32_t cp) { return unicode::is(cp, unicode::kNumber); }),
-          spec.bool_or("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
+      cut(characters(is_number), spec.bool_or("individual_digits", false) ? Behavior::isolated : Behavior::contiguous);
     } else if (type == "CharDelimiterSplit") {
       cut(literal(spec.at("delimiter").as_string()), Behavior::removed);
     } else if (type == "FixedLength") {

@@ -1,7 +1,8 @@
 // From the dialects of tokenizer files to that of PCRE2.
 
 #include <algorithm>
-
+#include <array>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -50,11 +51,24 @@ const std::string& space_members() {
   static const std::string out = "\\p{Z}\\x{9}-\\x{d}\\x{85}";
   return out;
 }
-/// Rust counts the joiners as parts of words, Oniguruma six fractions and superscripts of Latin-1.
-std::string word_members(bool onig) {
+/// Scripts proper: PCRE2 takes a bare name for the script with its extensions.
+bool is_script(std::string_view name) {
+  constexpr std::array<std::string_view, 28> known{"Arabic",   "Armenian",  "Bengali",   "Bopomofo", "Common",   "Cyrillic", "Devanagari",
+                                                   "Ethiopic", "Georgian",  "Greek",     "Gujarati", "Gurmukhi", "Han",      "Hangul",
+                                                   "Hebrew",   "Hiragana",  "Inherited", "Kannada",  "Katakana", "Khmer",    "Lao",
+                                                   "Latin",    "Malayalam", "Mongolian", "Myanmar",  "Tamil",    "Telugu",   "Thai"};
+  return std::find(known.begin(), known.end(), name) != known.end();
+}
+std::string script(std::string_view name) {
+  // Ideographs of Unicode 15 and 15.1.
+  return "\\p{sc:" + std::string(name) + "}" + (name == "Han" ? "\\x{2b739}\\x{2ebf0}-\\x{2ee5d}\\x{31350}-\\x{323af}" : "");
+}
+/// Rust counts the joiners as parts of words, Oniguruma six fractions and superscripts of Latin-1, but
+/// not in a class.
+std::string word_members(bool onig, bool in_class) {
   static const std::string common = category("L") + category("M") + category("Nl") + category("Nd") + category("Pc") +
                                     "\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
-  return common + (onig ? "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}" : "\\x{200c}\\x{200d}");
+  return common + (!onig ? "\\x{200c}\\x{200d}" : in_class ? "" : "\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}");
 }
 
 class Translator {
@@ -145,7 +159,12 @@ class Translator {
   void escape(bool in_class) {
     const char c = at_ + 1 < in_.size() ? in_[at_ + 1] : '\0';
     const auto put = [&](const std::string& members, bool negated) {
-      out_ += in_class ? members : (negated ? "[^" : "[") + members + "]";
+      const std::string alone = (negated ? "[^" : "[") + members + "]";
+      if (in_class && negated) {
+        others_.push_back(alone);
+      } else {
+        out_ += in_class ? members : alone;
+      }
       at_ += 2;
     };
     if (c == 'p' || c == 'P') {
@@ -155,21 +174,21 @@ class Translator {
     } else if (c == 'd') {
       put(category("Nd"), false);
     } else if (c == 'w') {
-      put(word_members(onig_), false);
-    } else if (!in_class && (c == 'S' || c == 'D' || c == 'W')) {
-      put(c == 'S' ? space_members() : c == 'D' ? category("Nd") : word_members(onig_), true);
+      put(word_members(onig_, in_class), false);
+    } else if (c == 'S' || c == 'D' || c == 'W') {
+      put(c == 'S' ? space_members() : c == 'D' ? category("Nd") : word_members(onig_, in_class), true);
     } else if (!in_class && (c == 'b' || c == 'B')) {
       boundary(c == 'b');
-    } else if (onig_ && c == 'h') {
-      put("0-9a-fA-F", false);
-    } else if (onig_ && !in_class && (c == 'H' || c == 'R' || c == 'X' || c == 'K' || c == 'G' || c == 'g' || c == 'k')) {
+    } else if (onig_ && (c == 'h' || c == 'H')) {
+      put("0-9a-fA-F", c == 'H');
+    } else if (onig_ && !in_class && (c == 'R' || c == 'X' || c == 'K' || c == 'G' || c == 'g' || c == 'k')) {
       refuse("this escape");
     } else {
       copy(2);
     }
   }
   void boundary(bool wanted) {
-    const std::string w = "[" + word_members(onig_) + "]";
+    const std::string w = "[" + word_members(onig_, false) + "]";
     out_ += wanted ? "(?:(?<=" + w + ")(?!" + w + ")|(?<!" + w + ")(?=" + w + "))"
                    : "(?:(?<=" + w + ")(?=" + w + ")|(?<!" + w + ")(?!" + w + "))";
     at_ += 2;
@@ -194,23 +213,52 @@ class Translator {
       negated = !negated;
       name.erase(0, 1);
     }
-    if (is_category(name) && !(in_class && negated)) {
-      out_ += in_class ? category(name) : (negated ? "[^" : "[") + category(name) + "]";
+    const std::string members = is_category(name) ? category(name) : is_script(name) ? script(name) : "";
+    if (!members.empty()) {
+      const std::string alone = (negated ? "[^" : "[") + members + "]";
+      if (in_class && negated) {
+        others_.push_back(alone);
+      } else {
+        out_ += in_class ? members : alone;
+      }
     } else {
       out_ += (negated ? "\\P{" : "\\p{") + name + "}";
     }
   }
 
-  void character_class() {
-    copy(1);
-    if (next_is("^")) {
-      copy(1);
+  /// A class, taken apart: what PCRE2 has no members for, complements and classes in a class, are alternatives to the members.
+  struct Class {
+    bool negated = false;
+    std::string members;
+    std::vector<std::string> others;
+
+    std::string expression() const {
+      if (others.empty()) {
+        return (negated ? "[^" : "[") + members + "]";
+      }
+      const std::string any = join(others, "|") + (members.empty() ? "" : "|[" + members + "]");
+      return negated ? "(?:(?!" + any + ")[\\x{0}-\\x{10ffff}])" : "(?:" + any + ")";
     }
+  };
+
+  void character_class() { out_ += read_class().expression(); }
+
+  Class read_class() {
+    const std::string outer = std::exchange(out_, {});
+    std::vector<std::string> outer_others = std::exchange(others_, {});
+    ++at_;
+    Class out;
+    out.negated = next_is("^");
+    at_ += out.negated ? 1 : 0;
     if (next_is("]")) {
-      copy(1);
+      out_ += "\\]";
+      ++at_;
     }
     members();
-    copy(1);
+    ++at_;
+    out.members = std::exchange(out_, outer);
+    out.others = std::exchange(others_, std::move(outer_others));
+    return out;
   }
 
   /// What a class holds, up to its end.
@@ -219,9 +267,8 @@ class Translator {
       if (at_ >= in_.size()) {
         refuse("an unfinished class");
       }
-      if (next_is("[:")) {
-        const std::size_t close = in_.find(":]", at_);
-        copy(close == std::string_view::npos ? 1 : close + 2 - at_);
+      if (next_is("[:") && in_.find(":]", at_) != std::string_view::npos) {
+        posix_class();
       } else if (next_is("[")) {
         inner_class();
       } else if (next_is("&&")) {
@@ -234,17 +281,43 @@ class Translator {
     }
   }
 
-  /// A class inside a class adds its members, which PCRE2 has no word for.
+  /// Adds its members to those of the class around it.
   void inner_class() {
-    if (next_is("[^") || next_is("[]") || next_is("[-") || out_.ends_with('-')) {
+    const auto open_range = [](const std::string& text) { return text.ends_with('-') && !text.ends_with("\\-"); };
+    if (open_range(out_)) {
       refuse("such a class inside a class");
     }
-    ++at_;
-    members();
-    if (next_is("]-") && !next_is("]-]")) {
+    const Class inner = read_class();
+    if (inner.members.starts_with('-') || open_range(inner.members) || (next_is("-") && !next_is("-]"))) {
       refuse("such a class inside a class");
     }
-    ++at_;
+    if (inner.negated || !inner.others.empty()) {
+      others_.push_back(inner.expression());
+    } else {
+      out_ += inner.members;
+    }
+  }
+
+  /// Of Unicode in Oniguruma, of ASCII in Rust.
+  void posix_class() {
+    const std::size_t close = in_.find(":]", at_);
+    const std::string_view name = in_.substr(at_ + 2, close - at_ - 2);
+    if (name == "xdigit") {
+      out_ += "0-9a-fA-F";
+    } else if (name == "digit") {
+      out_ += onig_ ? category("Nd") : "0-9";
+    } else if (name == "space") {
+      out_ += onig_ ? space_members() : "\\x{9}-\\x{d}\\x{20}";
+    } else if (name == "punct") {
+      out_ += onig_ ? category("P") + category("S") : "!-\\/:-@\\[-`{-~";
+    } else if (!onig_ && (name == "alpha" || name == "alnum")) {
+      out_ += name == "alpha" ? "a-zA-Z" : "0-9a-zA-Z";
+    } else if (!onig_ && (name == "lower" || name == "upper")) {
+      out_ += name == "lower" ? "a-z" : "A-Z";
+    } else {
+      refuse("such a POSIX class");
+    }
+    at_ = close + 2;
   }
 
   std::string_view in_;
@@ -254,6 +327,7 @@ class Translator {
   std::size_t at_ = 0;
   std::size_t atom_ = 0;  // where in out_ the last thing began that a repeat would repeat
   std::vector<std::size_t> groups_;
+  std::vector<std::string> others_;  // of the class that is being read
 };
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/tokenizer/unicode_newer.h"
+#include "data/tokenizer/unicode_older.h"
 
 namespace kf::unicode {
 namespace {
@@ -120,10 +121,9 @@ std::size_t count(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-std::string normalize(std::string_view text, Form form) {
-  if (is_ascii(text)) {
-    return std::string(text);
-  }
+namespace {
+
+std::string normalize_all(std::string_view text, Form form) {
   const bool compose = form == Form::nfc || form == Form::nfkc;
   const bool compat = form == Form::nfkc || form == Form::nfkd;
   const auto options =
@@ -136,6 +136,50 @@ std::string normalize(std::string_view text, Form form) {
   return {reinterpret_cast<const char*>(raw), static_cast<std::size_t>(size)};
 }
 
+/// Characters whose decomposition the libraries do not know yet. All begin something new, so that a text may be cut at them.
+bool stays_whole(std::uint32_t cp, bool compat) { return cp == 0x11938 || (compat && within(kNoCompatibility, cp)); }
+
+/// Small forms that utf8proc does not know and Rust does: Unicode 16 and 17.
+std::uint32_t newer_lowercase(std::uint32_t cp) {
+  switch (cp) {
+    case 0x1c89:
+    case 0xa7cc:
+    case 0xa7ce:
+    case 0xa7d2:
+    case 0xa7d4:
+    case 0xa7da: return cp + 1;
+    case 0xa7cb: return 0x264;
+    case 0xa7dc: return 0x19b;
+    default: break;
+  }
+  return cp >= 0x10d50 && cp <= 0x10d65 ? cp + 0x20 : cp >= 0x16ea0 && cp <= 0x16eb8 ? cp + 0x1b : cp;
+}
+
+}  // namespace
+
+std::string normalize(std::string_view text, Form form) {
+  if (is_ascii(text)) {
+    return std::string(text);
+  }
+  if (form == Form::nfc) {
+    return normalize_all(text, form);
+  }
+  const bool compat = form != Form::nfd;
+  std::string out;
+  const char* end = text.data() + text.size();
+  const char* from = text.data();
+  for (const char* p = from; p < end;) {
+    const Decoded c = decode(p, end);
+    if (c.size >= 3 && stays_whole(c.cp, compat)) {
+      out += normalize_all({from, static_cast<std::size_t>(p - from)}, form);
+      out.append(p, c.size);
+      from = p + c.size;
+    }
+    p += c.size;
+  }
+  return out + normalize_all({from, static_cast<std::size_t>(end - from)}, form);
+}
+
 std::string lowercase(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -145,7 +189,7 @@ std::string lowercase(std::string_view text) {
     if (c.cp == 0x130) {  // the one capital whose small form is two characters
       out += "i\xcc\x87";
     } else {
-      append(out, static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.cp))));
+      append(out, newer_lowercase(static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c.cp)))));
     }
     p += c.size;
   }

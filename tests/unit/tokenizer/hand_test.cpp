@@ -186,9 +186,44 @@ TEST_CASE("tokenizer: a class of a regular expression may hold classes, as BLOOM
     }
     return std::string("no error");
   };
-  for (const char* pattern : {"[a[^b]]", "[a-[b]]", "[[a]-z]", "[[-a]]", "[a&&[b]]"}) {
+  CHECK(ids("[a[^abx]]", "aaxx((") == Ids{0, 0, 5, 2, 2});
+  CHECK(ids("[^\\\\Wa]", "aaxx((") == Ids{4, 3, 3, 6});
+  CHECK(ids("[x\\\\W]", "aaxx((") == Ids{4, 3, 3, 2, 2});
+  for (const char* pattern : {"[a-[b]]", "[[a]-z]", "[[-a]]", "[a&&[b]]", "[[:graph:]]"}) {
     CHECK_THAT(refused(pattern), Contains("pre_tokenizer.pattern.Regex") && Contains("is not supported"));
   }
+}
+
+TEST_CASE("tokenizer: characters newer or older than a library's tables are what the libraries take them for") {
+  const test::TempDir folder;
+  const auto ids = [&](const std::string& part, const std::string& text) {
+    return open_tokenizer(
+               folder
+                   .write("tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {"?": 0, "\u04e7": 1, "\u3001": 2, "\u1c8a": 3,
+                                     "x": 4, "\u00b2": 5, "\u32ff": 6}, "unk_token": "?"}, )" +
+                                                part + "}")
+                   .string())
+        ->encode(text);
+  };
+  CHECK(ids(R"("normalizer": {"type": "NFKD"})", "\xe3\x8b\xbf") == Ids{6});       // U+32FF, an era that their tables do not know
+  CHECK(ids(R"("normalizer": {"type": "Lowercase"})", "\xe1\xb2\x89") == Ids{3});  // U+1C89, of Unicode 16
+  const auto split = [&](const std::string& pattern, const std::string& text) {
+    return ids(R"("pre_tokenizer": {"type": "Split", "behavior": "Removed", "invert": false, "pattern": {"Regex": ")" + pattern + "\"}}",
+               text);
+  };
+  CHECK(split("\\\\p{Han}", "\xe3\x80\x81") == Ids{2});  // U+3001 is used with Han, and of no script
+  CHECK(split("[\\\\w.]", "x\xc2\xb2") == Ids{5});       // in a class no part of a word,
+  CHECK(split("\\\\w", "x\xc2\xb2").empty());            // alone one
+  CHECK(split("[[:punct:]]", "x$\xc2\xb1") == Ids{4});   // symbols, too
+}
+
+TEST_CASE("tokenizer: an added token that lies in the blanks which another took is none") {
+  const test::TempDir folder;
+  const auto tokenizer = open_tokenizer(folder
+                                            .write("tokenizer.json", R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []},
+      "added_tokens": [{"id": 1, "content": "\n", "lstrip": true, "rstrip": true, "normalized": false, "special": true}]})")
+                                            .string());
+  CHECK(encode(*tokenizer, "a \n\n a\n", {SpecialText::special}) == std::vector<std::uint32_t>{0, 1, 0, 1});
 }
 
 TEST_CASE("tokenizer: of several post-processors each treats what the one before made as texts of their own") {
