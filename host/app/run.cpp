@@ -70,10 +70,17 @@ void check_plan(const config::Config& config, const Registries& registries, Mode
   for (const ParameterPtr& parameter : model.parameters()) {
     weights.push_back(parameter->name);
   }
-  const ParallelPlan plan =
-      registries.parallel_plan.get(name).factory({config, Registries::options_of(config, "parallel_plan", name), registries});
+  const auto& part = registries.parallel_plan.get(name);
+  const ParallelPlan plan = part.factory({config, Registries::options_of(config, "parallel_plan", name), registries});
   for (const auto& [pattern, how] : plan) {
-    match_names({pattern}, weights, format("parallel_plan '{}'", name));
+    try {
+      match_names({pattern}, weights, format("parallel_plan '{}'", name));
+    } catch (const Error& error) {
+      if (part.info.origin != "native") {  // a part gave a wrong result
+        throw Error(Code::script, format("{}: {}", part.info.origin, error.what()));
+      }
+      throw;
+    }
   }
   log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
 }
