@@ -402,7 +402,8 @@ TEST_CASE("script: a job that is wrong gives 2, a script that is wrong 3, and bo
       {"return { extends = 'toy.toml', phases = { 5 } }", 3, "s.lua:2: phases[1]: a phase is a table, a name, or"},
       {"return { extends = 'toy.toml', hooks = { { on_stepend = print } } }", 3, "no event 'on_stepend'; did you mean 'on_step_end'?"},
       {"kf.register.sinc('x', function() end)", 3, "s.lua:2: no kind 'sinc'; did you mean 'sink'?"},
-      {"kf.register.parallel_plan('p', function() return { ['*.query.weight'] = 'colwise' } end)\nreturn { extends = 'toy.toml', distributed "
+      {"kf.register.parallel_plan('p', function() return { ['*.query.weight'] = 'colwise' } end)\nreturn { extends = 'toy.toml', "
+       "distributed "
        "= { plan = 'p' } }",
        3, "s.lua:2: parallel_plan 'p': no weight is called '*.query.weight'"},
       {"return { extends = 'toy.toml', phases = { { name = 'a', freeze = { 'layer.*' } } } }", 2, "no weight is called 'layer.*'"},
