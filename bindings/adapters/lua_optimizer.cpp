@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
@@ -35,15 +36,22 @@ void push_names(lua_State* L, const ParameterList& parameters) {
   }
 }
 
+/// What the table of an optimizer says.
+struct OptimizerTable {
+  std::vector<std::string> names;    // of its tensors
+  std::int64_t curvature_every = 0;  // updates; 0: never
+};
+
 class LuaOptimizer final : public Optimizer {
  public:
-  LuaOptimizer(std::string where, std::vector<std::string> names, Ref step, PartStates::Kept kept, std::vector<ParamGroup> groups)
+  LuaOptimizer(std::string where, OptimizerTable table, Ref step, PartStates::Kept kept, std::vector<ParamGroup> groups)
       : where_(std::move(where)),
-        names_(std::move(names)),
+        names_(std::move(table.names)),
         step_(std::move(step)),
         kept_(std::move(kept)),
         groups_(std::move(groups)),
-        slots_(kinds_of(names_)) {}
+        slots_(kinds_of(names_)),
+        curvature_every_(table.curvature_every) {}
 
   void step(double lr) override {
     const at::NoGradGuard no_grad;
@@ -55,7 +63,11 @@ class LuaOptimizer final : public Optimizer {
         lists.write_back();
       }
     }
+    curvature_.clear();
   }
+
+  bool wants_curvature() const override { return curvature_every_ > 0 && updates_ % curvature_every_ == 0; }
+  void take_curvature(const Curvature& curvature) override { curvature_ = curvature; }
 
   OptimizerState state() const override {
     OptimizerState state;
@@ -88,7 +100,7 @@ class LuaOptimizer final : public Optimizer {
     KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
     const StackTop top(L);
     const LeaseScope lease(format("the parameters, gradients and states of update {}", updates_));
-    lua_createtable(L, 0, 7);
+    lua_createtable(L, 0, 8);
     const int g = lua_gettop(L);
     push_list(L, lists.masters, lease.lease());
     lua_setfield(L, -2, "params");
@@ -102,6 +114,10 @@ class LuaOptimizer final : public Optimizer {
       lua_setfield(L, -2, names_[i].c_str());
     }
     lua_setfield(L, -2, "state");
+    if (!curvature_.empty()) {
+      push_list(L, curvature_of(lists), lease.lease());
+      lua_setfield(L, -2, "curvature");
+    }
     set(L, "lr", lr);
     set(L, "weight_decay", group.weight_decay);
     set(L, "step", static_cast<double>(updates_));
@@ -113,6 +129,16 @@ class LuaOptimizer final : public Optimizer {
     } catch (const Error& error) {
       rethrow_from(error, where_, format("in {}, update {}", where_, updates_));
     }
+  }
+
+  /// In the order of the parameters; zeros where nothing bends the loss.
+  std::vector<at::Tensor> curvature_of(const TensorLists& lists) const {
+    std::vector<at::Tensor> out;
+    for (std::size_t i = 0; i < lists.parameters.size(); ++i) {
+      const auto found = curvature_.find(lists.parameters[i]->name);
+      out.push_back(found != curvature_.end() ? found->second : at::zeros_like(lists.gradients[i]));
+    }
+    return out;
   }
 
   /// Another tensor in the place of a parameter or a state would be lost: they are changed in place.
@@ -149,6 +175,8 @@ class LuaOptimizer final : public Optimizer {
   std::vector<ParamGroup> groups_;
   Slots slots_;
   std::int64_t updates_ = 0;
+  std::int64_t curvature_every_;
+  Curvature curvature_;  // for the update that comes; empty where it was not asked for, or not finite
 };
 
 bool is_table(lua_State* L, int index) { return lua_istable(L, index); }
@@ -178,7 +206,7 @@ std::unique_ptr<Optimizer> make_optimizer(const Ref& table, const std::string& w
     table.push(L);
     for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
       const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
-      const std::vector<std::string> known = {"state", "step", "load", "tensors"};
+      const std::vector<std::string> known = {"state", "step", "load", "tensors", "curvature_every"};
       KF_CHECK(std::find(known.begin(), known.end(), key) != known.end(), Code::script, "{}: no key '{}'{}", where, key,
                suggestion(key, known));
     }
@@ -194,11 +222,20 @@ std::unique_ptr<Optimizer> make_optimizer(const Ref& table, const std::string& w
              "{{ names }}",
              where);
     lua_settop(L, 1);
-    std::vector<std::string> names = tensor_names(L, plain ? "tensors" : "state", where);
+    OptimizerTable said;
+    said.names = tensor_names(L, plain ? "tensors" : "state", where);
+    lua_getfield(L, 1, "curvature_every");
+    if (!lua_isnil(L, -1)) {
+      const double every = lua_isnumber(L, -1) ? lua_tonumber(L, -1) : 0;
+      KF_CHECK(lua_type(L, -1) == LUA_TNUMBER && every >= 1 && every <= 1e15 && std::floor(every) == every, Code::script,
+               "{}: curvature_every must be a whole number of updates, at least 1, got {}", where, describe(L, -1));
+      said.curvature_every = static_cast<std::int64_t>(every);
+    }
+    lua_settop(L, 1);
     PartStates::Kept kept = plain ? keep_state_of(L, 1, where) : nullptr;
     lua_getfield(L, 1, "step");
     KF_CHECK(is_callable(L, -1), Code::script, "{}: step must be a function, got {}", where, describe(L, -1));
-    out = std::make_unique<LuaOptimizer>(where, std::move(names), Ref(L), std::move(kept), std::move(groups));
+    out = std::make_unique<LuaOptimizer>(where, std::move(said), Ref(L), std::move(kept), std::move(groups));
   });
   return out;
 }

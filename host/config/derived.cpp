@@ -57,7 +57,9 @@ std::int64_t active_weights(const ModelConfig& m, std::int64_t layer) {
 }
 
 /// Of a feed-forward layer of width `hidden`, biases included.
-std::int64_t mlp_weights(const ModelConfig& m, std::int64_t hidden) { return mlp_matrices(m) * m.dim * hidden + mlp_biases(m, hidden); }
+std::int64_t mlp_weights(const ModelConfig& m, std::int64_t hidden) {
+  return mlp_matrices(m) * m.dim * hidden + mlp_biases(m, hidden) + (m.activation == "xielu" ? 2 : 0);
+}
 
 /// Gate, its bias, and the selection bias.
 std::int64_t router_weights(const ModelConfig& m) {

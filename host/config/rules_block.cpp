@@ -67,6 +67,14 @@ void feed_forward_fits(const Job& job, Findings& findings) {
   if (m.activation == "swiglu_oai" && !m.mlp_gated.value_or(true)) {
     findings.problem({"model.activation", "model.mlp_gated"}, "model.activation = 'swiglu_oai' is gated; leave model.mlp_gated out");
   }
+  if (m.activation == "xielu" && m.mlp_gated.value_or(false)) {
+    findings.problem({"model.activation", "model.mlp_gated"}, "model.activation = 'xielu' has no gate; leave model.mlp_gated out");
+  }
+  if (m.activation == "xielu" && m.num_experts > 0) {
+    findings.problem({"model.activation", "model.num_experts"},
+                     "model.activation = 'xielu' has weights of its own, which experts do not: use another activation, or no experts");
+  }
+  needs(findings, m.activation != "xielu", {"model.act_fp32", "model.mlp_act_limit"}, "another model.activation than 'xielu'");
 }
 
 void vocabulary_fits(const Job& job, Findings& findings) {
@@ -184,7 +192,8 @@ void latent_fits(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   if (m.attention != "mla") {
     if (m.attention == "gqa") {
-      needs(findings, false, {"model.mla_q_rank", "model.mla_kv_rank", "model.mla_nope_dim", "model.mla_rope_dim", "model.mla_v_dim"},
+      needs(findings, false,
+            {"model.mla_q_rank", "model.mla_kv_rank", "model.mla_nope_dim", "model.mla_rope_dim", "model.mla_v_dim", "model.mla_norm_eps"},
             "model.attention = 'mla'");
     }
     return;
@@ -200,6 +209,10 @@ void latent_fits(const Job& job, Findings& findings) {
   }
   if (m.head_dim) {
     findings.problem({"model.head_dim"}, "model.attention = 'mla' takes the widths of a head from the mla_ keys; leave model.head_dim out");
+  }
+  if (m.attn_temp_tuning) {
+    findings.problem({"model.attn_temp_tuning", "model.attention"},
+                     "model.attention = 'mla' does not scale its queries by their positions; leave model.attn_temp_tuning out");
   }
 }
 
@@ -224,10 +237,12 @@ void kernel_fits(const Job& job, Findings& findings) {
   const bool formula = backend == "math" || m.attn_softcap > 0 || m.attn_sink || m.dropout_attn > 0;
   needs(findings, formula || m.attn_fp32 == "softmax", {"model.attn_fp32"},
         "model.sdpa_backend = 'math': fused kernels keep scores and softmax in fp32");
-  needs(findings, m.attn_temp_tuning, {"model.attn_temp_scale", "model.attn_temp_floor"}, "model.attn_temp_tuning = true");
-  if (m.attn_temp_tuning && m.nope_every == 0 && m.pos_embedding == "rope") {
+  needs(findings, m.attn_temp_tuning, {"model.attn_temp_scale", "model.attn_temp_floor", "model.attn_temp_layers"},
+        "model.attn_temp_tuning = true");
+  if (m.attn_temp_tuning && m.attn_temp_layers == "nope" && m.nope_every == 0 && m.pos_embedding == "rope") {
     findings.problem({"model.attn_temp_tuning", "model.nope_every"},
-                     "model.attn_temp_tuning works in layers without rotation: set model.nope_every, or model.pos_embedding = 'none'");
+                     "model.attn_temp_tuning works in layers without rotation: set model.nope_every, model.pos_embedding = 'none', or "
+                     "model.attn_temp_layers = 'all'");
   }
 }
 

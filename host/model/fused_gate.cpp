@@ -9,13 +9,21 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// gradient * silu'(gate). The kernel has no derivative of its own, so a gradient of this gradient takes the formula.
-at::Tensor slope(const at::Tensor& gradient, const at::Tensor& gate) {
-  if (!at::GradMode::is_enabled()) {
-    return at::silu_backward(gradient, gate);
+// Large results cost their fresh pages more than their arithmetic, so each is overwritten by the next. A gradient of these gradients takes
+// formulas: the kernel has no derivative of its own, and nothing may be overwritten.
+
+/// gradient * up * silu'(gate).
+at::Tensor gradient_of_gate(const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up) {
+  at::Tensor out = gradient * up;
+  if (at::GradMode::is_enabled()) {
+    const at::Tensor s = gate.sigmoid();
+    return out * s * (1 + gate * (1 - s));
   }
-  const at::Tensor s = gate.sigmoid();
-  return gradient * s * (1 + gate * (1 - s));
+  return at::silu_backward_out(out, out, gate);
+}
+
+at::Tensor gradient_of_up(const at::Tensor& gradient, const at::Tensor& gate) {
+  return at::GradMode::is_enabled() ? gradient * at::silu(gate) : at::silu(gate).mul_(gradient);
 }
 
 struct SiluGate : torch::autograd::Function<SiluGate> {
@@ -29,10 +37,10 @@ struct SiluGate : torch::autograd::Function<SiluGate> {
     const at::Tensor &gate = saved[0], &up = saved[1], &gradient = gradients[0];
     at::Tensor for_gate, for_up;
     if (context->needs_input_grad(0)) {
-      for_gate = slope(gradient * up, gate);
+      for_gate = gradient_of_gate(gradient, gate, up);
     }
     if (context->needs_input_grad(1)) {
-      for_up = gradient * at::silu(gate);
+      for_up = gradient_of_up(gradient, gate);
     }
     return {for_gate, for_up};
   }

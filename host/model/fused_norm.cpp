@@ -29,7 +29,11 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const at::Tensor scale = inverse_rms(x, wide_type(x), eps);
     context->save_for_backward(factor ? variable_list{x, scale, *factor} : variable_list{x, scale});
     context->saved_data["eps"] = eps;
-    return times(x * scale, factor).to(x.scalar_type());
+    at::Tensor out = x * scale;  // promoted
+    if (factor) {
+      out.mul_(*factor);
+    }
+    return out.to(x.scalar_type());
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -37,17 +41,36 @@ struct RmsNormFunction : torch::autograd::Function<RmsNormFunction> {
     const at::Tensor& x = saved[0];
     const Factor factor = saved.size() > 2 ? Factor(saved[2]) : std::nullopt;
     const at::ScalarType wide = wide_type(x);
-    // A gradient of this gradient must see how the scale depends on x.
-    const at::Tensor scale = at::GradMode::is_enabled() ? inverse_rms(x, wide, context->saved_data["eps"].toDouble()) : saved[1];
-    const at::Tensor normal = x * scale;  // promoted
-    const at::Tensor gradient = gradients[0].to(wide);
+    const at::Tensor& scale = saved[1];
     at::Tensor for_x, for_factor;
-    if (context->needs_input_grad(0)) {
+    if (at::GradMode::is_enabled()) {  // a gradient of this gradient must see how the scale depends on x
+      const at::Tensor again = inverse_rms(x, wide, context->saved_data["eps"].toDouble());
+      const at::Tensor normal = x * again;  // promoted
+      const at::Tensor gradient = gradients[0].to(wide);
       const at::Tensor scaled = times(gradient, factor);
-      for_x = ((scaled - normal * (scaled * normal).mean(-1, /*keepdim=*/true)) * scale).to(x.scalar_type());
+      for_x = ((scaled - normal * (scaled * normal).mean(-1, /*keepdim=*/true)) * again).to(x.scalar_type());
+      if (factor) {
+        for_factor = (gradient * normal).flatten(0, -2).sum(0).to(factor->scalar_type());
+      }
+      return {for_x, for_factor, at::Tensor()};
     }
-    if (factor && context->needs_input_grad(1)) {
-      for_factor = (gradient * normal).flatten(0, -2).sum(0).to(factor->scalar_type());
+    // The same, each large result overwritten by the next.
+    at::Tensor normal = x * scale;
+    at::Tensor product = gradients[0] * normal;  // g n, promoted
+    if (factor) {
+      if (context->needs_input_grad(1)) {
+        for_factor = product.flatten(0, -2).sum(0).to(factor->scalar_type());
+      }
+      product.mul_(*factor);
+    }
+    if (context->needs_input_grad(0)) {
+      normal.mul_(product.mean(-1, /*keepdim=*/true));
+      product = at::Tensor();
+      at::Tensor scaled = gradients[0].to(wide);
+      if (factor) {
+        scaled = scaled.is_same(gradients[0]) ? scaled * *factor : scaled.mul_(*factor);
+      }
+      for_x = normal.neg_().add_(scaled).mul_(scale).to(x.scalar_type());
     }
     return {for_x, for_factor, at::Tensor()};
   }

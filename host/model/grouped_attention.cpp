@@ -33,8 +33,10 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   const bool rotates = config::has_rope(m, place.layer);
   if (rotates) {
     rope_ = place.ropes->get(rope_options(args.config, place.layer, head_dim_));
-  } else if (m.attn_temp_tuning) {
-    temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor};
+  }
+  const bool everywhere = m.attn_temp_layers == "all";
+  if (m.attn_temp_tuning && (everywhere || !rotates)) {
+    temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor, everywhere ? 0 : 1};
   }
   const Init init = hidden_init(m, place.dim);
   const bool bias = config::has_input_bias(m);
@@ -108,7 +110,7 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
   const Visibility own(past, q.size(2), q.device());
   const at::Tensor positions = (context.visible ? *context.visible : own).positions();  // (B or 1, T)
-  const at::Tensor periods = (positions + 1).floor_divide(temperature_->floor).to(at::kFloat);
+  const at::Tensor periods = (positions + temperature_->first).floor_divide(temperature_->floor).to(at::kFloat);
   const at::Tensor scale = at::log1p(periods) * temperature_->scale + 1;
   return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
 }

@@ -21,10 +21,11 @@ struct Config;
 struct PartArgs;
 struct Place;
 
-/// Llama 4: layers without rotation scale query t by 1 + scale ln(1 + floor((t + 1) / floor)).
+/// Query t is scaled by 1 + scale ln(1 + floor((t + first) / floor)).
 struct TemperatureTuning {
   double scale = 0.1;
   std::int64_t floor = 8192;
+  std::int64_t first = 1;  // number of the first position
 };
 
 class GroupedAttention final : public Attention {

@@ -26,6 +26,8 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
     rope_ = place.ropes->get(rope_options(args.config, place.layer, rope_dim_));
   }
   const bool bias = config::has_input_bias(m);
+  NormOptions latent = norm_options(args.config);
+  latent.eps = m.mla_norm_eps.value_or(latent.eps);
   const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, Init init, bool with_bias) {
     return add_child(name, std::make_shared<Linear>(in, out, init, Role::hidden, with_bias));
   };
@@ -33,11 +35,11 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
     q_ = linear("q_proj", place.dim, n_heads_ * (nope_ + rope_dim_), hidden_init(m, place.dim), false);
   } else {
     q_a_ = linear("q_a_proj", place.dim, m.mla_q_rank, hidden_init(m, place.dim), bias);
-    q_a_norm_ = add_child("q_a_norm", std::make_shared<RmsNorm>(m.mla_q_rank, norm_options(args.config)));
+    q_a_norm_ = add_child("q_a_norm", std::make_shared<RmsNorm>(m.mla_q_rank, latent));
     q_b_ = linear("q_b_proj", m.mla_q_rank, n_heads_ * (nope_ + rope_dim_), hidden_init(m, m.mla_q_rank), false);
   }
   kv_a_ = linear("kv_a_proj", place.dim, rank_ + rope_dim_, hidden_init(m, place.dim), bias);
-  kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, norm_options(args.config)));
+  kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, latent));
   kv_b_ = linear("kv_b_proj", rank_, n_heads_ * (nope_ + v_dim_), hidden_init(m, rank_), false);
   o_ = linear("o_proj", n_heads_ * v_dim_, place.dim, output_init(m, n_heads_ * v_dim_), config::has_output_bias(m));
   if (m.attn_sink) {

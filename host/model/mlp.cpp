@@ -26,9 +26,12 @@ PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activati
 
 at::Tensor PlainMlp::forward(const at::Tensor& x) const { return observed(*this, x, down_->forward(activation_.plain(up_->forward(x)))); }
 
+MlpOptions mlp_options(const config::ModelConfig& m, std::int64_t dim, std::int64_t hidden) {
+  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
+}
+
 std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& name, std::int64_t dim, std::int64_t hidden) {
-  const config::ModelConfig& m = config.model;
-  const MlpOptions options{dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
+  const MlpOptions options = mlp_options(config.model, dim, hidden);
   const Activation activation = activation_of(config, name);
   if (activation.gated()) {
     return std::make_shared<GatedMlp>(options, activation);

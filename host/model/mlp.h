@@ -10,6 +10,10 @@
 
 namespace kf {
 
+namespace config {
+struct ModelConfig;
+}
+
 class Mlp : public Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) const = 0;  // (.., C) -> (.., C)
@@ -44,6 +48,8 @@ class PlainMlp final : public Mlp {
   std::shared_ptr<Linear> up_, down_;
 };
 
+/// Of a layer dim -> hidden -> dim, by model.init and mlp_bias.
+MlpOptions mlp_options(const config::ModelConfig& model, std::int64_t dim, std::int64_t hidden);
 /// The native mlp with this activation, gated or not as the settings say.
 std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& activation, std::int64_t dim, std::int64_t hidden);
 

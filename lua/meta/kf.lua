@@ -1431,7 +1431,8 @@
 ---@field attn_sink? boolean  One learned score per head that takes part in the softmax and is dropped (gpt-oss).
 ---@field attn_scale? number  Multiplies query times key; 0 takes 1 / sqrt(head_dim).
 ---@field attn_fp32? "none"|"softmax"|"scores"  What attention computes in fp32 where it does not use a fused kernel.
----@field attn_temp_tuning? boolean  Layers without rotation scale their queries by 1 + attn_temp_scale ln(1 + floor((position + 1) / attn_temp_floor)) (Llama 4).
+---@field attn_temp_tuning? boolean  Scale queries by 1 + attn_temp_scale ln(1 + floor(position / attn_temp_floor)), in the layers of attn_temp_layers.
+---@field attn_temp_layers? "nope"|"all"  nope: layers without rotation, positions from 1 (Llama 4); all: every layer, positions from 0 (Ministral 3).
 ---@field attn_temp_scale? number  Scale of attn_temp_tuning.
 ---@field attn_temp_floor? integer  Positions per step of attn_temp_tuning.
 ---@field mla_q_rank? integer  mla: rank of the query projection; 0 projects directly.
@@ -1439,6 +1440,7 @@
 ---@field mla_nope_dim? integer  mla: width of a head's part without rotation.
 ---@field mla_rope_dim? integer  mla: width of the rotated part, even.
 ---@field mla_v_dim? integer  mla: width of a head's values.
+---@field mla_norm_eps? number  mla: eps of the norms over the latents; unset takes norm_eps.
 ---@field rope_theta_local? number  Base of the rotary frequencies in local layers, without scaling; unset takes rope_theta with its scaling.
 ---@field rope_scaling? "none"|"linear"|"dynamic"|"llama3"|"yarn"|"longrope"  How the rotary frequencies are stretched to longer sequences.
 ---@field rope_factor? number  Stretch of rope_scaling.

@@ -105,6 +105,26 @@ kf.register.optimizer("lua_adamw", function(a)
   }
 end)
 
+--- Sophia as the engine has it (optimizer.sophia_h), but for its weight decay, which is 0 here.
+kf.register.optimizer("lua_sophia", function(a)
+  local o = a.config.optimizer
+  return {
+    state = { "exp_avg", "hessian" },
+    curvature_every = a.options.every,
+    step = function(g)
+      T.eq(g.curvature ~= nil, (g.step - 1) % a.options.every == 0)
+      if g.curvature then
+        kf.op._foreach_lerp_(g.state.hessian, g.curvature, 1 - o.betas[2])
+      end
+      kf.op._foreach_lerp_(g.state.exp_avg, g.grads, 1 - o.betas[1])
+      for i, p in ipairs(g.params) do
+        local scale = (g.state.hessian[i] * 0.01):clamp_min(o.eps)
+        p:sub_((g.state.exp_avg[i] / scale):clamp(-1, 1) * g.lr)
+      end
+    end,
+  }
+end, { fields = { { "every", "integer", default = 2, min = 1 } } })
+
 --- A small folder of text below the working folder.
 local function write_text()
   os.execute("mkdir -p text")
@@ -209,6 +229,28 @@ T.test("optimizer: its state is in checkpoints, and a run goes on from there to 
   for name, tensor in pairs(whole) do
     T.ok(tensor:equal(resumed[name]), name .. " is the same")
   end
+end)
+
+T.test("optimizer: Sophia in Lua, which asks for the curvature, equals the native one", function()
+  local function changes(name, options)
+    return { optimizer = { name = name, lr = 1e-3, weight_decay = 0, betas = { 0.9, 0.95 }, [name] = options } }
+  end
+  local _, native = train(changes("sophia_h", { update_interval = 2 }))
+  local _, lua = train(changes("lua_sophia", { every = 2 }))
+  for name, tensor in pairs(native) do
+    T.ok((tensor - lua[name]):abs():max():item() < 1e-6, name)
+  end
+  local _, first = train(changes("lua_sophia", { every = 9 }))
+  T.ok(not first["layers.0.mlp.up_proj.weight"]:equal(lua["layers.0.mlp.up_proj.weight"]), "the second estimate counts")
+end)
+
+T.test("optimizer: curvature_every is a whole number", function()
+  kf.register.optimizer("half_bent", function()
+    return { curvature_every = 0.5, step = function() end }
+  end)
+  T.raises(function()
+    train({ optimizer = { name = "half_bent" } })
+  end, "optimizer 'half_bent': curvature_every must be a whole number of updates, at least 1, got 0.5")
 end)
 
 T.test("optimizer: its tensors are lent", function()

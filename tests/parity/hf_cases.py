@@ -7,6 +7,9 @@ MOE = dict(GROUPED, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=
 LLAMA3 = dict(rope_type="llama3", rope_theta=10000.0, factor=4.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16)
 YARN = dict(rope_type="yarn", rope_theta=10000.0, factor=4.0, original_max_position_embeddings=16, beta_fast=32.0, beta_slow=1.0)
 FALCON = dict(hidden_size=40, num_hidden_layers=3, num_attention_heads=4, ffn_hidden_size=56, max_position_embeddings=64)
+LATENT = dict(num_key_value_heads=4, kv_lora_rank=16, q_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10)
+VISION = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24, image_size=8, patch_size=4)
+NO_TOKENS = dict(vocab_size=97, bos_token_id=None, eos_token_id=None, pad_token_id=None)
 GPT2 = dict(n_embd=40, n_layer=3, n_head=4, n_positions=64)
 
 CASES = {
@@ -102,4 +105,34 @@ CASES = {
     "mpt": ("mpt", dict(d_model=40, n_layers=3, n_heads=4, max_seq_len=64, attn_config=dict(clip_qkv=0.8, softmax_scale=0.4))),
     "dbrx": ("dbrx", dict(d_model=40, n_layers=3, n_heads=4, max_seq_len=64, attn_config=dict(kv_n_heads=2, clip_qkv=0.8, rope_theta=20000.0),
                           ffn_config=dict(ffn_hidden_size=24, moe_num_experts=4, moe_top_k=2), rope_parameters=dict(rope_type="default", rope_theta=20000.0))),
+    "internlm3": ("internlm3", dict(WIDE, attention_bias=True, mlp_bias=True)),
+    "iquestcoder": ("iquestcoder", dict(WIDE)),
+    "exaone": ("exaone", dict(GROUPED)),
+    "jais2": ("jais2", dict(WIDE)),
+    "apertus": ("apertus", dict(GROUPED, num_hidden_layers=2, rope_parameters=LLAMA3)),
+    "nanochat": ("nanochat", dict(GROUPED, num_hidden_layers=2)),
+    "hyperclovax": ("hyperclovax", dict(GROUPED, embedding_multiplier=3.0, residual_multiplier=0.4, attention_multiplier=0.2, logits_scaling=0.5)),
+    "ministral3": ("ministral3", dict(WIDE, rope_parameters=dict(YARN, original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0,
+                                                                 llama_4_scaling_beta=0.3, max_position_embeddings=32))),
+    "granite_swa": ("granite_swa", dict(GROUPED, num_hidden_layers=5, sliding_window=6, layer_rope_theta=[5000.0, 10000.0, 10000.0, 10000.0, 5000.0],
+                                        attention_multiplier=0.2, embedding_multiplier=3.0)),
+    "codegen": ("codegen", dict(GPT2, n_layer=2, n_inner=56, rotary_dim=4)),
+    "youtu": ("youtu", dict(SMALL, **LATENT)),
+    "minicpm3": ("minicpm3", dict(SMALL, num_hidden_layers=2, rms_norm_eps=1e-3, dim_model_base=16, **LATENT)),
+    "glm4_moe_lite": ("glm4_moe_lite", dict(SMALL, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, rms_norm_eps=1e-3, **LATENT)),
+    "sarvam_mla": ("sarvam_mla", dict(SMALL, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, **dict(LATENT, q_lora_rank=None))),
+    "solar_open": ("solar_open", dict(GROUPED, head_dim=16, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)),
+    "sarvam_moe": ("sarvam_moe", dict(WIDE, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)),
+    "exaone_moe": ("exaone_moe", dict(WIDE, num_hidden_layers=4, sliding_window=6, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)),
+    "hy_v3": ("hy_v3", dict(WIDE, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24)),
+    "mellum": ("mellum", dict(WIDE, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, sliding_window=6,
+                              layer_types=["sliding_attention", "sliding_attention", "full_attention"])),
+    "gemma3_seeing": ("gemma3", dict(text_config=dict(WIDE, **NO_TOKENS, sliding_window=6), vision_config=dict(VISION, model_type="siglip_vision_model"),
+                                     mm_tokens_per_image=4)),
+    "mistral3_seeing": ("mistral3", dict(text_config=dict(WIDE, **NO_TOKENS, num_hidden_layers=2, model_type="ministral3", rope_parameters=dict(
+        YARN, original_max_position_embeddings=8, mscale=1.0, mscale_all_dim=1.0, llama_4_scaling_beta=0.3)),
+        vision_config=dict(VISION, head_dim=8, model_type="pixtral"), tie_word_embeddings=False)),
+    "llama4_seeing": ("llama4", dict(text_config=dict(WIDE, **NO_TOKENS, intermediate_size=24, intermediate_size_mlp=56, num_local_experts=4,
+                                                      num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=8),
+                                     vision_config=dict(VISION, vision_output_dim=16, projector_input_dim=16, projector_output_dim=16))),
 }

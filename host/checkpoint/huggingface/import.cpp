@@ -3,7 +3,9 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
+#include <set>
 
 #include "checkpoint/huggingface/names.h"
 #include "checkpoint/huggingface/rules.h"
@@ -38,14 +40,18 @@ std::map<std::string, std::string> read_index(const fs::path& path) {
 /// Buffers that older files hold and no forward reads.
 bool without_effect(const std::string& name) {
   return name.ends_with(".rotary_emb.inv_freq") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") ||
+         name.ends_with(".mlp.act_fn.beta") || name.ends_with(".mlp.act_fn.eps") ||  // see check_constants
          name.ends_with(".attn.attention.bias") || name.ends_with(".attn.attention.masked_bias");
 }
 
-/// Multi-token prediction layers, which the files of DeepSeek V3 and GLM 4.5 hold behind the last block and their classes do not read.
+/// Multi-token prediction layers, which files of these families hold and their classes do not read.
 bool behind_last_block(const std::string& name, const std::string& model_type, std::int64_t layers) {
   const std::string base = "model.layers.";
-  return (model_type == "deepseek_v3" || model_type == "glm4_moe") && name.starts_with(base) &&
-         std::atoll(name.c_str() + base.size()) >= layers;
+  static const std::set<std::string> families{"deepseek_v3", "glm4_moe", "glm4_moe_lite", "hy_v3", "sarvam_mla", "sarvam_moe"};
+  if (model_type == "exaone_moe" || model_type == "mellum") {
+    return name.starts_with("mtp.");
+  }
+  return families.count(model_type) > 0 && name.starts_with(base) && std::atoll(name.c_str() + base.size()) >= layers;
 }
 
 /// Blocks of a model by the names of its weights: "layers.N.".
@@ -69,12 +75,62 @@ std::string with_base(const std::string& name, const huggingface::Rules& rules) 
   return !known(name) && known(base + name) ? base + name : name;
 }
 
+/// The name that a text model's own file has for a tensor of a model that also sees; empty for what does the seeing.
+std::string text_name(const std::string& name) {
+  for (const char* seeing : {"vision_tower.", "vision_model.", "multi_modal_projector."}) {
+    if (name.starts_with(seeing) || name.starts_with(std::string("model.") + seeing)) {
+      return "";
+    }
+  }
+  if (name.starts_with("model.language_model.")) {  // the newer form; the head lies outside
+    return "model." + name.substr(21);
+  }
+  return name.starts_with("language_model.") ? name.substr(15) : name;
+}
+
+/// The tensors of the text model alone, under its names, where `theirs` are a model's that also sees.
+NamedTensors text_alone(const NamedTensors& theirs, const std::string& model_type) {
+  std::map<std::string, std::string> stored;  // by the text model's name
+  for (const std::string& name : theirs.names) {
+    if (const std::string own = text_name(name); !own.empty()) {
+      stored[own] = name;
+    }
+  }
+  const bool wrapped = std::any_of(stored.begin(), stored.end(), [](const auto& entry) { return entry.first != entry.second; });
+  if (!wrapped && stored.size() == theirs.names.size()) {
+    return theirs;
+  }
+  log::info("left out {} tensors with which the model sees: only its text part, {}, is read", theirs.names.size() - stored.size(),
+            model_type);
+  NamedTensors out;
+  for (const auto& [own, name] : stored) {
+    out.names.push_back(own);
+  }
+  out.get = [get = theirs.get, stored](const std::string& name) { return get(stored.at(name)); };
+  return out;
+}
+
+/// xIELU's constants, which files of Apertus hold as tensors: ours are fixed.
+void check_constants(const NamedTensors& theirs) {
+  const auto is_near = [&](const std::string& name, double value) {
+    const double stored = theirs.get(name).to(at::kDouble).item<double>();
+    KF_CHECK(std::abs(stored - value) <= 0.01 * std::abs(value), Code::checkpoint, "{} is {}; only {} is understood", name, stored, value);
+  };
+  for (const std::string& name : theirs.names) {
+    if (name.ends_with(".mlp.act_fn.beta")) {
+      is_near(name, 0.5);
+    } else if (name.ends_with(".mlp.act_fn.eps")) {
+      is_near(name, -1e-6);
+    }
+  }
+}
+
 /// Width of a head by the config.json; 0 where it does not say.
 std::int64_t head_dim_in(const fs::path& folder) {
-  const config::Node json = config::parse_json(read_file(folder / "config.json"), (folder / "config.json").string());
+  const config::Table json = config::text_config_of(folder / "config.json");
   const auto number = [&](std::initializer_list<const char*> keys) {
     for (const char* key : keys) {
-      const config::Node* const node = json.table() ? json.table()->find(key) : nullptr;
+      const config::Node* const node = json.find(key);
       if (const auto* value = node ? std::get_if<std::int64_t>(&node->value) : nullptr; value && *value > 0) {
         return *value;
       }
@@ -114,6 +170,13 @@ at::Tensor cut_group(const at::Tensor& whole, const Piece& piece) {
   return part.flatten(0, 2);
 }
 
+/// One of three in each of four blocks of rows.
+at::Tensor cut_shards(const at::Tensor& whole, const Piece& piece, std::int64_t which) {
+  KF_CHECK(whole.size(0) % 12 == 0, Code::checkpoint, "{} has {} rows, which are no four blocks of queries, values and keys", piece.theirs,
+           whole.size(0));
+  return whole.unflatten(0, {4, 3, -1}).select(1, which).flatten(0, 1);
+}
+
 at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
   const auto every_second = [&](std::int64_t first) { return whole.slice(-1, first, whole.size(-1), 2); };
   const auto rows = [&](const at::Tensor& x) {
@@ -148,6 +211,13 @@ at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
     case Layout::group_q:
     case Layout::group_k:
     case Layout::group_v: return cut_group(whole, piece);
+    case Layout::shard_q: return cut_shards(whole, piece, 0);
+    case Layout::shard_v: return cut_shards(whole, piece, 1);
+    case Layout::shard_k: return cut_shards(whole, piece, 2);
+    case Layout::half_swapped:
+      KF_CHECK(piece.head > 0 && piece.head % 2 == 0 && whole.size(0) % piece.head == 0, Code::checkpoint,
+               "{} has {} rows, which are no whole heads of {} with two halves", piece.theirs, whole.size(0), piece.head);
+      return whole.unflatten(0, {-1, 2, piece.head / 2}).flip(1).flatten(0, 2);
   }
   return whole;
 }
@@ -187,7 +257,7 @@ class Renaming {
       const auto found = rows_.find(ours);
       if (rule.layout == Layout::stacked || rule.layout == Layout::stacked_swapped) {
         piece.count = found == rows_.end() ? 0 : found->second;
-      } else if (by_groups(rule.layout)) {
+      } else if (by_groups(rule.layout) || rule.layout == Layout::half_swapped) {
         piece.head = head_;
         piece.count = found == rows_.end() ? 0 : found->second;
       } else if (by_rows(rule.layout)) {
@@ -248,10 +318,12 @@ NamedTensors open_huggingface(const fs::path& folder) {
 
 NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& model) {
   const std::string model_type = config::model_type_of(folder / "config.json");
-  NamedTensors read = theirs;
+  NamedTensors read = text_alone(theirs, model_type);
+  check_constants(read);
   const std::int64_t blocks = count_blocks(model);
+  const std::size_t all = read.names.size();
   std::erase_if(read.names, [&](const std::string& name) { return behind_last_block(name, model_type, blocks); });
-  if (const std::size_t left = theirs.names.size() - read.names.size(); left > 0) {
+  if (const std::size_t left = all - read.names.size(); left > 0) {
     log::info("left out {} tensors of multi-token prediction layers, which {} does not read", left, model_type);
   }
   const Renaming renaming(read, huggingface::rules_of(model_type), model, head_dim_in(folder));
@@ -259,7 +331,7 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   for (const auto& [name, piece] : renaming.pieces()) {
     out.names.push_back(name);
   }
-  out.get = [get = theirs.get, pieces = renaming.pieces()](const std::string& name) {
+  out.get = [get = read.get, pieces = renaming.pieces()](const std::string& name) {
     const Piece& piece = pieces.at(name);
     return cut(get(piece.theirs), piece);
   };

@@ -28,6 +28,10 @@ enum class Layout {
   group_q,          // heads in groups of H / Hkv queries, a key and a value, as rows: the queries
   group_k,
   group_v,
+  shard_q,  // four blocks of queries, values and keys each (CodeGen): the queries
+  shard_k,
+  shard_v,
+  half_swapped,  // the halves of every head change places
 };
 
 /// One tensor of the file and one of ours. {l} and {e} in a name stand for the numbers of layer and expert.

@@ -46,5 +46,14 @@ Rules hunyuan_rules();
 Rules ernie_moe_rules();
 Rules mpt_rules();
 Rules dbrx_rules();
+Rules exaone_rules();
+Rules jais2_rules();
+Rules apertus_rules();
+Rules nanochat_rules();
+Rules hyperclovax_rules();
+Rules granite_swa_rules();
+Rules codegen_rules();
+Rules sarvam_moe_rules();
+Rules hy_v3_rules();
 
 }  // namespace kf::huggingface

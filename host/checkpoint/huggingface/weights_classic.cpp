@@ -55,6 +55,18 @@ Rules gptj_rules() {
       .rules();
 }
 
+Rules codegen_rules() {
+  return Table("transformer.h.{l}.", ends("transformer.", "wte", "ln_f"))
+      .add("ln_1", "attention_norm")
+      .add("attn.qkv_proj", "attention.q_proj", Layout::shard_q)
+      .add("attn.qkv_proj", "attention.k_proj", Layout::shard_k)
+      .add("attn.qkv_proj", "attention.v_proj", Layout::shard_v)
+      .add("attn.out_proj", "attention.o_proj")
+      .add("mlp.fc_in", "mlp.up_proj")
+      .add("mlp.fc_out", "mlp.down_proj")
+      .rules();
+}
+
 Rules gpt_neo_rules() {
   return Table("transformer.h.{l}.",
                ends("transformer.", "wte", "ln_f") + Rules{{"transformer.wpe.weight", "position_embedding.embedding.weight"}})

@@ -71,7 +71,31 @@ Rules granite_moe_rules() {
 Rules sigmoid_moe_rules() {
   return embedding_rules() + norm_rules(false) + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp") +
          shared_expert_rules("model.layers.{l}.mlp.shared_experts.") +
-         Rules{{"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
+         Rules{{"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"},
+               {"model.layers.{l}.mlp.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
+}
+
+/// q, k and v one below the other.
+Rules sarvam_moe_rules() {
+  const std::string theirs = "model.layers.{l}.";
+  Rules rules = sigmoid_moe_rules() + Rules{{"model.word_embeddings.weight", "token_embedding.embedding.weight"},
+                                            {theirs + "attention.dense.weight", "layers.{l}.attention.o_proj.weight"},
+                                            {theirs + "attention.query_layernorm.weight", "layers.{l}.attention.q_norm.weight"},
+                                            {theirs + "attention.key_layernorm.weight", "layers.{l}.attention.k_norm.weight"},
+                                            {theirs + "mlp.gate.expert_bias", "layers.{l}.mlp.router.expert_bias"}};
+  for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
+    for (const char* part : {".weight", ".bias"}) {
+      rules.push_back({theirs + "attention.query_key_value" + part, std::string("layers.{l}.attention.") + name + part, Layout::rows});
+    }
+  }
+  return rules;
+}
+
+Rules hy_v3_rules() {
+  const std::string theirs = "model.layers.{l}.mlp.";
+  return sigmoid_moe_rules() + shared_expert_rules(theirs + "shared_mlp.") +
+         Rules{{theirs + "router.gate.weight", "layers.{l}.mlp.router.gate.weight"},
+               {theirs + "expert_bias", "layers.{l}.mlp.router.expert_bias"}};
 }
 
 Rules ernie_moe_rules() {

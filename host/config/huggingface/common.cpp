@@ -48,10 +48,19 @@ void ignore_bookkeeping(Reader& c) {
   c.only("add_cross_attention", Node(false));
 }
 
-Shape take_shape(Reader& c, bool tied) {
+const char* one_of_names(Reader& c, const char* older, const char* newer) {
+  if (c.given(older) && c.given(newer)) {
+    c.problem(format("{} and {} are both given", older, newer));
+    c.ignore({older});
+    return newer;
+  }
+  return c.given(older) ? older : newer;
+}
+
+Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys) {
   Shape shape;
   shape.dim = c.integer("hidden_size");
-  shape.layers = c.integer("num_hidden_layers");
+  shape.layers = c.integer(keys.layers);
   shape.heads = c.integer("num_attention_heads");
   c.set("dim", shape.dim);
   c.set("n_layers", shape.layers);
@@ -59,7 +68,7 @@ Shape take_shape(Reader& c, bool tied) {
   c.set("n_heads", shape.heads);
   c.set("n_kv_heads", c.integer("num_key_value_heads", shape.heads));
   c.set("vocab_size", c.integer("vocab_size"));
-  c.set("ffn_hidden_dim", c.integer("intermediate_size"));
+  c.set("ffn_hidden_dim", c.integer(keys.width));
   c.set("max_seq_len", c.integer("max_position_embeddings"));
   c.set("init_std", c.real("initializer_range", 0.02));
   c.set("tie_embeddings", c.flag("tie_word_embeddings", tied));
@@ -190,21 +199,21 @@ std::vector<std::string> period(const std::vector<std::string>& kinds) {
 
 }  // namespace
 
-void take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window) {
+std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window) {
   const Array* types = c.list("layer_types");
   const std::vector<std::string> kinds = types ? kinds_of(c, *types) : fallback;
   if (types && kinds.size() != fallback.size() && !kinds.empty()) {
     c.problem(format("layer_types names {} layers, num_hidden_layers is {}", kinds.size(), fallback.size()));
-    return;
+    return fallback;
   }
   const bool local = std::find(kinds.begin(), kinds.end(), "local") != kinds.end();
   if (local && window <= 0) {
     c.problem("layer_types has sliding_attention, but sliding_window is missing");
-    return;
+    return fallback;
   }
   const auto first = std::find_if(kinds.begin(), kinds.end(), [](const std::string& kind) { return kind != "global"; });
   if (first == kinds.end()) {
-    return;
+    return kinds;
   }
   std::vector<std::string> pattern = period(kinds);
   if (pattern.size() == kinds.size() && std::all_of(first, kinds.end(), [](const std::string& kind) { return kind == "local"; })) {
@@ -214,6 +223,60 @@ void take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::
   c.set("layer_pattern", Array(pattern.begin(), pattern.end()));
   if (local) {
     c.set("window", window);
+  }
+  return kinds;
+}
+
+void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense) {
+  const std::int64_t known = c.integer("first_k_dense_replace", first_dense);
+  std::int64_t dense = std::min(known, layers);
+  if (const Array* types = c.list("mlp_layer_types")) {
+    const Node sparse(std::string("sparse"));
+    dense = std::find(types->begin(), types->end(), sparse) - types->begin();
+    Array expected(static_cast<std::size_t>(dense), Node(std::string("dense")));
+    expected.resize(static_cast<std::size_t>(std::max<std::int64_t>(layers, dense)), sparse);
+    if (*types != expected) {
+      c.problem(
+          format("mlp_layer_types is understood where it names num_hidden_layers ({}) layers, 'dense' ones before 'sparse' ones", layers));
+    }
+    if (c.has("first_k_dense_replace") && known != dense) {
+      c.problem(format("first_k_dense_replace = {}, but mlp_layer_types has {} dense layers", known, dense));
+    }
+  }
+  c.set("moe_first_dense", dense);
+}
+
+namespace {
+
+/// sliding_window_pattern: a number, or "LLLG", whose length it is.
+std::int64_t global_period(Reader& c, std::int64_t fallback) {
+  const Node* const node = c.node("sliding_window_pattern");
+  const auto* const text = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
+  if (text == nullptr) {
+    return c.integer("sliding_window_pattern", fallback);
+  }
+  if (text->find_first_not_of('L') != text->size() - 1 || text->back() != 'G') {
+    c.problem(format("sliding_window_pattern = '{}' is not understood; letters L before one G are", *text));
+    return fallback;
+  }
+  return static_cast<std::int64_t>(text->size());
+}
+
+}  // namespace
+
+void take_global_without_rotation(Reader& c, std::int64_t layers, std::int64_t usual_window) {
+  const std::int64_t window = c.integer("sliding_window", c.given("sliding_window") ? 0 : usual_window);
+  const std::int64_t pattern = global_period(c, window > 0 ? 4 : 0);
+  if (window > 0) {
+    const std::vector<std::string> kinds = every_nth_global(layers, pattern);
+    take_layer_types(c, kinds, window);
+    c.set("nope_every", pattern);
+    if (pattern <= 0 || c.model().find("layer_pattern") == nullptr ||
+        *c.model().find("layer_pattern")->array() != Array(kinds.begin(), kinds.begin() + std::min<std::int64_t>(pattern, layers))) {
+      c.problem("layer_types is understood where every sliding_window_pattern-th layer alone is full_attention");
+    }
+  } else {
+    take_layer_types(c, all_layers(layers, "global"), 0);
   }
 }
 

@@ -19,7 +19,13 @@ struct Shape {
   std::int64_t heads = 0;
   std::int64_t dim = 0;
 };
-Shape take_shape(Reader& c, bool tied);
+struct ShapeKeys {
+  const char* layers = "num_hidden_layers";
+  const char* width = "intermediate_size";
+};
+Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys = {});
+/// Whichever of two names of one key the file has; both at once are a problem. `newer` where it has none.
+const char* one_of_names(Reader& c, const char* older, const char* newer);
 /// head_dim, where the family knows it; null and absent take `fallback`, 0 for hidden_size / num_attention_heads.
 void take_head_dim(Reader& c, std::int64_t fallback = 0);
 /// RMS norms, with the eps under `key`.
@@ -43,6 +49,8 @@ struct RopeFamily {
   double theta = 10000;
   double fraction = 1;
   bool squared_mscale = false;  // mscale_all_dim acts on the scores, squared (DeepSeek)
+  bool stretched = false;       // the class stretches where the file says nothing, so the file must say something
+  bool llama4_beta = false;     // the table has llama_4_scaling_beta, which scales queries by their positions (Ministral 3)
 };
 /// rope_parameters (transformers 5), or rope_theta, rope_scaling and partial_rotary_factor (transformers 4).
 void take_rope(Reader& c, const RopeFamily& family);
@@ -50,8 +58,12 @@ void take_rope(Reader& c, const RopeFamily& family);
 void take_two_ropes(Reader& c, double theta, double local);
 
 /// layer_types, or what the family makes of its absence: kinds by layer, "global" | "local" | "chunk". `window` is sliding_window; 0
-/// where there is none. Writes layer_pattern, window and window_from_layer.
-void take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window);
+/// where there is none. Writes layer_pattern, window and window_from_layer. Returns the kinds.
+std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window);
+/// mlp_layer_types, a dense prefix before layers with experts, or first_k_dense_replace.
+void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense);
+/// Every sliding_window_pattern-th layer is global and does not rotate, the others see sliding_window (EXAONE 4); null: all are global.
+void take_global_without_rotation(Reader& c, std::int64_t layers, std::int64_t usual_window);
 /// All layers of one kind.
 std::vector<std::string> all_layers(std::int64_t layers, const std::string& kind);
 /// Every n-th layer (from 1) global, the others local.

@@ -73,5 +73,24 @@ void read_hunyuan_v1_dense(Reader& c);
 void read_hunyuan_v1_moe(Reader& c);
 void read_mpt(Reader& c);
 void read_dbrx(Reader& c);
+void read_internlm3(Reader& c);
+void read_iquestcoder(Reader& c);
+void read_exaone(Reader& c);
+void read_ministral3(Reader& c);
+void read_jais2(Reader& c);
+void read_apertus(Reader& c);
+void read_nanochat(Reader& c);
+void read_hyperclovax(Reader& c);
+void read_granite_swa(Reader& c);
+void read_codegen(Reader& c);
+void read_sarvam_mla(Reader& c);
+void read_youtu(Reader& c);
+void read_minicpm3(Reader& c);
+void read_glm4_moe_lite(Reader& c);
+void read_solar_open(Reader& c);
+void read_sarvam_moe(Reader& c);
+void read_exaone_moe(Reader& c);
+void read_hy_v3(Reader& c);
+void read_mellum(Reader& c);
 
 }  // namespace kf::config::huggingface

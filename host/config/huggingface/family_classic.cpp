@@ -107,6 +107,9 @@ void read_gptj(Reader& c) {
   ignore_run_keys(c);
 }
 
+/// GPT-J whose queries, values and keys lie in four shards.
+void read_codegen(Reader& c) { read_gptj(c); }
+
 /// Global and local layers by turns; scores without a scale, a bias behind the attention only.
 void read_gpt_neo(Reader& c) {
   const std::int64_t dim = c.integer("hidden_size");
@@ -186,6 +189,9 @@ void read_falcon(Reader& c) {
   c.set("n_kv_heads", grouped ? kv : one ? 1 : heads);
   const bool parallel = c.flag("parallel_attn", true);
   const std::int64_t norms = c.integer("num_ln_in_parallel_attn", grouped ? 2 : 1);
+  if (norms != 1 && norms != 2) {
+    c.problem(format("num_ln_in_parallel_attn = {} is not understood; 1 and 2 are", norms));
+  }
   if (grouped && !parallel) {
     c.problem("new_decoder_architecture = true without parallel_attn is not understood");
   }

@@ -57,42 +57,6 @@ void take_windows(Reader& c, std::int64_t layers, bool max_window_layers) {
   take_layer_types(c, kinds, on ? window : 0);
 }
 
-/// What deepseek_v2 and deepseek_v3 share: latent attention, a dense prefix, shared experts as one wide layer.
-void take_deepseek(Reader& c, std::int64_t first_dense) {
-  take_base(c, 1e-6, false);
-  if (const Node* eps = c.model().find("norm_eps"); eps && *eps != Node(1e-6)) {
-    c.problem("rms_norm_eps other than 1e-06 is not understood: the class keeps 1e-06 in the norms of the latents");
-  }
-  take_activation(c, "hidden_act", "silu", true);
-  c.set("attention", std::string("mla"));
-  const std::int64_t rope = c.integer("qk_rope_head_dim", 64);
-  const std::int64_t nope = c.integer("qk_nope_head_dim", 128);
-  c.only("head_dim", Node(rope));
-  c.only("qk_head_dim", Node(rope + nope));
-  c.set("mla_rope_dim", rope);
-  c.set("mla_nope_dim", nope);
-  c.set("mla_v_dim", c.integer("v_head_dim", 128));
-  c.set("mla_kv_rank", c.integer("kv_lora_rank", 512));
-  c.set("mla_q_rank", c.integer("q_lora_rank", 0));
-  take_attention_bias(c, false, "all");
-  take_rope(c, {10000, 1, /*squared_mscale=*/true});
-
-  c.set("num_experts", c.integer("n_routed_experts"));
-  c.set("moe_top_k", c.integer("num_experts_per_tok"));
-  c.set("moe_first_dense", c.integer("first_k_dense_replace", first_dense));
-  c.only("moe_layer_freq", Node(std::int64_t{1}));
-  const std::int64_t width = c.integer("moe_intermediate_size");
-  c.set("moe_ffn_dim", width);
-  const std::int64_t shared = c.integer("n_shared_experts");
-  if (shared > 0) {
-    c.set("moe_shared_experts", std::int64_t{1});
-    c.set("moe_shared_ffn_dim", shared * width);
-  }
-  c.set("moe_routed_scale", c.real("routed_scaling_factor", 1));
-  c.ignore({"aux_loss_alpha", "seq_aux", "ep_size", "router_aux_loss_coef", "num_nextn_predict_layers"});
-  c.set("moe_aux_loss_weight", 0.0);  // the class has none
-}
-
 }  // namespace
 
 void read_mixtral(Reader& c) {
@@ -175,42 +139,26 @@ void read_gpt_oss(Reader& c) {
   }
   take_layer_types(c, kinds, c.integer("sliding_window", 128));
   c.ignore({"initial_context_length"});
-  take_rope(c, {150000});
+  RopeFamily rope;
+  rope.theta = 150000;
+  rope.stretched = true;
+  take_rope(c, rope);
 }
 
-void read_deepseek_v2(Reader& c) {
-  take_deepseek(c, 0);
-  c.set("rope_layout", std::string("interleaved"));
-  if (c.flag("mlp_bias", false)) {
-    c.set("mlp_bias", true);
-  }
-  const std::string method = c.text("topk_method", "greedy");
-  const std::int64_t groups = c.integer("n_group", 0), kept = c.integer("topk_group", 0);
-  if (method == "group_limited_greedy") {  // groups rank by their best expert, as with our router softmax
-    c.set("moe_groups", groups);
-    c.set("moe_topk_groups", kept);
-  } else if (method != "greedy") {
-    c.problem("topk_method = '" + method + "' is not understood; it may be greedy or group_limited_greedy");
-  }
-  c.only("scoring_func", Node(std::string("softmax")));
-  c.ignore({"norm_topk_prob"});  // the class never divides
-  c.set("moe_router", std::string("softmax"));
-}
-
-void read_deepseek_v3(Reader& c) {
-  take_deepseek(c, 3);
-  c.set("rope_layout", std::string(c.flag("rope_interleave", true) ? "interleaved" : "half"));
-  c.only("topk_method", Node(std::string("noaux_tc")));
-  c.only("scoring_func", Node(std::string("sigmoid")));
-  c.set("moe_router", std::string("sigmoid"));
-  c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
-  c.set("moe_bias_rule", std::string("sign"));
-  const std::int64_t groups = c.integer("n_group", 8);
-  const std::int64_t kept = c.integer("topk_group", 4);
-  if (groups > 1) {
-    c.set("moe_groups", groups);
-    c.set("moe_topk_groups", kept);
-  }
+/// Qwen 3 with windows and bases by kind of layer; only mtp_ layers are dense or not, which no forward reads.
+void read_mellum(Reader& c) {
+  const Shape shape = take_base(c, 1e-6, false);
+  take_head_dim(c, 128);
+  take_activation(c, "hidden_act", "silu", true);
+  take_attention_bias(c, false, "all");
+  c.set("qk_norm", true);
+  take_experts(c, c.integer(one_of_names(c, "num_experts", "num_local_experts"), 64), 8, 0.001);
+  set_softmax(c, c.flag("norm_topk_prob", true));
+  take_expert_layers(c, shape.layers, 0);
+  c.set("moe_ffn_dim", c.integer("moe_intermediate_size", 896));
+  take_layer_types(c, all_layers(shape.layers, "global"), c.integer("sliding_window", 1024));
+  take_two_ropes(c, 500000, 10000);
+  c.ignore({"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
 }
 
 }  // namespace kf::config::huggingface

@@ -21,7 +21,7 @@ void take_alpha_rope(Reader& c, std::int64_t head_dim) {
   Reader inner(*table);
   const std::string type = inner.text("rope_type", inner.text("type", "dynamic"));
   if (type != "dynamic") {
-    c.problem(format("{} of the kind '{}' with an alpha is not understood", key, type));
+    c.problem(format("{}.rope_type = '{}' beside an alpha is not understood; only 'dynamic' is", key, type));
   }
   const double width = static_cast<double>(head_dim);
   c.set("rope_theta", inner.real("rope_theta", theta) * std::pow(inner.real("alpha"), width / (width - 2)));

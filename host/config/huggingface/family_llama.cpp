@@ -59,7 +59,10 @@ void read_cwm(Reader& c) {
     kinds[i] = "global";
   }
   take_layer_types(c, kinds, c.integer("sliding_window", 8192));
-  take_rope(c, {1000000});
+  RopeFamily rope;
+  rope.theta = 1000000;
+  rope.stretched = true;
+  take_rope(c, rope);
 }
 
 /// Every no_rope_layer_interval-th layer does not rotate (no_rope_layers: 1 = rotates).

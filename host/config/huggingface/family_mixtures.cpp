@@ -1,4 +1,4 @@
-// Further families with experts: Granite MoE, GLM 4.5, dots.llm1, Llama 4 (text), MiniMax M2, FlexOlmo, ERNIE 4.5.
+// Further families with experts: Granite MoE, Llama 4 (text), MiniMax M2, FlexOlmo, ERNIE 4.5.
 
 #include <algorithm>
 
@@ -27,32 +27,6 @@ void take_local_experts(Reader& c, std::int64_t experts, std::int64_t top_k) {
   if (c.real("router_jitter_noise", 0) != 0) {
     c.problem("router_jitter_noise above 0 is not understood");
   }
-}
-
-/// DeepSeek V3's router and layout of experts, around another attention.
-void take_sigmoid_experts(Reader& c, std::int64_t first_dense) {
-  c.set("num_experts", c.integer("n_routed_experts"));
-  c.set("moe_top_k", c.integer("num_experts_per_tok"));
-  c.set("moe_first_dense", c.integer("first_k_dense_replace", first_dense));
-  const std::int64_t width = c.integer("moe_intermediate_size");
-  c.set("moe_ffn_dim", width);
-  if (const std::int64_t shared = c.integer("n_shared_experts", 0); shared > 0) {
-    c.set("moe_shared_experts", std::int64_t{1});
-    c.set("moe_shared_ffn_dim", shared * width);
-  }
-  c.set("moe_routed_scale", c.real("routed_scaling_factor", 1));
-  c.set("moe_router", std::string("sigmoid"));
-  c.set("moe_bias_rule", std::string("sign"));
-  c.set("moe_aux_loss_weight", 0.0);     // the classes have none
-  c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
-  c.only("scoring_func", Node(std::string("sigmoid")));
-  const std::int64_t groups = c.integer("n_group", 1);
-  const std::int64_t kept = c.integer("topk_group", 1);
-  if (groups > 1) {
-    c.set("moe_groups", groups);
-    c.set("moe_topk_groups", kept);
-  }
-  c.ignore({"num_nextn_predict_layers", "aux_loss_alpha", "seq_aux", "ep_size", "router_aux_loss_coef"});
 }
 
 /// Whether every n-th entry of `list` alone is `odd`, the others `usual`.
@@ -119,35 +93,6 @@ void read_granitemoeshared(Reader& c) {
     c.set("moe_shared_experts", std::int64_t{1});
     c.set("moe_shared_ffn_dim", shared);
   }
-}
-
-/// Half of each head rotates; biases on q, k, v.
-void read_glm4_moe(Reader& c) {
-  take_base(c, 1e-5);
-  take_head_dim(c);
-  take_attention_bias(c, false, "qkv");
-  if (c.flag("use_qk_norm", false)) {
-    c.set("qk_norm", true);
-  }
-  take_sigmoid_experts(c, 1);
-  take_rope(c, {10000, 0.5});
-}
-
-/// Qwen 3's attention.
-void read_dots1(Reader& c) {
-  const Shape shape = take_base(c, 1e-6);
-  take_head_dim(c);
-  take_attention_bias(c, false, "all");
-  c.set("qk_norm", true);
-  const std::int64_t window = c.integer("sliding_window", 0);
-  const std::int64_t first = c.integer("max_window_layers", shape.layers);
-  std::vector<std::string> kinds = all_layers(shape.layers, "global");
-  for (std::int64_t i = std::max<std::int64_t>(first, 0); window > 0 && i < shape.layers; ++i) {
-    kinds[static_cast<std::size_t>(i)] = "local";
-  }
-  take_layer_types(c, kinds, window);
-  take_sigmoid_experts(c, 0);
-  take_rope(c, {});
 }
 
 /// A token visits one expert and a shared one; its sigmoid multiplies what goes in.
@@ -231,7 +176,8 @@ void read_ernie4_5_moe(Reader& c) {
   if (const std::int64_t last = c.integer("moe_layer_end_index", -1); last != -1 && last != shape.layers - 1) {
     c.problem(format("moe_layer_end_index = {} is not understood; only the last layer, {}, is", last, shape.layers - 1));
   }
-  c.ignore({"output_router_logits", "moe_norm_min"});
+  c.only("moe_norm_min", Node(1e-12));
+  c.ignore({"output_router_logits"});
   take_rope(c, {500000});
   c.set("rope_layout", std::string("interleaved"));
 }

@@ -74,7 +74,10 @@ void read_mpt(Reader& c) {
   no_dropout(c, "resid_pdrop");
   c.only("logit_scale", Node());
   c.only("no_bias", Node(true));
-  c.ignore({"norm_type", "learned_pos_emb", "init_device", "init_config", "embedding_fraction", "verbose", "use_pad_tok_in_ffn"});
+  c.only("norm_type", Node(std::string("low_precision_layernorm")));
+  c.only("learned_pos_emb", Node(true));
+  c.only("embedding_fraction", Node(1.0));
+  c.ignore({"init_device", "init_config", "verbose", "use_pad_tok_in_ffn"});
   InnerTable attention(c, "attn_config");
   if (const std::optional<double> scale = positive_real(*attention, "softmax_scale")) {
     c.set("attn_scale", *scale);
@@ -101,18 +104,22 @@ void read_dbrx(Reader& c) {
   c.set("norm_eps", 1e-5);
   take_dropout(c, "resid_pdrop", "dropout_resid");
   no_dropout(c, "emb_pdrop");
-  c.ignore({"output_router_logits", "num_key_value_heads"});
+  c.ignore({"output_router_logits"});
   double theta = 10000;
+  std::optional<double> attention_theta;
   {
     InnerTable attention(c, "attn_config");
-    c.set("n_kv_heads", attention->integer("kv_n_heads", 1));
+    const std::int64_t kv = attention->integer("kv_n_heads", 1);
+    c.set("n_kv_heads", kv);
+    c.only("num_key_value_heads", Node(kv));
     if (const std::optional<double> limit = positive_real(*attention, "clip_qkv")) {
       c.set("attn_qkv_clip", *limit);
     }
     if (const double rate = attention->real("attn_pdrop", 0); rate > 0) {
       c.set("dropout_attn", rate);
     }
-    theta = attention->real("rope_theta", theta);
+    attention_theta = attention->maybe_real("rope_theta");
+    theta = attention_theta.value_or(theta);
   }
   InnerTable experts(c, "ffn_config");
   const std::int64_t width = experts->integer("ffn_hidden_size", 3584);
@@ -136,8 +143,13 @@ void read_dbrx(Reader& c) {
       c.problem("ffn_config.ffn_act_fn." + problem);
     }
   }
-  experts->ignore({"hidden_size", "uniform_expert_assignment"});
+  experts->only("hidden_size", *c.model().find("dim"));
+  experts->ignore({"uniform_expert_assignment"});
+  const bool given = c.has("rope_parameters");
   take_rope(c, {theta});
+  if (given && attention_theta && *c.model().find("rope_theta") != Node(*attention_theta)) {
+    c.problem("attn_config.rope_theta and rope_parameters.rope_theta differ");
+  }
 }
 
 }  // namespace kf::config::huggingface

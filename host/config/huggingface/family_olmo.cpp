@@ -54,19 +54,7 @@ void read_olmo3(Reader& c) {
 /// Every sliding_window_pattern-th layer is global and does not rotate.
 void read_exaone4(Reader& c) {
   const Shape shape = take_post_norm(c, "head");
-  const std::int64_t window = c.integer("sliding_window", 0);
-  const std::int64_t pattern = c.integer("sliding_window_pattern", window > 0 ? 4 : 0);
-  if (window > 0) {
-    const std::vector<std::string> kinds = every_nth_global(shape.layers, pattern);
-    take_layer_types(c, kinds, window);
-    c.set("nope_every", pattern);
-    if (pattern <= 0 || c.model().find("layer_pattern") == nullptr ||
-        *c.model().find("layer_pattern")->array() != Array(kinds.begin(), kinds.begin() + std::min<std::int64_t>(pattern, shape.layers))) {
-      c.problem("layer_types is understood where every sliding_window_pattern-th layer alone is full_attention");
-    }
-  } else {
-    take_layer_types(c, all_layers(shape.layers, "global"), 0);
-  }
+  take_global_without_rotation(c, shape.layers, 0);
   take_rope(c, {});
 }
 

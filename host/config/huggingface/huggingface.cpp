@@ -3,26 +3,14 @@
 #include <set>
 
 #include "config/huggingface/common.h"
+#include "config/huggingface/defaults.h"
 #include "config/huggingface/families.h"
+#include "config/huggingface/text_part.h"
 #include "config/json.h"
-#include "core/error.h"
 #include "core/text.h"
 
 namespace kf::config {
 namespace {
-
-Node parsed(const fs::path& file) {
-  Node json = parse_json(read_file(file), file.string());
-  KF_CHECK(json.table(), Code::config, "{} is no JSON object", file);
-  return json;
-}
-
-std::string type_in(const Node& json, const fs::path& file) {
-  const Node* type = json.table()->find("model_type");
-  const auto* name = type ? std::get_if<std::string>(&type->value) : nullptr;
-  KF_CHECK(name, Code::config, "{} has no model_type", file);
-  return *name;
-}
 
 /// Most classes give their embedding a padding_idx: that row takes no gradient.
 void take_pad(huggingface::Reader& c, const Table& json, const std::string& type) {
@@ -66,11 +54,20 @@ bool is_huggingface_folder(const fs::path& path) {
   return fs::is_regular_file(path / "config.json", ignored);
 }
 
-std::string model_type_of(const fs::path& file) { return type_in(parsed(file), file); }
+std::string model_type_of(const fs::path& file) { return huggingface::text_part(file).type; }
+
+Table text_config_of(const fs::path& file) { return huggingface::text_part(file).keys; }
 
 Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems) {
-  const Node json = parsed(file);
-  const std::string type = type_in(json, file);
+  return model_of_config_json(parse_json(read_file(file), file.string()), file, problems);
+}
+
+Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems) {
+  huggingface::TextPart part = huggingface::text_part(json, file);
+  const std::string& type = part.type;
+  for (const std::string& problem : part.problems) {
+    problems.push_back(format("{}: {}", file, problem));
+  }
   const huggingface::Family family = huggingface::find_family(type);
   if (!family) {
     const std::string near = nearest(type, huggingface::family_names());
@@ -78,12 +75,13 @@ Table model_of_config_json(const fs::path& file, std::vector<std::string>& probl
                               near.empty() ? "" : "; did you mean '" + near + "'?", join(huggingface::family_names(), ", ")));
     return {};
   }
-  huggingface::Reader reader(*json.table());
+  huggingface::add_class_defaults(type, part.keys);
+  huggingface::Reader reader(part.keys);
   huggingface::ignore_bookkeeping(reader);
   family(reader);
-  take_pad(reader, *json.table(), type);
+  take_pad(reader, part.keys, type);
   refuse_single_expert(reader);
-  refuse_negative_windows(reader, *json.table());
+  refuse_negative_windows(reader, part.keys);
   for (const std::string& problem : reader.problems()) {
     problems.push_back(format("{}: {} (model_type {})", file, problem, type));
   }

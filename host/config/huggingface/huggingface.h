@@ -15,8 +15,14 @@ bool is_huggingface_folder(const fs::path& path);
 /// The [model] keys that a config.json (transformers 4 or 5) stands for, with the file as their origin; in `problems` whatever of it is
 /// not understood, named. The names of the families are in `kf-host` errors for others.
 Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems);
+/// Of a file that is read already.
+Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems);
 
-/// "llama", from a config.json. Throws Code::config when the file is no JSON or has no model_type.
+/// The keys of a config.json, or of its text_config in models that also see.
+Table text_config_of(const fs::path& file);
+
+/// "llama", from a config.json; of its text_config in models that also see. Throws Code::config when the file is no JSON or has no
+/// model_type.
 std::string model_type_of(const fs::path& file);
 
 }  // namespace kf::config

@@ -28,7 +28,8 @@ class Reader {
   const Table* table(std::string_view key);
   const Array* list(std::string_view key);
 
-  bool has(std::string_view key) const;  // present and not null; not marked
+  bool has(std::string_view key) const;                                          // present and not null; not marked
+  bool given(std::string_view key) const { return json_.find(key) != nullptr; }  // present, maybe null; not marked
   /// Keys without effect on the numbers.
   void ignore(std::initializer_list<std::string_view> keys);
   /// Only this value (or none) is understood.

@@ -17,7 +17,20 @@ class RopeTable {
 
   std::string type() {
     const std::string old = inner_.text("type", "default");
-    return inner_.text("rope_type", old);
+    const std::string type = inner_.text("rope_type", old);
+    return type == "deepseek_yarn" ? "yarn" : type;
+  }
+  /// Queries grow with their positions, counted in original_max_position_embeddings.
+  void beta() {
+    if (const std::optional<double> beta = inner_.maybe_real("llama_4_scaling_beta"); beta && *beta != 0) {
+      c_.set("attn_temp_tuning", true);
+      c_.set("attn_temp_layers", std::string("all"));
+      c_.set("attn_temp_scale", *beta);
+      c_.set("attn_temp_floor", inner_.integer("original_max_position_embeddings", trained_));
+    } else if (!beta) {
+      c_.problem("rope_parameters.llama_4_scaling_beta is missing");
+    }
+    inner_.ignore({"max_position_embeddings"});  // not read by the class
   }
   double theta(double fallback) { return inner_.real("rope_theta", fallback); }
   double fraction(double fallback) { return inner_.real("partial_rotary_factor", fallback); }
@@ -33,7 +46,7 @@ class RopeTable {
       return;
     }
     if (type != "linear" && type != "dynamic" && type != "llama3" && type != "yarn") {
-      c_.problem(format("the rotary kind '{}' is not understood; default, linear, dynamic, llama3, yarn and longrope are", type));
+      c_.problem(format("rope_type = '{}' is not understood; default, linear, dynamic, llama3, yarn and longrope are", type));
       return;
     }
     c_.set("rope_scaling", type);
@@ -165,6 +178,9 @@ Table parameters_of(Reader& c) {
 }  // namespace
 
 void take_rope(Reader& c, const RopeFamily& family) {
+  if (family.stretched && !c.has("rope_scaling") && !c.has("rope_parameters")) {
+    c.problem("rope_parameters is missing: the class stretches by itself then");
+  }
   const Table parameters = parameters_of(c);
   const double theta = c.real("rope_theta", family.theta);
   const double fraction = c.real("partial_rotary_factor", family.fraction);
@@ -176,6 +192,9 @@ void take_rope(Reader& c, const RopeFamily& family) {
   c.set("rope_theta", table.theta(theta));
   set_fraction(c, table.fraction(fraction));
   table.stretch(table.type(), family.squared_mscale);
+  if (family.llama4_beta) {
+    table.beta();
+  }
   table.finish("rope_parameters");
 }
 

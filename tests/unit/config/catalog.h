@@ -34,7 +34,7 @@ inline config::Catalog reference_catalog() {
       {"attention", {part("gqa"), part("mla")}},
       {"norm", {part("rmsnorm"), part("layernorm")}},
       {"mlp",
-       {part("swiglu"), part("standard_gelu"), part("standard_relu"), part("gelu_tanh"), part("relu2"), part("swiglu_oai"),
+       {part("swiglu"), part("standard_gelu"), part("standard_relu"), part("gelu_tanh"), part("relu2"), part("swiglu_oai"), part("xielu"),
         part("tanh_mlp", {mode, field("widths", Type::list, config::Node(config::Array()))})}},
       {"router", {part("softmax_topk"), part("sigmoid_topk"), part("softmax"), part("sigmoid"), part("sqrtsoftplus")}},
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},

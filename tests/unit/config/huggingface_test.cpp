@@ -60,7 +60,7 @@ TEST_CASE("huggingface: every key that is not understood is named", "[huggingfac
   CHECK_THAT(llama_with(R"("mlp_bias": 1)").problems, Contains("mlp_bias = 1 is not true or false"));
   CHECK_THAT(llama_with(R"("num_key_value_heads": 4.0)").problems, Contains("num_key_value_heads = 4.0 is not an integer"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "spiral", "factor": 2.0})").problems,
-             Contains("the rotary kind 'spiral' is not understood; default, linear, dynamic, llama3, yarn and longrope are"));
+             Contains("rope_type = 'spiral' is not understood; default, linear, dynamic, llama3, yarn and longrope are"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "longrope", "short_factor": [1.0]})").problems,
              Contains("long_factor is missing"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "linear", "factor": 2.0, "secret": 1})").problems,
@@ -201,6 +201,25 @@ TEST_CASE("huggingface: a folder that is not understood is a problem of the job"
   const fs::path file = temp.write("config.json", R"({"model_type": "mamba"})");
   const config::Loaded loaded = load_job({"[checkpoint]\ninit_from = \"" + file.parent_path().string() + "\"\n"});
   CHECK_THAT(messages(loaded), Contains("the model_type 'mamba' is not understood"));
+}
+
+TEST_CASE("huggingface: of a model that also sees, the text part is read", "[huggingface]") {
+  const auto seeing = [](const std::string& text, const std::string& more = "") {
+    return read(R"({"model_type": "gemma3", "vision_config": {"hidden_size": 8}, "mm_tokens_per_image": 4)" + more +
+                R"(, "text_config": )" + text + "}");
+  };
+  const Read small = seeing(R"({"model_type": "gemma3_text", "hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 6})");
+  CHECK(small.problems == "");
+  CHECK(value(small, "dim") == "64");
+  CHECK(value(small, "n_heads") == "8");  // the class's default, which published files leave out
+  CHECK(value(small, "vocab_size") == "262208");
+  CHECK(value(seeing(R"({"model_type": "gemma3_text", "tie_word_embeddings": true})", R"(, "tie_word_embeddings": false)"),
+              "tie_embeddings") == "false");
+  CHECK_THAT(seeing(R"({"model_type": "gemma3_text", "hidden_act": 3, "sparse": 1})").problems, Contains("sparse = 1 is not understood"));
+  CHECK_THAT(seeing(R"({"model_type": "gemma3_text"})", R"(, "speech_config": {})").problems, Contains("speech_config"));
+  CHECK_THAT(seeing(R"({"model_type": "qwen2"})").problems,
+             Contains("text_config.model_type = 'qwen2' is not understood in a gemma3 model; have: gemma3_text"));
+  CHECK_THROWS_WITH(read(R"({"model_type": "llama4"})"), Contains("has no text_config, where a llama4 model has its text model"));
 }
 
 }  // namespace kf::test

@@ -94,7 +94,7 @@ TEST_CASE("config: unknown names of parts list what there is", "[config]") {
         "optimizer.name ('adam') is not a registered optimizer; did you mean 'adamw'? have: adamw, lion, schedule_free_adamw, muon");
   CHECK(problem(load_cli({"--model.activation=zzz"})) ==
         "'zzz' is not a registered mlp; have: silu, gelu, relu, swiglu, standard_gelu, standard_relu, gelu_tanh, relu2, swiglu_oai, "
-        "tanh_mlp");
+        "xielu, tanh_mlp");
   CHECK(problem(load_toml("hooks = [\"guard\", \"gaurd\"]\n")) ==
         "hooks ('gaurd') is not a registered hook; did you mean 'guard'? have: guard, norms");
   CHECK(problem(load_toml("[train]\nmixed_precision = \"bf1\"\n")) ==

@@ -57,6 +57,7 @@ const std::vector<Variant>& variants() {
       {"silu, plain", [](auto& m) { m.mlp_gated = false; }},
       {"silu, clamped", [](auto& m) { m.mlp_act_limit = 0.05; }},
       {"swiglu_oai", [](auto& m) { m.activation = "swiglu_oai", m.mlp_act_limit = 0.05; }},
+      {"xielu", [](auto& m) { m.activation = "xielu"; }},
       {"act_fp32", [](auto& m) { m.act_fp32 = true; }},
       {"sandwich", [](auto& m) { m.norm_placement = "sandwich"; }},
       {"post", [](auto& m) { m.norm_placement = "post"; }},
@@ -85,6 +86,7 @@ const std::vector<Variant>& variants() {
       {"sinusoidal", [](auto& m) { m.pos_embedding = "sinusoidal"; }},
       {"no positions, tempered", [](auto& m) { m.pos_embedding = "none", m.attn_temp_tuning = true, m.attn_temp_floor = 3; }},
       {"nope, tempered", [](auto& m) { m.nope_every = 2, m.attn_temp_tuning = true, m.attn_temp_floor = 5, m.attn_temp_scale = 0.4; }},
+      {"tempered everywhere", [](auto& m) { m.attn_temp_tuning = true, m.attn_temp_layers = "all", m.attn_temp_floor = 3; }},
       {"inverse layer scale", [](auto& m) { m.attn_inverse_layer_scale = true; }},
       {"local", [](auto& m) { m.layer_pattern = {"local"}, m.window = 3; }},
       {"local, global",
@@ -120,6 +122,7 @@ const std::vector<Variant>& variants() {
       {"mla with a query rank", [](auto& m) { make_latent(m), m.mla_q_rank = 14, m.attn_bias = "all", m.rope_layout = "interleaved"; }},
       {"mla, yarn, local",
        [](auto& m) { make_latent(m), stretch(m, "yarn"), m.rope_attn_factor = "softmax", m.layer_pattern = {"local"}, m.window = 5; }},
+      {"mla, latent eps", [](auto& m) { make_latent(m), m.mla_q_rank = 14, m.mla_norm_eps = 0.5; }},
       {"mla, softcap, sink", [](auto& m) { make_latent(m), m.attn_softcap = 0.3, m.attn_sink = true; }},
   };
   return all;

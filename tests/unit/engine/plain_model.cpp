@@ -53,7 +53,8 @@ class Plain {
   /// Over the last dim; a norm without parameters has no entry. Of a table of weights `row` is the norm's own.
   Tensor normal(const Tensor& x, const std::string& name, bool layernorm, std::int64_t row = 0) const {
     const Tensor centred = layernorm ? x - x.mean(-1, true) : x;
-    Tensor y = centred / (centred.square().mean(-1, true) + m.norm_eps).sqrt();
+    const double eps = name.ends_with("_a_norm") ? m.mla_norm_eps.value_or(m.norm_eps) : m.norm_eps;  // of a latent
+    Tensor y = centred / (centred.square().mean(-1, true) + eps).sqrt();
     if (has(name + ".weight")) {
       const Tensor& weight = w(name + ".weight");
       y = y * ((weight.dim() == 2 ? weight[row] : weight) + (m.norm_unit_offset ? 1 : 0));
@@ -108,6 +109,10 @@ class Plain {
         up = up.clamp(-limit, limit);
       }
       return linear(act(gate) * (m.activation == "swiglu_oai" ? up + 1 : up), at + "down_proj");
+    }
+    if (has(at + "alpha_p")) {
+      const Tensor above = (1 + w(at + "alpha_p").exp()).log(), below = 0.5 + (1 + w(at + "alpha_n").exp()).log();
+      return linear(at::where(up > 0, above * up.square(), below * (up.exp() - 1 - up)) + 0.5 * up, at + "down_proj");
     }
     return linear(act(limit > 0 ? up.clamp_max(limit) : up), at + "down_proj");
   }
@@ -190,8 +195,10 @@ class Plain {
     std::vector<Tensor> rows;
     for (std::int64_t t = 0; t < q.size(0); ++t) {
       double warmth = 1;
-      if (m.attn_temp_tuning && !rotates(layer)) {
-        warmth = 1 + m.attn_temp_scale * std::log1p(std::floor(static_cast<double>(t + 1) / static_cast<double>(m.attn_temp_floor)));
+      const bool everywhere = m.attn_temp_layers == "all";
+      if (m.attn_temp_tuning && (everywhere || !rotates(layer))) {
+        warmth = 1 + m.attn_temp_scale *
+                         std::log1p(std::floor(static_cast<double>(everywhere ? t : t + 1) / static_cast<double>(m.attn_temp_floor)));
       }
       std::int64_t first = 0;
       if (kind(layer) == "local") {

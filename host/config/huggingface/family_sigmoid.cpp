@@ -1,0 +1,160 @@
+// Families with DeepSeek V3's router around an attention of their own: GLM 4.5, dots.llm1, Solar Open, Sarvam 30B, EXAONE MoE, Hunyuan 3.
+
+#include <algorithm>
+
+#include "config/huggingface/common.h"
+#include "config/huggingface/families.h"
+#include "core/text.h"
+
+namespace kf::config::huggingface {
+namespace {
+
+Shape take_base(Reader& c, double eps) {
+  const Shape shape = take_shape(c, false);
+  take_rms_norm(c, "rms_norm_eps", eps);
+  take_activation(c, "hidden_act", "silu", true);
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  return shape;
+}
+
+/// What a family calls the keys of its experts.
+struct SigmoidKeys {
+  const char* experts = "n_routed_experts";
+  const char* shared = "n_shared_experts";
+  const char* scale = "routed_scaling_factor";
+  double usual_scale = 1;
+  std::int64_t usual_shared = 1;
+};
+
+/// DeepSeek V3's router and layout of experts, around another attention.
+void take_sigmoid_experts(Reader& c, const SigmoidKeys& keys = {}) {
+  c.set("num_experts", c.integer(keys.experts));
+  c.set("moe_top_k", c.integer("num_experts_per_tok"));
+  const std::int64_t width = c.integer("moe_intermediate_size");
+  c.set("moe_ffn_dim", width);
+  if (const std::int64_t shared = c.integer(keys.shared, keys.usual_shared); shared > 0) {
+    c.set("moe_shared_experts", std::int64_t{1});
+    c.set("moe_shared_ffn_dim", shared * width);
+  }
+  c.set("moe_routed_scale", c.real(keys.scale, keys.usual_scale));
+  c.set("moe_router", std::string("sigmoid"));
+  c.set("moe_bias_rule", std::string("sign"));
+  c.set("moe_aux_loss_weight", 0.0);     // the classes have none
+  c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
+  c.only("scoring_func", Node(std::string("sigmoid")));
+  const std::int64_t groups = c.integer("n_group", 1);
+  const std::int64_t kept = c.integer("topk_group", 1);
+  if (kept > groups) {
+    c.problem(format("topk_group = {} exceeds n_group = {}", kept, groups));
+  }
+  if (groups > 1) {
+    c.set("moe_groups", groups);
+    c.set("moe_topk_groups", kept);
+  }
+  c.ignore({"num_nextn_predict_layers", "aux_loss_alpha", "seq_aux", "ep_size", "router_aux_loss_coef", "output_router_logits"});
+}
+
+}  // namespace
+
+/// Half of each head rotates; biases on q, k, v.
+void read_glm4_moe(Reader& c) {
+  take_base(c, 1e-5);
+  take_head_dim(c);
+  take_attention_bias(c, false, "qkv");
+  if (c.flag("use_qk_norm", false)) {
+    c.set("qk_norm", true);
+  }
+  take_sigmoid_experts(c);
+  c.set("moe_first_dense", c.integer("first_k_dense_replace", 1));
+  take_rope(c, {10000, 0.5});
+}
+
+/// Qwen 3's attention.
+void read_dots1(Reader& c) {
+  const Shape shape = take_base(c, 1e-6);
+  take_head_dim(c);
+  take_attention_bias(c, false, "all");
+  c.set("qk_norm", true);
+  const std::int64_t window = c.integer("sliding_window", 0);
+  const std::int64_t first = c.integer("max_window_layers", shape.layers);
+  std::vector<std::string> kinds = all_layers(shape.layers, "global");
+  for (std::int64_t i = std::max<std::int64_t>(first, 0); window > 0 && i < shape.layers; ++i) {
+    kinds[static_cast<std::size_t>(i)] = "local";
+  }
+  take_layer_types(c, kinds, window);
+  SigmoidKeys keys;
+  keys.usual_shared = 0;
+  take_sigmoid_experts(c, keys);
+  c.set("moe_first_dense", c.integer("first_k_dense_replace", 0));
+  take_rope(c, {});
+}
+
+/// Every layer has experts; no bias behind the attention.
+void read_solar_open(Reader& c) {
+  ShapeKeys shape;
+  shape.width = "moe_intermediate_size";
+  take_shape(c, false, shape);
+  take_rms_norm(c, "rms_norm_eps", 1e-5);
+  c.ignore({"intermediate_size"});  // no layer is dense
+  take_activation(c, "hidden_act", "silu", true);
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  take_head_dim(c, 128);
+  take_attention_bias(c, false, "qkv");
+  take_sigmoid_experts(c);
+  c.only("first_k_dense_replace", Node(std::int64_t{0}));
+  take_rope(c, {1000000});
+}
+
+/// GLM 4.5 with whole heads rotating, under older names of three keys.
+void read_sarvam_moe(Reader& c) {
+  take_base(c, 1e-6);
+  take_head_dim(c, 64);
+  if (c.flag(one_of_names(c, "use_qkv_bias", "attention_bias"), false)) {
+    c.set("attn_bias", std::string("qkv"));
+  }
+  if (c.flag("use_qk_norm", true)) {
+    c.set("qk_norm", true);
+  }
+  SigmoidKeys keys;
+  keys.experts = one_of_names(c, "num_experts", "n_routed_experts");
+  keys.shared = one_of_names(c, "num_shared_experts", "n_shared_experts");
+  keys.usual_scale = 2.5;
+  take_sigmoid_experts(c, keys);
+  c.set("moe_first_dense", c.integer("first_k_dense_replace", 1));
+  take_rope(c, {8000000});
+}
+
+/// EXAONE 4's attention, norms before the branches: every sliding_window_pattern-th layer is global and does not rotate.
+void read_exaone_moe(Reader& c) {
+  const Shape shape = take_base(c, 1e-5);
+  take_head_dim(c);
+  c.set("qk_norm", true);
+  take_global_without_rotation(c, shape.layers, 4096);
+  SigmoidKeys keys;
+  keys.experts = "num_experts";
+  keys.shared = "num_shared_experts";
+  keys.usual_scale = 2.5;
+  take_sigmoid_experts(c, keys);
+  take_expert_layers(c, shape.layers, 1);
+  take_rope(c, {});
+}
+
+/// Qwen 3's attention.
+void read_hy_v3(Reader& c) {
+  const Shape shape = take_base(c, 1e-5);
+  take_head_dim(c, 128);
+  take_attention_bias(c, false, "all");
+  c.set("qk_norm", true);
+  c.only("mlp_bias", Node(false));
+  SigmoidKeys keys;
+  keys.experts = "num_experts";
+  keys.shared = "num_shared_experts";
+  keys.scale = "router_scaling_factor";
+  keys.usual_scale = 2.826;
+  take_sigmoid_experts(c, keys);
+  take_expert_layers(c, shape.layers, 1);
+  c.ignore({"enable_moe_fp32_combine"});  // where two sums meet; both are rounded after it
+  take_rope(c, {11158840});
+}
+
+}  // namespace kf::config::huggingface

@@ -1,0 +1,24 @@
+#pragma once
+// A config.json as its text model has it. Models that also see keep that one under text_config.
+
+#include <string>
+#include <vector>
+
+#include "config/node.h"
+#include "core/fs.h"
+
+namespace kf::config::huggingface {
+
+struct TextPart {
+  std::string type;                   // model_type
+  Table keys;                         // as a text model's own file would have them
+  bool sees = false;                  // it comes from a text_config
+  std::vector<std::string> problems;  // of what stands around it
+};
+
+/// Throws Code::config when the file is no JSON or has no model_type.
+TextPart text_part(const fs::path& file);
+/// Of a file that is read already.
+TextPart text_part(const Node& json, const fs::path& file);
+
+}  // namespace kf::config::huggingface
