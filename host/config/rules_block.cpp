@@ -239,7 +239,7 @@ void kernel_fits(const Job& job, Findings& findings) {
         "model.sdpa_backend = 'math': fused kernels keep scores and softmax in fp32");
   needs(findings, m.attn_temp_tuning, {"model.attn_temp_scale", "model.attn_temp_floor", "model.attn_temp_layers"},
         "model.attn_temp_tuning = true");
-  if (m.attn_temp_tuning && m.attn_temp_layers == "nope" && m.nope_every == 0 && m.pos_embedding == "rope") {
+  if (m.attn_temp_tuning && m.attention != "mla" && m.attn_temp_layers == "nope" && m.nope_every == 0 && m.pos_embedding == "rope") {
     findings.problem({"model.attn_temp_tuning", "model.nope_every"},
                      "model.attn_temp_tuning works in layers without rotation: set model.nope_every, model.pos_embedding = 'none', or "
                      "model.attn_temp_layers = 'all'");

@@ -123,7 +123,7 @@ kf.register.optimizer("lua_sophia", function(a)
       end
     end,
   }
-end, { fields = { { "every", "integer", default = 2, min = 1 } } })
+end, { fields = { { "every", "int", default = 2, min = 1 } } })
 
 --- A small folder of text below the working folder.
 local function write_text()
@@ -250,7 +250,7 @@ T.test("optimizer: curvature_every is a whole number", function()
   end)
   T.raises(function()
     train({ optimizer = { name = "half_bent" } })
-  end, "optimizer 'half_bent': curvature_every must be a whole number of updates, at least 1, got 0.5")
+  end, "curvature_every must be a whole number of updates, at least 1, got number 0.5")
 end)
 
 T.test("optimizer: its tensors are lent", function()
