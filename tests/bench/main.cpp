@@ -1,5 +1,5 @@
-// Speed as ratios against a reference of the same run: `make bench`, or `bench lua` for crossings into Lua alone. Never a test, since a
-// busy machine would fail it.
+// Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
+// `bench pieces` (fused ones). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -108,11 +108,16 @@ void bench_config(const Registries& registries) {
 int main(int argc, char** argv) {
   try {
     bench::count_memory();
-    if (argc > 1 && std::string(argv[1]) == "lua") {
+    const std::string part = argc > 1 ? argv[1] : "";
+    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces")) {
+      std::fprintf(stderr, "usage: bench [lua | data | pieces]\n");
+      return 1;
+    }
+    if (part == "lua") {
       bench::bench_lua();
       return 0;
     }
-    if (argc > 1 && std::string(argv[1]) == "data") {
+    if (part == "data") {
       bench::bench_data();
       return 0;
     }
@@ -120,6 +125,10 @@ int main(int argc, char** argv) {
     const config::Config config = job(registries);
     std::printf("%d threads, fastest round of each, peak memory of tensors; the last columns are subject / reference: time, memory\n",
                 at::get_num_threads());
+    if (part == "pieces") {
+      bench::bench_pieces(registries);
+      return 0;
+    }
     bench_step(config, registries);
     bench_adamw(config, registries);
     bench_loss();
