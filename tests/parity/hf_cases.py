@@ -116,6 +116,8 @@ CASES = {
                                                                  llama_4_scaling_beta=0.3, max_position_embeddings=32))),
     "granite_swa": ("granite_swa", dict(GROUPED, num_hidden_layers=5, sliding_window=6, layer_rope_theta=[5000.0, 10000.0, 10000.0, 10000.0, 5000.0],
                                         attention_multiplier=0.2, embedding_multiplier=3.0)),
+    "granitemoe_swa": ("granitemoe_swa", dict(GROUPED, num_hidden_layers=5, num_local_experts=4, num_experts_per_tok=2, sliding_window=6, attention_multiplier=0.2,
+                                              shared_intermediate_size=32, layer_rope_theta=[5000.0, 10000.0, 10000.0, 10000.0, 5000.0])),
     "codegen": ("codegen", dict(GPT2, n_layer=2, n_inner=56, rotary_dim=4)),
     "youtu": ("youtu", dict(SMALL, **LATENT)),
     "minicpm3": ("minicpm3", dict(SMALL, num_hidden_layers=2, rms_norm_eps=1e-3, dim_model_base=16, **LATENT)),

@@ -38,6 +38,7 @@ const std::map<std::string, Rules>& tables() {
       {"granite", llama_rules()},
       {"granite_swa", granite_swa_rules()},
       {"granitemoe", granite_moe_rules()},
+      {"granitemoe_swa", granite_moe_swa_rules()},
       {"granitemoeshared", granite_moe_rules()},
       {"helium", llama_rules()},
       {"hunyuan_v1_dense", hunyuan_rules()},

@@ -52,6 +52,7 @@ Rules apertus_rules();
 Rules nanochat_rules();
 Rules hyperclovax_rules();
 Rules granite_swa_rules();
+Rules granite_moe_swa_rules();
 Rules codegen_rules();
 Rules sarvam_moe_rules();
 Rules hy_v3_rules();

@@ -68,6 +68,17 @@ Rules granite_moe_rules() {
                {theirs + "shared_mlp.output_linear.weight", ours + "shared_expert.down_proj.weight"}};
 }
 
+/// The same under the names of 2026.
+Rules granite_moe_swa_rules() {
+  const std::string theirs = "model.layers.{l}.block_sparse_moe.";
+  const std::string ours = "layers.{l}.mlp.";
+  return granite_moe_rules() + Rules{{"model.layers.{l}.self_attn.sinks", "layers.{l}.attention.sinks"},
+                                     {theirs + "router.weight", ours + "router.gate.weight"},
+                                     {theirs + "experts.gate_up_proj", ours + "gate_w", Layout::upper},
+                                     {theirs + "experts.gate_up_proj", ours + "up_w", Layout::lower},
+                                     {theirs + "experts.down_proj", ours + "down_w", Layout::swapped}};
+}
+
 Rules sigmoid_moe_rules() {
   return embedding_rules() + norm_rules(false) + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp") +
          shared_expert_rules("model.layers.{l}.mlp.shared_experts.") +

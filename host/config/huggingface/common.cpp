@@ -76,7 +76,7 @@ Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys) {
 }
 
 void take_head_dim(Reader& c, std::int64_t fallback) {
-  const std::int64_t width = c.integer("head_dim", fallback);
+  const std::int64_t width = c.integer("head_dim", c.given("head_dim") ? 0 : fallback);
   if (width > 0) {
     c.set("head_dim", width);
   }
@@ -130,6 +130,13 @@ std::optional<double> positive_real(Reader& c, const std::string& key) {
     return std::nullopt;
   }
   return value;
+}
+
+void take_cap(Reader& c, const std::string& key, const std::string& ours, double fallback) {
+  const std::optional<double> value = positive_real(c, key);
+  if (const double cap = c.given(key) ? value.value_or(0) : fallback; cap > 0) {
+    c.set(ours, cap);
+  }
 }
 
 void take_clip(Reader& c) {
@@ -199,6 +206,8 @@ std::vector<std::string> period(const std::vector<std::string>& kinds) {
 
 }  // namespace
 
+std::int64_t sliding_window_or(Reader& c, std::int64_t usual) { return c.integer("sliding_window", c.given("sliding_window") ? 0 : usual); }
+
 std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window) {
   const Array* types = c.list("layer_types");
   const std::vector<std::string> kinds = types ? kinds_of(c, *types) : fallback;
@@ -265,7 +274,7 @@ std::int64_t global_period(Reader& c, std::int64_t fallback) {
 }  // namespace
 
 void take_global_without_rotation(Reader& c, std::int64_t layers, std::int64_t usual_window) {
-  const std::int64_t window = c.integer("sliding_window", c.given("sliding_window") ? 0 : usual_window);
+  const std::int64_t window = sliding_window_or(c, usual_window);
   const std::int64_t pattern = global_period(c, window > 0 ? 4 : 0);
   if (window > 0) {
     const std::vector<std::string> kinds = every_nth_global(layers, pattern);

@@ -38,6 +38,10 @@ void take_activation(Reader& c, const std::string& key, const std::string& fallb
 void take_attention_bias(Reader& c, bool fallback, const std::string& where);
 /// A number above 0, or nothing where the key is absent or null.
 std::optional<double> positive_real(Reader& c, const std::string& key);
+/// A cap that null turns off; `fallback` is what a file without the key means, 0 for none.
+void take_cap(Reader& c, const std::string& key, const std::string& ours, double fallback);
+/// Granite's experts, and its shared one.
+void take_granite_experts(Reader& c);
 /// clip_qkv.
 void take_clip(Reader& c);
 /// LayerNorm of queries and keys, for each head the same or with a weight of its own (`kind` as model.qk_norm_kind).
@@ -51,12 +55,15 @@ struct RopeFamily {
   bool squared_mscale = false;  // mscale_all_dim acts on the scores, squared (DeepSeek)
   bool stretched = false;       // the class stretches where the file says nothing, so the file must say something
   bool llama4_beta = false;     // the table has llama_4_scaling_beta, which scales queries by their positions (Ministral 3)
+  bool partial = false;         // the class reads partial_rotary_factor (those with a fraction of their own do, too)
 };
 /// rope_parameters (transformers 5), or rope_theta, rope_scaling and partial_rotary_factor (transformers 4).
 void take_rope(Reader& c, const RopeFamily& family);
 /// The same with one rotation for sliding layers: nested rope_parameters, or `local` for them without scaling.
 void take_two_ropes(Reader& c, double theta, double local);
 
+/// sliding_window; null is none, whatever a file without the key means.
+std::int64_t sliding_window_or(Reader& c, std::int64_t usual);
 /// layer_types, or what the family makes of its absence: kinds by layer, "global" | "local" | "chunk". `window` is sliding_window; 0
 /// where there is none. Writes layer_pattern, window and window_from_layer. Returns the kinds.
 std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window);

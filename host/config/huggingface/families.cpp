@@ -41,6 +41,7 @@ const std::map<std::string, Family>& families() {
       {"granite", read_granite},
       {"granite_swa", read_granite_swa},
       {"granitemoe", read_granitemoe},
+      {"granitemoe_swa", read_granitemoe_swa},
       {"granitemoeshared", read_granitemoeshared},
       {"helium", read_helium},
       {"hunyuan_v1_dense", read_hunyuan_v1_dense},

@@ -82,6 +82,7 @@ void read_apertus(Reader& c);
 void read_nanochat(Reader& c);
 void read_hyperclovax(Reader& c);
 void read_granite_swa(Reader& c);
+void read_granitemoe_swa(Reader& c);
 void read_codegen(Reader& c);
 void read_sarvam_mla(Reader& c);
 void read_youtu(Reader& c);

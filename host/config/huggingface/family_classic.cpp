@@ -145,7 +145,9 @@ void read_gpt_neox(Reader& c) {
   c.set("norm_placement", std::string(c.flag("use_parallel_residual", true) ? "parallel2" : "pre"));
   take_hidden_dropout(c);
   const double fraction = c.real("rotary_pct", 0.25);
-  take_rope(c, {c.real("rotary_emb_base", 10000), fraction});
+  RopeFamily rope{c.real("rotary_emb_base", 10000), fraction};
+  rope.partial = true;
+  take_rope(c, rope);
   ignore_run_keys(c);
 }
 

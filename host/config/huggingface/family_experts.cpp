@@ -137,7 +137,7 @@ void read_gpt_oss(Reader& c) {
   for (std::size_t i = 0; i < kinds.size(); i += 2) {
     kinds[i] = "local";
   }
-  take_layer_types(c, kinds, c.integer("sliding_window", 128));
+  take_layer_types(c, kinds, sliding_window_or(c, 128));
   c.ignore({"initial_context_length"});
   RopeFamily rope;
   rope.theta = 150000;
@@ -156,7 +156,7 @@ void read_mellum(Reader& c) {
   set_softmax(c, c.flag("norm_topk_prob", true));
   take_expert_layers(c, shape.layers, 0);
   c.set("moe_ffn_dim", c.integer("moe_intermediate_size", 896));
-  take_layer_types(c, all_layers(shape.layers, "global"), c.integer("sliding_window", 1024));
+  take_layer_types(c, all_layers(shape.layers, "global"), sliding_window_or(c, 1024));
   take_two_ropes(c, 500000, 10000);
   c.ignore({"num_nextn_predict_layers", "num_mtp_layers", "mtp_layer_types", "mtp_mlp_layer_types"});
 }

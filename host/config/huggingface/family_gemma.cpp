@@ -20,18 +20,9 @@ Shape take_base(Reader& c) {
   return shape;
 }
 
-void take_caps(Reader& c, double scores, double logits) {
+void take_sandwich(Reader& c) {
   c.set("norm_placement", std::string("sandwich"));
   c.set("attn_scale", 1 / std::sqrt(c.real("query_pre_attn_scalar", 256)));
-  const auto cap = [&](const char* key, const char* ours, double fallback) {
-    const double value = c.has(key) || fallback == 0 ? c.real(key, 0) : fallback;
-    if (value > 0) {
-      c.set(ours, value);
-    }
-  };
-  cap("attn_logit_softcapping", "attn_softcap", scores);
-  cap("final_logit_softcapping", "final_logit_softcap", logits);
-  c.ignore({"attn_logit_softcapping", "final_logit_softcapping"});
 }
 
 }  // namespace
@@ -53,12 +44,14 @@ void read_gemma2(Reader& c) {
   const Shape shape = take_base(c);
   take_activation(c, "hidden_activation", "gelu_pytorch_tanh", true);
   c.ignore({"hidden_act", "cache_implementation"});  // not read by the class
-  take_caps(c, c.has("attn_logit_softcapping") ? 0 : 50, c.has("final_logit_softcapping") ? 0 : 30);
+  take_sandwich(c);
+  take_cap(c, "attn_logit_softcapping", "attn_softcap", 50);
+  take_cap(c, "final_logit_softcapping", "final_logit_softcap", 30);
   std::vector<std::string> kinds = all_layers(shape.layers, "global");
   for (std::size_t i = 0; i < kinds.size(); i += 2) {
     kinds[i] = "local";
   }
-  take_layer_types(c, kinds, c.integer("sliding_window", 4096));
+  take_layer_types(c, kinds, sliding_window_or(c, 4096));
   take_rope(c, {});
 }
 
@@ -72,9 +65,14 @@ void read_gemma3(Reader& c) {
   const Shape shape = take_base(c);
   take_activation(c, "hidden_activation", "gelu_pytorch_tanh", true);
   c.set("qk_norm", true);
-  take_caps(c, 0, 0);
+  take_sandwich(c);
+  if (c.has("attn_logit_softcapping")) {
+    c.problem("attn_logit_softcapping is not understood: the class of gemma3 does not cap its scores; null is");
+  }
+  c.ignore({"attn_logit_softcapping"});
+  take_cap(c, "final_logit_softcapping", "final_logit_softcap", 0);
   const std::int64_t pattern = c.integer("sliding_window_pattern", c.integer("_sliding_window_pattern", 6));
-  take_layer_types(c, every_nth_global(shape.layers, pattern), c.integer("sliding_window", 4096));
+  take_layer_types(c, every_nth_global(shape.layers, pattern), sliding_window_or(c, 4096));
   take_two_ropes(c, 1000000, 10000);
 }
 

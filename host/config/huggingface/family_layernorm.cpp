@@ -41,7 +41,9 @@ void read_gpt2(Reader& c) {
   take_dropout(c, "attn_pdrop", "dropout_attn");
   take_dropout(c, "embd_pdrop", "dropout_embed");
   take_dropout(c, "resid_pdrop", "dropout_resid");
-  c.only("scale_attn_weights", Node(true));
+  if (!c.flag("scale_attn_weights", true)) {
+    c.set("attn_scale", 1.0);
+  }
   if (c.flag("scale_attn_by_inverse_layer_idx", false)) {
     c.set("attn_inverse_layer_scale", true);
   }
@@ -149,7 +151,7 @@ void read_cohere2(Reader& c) {
       }
     }
   }
-  take_layer_types(c, every_nth_global(shape.layers, every), c.integer("sliding_window", 4096));
+  take_layer_types(c, every_nth_global(shape.layers, every), sliding_window_or(c, 4096));
   if (every <= shape.layers) {
     if (every == 1) {
       c.set("pos_embedding", std::string("none"));

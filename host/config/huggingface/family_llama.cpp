@@ -58,7 +58,7 @@ void read_cwm(Reader& c) {
   for (std::size_t i = 0; i < kinds.size(); i += 4) {
     kinds[i] = "global";
   }
-  take_layer_types(c, kinds, c.integer("sliding_window", 8192));
+  take_layer_types(c, kinds, sliding_window_or(c, 8192));
   RopeFamily rope;
   rope.theta = 1000000;
   rope.stretched = true;
@@ -156,7 +156,9 @@ void read_phi3(Reader& c) {
   take_dropout(c, "resid_pdrop", "dropout_resid");
   take_dropout(c, "embd_pdrop", "dropout_embed");
   take_window(c, shape.layers);
-  take_rope(c, {});
+  RopeFamily rope;
+  rope.partial = true;
+  take_rope(c, rope);
 }
 
 /// Half of every head rotates, neighbours together; biases on q, k, v.

@@ -24,6 +24,7 @@ void take_local_experts(Reader& c, std::int64_t experts, std::int64_t top_k) {
   c.set("moe_top_k", c.integer("num_experts_per_tok", top_k));
   c.set("moe_ffn_dim", c.integer("intermediate_size"));
   c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", 0.001));
+  c.ignore({"output_router_logits"});
   if (c.real("router_jitter_noise", 0) != 0) {
     c.problem("router_jitter_noise above 0 is not understood");
   }
@@ -73,13 +74,21 @@ bool take_tuning(Reader& c) {
 
 }  // namespace
 
+void take_granite_experts(Reader& c) {
+  take_local_experts(c, 8, 2);
+  c.set("moe_router", std::string("softmax_topk"));  // a softmax over the chosen logits is the same
+  if (const std::int64_t shared = c.integer("shared_intermediate_size", 0); shared > 0) {
+    c.set("moe_shared_experts", std::int64_t{1});
+    c.set("moe_shared_ffn_dim", shared);
+  }
+}
+
 /// Granite's factors; gate and up of an expert are one matrix in the file.
 void read_granitemoe(Reader& c) {
   take_base(c, 1e-6);
   take_head_dim(c);
   take_attention_bias(c, false, "all");
-  take_local_experts(c, 8, 2);
-  c.set("moe_router", std::string("softmax_topk"));  // a softmax over the chosen logits is the same
+  take_granite_experts(c);
   c.set("embed_scale", c.real("embedding_multiplier", 1));
   c.set("residual_scale", c.real("residual_multiplier", 1));
   c.set("attn_scale", c.real("attention_multiplier", 1));
@@ -87,13 +96,7 @@ void read_granitemoe(Reader& c) {
   take_rope(c, {});
 }
 
-void read_granitemoeshared(Reader& c) {
-  read_granitemoe(c);
-  if (const std::int64_t shared = c.integer("shared_intermediate_size", 0); shared > 0) {
-    c.set("moe_shared_experts", std::int64_t{1});
-    c.set("moe_shared_ffn_dim", shared);
-  }
-}
+void read_granitemoeshared(Reader& c) { read_granitemoe(c); }
 
 /// A token visits one expert and a shared one; its sigmoid multiplies what goes in.
 void read_llama4_text(Reader& c) {
@@ -147,7 +150,9 @@ void read_minimax_m2(Reader& c) {
   c.only("scoring_func", Node(std::string("sigmoid")));
   c.only("use_routing_bias", Node(true));
   const double fraction = static_cast<double>(c.integer("rotary_dim", head)) / static_cast<double>(head);
-  take_rope(c, {5000000, fraction});
+  RopeFamily rope{5000000, fraction};
+  rope.partial = true;
+  take_rope(c, rope);
 }
 
 /// Softmax scores, chosen by a bias besides; a dense prefix, neighbours rotate together.

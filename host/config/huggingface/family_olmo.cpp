@@ -47,7 +47,7 @@ void read_olmo2(Reader& c) {
 void read_olmo3(Reader& c) {
   const Shape shape = take_post_norm(c, "full");
   take_attention_bias(c, false, "all");
-  take_layer_types(c, every_nth_global(shape.layers, 4), c.integer("sliding_window", 4096));
+  take_layer_types(c, every_nth_global(shape.layers, 4), sliding_window_or(c, 4096));
   take_two_ropes(c, 500000, 0);
 }
 

@@ -65,7 +65,7 @@ void take_layer_bases(Reader& c, const std::vector<std::string>& kinds) {
 /// qkv_bias and bias are older names of attention_bias and mlp_bias; the class has one switch for both.
 void read_internlm3(Reader& c) {
   take_base(c, 1e-5);
-  take_head_dim(c, c.given("head_dim") ? 0 : 128);
+  take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   const bool attention = c.flag("qkv_bias", c.flag("attention_bias", false));
   const bool mlp = c.flag("bias", c.flag("mlp_bias", false));
@@ -80,7 +80,7 @@ void read_internlm3(Reader& c) {
 
 void read_iquestcoder(Reader& c) {
   take_base(c, 1e-5);
-  take_head_dim(c, c.given("head_dim") ? 0 : 128);
+  take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));
   c.only("clip_qkv", Node());
@@ -103,7 +103,7 @@ void read_exaone(Reader& c) {
 /// Mistral whose queries grow with their positions.
 void read_ministral3(Reader& c) {
   const Shape shape = take_base(c, 1e-5);
-  take_head_dim(c, c.given("head_dim") ? 0 : 128);
+  take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   const std::int64_t window = c.integer("sliding_window", 0);
   take_layer_types(c, all_layers(shape.layers, window > 0 ? "local" : "global"), window);
@@ -149,12 +149,7 @@ void read_nanochat(Reader& c) {
   c.set("embed_norm", true);
   c.set("qk_norm", true);
   c.set("qk_norm_kind", std::string("l2"));
-  if (!c.has("final_logit_softcapping")) {
-    c.set("final_logit_softcap", 15.0);
-    c.ignore({"final_logit_softcapping"});
-  } else if (const std::optional<double> cap = positive_real(c, "final_logit_softcapping")) {
-    c.set("final_logit_softcap", *cap);
-  }
+  take_cap(c, "final_logit_softcapping", "final_logit_softcap", 15);
   take_rope(c, {});
 }
 
@@ -171,14 +166,15 @@ void read_hyperclovax(Reader& c) {
   take_rope(c, {});
 }
 
+namespace {
+
 /// Granite with windows, sinks and bases by layer; every fourth layer, from the first, sees everything.
-void read_granite_swa(Reader& c) {
-  const Shape shape = take_shape(c, true);
-  take_rms_norm(c, "rms_norm_eps", 1e-5);
+void take_granite_windows(Reader& c, bool tied, double eps) {
+  const Shape shape = take_shape(c, tied);
+  take_rms_norm(c, "rms_norm_eps", eps);
   take_dropout(c, "attention_dropout", "dropout_attn");
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
-  set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));
   take_factors(c, 1);
   c.set("logit_scale", 1 / c.real("logits_scaling", 1));
   c.set("attn_sink", true);
@@ -186,9 +182,23 @@ void read_granite_swa(Reader& c) {
   for (std::size_t i = 0; i < kinds.size(); i += 4) {
     kinds[i] = "global";
   }
-  kinds = take_layer_types(c, kinds, c.integer("sliding_window", 128));
+  kinds = take_layer_types(c, kinds, sliding_window_or(c, 128));
   take_rope(c, {});
   take_layer_bases(c, kinds);
+}
+
+}  // namespace
+
+void read_granite_swa(Reader& c) {
+  take_granite_windows(c, true, 1e-5);
+  set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));
+}
+
+/// The same with the experts of granitemoeshared.
+void read_granitemoe_swa(Reader& c) {
+  take_granite_windows(c, false, 1e-6);
+  take_attention_bias(c, false, "all");
+  take_granite_experts(c);
 }
 
 }  // namespace kf::config::huggingface

@@ -102,7 +102,9 @@ void read_solar_open(Reader& c) {
   take_attention_bias(c, false, "qkv");
   take_sigmoid_experts(c);
   c.only("first_k_dense_replace", Node(std::int64_t{0}));
-  take_rope(c, {1000000});
+  RopeFamily rope{1000000};
+  rope.partial = true;
+  take_rope(c, rope);
 }
 
 /// GLM 4.5 with whole heads rotating, under older names of three keys.

@@ -190,7 +190,11 @@ void take_rope(Reader& c, const RopeFamily& family) {
   }
   RopeTable table(c, parameters, trained_positions(c));
   c.set("rope_theta", table.theta(theta));
-  set_fraction(c, table.fraction(fraction));
+  const double rotated = table.fraction(fraction);
+  if (rotated != 1 && family.fraction == 1 && !family.partial) {
+    c.problem(format("partial_rotary_factor = {} is not understood: the class rotates whole heads", rotated));
+  }
+  set_fraction(c, rotated);
   table.stretch(table.type(), family.squared_mscale);
   if (family.llama4_beta) {
     table.beta();

@@ -92,6 +92,7 @@ bool idle_here(const std::string& family, const std::string& key) {
       {"gpt2", {"reorder_and_upcast_attn"}},                         // how a program sums
       {"gpt_bigcode", {"attention_softmax_in_fp32", "scale_attention_softmax_in_fp32"}},  // how a program sums
       {"granite_swa", {"rope_theta"}},                                                    // layer_rope_theta says it
+      {"granitemoe_swa", {"rope_theta"}},                                                 // the same
       {"hunyuan_v1_dense", {"factor"}},                                                   // not read beside alpha
       {"hy_v3", {"enable_moe_fp32_combine"}},                                             // how a program sums
       {"ministral3", {"max_position_embeddings"}},                                        // of rope_parameters, where nobody reads it

@@ -51,6 +51,36 @@ TEST_CASE("huggingface: both spellings of a config.json are the same model", "[h
   }
 }
 
+TEST_CASE("huggingface: null turns off what a file without the key would have", "[huggingface]") {
+  const auto with = [](const std::string& family, const std::string& more) {
+    return read(R"({"model_type": ")" + family +
+                R"(", "hidden_size": 40, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99,
+                    "intermediate_size": 48, "max_position_embeddings": 64, "num_key_value_heads": 2)" +
+                more + "}");
+  };
+  CHECK(value(with("gemma2", ""), "attn_softcap") == "50");
+  CHECK(value(with("gemma2", ""), "final_logit_softcap") == "30");
+  const Read bare = with("gemma2", R"(, "attn_logit_softcapping": null, "final_logit_softcapping": null)");
+  CHECK(bare.problems.empty());
+  CHECK(value(bare, "attn_softcap") == "absent");
+  CHECK(value(bare, "final_logit_softcap") == "absent");
+  CHECK_THAT(with("gemma2", R"(, "sliding_window": null)").problems, Contains("sliding_window is missing"));
+  CHECK_THAT(with("gemma2", R"(, "final_logit_softcapping": 0)").problems, Contains("it must be positive, or null for none"));
+  CHECK_THAT(with("gemma3_text", R"(, "attn_logit_softcapping": 50.0)").problems, Contains("attn_logit_softcapping is not understood"));
+  CHECK(value(with("nanochat", ""), "final_logit_softcap") == "15");
+  CHECK(value(with("nanochat", R"(, "final_logit_softcapping": null)"), "final_logit_softcap") == "absent");
+  CHECK(value(with("seed_oss", ""), "head_dim") == "128");
+  CHECK(value(with("seed_oss", R"(, "head_dim": null)"), "head_dim") == "absent");
+}
+
+TEST_CASE("huggingface: a share of rotating components is an error where the class rotates whole heads", "[huggingface]") {
+  CHECK_THAT(llama_with(R"("partial_rotary_factor": 0.5)").problems,
+             Contains("partial_rotary_factor = 0.5 is not understood: the class rotates whole heads (model_type llama)"));
+  CHECK_THAT(llama_with(R"("rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "partial_rotary_factor": 0.5})").problems,
+             Contains("rotates whole heads"));
+  CHECK(llama_with(R"("partial_rotary_factor": 1.0)").problems.empty());
+}
+
 TEST_CASE("huggingface: every key that is not understood is named", "[huggingface]") {
   CHECK(llama_with("").problems.empty());
   CHECK_THAT(llama_with(R"("sparse_attention": true)").problems, Contains("sparse_attention = true is not understood (model_type llama)"));
