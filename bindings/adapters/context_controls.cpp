@@ -109,9 +109,14 @@ int ask_freezing(lua_State* L, const char* name, bool frozen) {
     for (const ParameterPtr& parameter : model->parameters()) {
       names.push_back(parameter->name);
     }
-    match_pattern(pattern, names, function);
+    const std::vector<bool> matches = match_pattern(pattern, names, function);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      KF_CHECK(frozen || !matches[i] || model->parameters()[i]->trainable, Code::script,
+               "{}(\"{}\"): {} is frozen for the whole run (train.frozen, train.trainable)", function, pattern, names[i]);
+    }
   }
-  asked.freezing.push_back({pattern, frozen});
+  luaL_where(L, 1);  // whether anything is left to train shows at the boundary, when all requests are known
+  asked.freezing.push_back({pattern, frozen, lua_tostring(L, -1)});
   return 0;
 }
 

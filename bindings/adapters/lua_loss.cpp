@@ -8,6 +8,7 @@
 #include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/memory.h"
 #include "bindings/tensor/tensor.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -49,7 +50,7 @@ class LuaLoss final : public Loss {
     KF_CHECK(lua_checkstack(L, 12) != 0, Code::script, "Lua: stack overflow");
     const StackTop top(L);
     part_.function.push(L);
-    push_tensor(L, logits);
+    push_tensor(L, logits, Memory::fresh);  // no other holds them when this returns, so the collector should know
     push_tensor(L, batch.labels.flatten());
     push_batch(L, batch);
     try {
@@ -73,6 +74,8 @@ class LuaLoss final : public Loss {
     const at::Tensor wide = total->to(at::kFloat).reshape({});
     const at::Tensor share =
         at::scalar_tensor(static_cast<double>(batch.counted), wide.options().dtype(at::kDouble)) / count_at(L, lua_gettop(L));
+    lua_pop(L, 2);
+    collect_before_use(L);  // logits and what was made of them, where backward does not need them
     return wide * share.to(at::kFloat);  // by exactly 1 in the usual case
   }
 

@@ -88,6 +88,9 @@ at::Tensor LuaPart::call(const at::Tensor& x, const ForwardContext* context) con
   at::Tensor result = call_free(x, context);
   KF_CHECK(result.sizes() == x.sizes(), Code::script, "{}: forward must return the shape of its input, {}, got {}", where_, tensor_text(x),
            tensor_text(result));
+  if (result.scalar_type() == at::kFloat && (x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf)) {
+    return result.to(x.scalar_type());  // vectors are fp32 under bf16 and widen what they meet; native layers round at their end, too
+  }
   KF_CHECK(result.scalar_type() == x.scalar_type(), Code::script,
            "{}: forward must return the type of its input, {}, got {}; make constants with x.dtype, or convert with result:to(x)", where_,
            tensor_text(x), tensor_text(result));

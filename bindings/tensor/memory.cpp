@@ -26,6 +26,13 @@ void account_allocation(lua_State* L, std::int64_t bytes) {
   own.held += bytes;
 }
 
+void collect_before_use(lua_State* L) {
+  if (account.held > kLeast) {
+    lua_gc(L, LUA_GCCOLLECT, 0);
+    account.since = 0;
+  }
+}
+
 void account_release(std::int64_t bytes) { account.held -= bytes; }
 
 std::int64_t accounted_bytes() { return account.held; }

@@ -36,6 +36,7 @@ constexpr Dtype kDtypes[] = {
     {"BF16", at::kBFloat16},
     {"F32", at::kFloat},
     {"F64", at::kDouble},
+    {"C64", at::kComplexFloat},
     {"F8_E4M3", at::kFloat8_e4m3fn},
     {"F8_E5M2", at::kFloat8_e5m2},
 };

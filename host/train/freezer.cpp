@@ -68,10 +68,9 @@ void Freezer::set(const std::vector<Controls::Freezing>& changes) {
       change.frozen ? void(asked.insert(name)) : void(asked.erase(name));
     }
   }
-  KF_CHECK(
-      any_trains(asked, phase_), Code::script,
-      "ctx:freeze(\"{}\"): every weight would be frozen, so nothing could be learned; ctx:unfreeze in the same callback lets some train",
-      changes.back().pattern);
+  KF_CHECK(any_trains(asked, phase_), Code::script,
+           "{}ctx:{}(\"{}\"): every weight would be frozen, so nothing could be learned; ctx:unfreeze in the same callback lets some train",
+           changes.back().asked_at, changes.back().frozen ? "freeze" : "unfreeze", changes.back().pattern);
   apply(asked, phase_);
 }
 

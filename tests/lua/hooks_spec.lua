@@ -105,6 +105,21 @@ local function job(more)
   return out
 end
 
+T.test("sample_printer prints what fits in a short model", function()
+  local text = os.tmpname() .. ".txt"
+  local file = assert(io.open(text, "w"))
+  file:write(("some text to learn from; "):rep(40))
+  file:close()
+  local result = kf.run(job({
+    run = { name = "samples", fresh = true },
+    model = { dim = 16, n_layers = 1, n_heads = 2, vocab_size = 257, max_seq_len = 16 },
+    data = { dataset_path = text },
+    hooks = { require("kf.hooks.sample_printer").new({ every = 2 }) },
+  }))
+  os.remove(text)
+  T.eq(result.status, "complete")
+end)
+
 T.test("weight_ema and gradient_histogram work on a run's own tensors", function()
   local gradients = 0
   local text = os.tmpname() .. ".txt"

@@ -167,6 +167,16 @@ T.test("rng: seeds repeat, states go on", function()
   T.ok(n >= 3 and n <= 5 and n % 1 == 0, tostring(n))
 end)
 
+T.test("safetensors: complex tensors", function()
+  local path = os.tmpname()
+  local x = kf.view_as_complex(kf.randn({ 3, 2 }))
+  kf.safetensors.save(path, { x = x })
+  local back = kf.safetensors.load(path).x
+  os.remove(path)
+  T.eq(back.dtype, "complex64")
+  T.ok(back.real:equal(x.real) and back.imag:equal(x.imag))
+end)
+
 T.test("safetensors: tensors and their names go through a file", function()
   local path = os.tmpname()
   kf.safetensors.save(path, { a = kf.arange(3), b = kf.ones({ 2, 2 }, { dtype = "bf16" }) }, { note = "x" })

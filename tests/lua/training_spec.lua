@@ -395,8 +395,40 @@ T.test("errors: an optimizer that replaces a tensor, a loss without a gradient, 
       },
     }
   end
-  T.raises(function()
+  local message = T.raises(function()
     train(freezing())
   end, 'ctx:freeze("*"): every weight would be frozen')
+  T.ok(message:find("training_spec.lua:%d+: ctx:freeze"), message)
   T.eq(train(freezing("layers.*")).status, "complete")
+end)
+
+T.test("a loss in Lua: what backward does not need is gone before it", function()
+  local held = setmetatable({}, { __mode = "v" })
+  local alive = {}
+  kf.register.loss("watched", function()
+    return function(logits, labels)
+      local logp = logits:log_softmax(-1)
+      held.logits = logits
+      logp:register_hook(function()
+        alive[#alive + 1] = held.logits ~= nil
+      end)
+      return -logp:gather(1, labels:clamp_min(0):unsqueeze(1)):sum(), labels:numel()
+    end
+  end)
+  train({ train = { loss_fn = "watched", batch_size = 16, seq_len = 32, max_steps = 1 }, model = { dim = 8, vocab_size = 40000 } })
+  T.eq(alive, { false }) -- 80 MB that the collector had not yet looked at
+end)
+
+T.test("under bf16 a layer in Lua may let its fp32 vector widen the result", function()
+  kf.register.norm("widening", function(a)
+    return nn.module({
+      weight = nn.parameter({ a.dim }, { init = "ones" }),
+      forward = function(self, x)
+        local y = x:float()
+        y = y * (y:square():mean(-1, true) + a.eps):rsqrt()
+        return y:to(x.dtype) * self.weight
+      end,
+    })
+  end)
+  T.eq(train({ model = { norm_type = "widening" }, train = { mixed_precision = "bf16" } }).status, "complete")
 end)

@@ -7,7 +7,7 @@ M.doc = "Print continuations of prompts into the log."
 M.fields = {
   { "prompts", "list", default = { "The " }, doc = "Texts to continue." },
   { "every", "int", default = 0, min = 0, doc = "Steps between two prints; 0 prints after each evaluation." },
-  { "max_new_tokens", "int", default = 64, min = 1, doc = "Length of a continuation." },
+  { "max_new_tokens", "int", default = 0, min = 0, doc = "Length of a continuation; 0: as [generate] says, or what fits." },
   { "temperature", "float", default = 1.0, min = 0, doc = "0 takes the likeliest token." },
   { "seed", "int", default = 0, min = 0, doc = "Of the draws: the same at every print, so that texts can be compared." },
 }
@@ -17,7 +17,10 @@ M.fields = {
 function M.new(opts)
   local kf = require("kf")
   local o = options.read("sample_printer", M.fields, opts)
-  local how = { max_new_tokens = o.max_new_tokens, temperature = o.temperature, seed = o.seed }
+  local how = { temperature = o.temperature, seed = o.seed }
+  if o.max_new_tokens > 0 then
+    how.max_new_tokens = o.max_new_tokens
+  end
   local function print_samples(ctx)
     for _, prompt in ipairs(o.prompts) do
       kf.log.info("step %d: %q -> %q", ctx.step, prompt, ctx:generate(prompt, how))
