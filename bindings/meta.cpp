@@ -97,7 +97,7 @@ std::string api_text() {
   for (const ApiRow& row : api_rows()) {
     if (row.owner != owner) {
       owner = row.owner;
-      out += format("\n---@class {}{}\n", owner, owner == "kf.Tensor" ? ": kf.Methods" : "");
+      out += format("\n---@class {}{}\n", owner, owner == "kf.Tensor" ? ": kf.Methods" : owner == "kf" ? ": kf.Op" : "");
     }
     const bool optional = row.type.ends_with('?');
     out += field(std::string(row.name) + (optional ? "?" : ""), std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))),

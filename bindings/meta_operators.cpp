@@ -26,6 +26,7 @@ std::string item_type(Kind kind) {
   switch (kind) {
     case Kind::tensor: return "kf.Tensor";
     case Kind::integer: return "integer";
+    case Kind::reduction: return "string";
     case Kind::real:
     case Kind::scalar: return "number";
     case Kind::boolean: return "boolean";

@@ -1,5 +1,7 @@
 #include "bindings/module.h"
 
+#include <algorithm>
+
 #include "bindings/guard.h"
 #include "bindings/nn/layers.h"
 #include "bindings/nn/loaded_model.h"
@@ -9,6 +11,7 @@
 #include "bindings/stack.h"
 #include "bindings/sweep.h"
 #include "bindings/tensor/methods.h"
+#include "bindings/tensor/names.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/operators.h"
 #include "bindings/tensor/rng.h"
@@ -42,13 +45,22 @@ int missing_field(lua_State* L) {
     }
     return 1;
   }
+  if (const Operator* const op = find_operator(key)) {  // kf.softmax is kf.op.softmax, as torch.softmax is
+    push_operator(L, *op);
+    lua_pushvalue(L, 2);
+    lua_pushvalue(L, -2);
+    lua_rawset(L, 1);
+    return 1;
+  }
+  KF_CHECK(!dtype_named(key), Code::script, "kf has no field '{}'; types are strings: kf.zeros({ 2 }, { dtype = \"{}\" })", key, key);
+  KF_CHECK(!has_method(L, key), Code::script, "kf has no field '{}'; it is a method: t:{}(...)", key, key);
+  KF_CHECK(key != "cross_entropy" && key != "functional", Code::script, "kf has no field '{}'; it is kf.nn.{}", key,
+           key == "functional" ? key : "functional." + key + "(...)");
   std::vector<std::string> names = {"config"};
   for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
     names.emplace_back(lua_tostring(L, -2));
   }
-  if (find_operator(key) != nullptr) {
-    fail(Code::script, "kf has no field '{}'; operators are methods of tensors, and in kf.op: kf.op.{}(...)", key, key);
-  }
+  std::sort(names.begin(), names.end());
   fail(Code::script, "kf has no field '{}'{}", key, suggestion(key, names));
 }
 

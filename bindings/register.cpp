@@ -15,6 +15,7 @@
 #include "bindings/guard.h"
 #include "bindings/stack.h"
 #include "bindings/values.h"
+#include "config/schema.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -68,6 +69,9 @@ int register_part(lua_State* L) {
     info.origin = session.script;
   }
   read_part_options(L, 3, where, info);
+  KF_CHECK(info.fields.empty() || config::find_row(format("{}.{}", kind->name, info.name)) == nullptr, Code::script,
+           "{}: [{}] has a key '{}' of its own, so the fields of this part would have no place; give it another name", where, kind->name,
+           info.name);
   kind->add(L, session, std::move(info));
   return 0;
 }

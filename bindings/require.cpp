@@ -73,6 +73,10 @@ std::string_view syntax_hint(std::string_view message) {
 
 void Runtime::open_libraries(lua_State* L) {
   luaL_openlibs(L);
+  lua_getglobal(L, LUA_TABLIBNAME);  // table.unpack, as every later Lua has it
+  lua_getglobal(L, "unpack");
+  lua_setfield(L, -2, "unpack");
+  lua_pop(L, 1);
   insert_searcher(L, &guarded<search_shipped>, 2);  // behind package.preload
 }
 

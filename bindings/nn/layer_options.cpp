@@ -26,7 +26,9 @@ LayerOptions::LayerOptions(lua_State* L, int index, std::string where, std::init
     for (const std::string& name : names) {
       found = found || name == key;
     }
-    KF_CHECK(found, Code::script, "{}: no option '{}'{}", where_, key, suggestion(key, names));
+    const bool draws = key == "std" && std::find(names.begin(), names.end(), "init") != names.end();
+    KF_CHECK(found, Code::script, "{}: no option '{}'{}", where_, key,
+             draws ? "; init = 0.02 draws with that deviation" : suggestion(key, names));
   }
 }
 

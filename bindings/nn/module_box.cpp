@@ -100,7 +100,12 @@ int native_index(lua_State* L) {
   for (const auto& [own, child] : box.module->children()) {
     names.push_back(own);
   }
-  fail(Code::script, "nn.{} has no field '{}'{}", box.kind, name, suggestion(name, names));
+  for (const char* method : {"parameters", "num_parameters", "train", "eval"}) {
+    names.emplace_back(method);
+  }
+  const bool torch = name == "named_parameters" || name == "state_dict";
+  fail(Code::script, "nn.{} has no field '{}'{}", box.kind, name,
+       torch ? "; m:parameters() is a table of all weights by name" : suggestion(name, names));
 }
 
 int native_text(lua_State* L) {
@@ -215,6 +220,18 @@ const LuaModule& lua_half(lua_State* L) {
 
 // --- methods ---
 
+/// `for name, weight in m:parameters()`: the loop calls the table, as next(table, name).
+int next_parameter(lua_State* L) {
+  lua_settop(L, 3);
+  lua_remove(L, 2);
+  luaL_checktype(L, 1, LUA_TTABLE);
+  if (lua_next(L, 1) == 0) {
+    lua_pushnil(L);
+    return 1;
+  }
+  return 2;
+}
+
 int parameters(lua_State* L) {
   Module& module = self(L, "parameters");
   lua_newtable(L);
@@ -223,6 +240,10 @@ int parameters(lua_State* L) {
     push_value(L, *parameter, name);
     lua_rawset(L, -3);
   }
+  lua_createtable(L, 0, 1);
+  lua_pushcfunction(L, &next_parameter);
+  lua_setfield(L, -2, "__call");
+  lua_setmetatable(L, -2);
   return 1;
 }
 

@@ -115,6 +115,7 @@ int fit_item(lua_State* L, Kind kind, Type type, int index) {
     case Kind::tensor:
       return type == Type::tensor ? 0 : type == Type::integer || type == Type::real || type == Type::boolean ? 16 : kNotAtAll;
     case Kind::integer: return type == Type::integer ? 0 : kNotAtAll;
+    case Kind::reduction: return type == Type::integer || (type == Type::text && reduction_named(text_at(L, index))) ? 0 : kNotAtAll;
     case Kind::real: return type == Type::real ? 0 : type == Type::integer ? 1 : kNotAtAll;
     case Kind::boolean: return type == Type::boolean ? 0 : kNotAtAll;
     case Kind::scalar: return type == Type::integer || type == Type::real ? 0 : type == Type::boolean ? 2 : kNotAtAll;
@@ -167,6 +168,10 @@ bool place(lua_State* L, const Signature& signature, std::size_t parameter, cons
   const int cost = fit_value(L, slot.type, value);
   if (cost == kNotAtAll) {
     if (why != nullptr) {
+      if (slot.type.kind == Kind::reduction) {
+        *why = format("argument 'reduction' must be \"none\", \"mean\" or \"sum\", got {}", describe_any(L, value.index));
+        return false;
+      }
       *why = format("argument '{}' must be {} {}, got {}", slot.name, slot.type.kind == Kind::integer && !slot.type.list ? "an" : "a",
                     type_text(slot.type), describe_any(L, value.index));
     }
@@ -285,6 +290,7 @@ c10::IValue item_value(lua_State* L, Kind kind, Type type, int index) {
       return wrapped;
     }
     case Kind::integer: return integer_at(L, index);
+    case Kind::reduction: return type == Type::text ? *reduction_named(text_at(L, index)) : integer_at(L, index);
     case Kind::real: return number_at(L, index);
     case Kind::boolean: return lua_toboolean(L, index) != 0;
     case Kind::scalar: return scalar_at(L, index, type);

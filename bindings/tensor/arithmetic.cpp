@@ -109,6 +109,9 @@ int length(lua_State* L) {
   return 1;
 }
 
+int call(lua_State*) {  // `for row in t` and x:T() come here, too
+  fail(Code::script, "a tensor is not a function: t[i] is a row, `for i, row in t:iter() do` walks them, t.T and t.shape are fields");
+}
 int less(lua_State*) { fail(Code::script, "'<' and '>' give one boolean in Lua; write a:lt(b) or a:gt(b)"); }
 int less_or_equal(lua_State*) { fail(Code::script, "'<=' and '>=' give one boolean in Lua; write a:le(b) or a:ge(b)"); }
 int concatenate(lua_State*) { fail(Code::script, "'..' joins strings; write tostring(t), or kf.op.cat({ a, b }, dim) for tensors"); }
@@ -125,6 +128,7 @@ void add_arithmetic(lua_State* L) {
                                 {"__unm", &guarded<negate>},
                                 {"__eq", same},
                                 {"__len", &guarded<length>},
+                                {"__call", &guarded<call>},
                                 {"__lt", &guarded<less>},
                                 {"__le", &guarded<less_or_equal>},
                                 {"__concat", &guarded<concatenate>},

@@ -110,6 +110,11 @@ std::optional<at::Device> device_named(std::string_view name) {
   }
 }
 
+std::optional<std::int64_t> reduction_named(std::string_view name) {
+  const auto* const found = std::find(kReductionNames.begin(), kReductionNames.end(), name);
+  return found != kReductionNames.end() ? std::optional<std::int64_t>(found - kReductionNames.begin()) : std::nullopt;
+}
+
 at::ScalarType check_dtype(std::string_view name, std::string_view function) {
   if (const auto type = dtype_named(name)) {
     return *type;

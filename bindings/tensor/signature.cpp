@@ -37,8 +37,8 @@ bool takes_dimnames(const std::string& name, const std::string& overload) {
          name == "refine_names" || name == "rename" || name == "rename_";
 }
 
-constexpr const char* kKindTexts[] = {"Tensor", "int",    "float",         "bool",   "Scalar",    "str",    "dim name",
-                                      "dtype",  "layout", "memory_format", "device", "generator", "unknown"};
+constexpr const char* kKindTexts[] = {"Tensor",   "int",   "reduction", "float",         "bool",   "Scalar",    "str",
+                                      "dim name", "dtype", "layout",    "memory_format", "device", "generator", "unknown"};
 
 std::string default_text(const c10::IValue& value, const ArgumentType& type) {
   if (value.isNone()) {
@@ -46,6 +46,9 @@ std::string default_text(const c10::IValue& value, const ArgumentType& type) {
   }
   if (type.kind == Kind::dtype && value.isInt()) {
     return std::string(name_of(static_cast<at::ScalarType>(value.toInt())));
+  }
+  if (type.kind == Kind::reduction && value.isInt()) {
+    return "\"" + std::string(kReductionNames.at(static_cast<std::size_t>(value.toInt()))) + "\"";
   }
   if (value.isBool()) {
     return value.toBool() ? "true" : "false";
@@ -114,6 +117,9 @@ Signature::Signature(c10::OperatorHandle op) : handle(std::move(op)) {
               argument.default_value().has_value()};
     if (slot.type.kind == Kind::text && takes_dimnames(name, overload)) {
       slot.type.kind = Kind::dimname;
+    }
+    if (slot.type.kind == Kind::integer && !slot.type.list && slot.name == "reduction") {
+      slot.type.kind = Kind::reduction;
     }
     if (slot.type.kind == Kind::unknown) {
       missing = format("argument '{}' is a {}, which Lua has no value for", slot.name, argument.real_type()->str());

@@ -13,6 +13,7 @@ namespace kf::lua {
 enum class Kind : std::uint8_t {
   tensor,
   integer,
+  reduction,  // of losses: 0, 1, 2, or "none", "mean", "sum"
   real,
   boolean,
   scalar,

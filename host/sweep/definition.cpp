@@ -119,7 +119,7 @@ class SpaceCheck {
     config::Report report;
     config::Converter(catalog_, report).convert(placed, *row, key);
     for (Problem& problem : report.problems) {
-      problem.message = "space: " + problem.message;
+      problem.message = "space: " + problem.message + (node.array() != nullptr ? "; kf.choice({ ... }) tries values one by one" : "");
       problems_.push_back(std::move(problem));
     }
   }

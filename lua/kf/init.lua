@@ -29,7 +29,7 @@ local kf = {
   --- Tensors in files: `kf.safetensors.save(path, { name = tensor })`, `kf.safetensors.load(path)`.
   safetensors = native.safetensors,
   --- Functions with a backward of their own: `kf.autograd.fn({ forward = ..., backward = ... })`.
-  autograd = native.autograd,
+  autograd = native.autograd, -- and kf.autograd.grad, as PyTorch calls kf.grad
   grad = native.grad,
   no_grad = native.no_grad,
   enable_grad = native.enable_grad,
@@ -44,7 +44,14 @@ local kf = {
   sweep = native.sweep,
 }
 
--- kf.zeros, kf.randn, ...: what makes tensors.
+kf.autograd.grad = kf.grad
+
+--- As torch.manual_seed.
+function kf.manual_seed(seed)
+  kf.rng:seed(seed)
+end
+
+-- kf.zeros, kf.randn, ...: what makes tensors; every other operator is found when it is asked for.
 for _, name in ipairs(native.factory_names()) do
   kf[name] = native.find_factory(name)
 end

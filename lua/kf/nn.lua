@@ -29,6 +29,8 @@ local nn = {
   recompute = native.recompute,
   --- `nn.dropout(rate)`: x, ctx -> x; the same draws whenever a step is recomputed.
   dropout = native.dropout,
+  --- torch.nn.functional's names, for functions without weights: `nn.functional.cross_entropy(logits, labels, { reduction = "sum" })`.
+  functional = require("kf.functional"),
 }
 
 native.metatable.__call = function(self, ...)
@@ -89,4 +91,25 @@ function nn.sequential(...)
   return nn.module(fields)
 end
 
-return nn
+--- Layers that scripts of PyTorch call otherwise: nn.Linear, nn.LayerNorm, nn.ModuleList; activations are functions.
+local function unknown(_, name)
+  local plain = tostring(name):lower():gsub("_", "")
+  local called = { modulelist = "list" }
+  if rawget(nn, called[plain] or plain) then
+    error(("kf.nn has no '%s'; did you mean nn.%s?"):format(tostring(name), called[plain] or plain), 2)
+  end
+  local ok = pcall(function()
+    return nn.functional[plain]
+  end)
+  if ok then
+    error(("kf.nn has no '%s'; it is a function, kf.%s(x), which nn.sequential takes as well"):format(tostring(name), plain), 2)
+  end
+  local names = {}
+  for known in pairs(nn) do
+    names[#names + 1] = known
+  end
+  table.sort(names)
+  error(("kf.nn has no '%s'; have: %s"):format(tostring(name), table.concat(names, ", ")), 2)
+end
+
+return setmetatable(nn, { __index = unknown })

@@ -1,7 +1,7 @@
 ---@meta kf
 -- Made by `kf-host config meta`; never loaded. It tells editors what scripts can use.
 
----@class kf
+---@class kf: kf.Op
 ---@field version string  The host's version.
 ---@field args string[]  The strings after `--` on the command line.
 ---@field dist { rank: integer, world: integer }  This process among all; ranks count from 0.
@@ -18,7 +18,8 @@
 ---@field rng any  The run's random numbers: seed(n), random([m [, n]]), normal([mean, std]), state(), load(state).
 ---@field generator fun(seed: integer): any  Random numbers of one's own.
 ---@field safetensors { save: fun(path: string, tensors: table<string, kf.Tensor>), load: fun(path: string): table<string, kf.Tensor> }  Tensors in files.
----@field autograd { fn: fun(f: { forward: function, backward: function }): function }  Functions with a backward of their own.
+---@field autograd { fn: (fun(f: { forward: function, backward: function }): function), grad: function }  Functions with a backward of their own; `grad` is kf.grad.
+---@field manual_seed fun(seed: integer)  As torch.manual_seed: kf.rng:seed(n).
 ---@field grad fun(outputs: any, inputs: any, options?: table): any  Gradients without leaving them on the leaves.
 ---@field no_grad fun(f: function, ...): any  Calls without gradients.
 ---@field enable_grad fun(f: function, ...): any  Calls with gradients.
@@ -133,6 +134,7 @@
 ---@field moe fun(settings: kf.Config.model, options?: kf.Config.model): kf.Module  Router and experts by the keys of [model]; `layer` beside them.
 ---@field rope fun(head_dim: integer, options?: { theta?: number, max_seq_len?: integer, fraction?: number, interleaved?: boolean }): kf.Module  x (B, H, T, D), first position or ctx -> rotated x.
 ---@field dropout fun(rate: number): kf.Module  x, ctx -> x; the same draws whenever a step is recomputed.
+---@field functional table<string, function>  torch.nn.functional's names: cross_entropy, embedding, normalize, ...; options in a last table.
 ---@field recompute fun(module: kf.Module, x: kf.Tensor, ctx?: any): kf.Tensor  module(x, ctx), whose inner results are made again in backward instead of kept.
 ---@field list fun(modules: kf.Module[]): kf.Module[]  Children called 0, 1, ...
 ---@field sequential fun(...): kf.Module  One after the other; functions may stand between.
@@ -404,8 +406,8 @@
 ---@field bernoulli (fun(self: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p: number, options?: { generator?: any }): kf.Tensor)
 ---@field bernoulli_ (fun(self: kf.Tensor, p: kf.Tensor, options?: { generator?: any }): kf.Tensor)|(fun(self: kf.Tensor, p?: number, options?: { generator?: any }): kf.Tensor)
 ---@field bilinear fun(input1: kf.Tensor, input2: kf.Tensor, weight: kf.Tensor, bias?: kf.Tensor): kf.Tensor
----@field binary_cross_entropy fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer): kf.Tensor
----@field binary_cross_entropy_with_logits fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, pos_weight?: kf.Tensor, reduction?: integer): kf.Tensor
+---@field binary_cross_entropy fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: string): kf.Tensor
+---@field binary_cross_entropy_with_logits fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, pos_weight?: kf.Tensor, reduction?: string): kf.Tensor
 ---@field bincount fun(self: kf.Tensor, weights?: kf.Tensor, minlength?: integer): kf.Tensor
 ---@field binomial fun(count: kf.Tensor, prob: kf.Tensor, generator?: any): kf.Tensor
 ---@field bitwise_and (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: number, other: kf.Tensor): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
@@ -478,14 +480,14 @@
 ---@field cos_ fun(self: kf.Tensor): kf.Tensor
 ---@field cosh fun(self: kf.Tensor): kf.Tensor
 ---@field cosh_ fun(self: kf.Tensor): kf.Tensor
----@field cosine_embedding_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field cosine_embedding_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: string): kf.Tensor
 ---@field cosine_similarity fun(x1: kf.Tensor, x2: kf.Tensor, dim?: integer, eps?: number): kf.Tensor
 ---@field count_nonzero (fun(self: kf.Tensor, dim?: integer): kf.Tensor)|(fun(self: kf.Tensor, dim: integer[]): kf.Tensor)
 ---@field cov fun(self: kf.Tensor, options?: { correction?: integer, fweights?: kf.Tensor, aweights?: kf.Tensor }): kf.Tensor
 ---@field cross fun(self: kf.Tensor, other: kf.Tensor, dim?: integer): kf.Tensor
----@field cross_entropy_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer, label_smoothing?: number): kf.Tensor
+---@field cross_entropy_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: string, ignore_index?: integer, label_smoothing?: number): kf.Tensor
 ---@field crow_indices fun(self: kf.Tensor): kf.Tensor
----@field ctc_loss (fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: integer[], target_lengths: integer[], blank?: integer, reduction?: integer, zero_infinity?: boolean): kf.Tensor)|(fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: kf.Tensor, target_lengths: kf.Tensor, blank?: integer, reduction?: integer, zero_infinity?: boolean): kf.Tensor)
+---@field ctc_loss (fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: integer[], target_lengths: integer[], blank?: integer, reduction?: string, zero_infinity?: boolean): kf.Tensor)|(fun(log_probs: kf.Tensor, targets: kf.Tensor, input_lengths: kf.Tensor, target_lengths: kf.Tensor, blank?: integer, reduction?: string, zero_infinity?: boolean): kf.Tensor)
 ---@field cummax fun(self: kf.Tensor, dim: integer): kf.Tensor, kf.Tensor
 ---@field cummin fun(self: kf.Tensor, dim: integer): kf.Tensor, kf.Tensor
 ---@field cumprod fun(self: kf.Tensor, dim: integer, options?: { dtype?: string }): kf.Tensor
@@ -635,13 +637,13 @@
 ---@field hash_tensor fun(self: kf.Tensor, dim?: integer|integer[], options?: { keepdim?: boolean, mode?: integer }): kf.Tensor
 ---@field heaviside fun(self: kf.Tensor, values: kf.Tensor): kf.Tensor
 ---@field heaviside_ fun(self: kf.Tensor, values: kf.Tensor): kf.Tensor
----@field hinge_embedding_loss fun(self: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field hinge_embedding_loss fun(self: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: string): kf.Tensor
 ---@field histc fun(self: kf.Tensor, bins?: integer, min?: number, max?: number): kf.Tensor
 ---@field histogram (fun(self: kf.Tensor, bins?: integer, options?: { range?: number[], weight?: kf.Tensor, density?: boolean }): kf.Tensor, kf.Tensor)|(fun(self: kf.Tensor, bins: kf.Tensor, options?: { weight?: kf.Tensor, density?: boolean }): kf.Tensor, kf.Tensor)
 ---@field histogramdd (fun(self: kf.Tensor, bins: integer[], range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])|(fun(self: kf.Tensor, bins: kf.Tensor[], range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])|(fun(self: kf.Tensor, bins: integer, range?: number[], weight?: kf.Tensor, density?: boolean): kf.Tensor, kf.Tensor[])
 ---@field hsplit (fun(self: kf.Tensor, indices: integer[]): kf.Tensor[])|(fun(self: kf.Tensor, sections: integer): kf.Tensor[])
 ---@field hspmm fun(mat1: kf.Tensor, mat2: kf.Tensor): kf.Tensor
----@field huber_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, delta?: number): kf.Tensor
+---@field huber_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string, delta?: number): kf.Tensor
 ---@field hypot fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
 ---@field hypot_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
 ---@field i0 fun(self: kf.Tensor): kf.Tensor
@@ -691,10 +693,10 @@
 ---@field isreal fun(self: kf.Tensor): kf.Tensor
 ---@field istft fun(self: kf.Tensor, n_fft: integer, hop_length?: integer, win_length?: integer, window?: kf.Tensor, center?: boolean, normalized?: boolean, onesided?: boolean, length?: integer, return_complex?: boolean): kf.Tensor
 ---@field item fun(self: kf.Tensor): number
----@field kl_div fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, options?: { log_target?: boolean }): kf.Tensor
+---@field kl_div fun(self: kf.Tensor, target: kf.Tensor, reduction?: string, options?: { log_target?: boolean }): kf.Tensor
 ---@field kron fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
 ---@field kthvalue fun(self: kf.Tensor, k: integer, dim?: integer, keepdim?: boolean): kf.Tensor, kf.Tensor
----@field l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string): kf.Tensor
 ---@field layer_norm fun(input: kf.Tensor, normalized_shape: integer[], weight?: kf.Tensor, bias?: kf.Tensor, eps?: number, cudnn_enable?: boolean): kf.Tensor
 ---@field lcm fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
 ---@field lcm_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
@@ -794,7 +796,7 @@
 ---@field lu_unpack fun(LU_data: kf.Tensor, LU_pivots: kf.Tensor, unpack_data?: boolean, unpack_pivots?: boolean): kf.Tensor, kf.Tensor, kf.Tensor
 ---@field mH fun(self: kf.Tensor): kf.Tensor
 ---@field mT fun(self: kf.Tensor): kf.Tensor
----@field margin_ranking_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: integer): kf.Tensor
+---@field margin_ranking_loss fun(input1: kf.Tensor, input2: kf.Tensor, target: kf.Tensor, margin?: number, reduction?: string): kf.Tensor
 ---@field masked_fill (fun(self: kf.Tensor, mask: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, mask: kf.Tensor, value: kf.Tensor): kf.Tensor)
 ---@field masked_fill_ (fun(self: kf.Tensor, mask: kf.Tensor, value: number): kf.Tensor)|(fun(self: kf.Tensor, mask: kf.Tensor, value: kf.Tensor): kf.Tensor)
 ---@field masked_scatter fun(self: kf.Tensor, mask: kf.Tensor, source: kf.Tensor): kf.Tensor
@@ -824,13 +826,13 @@
 ---@field mode fun(self: kf.Tensor, dim?: integer, keepdim?: boolean): kf.Tensor, kf.Tensor
 ---@field moveaxis (fun(self: kf.Tensor, source: integer, destination: integer): kf.Tensor)|(fun(self: kf.Tensor, source: integer[], destination: integer[]): kf.Tensor)
 ---@field movedim (fun(self: kf.Tensor, source: integer, destination: integer): kf.Tensor)|(fun(self: kf.Tensor, source: integer[], destination: integer[]): kf.Tensor)
----@field mse_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field mse_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string): kf.Tensor
 ---@field msort fun(self: kf.Tensor): kf.Tensor
 ---@field mul (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
 ---@field mul_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
----@field multi_margin_loss fun(self: kf.Tensor, target: kf.Tensor, p?: number, margin?: number, weight?: kf.Tensor, reduction?: integer): kf.Tensor
----@field multilabel_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
----@field multilabel_margin_loss_forward fun(self: kf.Tensor, target: kf.Tensor, reduction: integer): kf.Tensor, kf.Tensor
+---@field multi_margin_loss fun(self: kf.Tensor, target: kf.Tensor, p?: number, margin?: number, weight?: kf.Tensor, reduction?: string): kf.Tensor
+---@field multilabel_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string): kf.Tensor
+---@field multilabel_margin_loss_forward fun(self: kf.Tensor, target: kf.Tensor, reduction: string): kf.Tensor, kf.Tensor
 ---@field multinomial fun(self: kf.Tensor, num_samples: integer, replacement?: boolean, options?: { generator?: any }): kf.Tensor
 ---@field multiply (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
 ---@field multiply_ (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)
@@ -864,11 +866,11 @@
 ---@field new_zeros fun(self: kf.Tensor, size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
 ---@field nextafter fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
 ---@field nextafter_ fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor
----@field nll_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
----@field nll_loss2d fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
----@field nll_loss2d_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: integer, ignore_index: integer): kf.Tensor, kf.Tensor
----@field nll_loss_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: integer, ignore_index: integer): kf.Tensor, kf.Tensor
----@field nll_loss_nd fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: integer, ignore_index?: integer): kf.Tensor
+---@field nll_loss fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: string, ignore_index?: integer): kf.Tensor
+---@field nll_loss2d fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: string, ignore_index?: integer): kf.Tensor
+---@field nll_loss2d_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: string, ignore_index: integer): kf.Tensor, kf.Tensor
+---@field nll_loss_forward fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction: string, ignore_index: integer): kf.Tensor, kf.Tensor
+---@field nll_loss_nd fun(self: kf.Tensor, target: kf.Tensor, weight?: kf.Tensor, reduction?: string, ignore_index?: integer): kf.Tensor
 ---@field nonzero fun(self: kf.Tensor): kf.Tensor
 ---@field nonzero_numpy fun(self: kf.Tensor): kf.Tensor[]
 ---@field nonzero_static fun(self: kf.Tensor, options?: { size: integer, fill_value?: integer }): kf.Tensor
@@ -896,7 +898,7 @@
 ---@field pixel_shuffle fun(self: kf.Tensor, upscale_factor: integer): kf.Tensor
 ---@field pixel_unshuffle fun(self: kf.Tensor, downscale_factor: integer): kf.Tensor
 ---@field poisson fun(self: kf.Tensor, generator?: any): kf.Tensor
----@field poisson_nll_loss fun(input: kf.Tensor, target: kf.Tensor, log_input: boolean, full: boolean, eps: number, reduction: integer): kf.Tensor
+---@field poisson_nll_loss fun(input: kf.Tensor, target: kf.Tensor, log_input: boolean, full: boolean, eps: number, reduction: string): kf.Tensor
 ---@field polar fun(abs: kf.Tensor, angle: kf.Tensor): kf.Tensor
 ---@field polygamma_ fun(self: kf.Tensor, n: integer): kf.Tensor
 ---@field positive fun(self: kf.Tensor): kf.Tensor
@@ -1022,8 +1024,8 @@
 ---@field slow_conv_transpose2d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], dilation?: integer[]): kf.Tensor
 ---@field slow_conv_transpose3d fun(self: kf.Tensor, weight: kf.Tensor, kernel_size: integer[], bias?: kf.Tensor, stride?: integer[], padding?: integer[], output_padding?: integer[], dilation?: integer[]): kf.Tensor
 ---@field smm fun(self: kf.Tensor, mat2: kf.Tensor): kf.Tensor
----@field smooth_l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer, beta?: number): kf.Tensor
----@field soft_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: integer): kf.Tensor
+---@field smooth_l1_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string, beta?: number): kf.Tensor
+---@field soft_margin_loss fun(self: kf.Tensor, target: kf.Tensor, reduction?: string): kf.Tensor
 ---@field softmax fun(self: kf.Tensor, dim: integer, dtype?: string): kf.Tensor
 ---@field softplus fun(self: kf.Tensor, beta?: number, threshold?: number): kf.Tensor
 ---@field softshrink fun(self: kf.Tensor, lambd?: number): kf.Tensor
@@ -1152,7 +1154,7 @@
 ---@field triangular_solve fun(self: kf.Tensor, A: kf.Tensor, upper?: boolean, transpose?: boolean, unitriangular?: boolean): kf.Tensor, kf.Tensor
 ---@field tril fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
 ---@field tril_ fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
----@field triplet_margin_loss fun(anchor: kf.Tensor, positive: kf.Tensor, negative: kf.Tensor, margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: integer): kf.Tensor
+---@field triplet_margin_loss fun(anchor: kf.Tensor, positive: kf.Tensor, negative: kf.Tensor, margin?: number, p?: number, eps?: number, swap?: boolean, reduction?: string): kf.Tensor
 ---@field triu fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
 ---@field triu_ fun(self: kf.Tensor, diagonal?: integer): kf.Tensor
 ---@field true_divide (fun(self: kf.Tensor, other: number): kf.Tensor)|(fun(self: kf.Tensor, other: kf.Tensor): kf.Tensor)

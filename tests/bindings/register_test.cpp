@@ -135,6 +135,11 @@ TEST_CASE("register: rows of fields are checked", "[register]") {
   CHECK(fields_error("{ { 'a b', 'int' } }") == "field 1 'a b': the name must be letters, digits, '_' and '-'");
 }
 
+TEST_CASE("register: a part with fields cannot be called as a key of its section", "[register]") {
+  CHECK(line_of_error("local kf = require('kf')\nkf.register.optimizer('nesterov', print, { fields = { { 'a', 'int' } } })")
+            .starts_with("recipe.lua:2: kf.register.optimizer: [optimizer] has a key 'nesterov' of its own"));
+}
+
 TEST_CASE("register: an unknown field of kf names the nearest", "[register]") {
   CHECK(line_of_error("local kf = require('kf')\nkf.regster.hook('x', {})") ==
         "recipe.lua:2: kf has no field 'regster'; did you mean 'register'?");

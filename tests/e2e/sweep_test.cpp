@@ -266,6 +266,7 @@ TEST_CASE("sweep: what is wrong is said with its line before anything runs", "[s
       {"space = { width = kf.choice({ { ['model.dim'] = 32 }, { ['model.n_layers'] = 1 } }) }, method = 'grid'",
        2,
        {"s.lua:4:", "unknown setting 'width.model.dim'", "stands in the space without a name: kf.choice({...})"}},
+      {"space = { ['optimizer.lr'] = { 0.1, 0.01 } }, method = 'grid'", 2, {"s.lua:4:", "kf.choice({ ... }) tries values one by one"}},
       {"space = { ['optimizer.name'] = kf.choice({ 'adamw', 'loin' }) }, method = 'grid'", 2, {"s.lua:4:", "'loin'", "lion"}},
       {"space = { ['model.dim'] = kf.uniform(32, 64) }, method = 'random', trials = 1", 2, {"s.lua:4:", "model.dim", "integer"}},
       {"space = { ['optimizer.lr'] = kf.loguniform(1e-2, 1e-4) }, method = 'random', trials = 1",

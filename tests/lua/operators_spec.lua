@@ -267,9 +267,72 @@ T.test("names: a whole word of an operator's name is nearer than a name of like 
   T.raises(function()
     return op.numel
   end, "kf.op has no operator 'numel'; it is a method: t:numel(...)")
+end)
+
+T.test("names: every operator is in kf, as in torch; what is none says where it is", function()
+  local x = kf.randn({ 2, 3 })
+  T.ok(kf.softmax(x, -1):equal(x:softmax(-1)))
+  T.eq(kf.topk(kf.arange(5), 2), op.topk(kf.arange(5), 2))
   T.raises(function()
-    return kf.logsumexp
-  end, "kf has no field 'logsumexp'; operators are methods of tensors, and in kf.op: kf.op.logsumexp(...)")
+    return kf.numel(x)
+  end, "kf has no field 'numel'; it is a method: t:numel(...)")
+  T.raises(function()
+    return kf.cross_entropy
+  end, "kf has no field 'cross_entropy'; it is kf.nn.functional.cross_entropy(...)")
+  T.raises(function()
+    return kf.float16
+  end, 'types are strings: kf.zeros({ 2 }, { dtype = "float16" })')
+  T.raises(function()
+    for _ in x do
+      break
+    end
+  end, "for i, row in t:iter() do")
+  T.eq({ table.unpack({ 1, 2, 3 }) }, { 1, 2, 3 })
+  kf.manual_seed(3)
+  local first = kf.rand({ 2 })
+  kf.rng:seed(3)
+  T.ok(first:equal(kf.rand({ 2 })))
+end)
+
+T.test("kf.nn.functional: names and arguments of torch.nn.functional", function()
+  local F = kf.nn.functional
+  local logits, labels = kf.randn({ 4, 5 }), kf.tensor({ 1, 0, -100, 4 }, { dtype = "int64" })
+  local logp = logits:log_softmax(-1)
+  local wanted = -(logp[0][1] + logp[1][0] + logp[3][4]):item()
+  T.near(F.cross_entropy(logits, labels):item(), wanted / 3, 1e-6)
+  T.near(F.cross_entropy(logits, labels, { reduction = "sum" }):item(), wanted, 1e-6)
+  T.near(F.nll_loss(logp, labels, { reduction = "sum" }):item(), wanted, 1e-6)
+  local weight = kf.randn({ 5, 2 })
+  T.ok(F.embedding(kf.tensor({ 3, 1 }, { dtype = "int64" }), weight)[0]:equal(weight[3]))
+  T.near(F.normalize(kf.tensor({ { 3, 4 } })):tolist(), { { 0.6, 0.8 } })
+  T.ok(F.dropout(logits, 0.5, false):equal(logits))
+  T.ok(F.silu(logits):equal(logits:silu()))
+  T.raises(function()
+    return F.sofmax
+  end, "softmax")
+end)
+
+T.test("kf.nn: what PyTorch calls otherwise", function()
+  for name, hint in pairs({ Linear = "nn.linear?", LayerNorm = "nn.layernorm?", ModuleList = "nn.list?", GELU = "kf.gelu(x)", lstms = "have: " }) do
+    T.raises(function()
+      return kf.nn[name]
+    end, hint)
+  end
+  T.raises(function()
+    kf.nn.parameter({ 2 }, { std = 0.1 })
+  end, "no option 'std'; init = 0.02 draws with that deviation")
+  local m = kf.nn.linear(2, 3, { bias = true }):materialize()
+  local seen = {}
+  for name, weight in m:parameters() do
+    seen[name] = weight.shape
+  end
+  T.eq(seen, { weight = { 3, 2 }, bias = { 3 } })
+  T.raises(function()
+    return m.state_dict
+  end, "m:parameters() is a table of all weights by name")
+  T.raises(function()
+    return m.paramters
+  end, "did you mean 'parameters'?")
 end)
 
 T.test("tensors one by one, where PyTorch's own functions take them so", function()
