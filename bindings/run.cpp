@@ -33,12 +33,13 @@ class RunGuard {
 
 std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
   lua_Debug ar;
-  if (!lua_getstack(L, 1, &ar)) {
-    return {session.script, 0};
+  for (int level = 1; lua_getstack(L, level, &ar) != 0; ++level) {  // pcall(kf.run, job) stands between
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline > 0) {
+      return ar.source[0] == '@' ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
+    }
   }
-  lua_getinfo(L, "Sl", &ar);
-  const bool in_file = ar.currentline > 0 && ar.source[0] == '@';
-  return in_file ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
+  return {session.script, 0};
 }
 
 void push_result(lua_State* L, const RunResult& result) {

@@ -432,3 +432,9 @@ T.test("under bf16 a layer in Lua may let its fp32 vector widen the result", fun
   end)
   T.eq(train({ model = { norm_type = "widening" }, train = { mixed_precision = "bf16" } }).status, "complete")
 end)
+
+T.test("errors: a job that is run by pcall has the places of its own keys, not of others in the file", function()
+  local line = debug.getinfo(1, "l").currentline + 1
+  local _, message = pcall(kf.run, { optimizer = { lr = "fast" } })
+  T.ok(message:find(("training_spec.lua:%d:"):format(line), 1, true), message)
+end)
