@@ -1,6 +1,7 @@
 // Rules over the optimizer, the schedule, precision and averages.
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/budget.h"
 #include "config/rules.h"
@@ -156,8 +157,8 @@ void schedule_has_its_numbers(const Job& job, Findings& findings) {
                      format("scheduler.min_lr_ratio ({}) must be positive with scheduler.name = \"inv\": the curve is made to reach it",
                             s.min_lr_ratio));
   }
-  if (s.name == "power" && s.power_b >= 0) {
-    findings.problem({"scheduler.power_b"}, format("scheduler.power_b ({}) must be negative: the rate falls", s.power_b));
+  if (s.name == "power" && !(s.power_b < 0 && std::isfinite(s.power_b))) {
+    findings.problem({"scheduler.power_b"}, format("scheduler.power_b ({}) must be negative and finite: the rate falls", s.power_b));
   }
 }
 

@@ -71,7 +71,7 @@ void ScheduleFreeAdamW::use_averages(bool on) {
         if (on) {
           master.copy_(mine[kX]);
         } else {
-          master.copy_(mine[kZ]).lerp_(mine[kX], options_.beta1);  // the same arithmetic as in `step`: bit for bit
+          master.copy_(mine[kZ].lerp(mine[kX], options_.beta1));  // as `step` has it, bit for bit; only then rounded to param_dtype
         }
         parameter->publish();
       }

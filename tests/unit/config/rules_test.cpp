@@ -110,6 +110,8 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[scheduler]\ncycles = 2\ncycle_length = 5\n", "scheduler.cycles (2) and scheduler.cycle_length (5) are both given"},
       {"[scheduler]\ncycle_length = 50\nrewarmup_steps = 50\n", "scheduler.rewarmup_steps (50) must be shorter than a cycle (50 steps)"},
       {"[scheduler]\nname = \"power\"\npower_b = 0.5\n", "scheduler.power_b (0.5) must be negative"},
+      {"[scheduler]\nname = \"power\"\npower_b = nan\n", "scheduler.power_b (nan) must be negative and finite"},
+      {"[scheduler]\nname = \"power\"\npower_b = -inf\n", "scheduler.power_b (-inf) must be negative and finite"},
       {"[scheduler]\nname = \"inv\"\nmin_lr_ratio = 0.0\n", "scheduler.min_lr_ratio (0) must be positive with scheduler.name"},
       {"[train]\nparam_dtype = \"bf16\"\nmixed_precision = \"fp32\"\n", "needs train.mixed_precision = \"bf16\", not \"fp32\""},
       {"[train]\nremat_save = [\"mlp\"]\n", "train.remat_save is for train.activation_checkpointing = \"selective\", not \"none\""},
