@@ -63,25 +63,23 @@ Regex& Regex::operator=(Regex&&) noexcept = default;
 void Regex::each_match(std::string_view text, const std::function<bool(std::size_t, std::size_t)>& found) const {
   thread_local Workspace workspace;
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
-  std::uint32_t options = 0;
+  std::size_t last_end = std::string_view::npos;
   for (std::size_t from = 0; from <= text.size();) {
-    const int count = pcre2_match(code_->code, subject, text.size(), from, options, workspace.data.get(), workspace.context.get());
-    if (count == PCRE2_ERROR_NOMATCH && options == 0) {
+    const int count = pcre2_match(code_->code, subject, text.size(), from, 0, workspace.data.get(), workspace.context.get());
+    if (count == PCRE2_ERROR_NOMATCH) {
       return;
-    }
-    const PCRE2_SIZE* at = pcre2_get_ovector_pointer(workspace.data.get());
-    if (count == PCRE2_ERROR_NOMATCH) {  // only the empty match that was given already: go on behind the next character
-      from += from < text.size() ? unicode::decode(text.data() + from, text.data() + text.size()).size : 1;
-      options = 0;
-      continue;
     }
     KF_CHECK(count >= 0, Code::data, "{}: the regular expression {} failed on a text of {} bytes: {}", where_, kf::quoted(pattern_),
              text.size(), message_of(count));
+    const PCRE2_SIZE* at = pcre2_get_ovector_pointer(workspace.data.get());
+    if (at[0] == at[1] && at[1] == last_end) {  // an empty match right behind a match is none, as in both libraries
+      from += from < text.size() ? unicode::decode(text.data() + from, text.data() + text.size()).size : 1;
+      continue;
+    }
     if (!found(at[0], at[1])) {
       return;
     }
-    from = at[1];
-    options = at[0] == at[1] ? PCRE2_NOTEMPTY_ATSTART | PCRE2_ANCHORED : 0;
+    from = last_end = at[1];
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 #include <ctime>
+#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "core/error.h"
@@ -187,11 +188,44 @@ TEST_CASE("tokenizer: a class of a regular expression may hold classes, as BLOOM
     return std::string("no error");
   };
   CHECK(ids("[a[^abx]]", "aaxx((") == Ids{0, 0, 5, 2, 2});
+  CHECK(ids("[a-x&&[^b]&&[^x]]+", "aaxx((") == Ids{4, 5, 6});
   CHECK(ids("[^\\\\Wa]", "aaxx((") == Ids{4, 3, 3, 6});
   CHECK(ids("[x\\\\W]", "aaxx((") == Ids{4, 3, 3, 2, 2});
-  for (const char* pattern : {"[a-[b]]", "[[a]-z]", "[[-a]]", "[a&&[b]]", "[[:graph:]]"}) {
+  for (const char* pattern : {"[a-[b]]", "[[a]-z]", "[[-a]]", "[a&&]", "[[:vowel:]]", "\\\\p{Vowel}", "\\\\X", "(?W)a", "(?~a)"}) {
     CHECK_THAT(refused(pattern), Contains("pre_tokenizer.pattern.Regex") && Contains("is not supported"));
   }
+}
+
+TEST_CASE("tokenizer: regular expressions mean what they do in Oniguruma") {
+  const test::TempDir folder;
+  const auto replaced = [&](const std::string& pattern, const std::string& text) {  // each match by a *
+    nlohmann::json file = nlohmann::json::parse(R"({"model": {"type": "BPE", "vocab": {"?": 0}, "merges": [], "unk_token": "?"}})");
+    std::string letters = "*abcdsx1 \n";
+    for (const char c : letters) {
+      file["model"]["vocab"][std::string(1, c)] = static_cast<unsigned char>(c);
+    }
+    file["normalizer"] = {{"type", "Replace"}, {"pattern", {{"Regex", pattern}}}, {"content", "*"}};
+    std::string out;
+    for (const std::int64_t id : open_tokenizer(folder.write("tokenizer.json", file.dump()).string())->encode(text)) {
+      out += id == 0 ? '?' : static_cast<char>(id);
+    }
+    return out;
+  };
+  CHECK(replaced("a*", "aab") == "*b*");     // right behind a match no empty one
+  CHECK(replaced("\\s+$", "a \n") == "a*");  // ends of lines, and of the text
+  CHECK(replaced("^\\s*", "a\n\nb") == "*a\n*b");
+  CHECK(replaced("(?m)a.", "a\nb") == "*b");  // m lets . match line breaks,
+  CHECK(replaced("a.", "a\nb") == "a\nb");
+  CHECK(replaced("a(?i)b|c", "aB c ac") == "* c *");  // a flag is of the rest of the group, alternatives too
+  CHECK(replaced("(?x) a b # c", "ab a b c") == "* a b c");
+  CHECK(replaced("a{,2}b", "aaab b") == "a* *");
+  CHECK(replaced("a{2}?b", "aab b") == "* *");  // as (?:a{2})?
+  CHECK(replaced("a{1,2}{2}b", "aaab ab") == "* ab");
+  CHECK(replaced("\\x{61}|\\u0062", "abc") == "**c");
+  CHECK(replaced("\\pa", "pab") == "*b");  // p alone is a letter: there is no \pL
+  CHECK(replaced("(?<l>a|b)\\k<l>", "aabab") == "*bab");
+  CHECK(replaced("(?i:ss)", "ss\u00df") == "**");
+  CHECK(replaced("[[:^alpha:]]|\\R", "a1\nb") == "a**b");
 }
 
 TEST_CASE("tokenizer: characters newer or older than a library's tables are what the libraries take them for") {

@@ -187,6 +187,18 @@ for name, pattern in dict(word=r"\w+|\W", boundary=r"\b", digits=r"\d+", classes
                           any_case=r"(?i)[A-F]+|(?:th|he)+", empty=r"x*", bloom=r" ?[^(\s|[.,!?…。，、।۔،])]+").items():
     hf("regex_" + name, bpe(pre_tokenizers.Split(Regex(pattern), "isolated"), train_pre=pre_tokenizers.Metaspace(split=False), unk_token="<unk>", size=500))
 
+# Constructs of Oniguruma, alone: a model of bytes, in which each match is one letter.
+EXPRESSIONS = r"""\s+$ $ ^\s* \A\s* \s*\z \s*\Z (?m).+ (?m:.)+ (?-m:.) (?i)ss|st (?im)a.b (?i-m:a). (?x)a\sb#c (?x)[[:alpha:]]+#d \h+ \H+ \R+ \N+ \O \K a\Kb \Ga
+a{,2} a{1,2}+ a{2}? a{,2}? a*+ a?? a** a+?+ (?:ab){,2} a{1,2}{2} a{,} a{ |a a| (a||b) (?<n>a)\k<n> (?<n>a)\g<n> (a)\1 (a|b)\k<-1> \pL \p{^L}+ \p{Letter}+ \p{Alpha}+ \p{Alnum}+
+\p{Digit}+ \p{Upper}+ \p{Lower}+ \p{Punct}+ \p{Word}+ \p{Graph}+ \p{Print}+ \p{Cntrl}+ \p{XDigit}+ \p{Blank}+ \p{ASCII}+ \p{Any} \p{Cn}+ \p{C}+ \p{Uppercase_Letter}
+\p{LATIN}+ \p{lu} \p{LC}+ [[:alpha:]]+ [[:alnum:]]+ [[:upper:]]+ [[:lower:]]+ [[:word:]]+ [[:graph:]]+ [[:print:]]+ [[:cntrl:]]+ [[:blank:]]+ [[:ascii:]]+ [[:^alpha:]]+
+[a-z&&[^aeiou]]+ [\w&&[^\d]]+ [^a-z&&b-d]+ [\p{L}&&\p{Lu}]+ [\w&&\D&&[^_]]+ [^\p{Alpha}&&[^a]] \x{e9} \u00e9 [\u0041-\u0043]+ \v \C-a \Q.\E a(?i)b|c ((?i)a)A (?:(?i)a|B)c
+(?<=a|bb)x (?<=^|\s)\w (?#a)b""".split()
+for i, pattern in enumerate(EXPRESSIONS):
+    tok = Tokenizer(models.BPE({**{f"<0x{b:02X}>": b for b in range(256)}, "¦": 256}, [], byte_fallback=True))
+    tok.normalizer = normalizers.Replace(Regex(pattern), "¦")
+    hf(f"onig_{i}", tok)
+
 
 def unigram(pre, norm=None, decoder=None, byte_fallback=False, special=("<s>", "</s>", "<unk>")):
     tok = Tokenizer(models.Unigram())
