@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -43,6 +44,17 @@ std::string number(double value, int digits, double most, int power_digits = 0) 
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.*e", power_digits, value);
   return text.data();
+}
+
+/// A column of the table, with a blank before the number: decimals go first where it grows, then powers of ten stand for it.
+std::string cell(double value, int digits, std::size_t width) {
+  for (; digits >= 0; --digits) {
+    std::string text = number(value, digits, std::numeric_limits<double>::infinity());
+    if (text.size() < width) {
+      return right(std::move(text), width);
+    }
+  }
+  return right(number(value, 0, 0), width);
 }
 
 std::string rate_text(double lr) { return lr == 0 ? "0" : number(lr, 0, 0, 1); }
@@ -183,8 +195,8 @@ void ConsoleSink::print(const std::string& line) {
 }
 
 std::string ConsoleSink::table_row(const StepRow& row) const {
-  return right(std::to_string(row.step), 5) + right(number(row.loss, 4, 1e4), 9) + right(number(perplexity(row.ce), 1, 1e5), 7) + "  " +
-         left(rate_text(row.lr), 7) + right(number(row.grad_norm, 3, 1e3), 7) + right(short_count(row.tokens_per_sec), 8) +
+  return right(std::to_string(row.step), 5) + cell(row.loss, 4, 9) + cell(perplexity(row.ce), 1, 7) + "  " + left(rate_text(row.lr), 7) +
+         cell(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
          right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", 7) + right(eta(row.step), 7);
 }
 

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include <mutex>
+#include <vector>
 
 #include "core/error.h"
 #include "model/kept_results.h"
@@ -41,37 +42,52 @@ struct Replay : torch::CustomClassHolder {
 
   Region region;
   KeptResults kept;
-  at::Tensor rng;  // the CPU generator's state before the first run
+  std::vector<at::Tensor> rng;  // states of the generators before the first run
 };
 
-at::Tensor generator_state() {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  return generator.get_state();
+/// The generators that a body on `device` draws from where it does not bring its own: the CPU's, and the device's.
+std::vector<at::Generator> generators_of(at::Device device) {
+  std::vector<at::Generator> out{at::detail::getDefaultCPUGenerator()};
+  if (!device.is_cpu()) {
+    out.push_back(at::globalContext().defaultGenerator(device));
+  }
+  return out;
 }
 
-void set_generator_state(const at::Tensor& state) {
-  at::Generator generator = at::detail::getDefaultCPUGenerator();
-  const std::lock_guard lock(generator.mutex());
-  generator.set_state(state);
+std::vector<at::Tensor> generator_states(at::Device device) {
+  std::vector<at::Tensor> out;
+  for (at::Generator& generator : generators_of(device)) {
+    const std::lock_guard lock(generator.mutex());
+    out.push_back(generator.get_state());
+  }
+  return out;
 }
 
-/// The generator as it was before the first run, and afterwards as it was before the second; `recomputing()` meanwhile.
+void set_generator_states(at::Device device, const std::vector<at::Tensor>& states) {
+  std::vector<at::Generator> generators = generators_of(device);
+  for (std::size_t i = 0; i < generators.size(); ++i) {
+    const std::lock_guard lock(generators[i].mutex());
+    generators[i].set_state(states[i]);
+  }
+}
+
+/// The generators as they were before the first run, and afterwards as they were before the second; `recomputing()` meanwhile.
 class SecondRun {
  public:
-  explicit SecondRun(const at::Tensor& rng) : after_(generator_state()) {
-    set_generator_state(rng);
+  SecondRun(at::Device device, const std::vector<at::Tensor>& rng) : device_(device), after_(generator_states(device)) {
+    set_generator_states(device, rng);
     ++depth;
   }
   ~SecondRun() {
     --depth;
-    set_generator_state(after_);
+    set_generator_states(device_, after_);
   }
   SecondRun(const SecondRun&) = delete;
   SecondRun& operator=(const SecondRun&) = delete;
 
  private:
-  at::Tensor after_;
+  at::Device device_;
+  std::vector<at::Tensor> after_;
 };
 
 struct Recompute : ag::Function<Recompute> {
@@ -79,7 +95,7 @@ struct Recompute : ag::Function<Recompute> {
   static ag::variable_list forward(ag::AutogradContext* context, c10::intrusive_ptr<Replay> replay, const at::Tensor& x,
                                    const at::Tensor& anchor) {
     (void)anchor;
-    replay->rng = generator_state();
+    replay->rng = generator_states(x.device());
     context->saved_data["replay"] = c10::IValue::make_capsule(replay);
     context->save_for_backward({x});
     return replay->run(x, true);
@@ -93,7 +109,7 @@ struct Recompute : ag::Function<Recompute> {
     const at::Tensor x = saved.detach().set_requires_grad(saved.requires_grad());
     ag::variable_list roots, root_gradients;
     {
-      const SecondRun second(replay->rng);
+      const SecondRun second(x.device(), replay->rng);
       const at::AutoGradMode on(true);
       const ag::variable_list outputs = replay->run(x, false);
       for (std::size_t i = 0; i < outputs.size(); ++i) {

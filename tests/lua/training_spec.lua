@@ -207,6 +207,20 @@ T.test("block: under full activation checkpointing", function()
   same({ model = { block = "lua_llama", activation = "lua_swiglu" }, train = setting }, { train = setting })
 end)
 
+T.test("block: what a recomputed layer draws is drawn again alike", function()
+  kf.register.mlp("lua_noisy", function(a)
+    return nn.module({
+      up = nn.linear(a.dim, a.hidden_dim),
+      down = nn.linear(a.hidden_dim, a.dim, { init = "output" }),
+      forward = function(self, x)
+        return self.down(nn.functional.dropout(self.up(x):tanh(), 0.3) * (1 + 0.1 * kf.rand_like(self.up(x))))
+      end,
+    })
+  end)
+  local model = { activation = "lua_noisy" }
+  same({ model = model, train = { activation_checkpointing = "full", grad_accum_steps = 2 } }, { model = model, train = { grad_accum_steps = 2 } })
+end)
+
 T.test("optimizer: AdamW in Lua equals the native one to 1e-6 over 20 steps", function()
   -- At the optimizer's default rate: a larger one amplifies the last bits, which differ between vector units.
   local setting = { max_steps = 20 }

@@ -116,11 +116,15 @@ TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "
   f.sink.step(row);
   row = row_of(12347, 19, 3, 0, 999.4, 0.004);
   f.sink.step(row);
+  f.sink.step(row_of(12348, 10.6052, 1e-2, 152.25, 999.4, 0.004));  // fresh weights over 40,000 words
+  f.sink.step(row_of(12349, 12345.678, 1e-2, 1e7, 999.4, 0.004));
   f.sink.close();
   const auto lines = screen(f.taken());
-  CHECK(lines[1] == "12345      nan    nan  1.0e-12  1e+05   1.23M      -      -");
+  CHECK(lines[1] == "12345      nan    nan  1.0e-12 123456   1.23M      -      -");
   CHECK(lines[2] == "12346      inf  5e+08  3.0e+00 -0.000    0.50  105 %      -");
   CHECK(lines[3] == "12347  19.0000  2e+08  3.0e+00  0.000     999    0 %      -");
+  CHECK(lines[4] == "12348  10.6052  40344  1.0e-02 152.25     999    0 %      -");
+  CHECK(lines[5] == "12349 12345.68  5e+08  1.0e-02  1e+07     999    0 %      -");
 }
 
 TEST_CASE("console: a resumed run counts its own steps for the time that is left", "[metrics]") {
