@@ -14,7 +14,7 @@ struct Controls {
   struct Freezing {
     std::string pattern;
     bool frozen = true;
-    std::string asked_at;  // "script.lua:12: ", maybe ""
+    std::string asked_at = {};  // "script.lua:12: ", maybe ""
   };
 
   std::optional<std::string> stop;                       // the reason, maybe ""
