@@ -75,7 +75,7 @@ class LuaLoss final : public Loss {
     const at::Tensor share =
         at::scalar_tensor(static_cast<double>(batch.counted), wide.options().dtype(at::kDouble)) / count_at(L, lua_gettop(L));
     lua_pop(L, 2);
-    collect_before_use(L);  // logits and what was made of them, where backward does not need them
+    collect_before_use(L);               // logits and what was made of them, where backward does not need them
     return wide * share.to(at::kFloat);  // by exactly 1 in the usual case
   }
 
