@@ -76,9 +76,14 @@ Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys) {
 }
 
 void take_head_dim(Reader& c, std::int64_t fallback) {
-  const std::int64_t width = c.integer("head_dim", c.given("head_dim") ? 0 : fallback);
-  if (width > 0) {
-    c.set("head_dim", width);
+  const bool given = c.given("head_dim");
+  const std::optional<std::int64_t> width = c.maybe_integer("head_dim");
+  if (width && *width <= 0) {
+    c.problem(format("head_dim = {} is not understood; it must be positive, or null for hidden_size / num_attention_heads", *width));
+  } else if (width) {
+    c.set("head_dim", *width);
+  } else if (!given && fallback > 0) {
+    c.set("head_dim", fallback);
   }
 }
 
@@ -105,6 +110,9 @@ void take_activation(Reader& c, const std::string& key, const std::string& fallb
                                                        {"relu2", "relu2"},
                                                        {"quick_gelu", "quick_gelu"},
                                                        {"tanh", "tanh"}};
+  if (c.given(key) && !c.has(key)) {
+    c.problem(format("{} = null is not an activation; without the key it is '{}'", key, fallback));
+  }
   const std::string name = c.text(key, fallback);
   const auto found = ours.find(name);
   if (found == ours.end()) {

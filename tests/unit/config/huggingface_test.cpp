@@ -86,6 +86,10 @@ TEST_CASE("huggingface: every key that is not understood is named", "[huggingfac
   CHECK_THAT(llama_with(R"("sparse_attention": true)").problems, Contains("sparse_attention = true is not understood (model_type llama)"));
   CHECK_THAT(llama_with(R"("quantization_config": {"bits": 4})").problems, Contains("quantization_config"));
   CHECK_THAT(llama_with(R"("hidden_act": "xielu")").problems, Contains("hidden_act = 'xielu' is not an activation that is understood"));
+  CHECK_THAT(llama_with(R"("hidden_act": null)").problems,
+             Contains("hidden_act = null is not an activation; without the key it is 'silu'"));
+  CHECK_THAT(llama_with(R"("head_dim": 0)").problems, Contains("head_dim = 0 is not understood; it must be positive"));
+  CHECK_THAT(llama_with(R"("head_dim": -8)").problems, Contains("head_dim = -8 is not understood"));
   CHECK_THAT(llama_with(R"("is_encoder_decoder": true)").problems, Contains("is_encoder_decoder = true is not understood; only false is"));
   CHECK_THAT(llama_with(R"("mlp_bias": 1)").problems, Contains("mlp_bias = 1 is not true or false"));
   CHECK_THAT(llama_with(R"("num_key_value_heads": 4.0)").problems, Contains("num_key_value_heads = 4.0 is not an integer"));
