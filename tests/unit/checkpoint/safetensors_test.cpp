@@ -206,7 +206,7 @@ TEST_CASE("safetensors: what cannot be written is refused before a file appears"
   const at::Tensor one = at::ones({1});
   CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"w", one}, {"w", one}}), Contains("two tensors are named 'w'"));
   CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"w", at::Tensor()}}), Contains("'w' has no storage"));
-  CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"w", one.to(at::kComplexFloat)}}), Contains("cannot hold (ComplexFloat)"));
+  CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"w", one.to(at::kComplexDouble)}}), Contains("cannot hold (ComplexDouble)"));
   CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"__metadata__", one}}), Contains("cannot be the name"));
   CHECK_THROWS_WITH(write_safetensors(dir / "a", {{"\xff", one}}), Contains("cannot be the name"));
   CHECK_THROWS_WITH(write_safetensors(dir / "no" / "a", {{"w", one}}), Contains("No such file"));
