@@ -75,6 +75,8 @@ Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys) {
   return shape;
 }
 
+std::int64_t head_width(std::int64_t dim, std::int64_t heads) { return heads > 0 ? std::max<std::int64_t>(dim / heads, 1) : 1; }
+
 void take_head_dim(Reader& c, std::int64_t fallback) {
   const bool given = c.given("head_dim");
   const std::optional<std::int64_t> width = c.maybe_integer("head_dim");
@@ -160,10 +162,31 @@ void set_qk_layer_norm(Reader& c, const std::string& kind, bool bias) {
   c.set("qk_norm_bias", bias);
 }
 
-void take_dropout(Reader& c, const std::string& key, const std::string& ours) {
+double dropout_rate(Reader& c, const std::string& key) {
   const double rate = c.real(key, 0);
+  if (!(rate >= 0 && rate < 1)) {
+    c.problem(format("{} = {} is not understood; a rate of dropout is at least 0 and below 1", key, rate));
+    return 0;
+  }
+  return rate;
+}
+
+void take_dropout(Reader& c, const std::string& key, const std::string& ours) {
+  const double rate = dropout_rate(c, key);
   if (rate > 0) {
     c.set(ours, rate);
+  }
+}
+
+void take_router_groups(Reader& c, std::int64_t usual_groups, std::int64_t usual_kept) {
+  const std::int64_t groups = c.integer("n_group", usual_groups);
+  const std::int64_t kept = c.integer("topk_group", usual_kept);
+  if (kept < 1 || kept > groups) {
+    c.problem(format("topk_group = {} is not understood; it may be 1 to n_group = {}", kept, groups));
+  }
+  if (groups > 1) {
+    c.set("moe_groups", groups);
+    c.set("moe_topk_groups", kept);
   }
 }
 

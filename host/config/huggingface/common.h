@@ -26,7 +26,9 @@ struct ShapeKeys {
 Shape take_shape(Reader& c, bool tied, const ShapeKeys& keys = {});
 /// Whichever of two names of one key the file has; both at once are a problem. `newer` where it has none.
 const char* one_of_names(Reader& c, const char* older, const char* newer);
-/// head_dim, where the family knows it; null and absent take `fallback`, 0 for hidden_size / num_attention_heads.
+/// dim / heads; 1 where they make no width, which the rules for the model refuse.
+std::int64_t head_width(std::int64_t dim, std::int64_t heads);
+/// head_dim, where the family knows it; absent takes `fallback`, 0 and null stand for hidden_size / num_attention_heads.
 void take_head_dim(Reader& c, std::int64_t fallback = 0);
 /// RMS norms, with the eps under `key`.
 void take_rms_norm(Reader& c, const std::string& key, double fallback);
@@ -46,7 +48,10 @@ void take_granite_experts(Reader& c);
 void take_clip(Reader& c);
 /// LayerNorm of queries and keys, for each head the same or with a weight of its own (`kind` as model.qk_norm_kind).
 void set_qk_layer_norm(Reader& c, const std::string& kind, bool bias);
-/// A dropout rate under `key` into `ours`.
+/// Groups of experts (DeepSeek V3): n_group, of which topk_group are kept for a token.
+void take_router_groups(Reader& c, std::int64_t usual_groups, std::int64_t usual_kept);
+/// The dropout rate under `key`, 0 without; the second puts it into `ours`.
+double dropout_rate(Reader& c, const std::string& key);
 void take_dropout(Reader& c, const std::string& key, const std::string& ours);
 
 struct RopeFamily {

@@ -43,7 +43,7 @@ std::int64_t take_gpt_shape(Reader& c, bool tied) {
   take_dropout(c, "attn_pdrop", "dropout_attn");
   take_dropout(c, "embd_pdrop", "dropout_embed");
   take_dropout(c, "resid_pdrop", "dropout_resid");
-  return heads > 0 ? dim / heads : 1;
+  return head_width(dim, heads);
 }
 
 /// GPT-Neo's kinds of layers: attention_types [[["global", "local"], 12]] stands for 12 times both; attention_layers, which files may hold
@@ -206,7 +206,7 @@ void read_falcon(Reader& c) {
   take_rope(c, {});
   if (c.flag("alibi", false)) {  // distances, scaled as the scores are, in place of the rotation
     c.set("pos_embedding", std::string("alibi"));
-    c.set("alibi_scale", 1 / std::sqrt(static_cast<double>(heads > 0 ? dim / heads : 1)));
+    c.set("alibi_scale", 1 / std::sqrt(static_cast<double>(head_width(dim, heads))));
   }
 }
 

@@ -33,7 +33,7 @@ void take_alpha_rope(Reader& c, std::int64_t head_dim) {
 
 void take_base(Reader& c) {
   const Shape shape = take_shape(c, false);
-  const std::int64_t usual = shape.heads > 0 ? shape.dim / shape.heads : 1;
+  const std::int64_t usual = head_width(shape.dim, shape.heads);
   const std::int64_t head = c.integer("head_dim", c.integer("attention_head_dim", usual));
   c.only("attention_head_dim", Node(head));
   c.set("head_dim", head);

@@ -79,15 +79,7 @@ void take_deepseek_router(Reader& c, std::int64_t groups_before, std::int64_t ke
   c.set("moe_router", std::string("sigmoid"));
   c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
   c.set("moe_bias_rule", std::string("sign"));
-  const std::int64_t groups = c.integer("n_group", groups_before);
-  const std::int64_t kept = c.integer("topk_group", kept_before);
-  if (kept > groups) {
-    c.problem(format("topk_group = {} exceeds n_group = {}", kept, groups));
-  }
-  if (groups > 1) {
-    c.set("moe_groups", groups);
-    c.set("moe_topk_groups", kept);
-  }
+  take_router_groups(c, groups_before, kept_before);
 }
 
 }  // namespace
@@ -154,7 +146,7 @@ void read_minicpm3(Reader& c) {
   usual.rope = 32;
   const std::int64_t heads = c.integer("num_attention_heads");
   const std::int64_t dim = c.integer("hidden_size");
-  usual.v_dim = heads > 0 ? dim / heads : 1;
+  usual.v_dim = head_width(dim, heads);
   const Shape shape = take_latent(c, usual);
   c.set("embed_scale", c.real("scale_emb", 12));
   c.set("residual_scale", c.real("scale_depth", 1.4) / std::sqrt(static_cast<double>(std::max<std::int64_t>(shape.layers, 1))));

@@ -85,7 +85,7 @@ void read_mpt(Reader& c) {
   if (const std::optional<double> limit = positive_real(*attention, "clip_qkv")) {
     c.set("attn_qkv_clip", *limit);
   }
-  if (const double rate = attention->real("attn_pdrop", 0); rate > 0) {  // of both branches, too
+  if (const double rate = dropout_rate(*attention, "attn_pdrop"); rate > 0) {  // of both branches, too
     c.set("dropout_attn", rate);
     c.set("dropout_resid", rate);
   }
@@ -115,7 +115,7 @@ void read_dbrx(Reader& c) {
     if (const std::optional<double> limit = positive_real(*attention, "clip_qkv")) {
       c.set("attn_qkv_clip", *limit);
     }
-    if (const double rate = attention->real("attn_pdrop", 0); rate > 0) {
+    if (const double rate = dropout_rate(*attention, "attn_pdrop"); rate > 0) {
       c.set("dropout_attn", rate);
     }
     attention_theta = attention->maybe_real("rope_theta");

@@ -160,7 +160,7 @@ void read_hyperclovax(Reader& c) {
   take_activation(c, "hidden_act", "silu", true);
   set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));
   c.set("norm_placement", std::string(c.flag("use_post_norm", true) ? "sandwich" : "pre"));
-  const std::int64_t usual = shape.heads > 0 ? shape.dim / shape.heads : 1;
+  const std::int64_t usual = head_width(shape.dim, shape.heads);
   take_factors(c, 1 / std::sqrt(static_cast<double>(c.integer("head_dim", usual))));
   c.set("logit_scale", c.real("logits_scaling", 1));
   take_rope(c, {});

@@ -42,15 +42,7 @@ void take_sigmoid_experts(Reader& c, const SigmoidKeys& keys = {}) {
   c.set("moe_aux_loss_weight", 0.0);     // the classes have none
   c.only("norm_topk_prob", Node(true));  // sigmoid weights are always divided by their sum here
   c.only("scoring_func", Node(std::string("sigmoid")));
-  const std::int64_t groups = c.integer("n_group", 1);
-  const std::int64_t kept = c.integer("topk_group", 1);
-  if (kept > groups) {
-    c.problem(format("topk_group = {} exceeds n_group = {}", kept, groups));
-  }
-  if (groups > 1) {
-    c.set("moe_groups", groups);
-    c.set("moe_topk_groups", kept);
-  }
+  take_router_groups(c, 1, 1);
   c.ignore({"num_nextn_predict_layers", "aux_loss_alpha", "seq_aux", "ep_size", "router_aux_loss_coef", "output_router_logits"});
 }
 

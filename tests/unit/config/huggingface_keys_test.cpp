@@ -115,7 +115,7 @@ std::vector<Node> others(const Node& node) {
     return {Node(!*value), text};
   }
   if (const auto* value = std::get_if<std::int64_t>(&node.value)) {
-    return {Node(*value + 1), text, Node(static_cast<double>(*value) + 0.5)};
+    return {Node(*value + 1), text, Node(static_cast<double>(*value) + 0.5), Node(std::int64_t{0}), Node(std::int64_t{-7})};
   }
   if (const auto* value = std::get_if<double>(&node.value)) {
     return {Node(*value * 1.5 + 0.25), text};
@@ -143,6 +143,9 @@ class Mutations {
         continue;
       }
       for (const Node& other : others(value)) {
+        if (other == value) {
+          continue;
+        }
         Table changed = keys_;
         changed[key] = other;
         expect_noticed(changed, key, key + " = " + config::brief(other));
@@ -168,6 +171,9 @@ class Mutations {
         continue;
       }
       for (const Node& other : others(value)) {
+        if (other == value) {
+          continue;
+        }
         Table inner = table;
         inner[key] = other;
         expect_noticed(with(inner), key, outer + "." + key + " = " + config::brief(other));
