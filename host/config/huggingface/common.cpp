@@ -178,6 +178,18 @@ void take_dropout(Reader& c, const std::string& key, const std::string& ours) {
   }
 }
 
+Shape take_rms_base(Reader& c, double eps, bool tied) {
+  const Shape shape = take_shape(c, tied);
+  take_rms_norm(c, "rms_norm_eps", eps);
+  take_dropout(c, "attention_dropout", "dropout_attn");
+  return shape;
+}
+
+Shape take_silu_base(Reader& c, double eps) {
+  take_activation(c, "hidden_act", "silu", true);
+  return take_rms_base(c, eps);
+}
+
 void take_router_groups(Reader& c, std::int64_t usual_groups, std::int64_t usual_kept) {
   const std::int64_t groups = c.integer("n_group", usual_groups);
   const std::int64_t kept = c.integer("topk_group", usual_kept);

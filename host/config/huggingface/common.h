@@ -53,6 +53,9 @@ void take_router_groups(Reader& c, std::int64_t usual_groups, std::int64_t usual
 /// The dropout rate under `key`, 0 without; the second puts it into `ours`.
 double dropout_rate(Reader& c, const std::string& key);
 void take_dropout(Reader& c, const std::string& key, const std::string& ours);
+/// What most families have: the shape, RMS norms, dropout in attention; the second also has silu, gated.
+Shape take_rms_base(Reader& c, double eps, bool tied = false);
+Shape take_silu_base(Reader& c, double eps);
 
 struct RopeFamily {
   double theta = 10000;

@@ -10,11 +10,8 @@ namespace kf::config::huggingface {
 namespace {
 
 Shape take_base(Reader& c, double eps, bool tied) {
-  const Shape shape = take_shape(c, tied);
-  take_rms_norm(c, "rms_norm_eps", eps);
-  take_dropout(c, "attention_dropout", "dropout_attn");
   c.ignore({"output_router_logits"});
-  return shape;
+  return take_rms_base(c, eps, tied);
 }
 
 /// Experts, how many a token visits, and the weight of the balance loss (the classes add it to the loss on request).

@@ -8,13 +8,6 @@ namespace kf::config::huggingface {
 namespace {
 
 /// What all of them share; eps and theta are the classes' defaults.
-Shape take_base(Reader& c, double eps, bool tied) {
-  const Shape shape = take_shape(c, tied);
-  take_rms_norm(c, "rms_norm_eps", eps);
-  take_dropout(c, "attention_dropout", "dropout_attn");
-  return shape;
-}
-
 void take_mlp_bias(Reader& c, const std::string& key, bool fallback) {
   if (c.flag(key, fallback)) {
     c.set("mlp_bias", true);
@@ -30,7 +23,7 @@ void take_window(Reader& c, std::int64_t layers) {
 }  // namespace
 
 void read_llama(Reader& c) {
-  take_base(c, 1e-6, false);
+  take_rms_base(c, 1e-6, false);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   take_attention_bias(c, false, "all");
@@ -39,7 +32,7 @@ void read_llama(Reader& c) {
 }
 
 void read_mistral(Reader& c) {
-  const Shape shape = take_base(c, 1e-6, false);
+  const Shape shape = take_rms_base(c, 1e-6, false);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   take_window(c, shape.layers);
@@ -50,7 +43,7 @@ void read_ministral(Reader& c) { read_mistral(c); }
 
 /// Llama 3 with windows; every fourth layer, from the first, sees everything.
 void read_cwm(Reader& c) {
-  const Shape shape = take_base(c, 1e-5, false);
+  const Shape shape = take_rms_base(c, 1e-5, false);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   take_mlp_bias(c, "mlp_bias", false);
@@ -67,7 +60,7 @@ void read_cwm(Reader& c) {
 
 /// Every no_rope_layer_interval-th layer does not rotate (no_rope_layers: 1 = rotates).
 void read_smollm3(Reader& c) {
-  const Shape shape = take_base(c, 1e-6, true);
+  const Shape shape = take_rms_base(c, 1e-6, true);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   take_attention_bias(c, false, "all");
@@ -103,7 +96,7 @@ void read_granite(Reader& c) {
 
 /// A squared ReLU without a gate.
 void read_arcee(Reader& c) {
-  take_base(c, 1e-5, false);
+  take_rms_base(c, 1e-5, false);
   take_head_dim(c);
   take_activation(c, "hidden_act", "relu2", false);
   take_attention_bias(c, false, "all");
@@ -112,7 +105,7 @@ void read_arcee(Reader& c) {
 }
 
 void read_seed_oss(Reader& c) {
-  take_base(c, 1e-6, false);
+  take_rms_base(c, 1e-6, false);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   const bool out = c.flag("attention_out_bias", false);
@@ -127,7 +120,7 @@ void read_seed_oss(Reader& c) {
 
 /// Neighbours rotate together.
 void read_helium(Reader& c) {
-  take_base(c, 1e-8, false);
+  take_rms_base(c, 1e-8, false);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   take_attention_bias(c, false, "qkv");
@@ -137,7 +130,7 @@ void read_helium(Reader& c) {
 }
 
 void read_ernie4_5(Reader& c) {
-  take_base(c, 1e-5, true);
+  take_rms_base(c, 1e-5, true);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   if (c.flag("use_bias", false)) {
@@ -150,7 +143,7 @@ void read_ernie4_5(Reader& c) {
 
 /// One matrix for q, k, v and one for gate and up in the file.
 void read_phi3(Reader& c) {
-  const Shape shape = take_base(c, 1e-5, false);
+  const Shape shape = take_rms_base(c, 1e-5, false);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   take_dropout(c, "resid_pdrop", "dropout_resid");
@@ -163,7 +156,7 @@ void read_phi3(Reader& c) {
 
 /// Half of every head rotates, neighbours together; biases on q, k, v.
 void read_glm(Reader& c) {
-  take_base(c, 1.5625e-7, false);
+  take_rms_base(c, 1.5625e-7, false);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   take_attention_bias(c, true, "qkv");

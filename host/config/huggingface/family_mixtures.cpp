@@ -10,12 +10,8 @@ namespace kf::config::huggingface {
 namespace {
 
 Shape take_base(Reader& c, double eps) {
-  const Shape shape = take_shape(c, false);
-  take_rms_norm(c, "rms_norm_eps", eps);
-  take_activation(c, "hidden_act", "silu", true);
-  take_dropout(c, "attention_dropout", "dropout_attn");
   c.ignore({"output_router_logits"});
-  return shape;
+  return take_silu_base(c, eps);
 }
 
 /// num_local_experts of width intermediate_size.

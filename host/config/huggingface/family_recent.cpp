@@ -10,13 +10,6 @@
 namespace kf::config::huggingface {
 namespace {
 
-Shape take_base(Reader& c, double eps) {
-  const Shape shape = take_shape(c, false);
-  take_rms_norm(c, "rms_norm_eps", eps);
-  take_dropout(c, "attention_dropout", "dropout_attn");
-  return shape;
-}
-
 void set_bias(Reader& c, bool attention, bool mlp) {
   if (attention) {
     c.set("attn_bias", std::string("all"));
@@ -64,7 +57,7 @@ void take_layer_bases(Reader& c, const std::vector<std::string>& kinds) {
 
 /// qkv_bias and bias are older names of attention_bias and mlp_bias; the class has one switch for both.
 void read_internlm3(Reader& c) {
-  take_base(c, 1e-5);
+  take_rms_base(c, 1e-5);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   const bool attention = c.flag("qkv_bias", c.flag("attention_bias", false));
@@ -79,7 +72,7 @@ void read_internlm3(Reader& c) {
 }
 
 void read_iquestcoder(Reader& c) {
-  take_base(c, 1e-5);
+  take_rms_base(c, 1e-5);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));
@@ -102,7 +95,7 @@ void read_exaone(Reader& c) {
 
 /// Mistral whose queries grow with their positions.
 void read_ministral3(Reader& c) {
-  const Shape shape = take_base(c, 1e-5);
+  const Shape shape = take_rms_base(c, 1e-5);
   take_head_dim(c, 128);
   take_activation(c, "hidden_act", "silu", true);
   const std::int64_t window = c.integer("sliding_window", 0);
@@ -125,7 +118,7 @@ void read_jais2(Reader& c) {
 
 /// Qwen 3's attention, xIELU without a gate.
 void read_apertus(Reader& c) {
-  take_base(c, 1e-5);
+  take_rms_base(c, 1e-5);
   take_head_dim(c);
   c.only("hidden_act", Node(std::string("xielu")));
   c.set("activation", std::string("xielu"));
@@ -141,7 +134,7 @@ void read_apertus(Reader& c) {
 
 /// No norm has a weight; one follows the embedding, and queries and keys have theirs behind the rotation, which turns the other way.
 void read_nanochat(Reader& c) {
-  take_base(c, 1e-6);
+  take_rms_base(c, 1e-6);
   take_head_dim(c);
   take_activation(c, "hidden_act", "relu2", false);
   set_bias(c, c.flag("attention_bias", false), false);
@@ -155,7 +148,7 @@ void read_nanochat(Reader& c) {
 
 /// Granite with norms behind the branches; logits_scaling multiplies.
 void read_hyperclovax(Reader& c) {
-  const Shape shape = take_base(c, 1e-6);
+  const Shape shape = take_rms_base(c, 1e-6);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   set_bias(c, c.flag("attention_bias", false), c.flag("mlp_bias", false));

@@ -9,14 +9,6 @@
 namespace kf::config::huggingface {
 namespace {
 
-Shape take_base(Reader& c, double eps) {
-  const Shape shape = take_shape(c, false);
-  take_rms_norm(c, "rms_norm_eps", eps);
-  take_activation(c, "hidden_act", "silu", true);
-  take_dropout(c, "attention_dropout", "dropout_attn");
-  return shape;
-}
-
 /// What a family calls the keys of its experts.
 struct SigmoidKeys {
   const char* experts = "n_routed_experts";
@@ -50,7 +42,7 @@ void take_sigmoid_experts(Reader& c, const SigmoidKeys& keys = {}) {
 
 /// Half of each head rotates; biases on q, k, v.
 void read_glm4_moe(Reader& c) {
-  take_base(c, 1e-5);
+  take_silu_base(c, 1e-5);
   take_head_dim(c);
   take_attention_bias(c, false, "qkv");
   if (c.flag("use_qk_norm", false)) {
@@ -63,7 +55,7 @@ void read_glm4_moe(Reader& c) {
 
 /// Qwen 3's attention.
 void read_dots1(Reader& c) {
-  const Shape shape = take_base(c, 1e-6);
+  const Shape shape = take_silu_base(c, 1e-6);
   take_head_dim(c);
   take_attention_bias(c, false, "all");
   c.set("qk_norm", true);
@@ -101,7 +93,7 @@ void read_solar_open(Reader& c) {
 
 /// GLM 4.5 with whole heads rotating, under older names of three keys.
 void read_sarvam_moe(Reader& c) {
-  take_base(c, 1e-6);
+  take_silu_base(c, 1e-6);
   take_head_dim(c, 64);
   if (c.flag(one_of_names(c, "use_qkv_bias", "attention_bias"), false)) {
     c.set("attn_bias", std::string("qkv"));
@@ -120,7 +112,7 @@ void read_sarvam_moe(Reader& c) {
 
 /// EXAONE 4's attention, norms before the branches: every sliding_window_pattern-th layer is global and does not rotate.
 void read_exaone_moe(Reader& c) {
-  const Shape shape = take_base(c, 1e-5);
+  const Shape shape = take_silu_base(c, 1e-5);
   take_head_dim(c);
   c.set("qk_norm", true);
   take_global_without_rotation(c, shape.layers, 4096);
@@ -135,7 +127,7 @@ void read_exaone_moe(Reader& c) {
 
 /// Qwen 3's attention.
 void read_hy_v3(Reader& c) {
-  const Shape shape = take_base(c, 1e-5);
+  const Shape shape = take_silu_base(c, 1e-5);
   take_head_dim(c, 128);
   take_attention_bias(c, false, "all");
   c.set("qk_norm", true);
