@@ -1,6 +1,5 @@
 // `kf-host test`: runs files of tests written in Lua.
 
-#include <cstdlib>
 #include <iostream>
 
 #include "app/arguments.h"
@@ -9,6 +8,7 @@
 #include "bindings/spec.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/scratch_folder.h"
 
 namespace kf {
 namespace {
@@ -45,30 +45,12 @@ TestArguments parse(Arguments args) {
   return out;
 }
 
-/// Where runs without a name go: tests begin anew each time, and leave nothing behind.
-class Scratch {
- public:
-  Scratch() : folder_((fs::temp_directory_path() / "kf-host-test-XXXXXX").string()) {
-    KF_CHECK(::mkdtemp(folder_.data()) != nullptr, Code::other, "cannot make a folder in {}", fs::temp_directory_path());
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::string& folder() const { return folder_; }
-
- private:
-  std::string folder_;
-};
-
 /// One file, in a runtime of its own. An error outside of its tests counts as a failure.
 SpecReport run_file(const std::string& file, const TestArguments& arguments) {
   std::cout << file << std::endl;
   Registries registries = native_registries();
-  const Scratch scratch;
-  ScriptRuns runs({file, {}, arguments.script, {}, false, scratch.folder()}, registries);
+  const ScratchFolder scratch("kf-host-test", Code::other);  // for runs without a name: tests begin anew each time, and leave nothing
+  ScriptRuns runs({file, {}, arguments.script, {}, false, scratch.path().string()}, registries);
   try {
     SpecReport report = run_spec(runs.script(), file, arguments.filter);
     if (report.passed + report.failed + report.skipped == 0 && arguments.filter.empty()) {

@@ -1,13 +1,12 @@
 #include "data/hub/dataset.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <map>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/real_paths.h"
+#include "core/scratch_folder.h"
 #include "core/text.h"
 #include "data/hub/arrow_cache.h"
 #include "data/hub/client.h"
@@ -28,16 +27,15 @@ class StreamedFile final : public RemoteFile {
     if (fs::is_regular_file(blob, error)) {
       return std::make_shared<const fs::path>(blob);
     }
-    std::string folder = (fs::temp_directory_path() / "kf-stream-XXXXXX").string();
-    KF_CHECK(::mkdtemp(folder.data()) != nullptr, Code::data, "cannot make a folder in {}", fs::temp_directory_path());
+    struct Fetched {
+      ScratchFolder folder{"kf-stream", Code::data};
+      fs::path file;
+    };
     // The name keeps its suffixes; the folder goes with the last reader, also when the download fails.
-    std::shared_ptr<const fs::path> local(new fs::path(fs::path(folder) / fs::path(file_.path).filename()), [folder](const fs::path* path) {
-      std::error_code ignored;
-      fs::remove_all(folder, ignored);
-      delete path;
-    });
-    Client().download(name_, commit_, file_, *local);
-    return local;
+    const auto fetched = std::make_shared<Fetched>();
+    fetched->file = fetched->folder.path() / fs::path(file_.path).filename();
+    Client().download(name_, commit_, file_, fetched->file);
+    return {fetched, &fetched->file};
   }
 
  private:
