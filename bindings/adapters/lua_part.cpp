@@ -51,11 +51,13 @@ at::Tensor LuaPart::call_free(const at::Tensor& x, const ForwardContext* context
   at::Tensor out;
   call(x, context, 1, [&](lua_State* L) {
     const at::Tensor* result = tensor_at(L, -1);
-    value_.push(L);
-    const bool self = lua_rawequal(L, -1, -2) != 0;
-    lua_pop(L, 1);
-    KF_CHECK(result != nullptr, Code::script, "{}: forward must return a tensor, got {}", where_,
-             self ? "the module itself; it is a method: forward = function(self, x, ctx)" : describe(L, -1));
+    if (result == nullptr) {
+      value_.push(L);
+      const bool self = lua_rawequal(L, -1, -2) != 0;
+      lua_pop(L, 1);
+      fail(Code::script, "{}: forward must return a tensor, got {}", where_,
+           self ? "the module itself; it is a method: forward = function(self, x, ctx)" : describe(L, -1));
+    }
     out = *result;
   });
   return out;
