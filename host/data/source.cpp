@@ -64,7 +64,7 @@ void warn_of_text_keys(const SourceSpec& spec, const config::DataConfig& data) {
   };
   note(!data.text_template.empty(), "data.text_template");
   note(!data.messages_field.empty(), "data.messages_field");
-  note(data.loss_on != "all", "data.loss_on");
+  note(data.loss_on == "answers", "data.loss_on");
   note(data.special_tokens != "text", "data.special_tokens");
   note(data.add_bos, "data.add_bos");
   note(!data.add_eos, "data.add_eos");
