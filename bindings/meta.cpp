@@ -32,6 +32,7 @@ std::string type_of(const Row& row) {
     case config::Type::text: return choices(row);
     case config::Type::pair:
     case config::Type::reals: return "number[]";
+    case config::Type::integers: return "integer[]";
     case config::Type::texts: return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : "string[]";
     case config::Type::list: return "any[]";
     case config::Type::numbers: return "table<string, number>";

@@ -21,6 +21,7 @@ using Text = std::string;
 using Betas = std::array<double, 2>;
 using Strings = std::vector<std::string>;
 using Reals = std::vector<double>;
+using Ints = std::vector<Int>;
 using Numbers = std::map<std::string, double>;
 template <class T>
 using Maybe = std::optional<T>;

@@ -159,7 +159,15 @@ Result convert_scalar(const Node& node, Type type) {
   }
 }
 
-Type item_type(Type type) { return type == Type::pair || type == Type::reals ? Type::real : type == Type::texts ? Type::text : Type::list; }
+Type item_type(Type type) {
+  switch (type) {
+    case Type::pair:
+    case Type::reals: return Type::real;
+    case Type::integers: return Type::integer;
+    case Type::texts: return Type::text;
+    default: return Type::list;
+  }
+}
 
 bool is_scalar(Type type) {
   return type == Type::boolean || type == Type::integer || type == Type::real || type == Type::duration || type == Type::text;
@@ -194,7 +202,9 @@ std::optional<Array> items_of(const Node& node, const Row& row) {
       return bare;
     }
   }
-  return row.type == Type::reals || row.type == Type::texts || row.type == Type::list ? std::optional(Array{node}) : std::nullopt;
+  return row.type == Type::reals || row.type == Type::integers || row.type == Type::texts || row.type == Type::list
+             ? std::optional(Array{node})
+             : std::nullopt;
 }
 
 }  // namespace
@@ -353,11 +363,13 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
     check_number(static_cast<double>(*integer), key, origin);
   } else if (const double* real = std::get_if<double>(&node.value)) {
     check_number(*real, key, origin);
-  } else if (node.array() && (row.type == Type::pair || row.type == Type::reals || row.type == Type::list)) {
+  } else if (node.array() && (row.type == Type::pair || row.type == Type::reals || row.type == Type::integers || row.type == Type::list)) {
     for (std::size_t i = 0; i < node.array()->size(); ++i) {
       const Node& item = (*node.array())[i];
       if (const double* value = std::get_if<double>(&item.value)) {
         check_number(*value, format("{}[{}]", key, i), item.origin);
+      } else if (const auto* integer = std::get_if<std::int64_t>(&item.value)) {
+        check_number(static_cast<double>(*integer), format("{}[{}]", key, i), item.origin);
       }
     }
   } else if (node.table() && row.type == Type::numbers) {

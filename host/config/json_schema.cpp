@@ -65,6 +65,7 @@ Node row_schema(const Row& row, const Catalog& catalog) {
       (*out.table())["minItems"] = (*out.table())["maxItems"] = Node(std::int64_t{2});
       break;
     case Type::reals: out = list_schema(number_schema(row.check, "number")); break;
+    case Type::integers: out = list_schema(number_schema(row.check, "integer")); break;
     case Type::texts: out = list_schema(text_schema(row.check, catalog)); break;
     case Type::list: out = object({{"type", text("array")}}); break;
     case Type::numbers: out = object({{"type", text("object")}, {"additionalProperties", number_schema(row.check, "number")}}); break;

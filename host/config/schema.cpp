@@ -128,6 +128,7 @@ constexpr Type type_of(Of<Duration>) { return Type::duration; }
 constexpr Type type_of(Of<Text>) { return Type::text; }
 constexpr Type type_of(Of<Betas>) { return Type::pair; }
 constexpr Type type_of(Of<Reals>) { return Type::reals; }
+constexpr Type type_of(Of<Ints>) { return Type::integers; }
 constexpr Type type_of(Of<Strings>) { return Type::texts; }
 constexpr Type type_of(Of<Numbers>) { return Type::numbers; }
 template <class T>
@@ -241,6 +242,7 @@ std::string type_name(Type type) {
     case Type::text: return "string";
     case Type::pair: return "pair of numbers";
     case Type::reals: return "list of numbers";
+    case Type::integers: return "list of integers";
     case Type::texts: return "list of strings";
     case Type::list: return "list";
     case Type::numbers: return "table of numbers";
