@@ -1,5 +1,6 @@
 #include "bindings/config_view.h"
 
+#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
@@ -101,10 +102,18 @@ namespace {
 
 /// Lua has one type of number: the whole schedule as a share is the text "1.0" (arithmetic takes it as 1), which reads back as it was; the
 /// number 1 would be one step.
+config::Node whole_as_text(const config::Node& duration) {
+  const double* const share = std::get_if<double>(&duration.value);
+  return share != nullptr && *share == 1 ? config::Node(std::string("1.0")) : duration;
+}
+
 config::Node shown(const config::Row& row, const config::Config& config) {
   config::Node value = row.get(config);
-  const double* const share = row.type == config::Type::duration ? std::get_if<double>(&value.value) : nullptr;
-  return share != nullptr && *share == 1 ? config::Node(std::string("1.0")) : value;
+  if (config::Array* const list = value.array(); list != nullptr && row.type == config::Type::durations) {
+    std::transform(list->begin(), list->end(), list->begin(), whole_as_text);
+    return value;
+  }
+  return row.type == config::Type::duration || row.type == config::Type::durations ? whole_as_text(value) : value;
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ std::string type_of(const Row& row) {
     case config::Type::integer: return "integer";
     case config::Type::real:
     case config::Type::duration: return "number";
+    case config::Type::durations: return "number|number[]";
     case config::Type::text: return choices(row);
     case config::Type::pair:
     case config::Type::reals: return "number[]";

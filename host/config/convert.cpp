@@ -165,6 +165,7 @@ Type item_type(Type type) {
     case Type::reals: return Type::real;
     case Type::integers: return Type::integer;
     case Type::texts: return Type::text;
+    case Type::durations: return Type::duration;
     default: return Type::list;
   }
 }
@@ -184,6 +185,12 @@ bool is_null_word(const Node& node) {
 /// `--section.key` alone, which is true; `--section.key=true` is text.
 bool is_bare_flag(const Node& node) {
   return node.loose && node.origin.kind == Origin::Kind::cli && std::holds_alternative<bool>(node.value);
+}
+
+/// A value of a kind that may be one or several, written as one.
+bool is_single(const Node& node, const Row& row) {
+  const std::string* const text = loose_text(node);
+  return row.type == Type::durations && !node.array() && !(text != nullptr && text->find(',') != std::string::npos);
 }
 
 /// The items of a list, however it was written; nothing when it is none. Lua's {} is an empty table.
@@ -235,8 +242,8 @@ std::optional<Node> Converter::convert(const Node& node, const Row& row, const s
     return std::nullopt;
   }
   std::optional<Node> out;
-  if (is_scalar(row.type)) {
-    Result result = convert_scalar(node, row.type);
+  if (is_scalar(row.type) || is_single(node, row)) {
+    Result result = convert_scalar(node, row.type == Type::durations ? Type::duration : row.type);
     if (!result.node) {
       const bool choices = row.type == Type::text && !row.check.choices.empty();  // shuffle = false: quotes alone would not help
       fault(key, node, choices ? row.check.words() : result.words);
@@ -363,7 +370,7 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
     check_number(static_cast<double>(*integer), key, origin);
   } else if (const double* real = std::get_if<double>(&node.value)) {
     check_number(*real, key, origin);
-  } else if (node.array() && (row.type == Type::pair || row.type == Type::reals || row.type == Type::integers || row.type == Type::list)) {
+  } else if (node.array() && row.type != Type::texts && row.type != Type::records) {
     for (std::size_t i = 0; i < node.array()->size(); ++i) {
       const Node& item = (*node.array())[i];
       if (const double* value = std::get_if<double>(&item.value)) {

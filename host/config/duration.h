@@ -3,6 +3,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 namespace kf::config {
 
@@ -29,6 +31,26 @@ class Duration {
  private:
   std::int64_t steps_ = 0;
   double share_ = 0;
+};
+
+/// One duration, or a list of them; 3 and [3] are told apart.
+class Durations {
+ public:
+  template <std::integral T>
+  Durations(T steps) : items_{Duration(steps)} {}
+  Durations(Duration one) : items_{one} {}  // as a value is written without brackets
+  explicit Durations(std::vector<Duration> list) : items_(std::move(list)), list_(true) {}
+
+  bool is_list() const { return list_; }
+  const std::vector<Duration>& items() const { return items_; }
+  /// The only one; of no list.
+  Duration one() const { return items_.front(); }
+
+  bool operator==(const Durations&) const = default;
+
+ private:
+  std::vector<Duration> items_;
+  bool list_ = false;
 };
 
 }  // namespace kf::config

@@ -59,6 +59,9 @@ Node row_schema(const Row& row, const Catalog& catalog) {
     case Type::integer: out = number_schema(row.check, "integer"); break;
     case Type::real:
     case Type::duration: out = number_schema(row.check, "number"); break;
+    case Type::durations:
+      out = object({{"anyOf", Node(Array{number_schema(row.check, "number"), list_schema(number_schema(row.check, "number"))})}});
+      break;
     case Type::text: out = text_schema(row.check, catalog); break;
     case Type::pair:
       out = list_schema(number_schema(row.check, "number"));

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/budget.h"
+#include "config/cycles.h"
 #include "config/rules.h"
 #include "config/schema.h"
 #include "core/error.h"
@@ -126,25 +127,86 @@ void schedule_ends_within_run(const Job& job, Findings& findings) {
   }
 }
 
+/// Starts of cycles, or their lengths, that make no sense; says so.
+bool cycles_are_in_order(const SchedulerConfig& s, std::int64_t length, Findings& findings) {
+  if (!s.cycles.is_list() && (s.cycles.one().is_share() || s.cycles.one().steps() > length)) {
+    const Duration number = s.cycles.one();
+    findings.problem({"scheduler.cycles"},
+                     number.is_share()
+                         ? format("scheduler.cycles ({}) must be a number of cycles, or a list of where they start", number.share())
+                         : format("scheduler.cycles ({}) must be <= the schedule's {} steps", number.steps(), length));
+    return false;
+  }
+  const std::vector<Duration>& starts = s.cycles.items();
+  for (std::size_t i = 0; s.cycles.is_list() && i < starts.size(); ++i) {
+    const std::int64_t start = starts[i].of(length);
+    const std::int64_t before = i == 0 ? 0 : starts[i - 1].of(length);
+    if (start <= before || start >= length) {
+      findings.problem({"scheduler.cycles"},
+                       format("scheduler.cycles[{}] (step {}) must be above {} and below the schedule's {} steps: the list holds where the "
+                              "second and later cycles start",
+                              i, start, i == 0 ? "0, where the first cycle starts," : format("the start before it ({})", before), length));
+      return false;
+    }
+  }
+  const std::vector<std::int64_t> ends =
+      s.cycle_length.is_list() ? cycle_ends(s.cycle_length.items(), length) : std::vector<std::int64_t>();
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    const std::int64_t begin = i == 0 ? 0 : ends[i - 1];
+    if (ends[i] <= begin || ends[i] > length) {
+      findings.problem(
+          {"scheduler.cycle_length"},
+          format("scheduler.cycle_length[{}] makes a cycle from step {} to {}; cycles must be longer than 0 and end within the "
+                 "schedule's {} steps",
+                 i, begin, ends[i], length));
+      return false;
+    }
+  }
+  if (!s.cycle_length.is_list() && s.cycle_length.one().is_share() && s.cycle_length.one().of(length) == 0) {
+    findings.problem({"scheduler.cycle_length"},
+                     format("scheduler.cycle_length ({}) is less than a step of the schedule's {}", s.cycle_length.one().share(), length));
+    return false;
+  }
+  return true;
+}
+
+/// Of the cycles after the first, what is left over at the end aside; 0 where there is one cycle only.
+std::int64_t shortest_later_cycle(const SchedulerConfig& s, std::int64_t length) {
+  if (!s.cycle_length.is_list() && gives_cycle_length(s)) {
+    const std::int64_t cycle = s.cycle_length.one().of(length);
+    return cycle < length ? cycle : 0;
+  }
+  if (!s.cycles.is_list() && !gives_cycle_length(s)) {
+    return s.cycles.one().steps() > 1 ? length / s.cycles.one().steps() : 0;
+  }
+  const std::vector<std::int64_t> starts = cycle_starts(s, length);
+  const bool left_over = gives_cycle_length(s) && starts.size() > s.cycle_length.items().size();
+  std::int64_t shortest = 0;
+  for (std::size_t i = 1; i < starts.size() - (left_over ? 1 : 0); ++i) {
+    const std::int64_t cycle = (i + 1 < starts.size() ? starts[i + 1] : length) - starts[i];
+    shortest = shortest == 0 ? cycle : std::min(shortest, cycle);
+  }
+  return shortest;
+}
+
 void cycles_fit_schedule(const Job& job, Findings& findings) {
   const SchedulerConfig& s = job.config.scheduler;
   const std::int64_t length = schedule_length(s, effective_max_steps(job.config, job.world.value_or(1)));
-  if (s.cycles > 1 && s.cycle_length > 0) {
-    findings.problem(
-        {"scheduler.cycles", "scheduler.cycle_length"},
-        format("scheduler.cycles ({}) and scheduler.cycle_length ({}) are both given; give one of the two", s.cycles, s.cycle_length));
+  if (gives_cycles(s) && gives_cycle_length(s)) {
+    const auto written = [&job](const char* key) { return to_text(find_row(key)->get(job.config)); };
+    findings.problem({"scheduler.cycles", "scheduler.cycle_length"},
+                     format("scheduler.cycles ({}) and scheduler.cycle_length ({}) are both given; give one of the two",
+                            written("scheduler.cycles"), written("scheduler.cycle_length")));
     return;
   }
-  if (s.cycles > length) {
-    findings.problem({"scheduler.cycles"}, format("scheduler.cycles ({}) must be <= the schedule's {} steps", s.cycles, length));
+  if (!cycles_are_in_order(s, length, findings)) {
     return;
   }
-  const std::int64_t cycle = s.cycle_length > 0 ? s.cycle_length : length / s.cycles;
-  const bool several = s.cycles > 1 || (s.cycle_length > 0 && s.cycle_length < length);
-  if (!several && changed(job, "scheduler.rewarmup_steps")) {
+  const std::int64_t cycle = shortest_later_cycle(s, length);
+  if (cycle == 0 && changed(job, "scheduler.rewarmup_steps")) {
     findings.warn({"scheduler.rewarmup_steps"}, "scheduler.rewarmup_steps has no effect: there is one cycle only");
   }
-  if (several && s.rewarmup_steps.of(cycle) >= cycle) {
+  if (cycle > 0 && s.rewarmup_steps.of(cycle) >= cycle) {
     findings.problem({"scheduler.rewarmup_steps", "scheduler.cycles", "scheduler.cycle_length"},
                      format("scheduler.rewarmup_steps ({}) must be shorter than a cycle ({} steps)", s.rewarmup_steps.of(cycle), cycle));
   }

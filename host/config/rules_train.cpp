@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "config/budget.h"
+#include "config/cycles.h"
 #include "config/rules.h"
 #include "core/text.h"
 
@@ -33,7 +34,7 @@ void decay_ends_within_schedule(const Job& job, Findings& findings) {
   const std::int64_t length = schedule_length(s, effective_max_steps(job.config, job.world.value_or(1)));
   const bool wsd = s.name == "wsd";
   const bool decays = wsd || s.name == "cosine" || s.name == "linear" || s.name == "rex";
-  if (!decays || s.cycles > 1 || s.cycle_length > 0 || (!s.decay_steps && !(wsd && s.stable_steps))) {
+  if (!decays || gives_cycles(s) || gives_cycle_length(s) || (!s.decay_steps && !(wsd && s.stable_steps))) {
     return;
   }
   const std::int64_t warmup = s.warmup_steps.of(length);

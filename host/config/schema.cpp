@@ -13,6 +13,16 @@ Node to_node(bool value) { return Node(value); }
 Node to_node(Int value) { return Node(value); }
 Node to_node(Real value) { return Node(value); }
 Node to_node(const Duration& value) { return value.is_share() ? Node(value.share()) : Node(value.steps()); }
+Node to_node(const Durations& value) {
+  if (!value.is_list()) {
+    return to_node(value.one());
+  }
+  Array out;
+  for (const Duration& item : value.items()) {
+    out.push_back(to_node(item));
+  }
+  return Node(std::move(out));
+}
 Node to_node(const Text& value) { return Node(value); }
 Node to_node(const Betas& value) { return Node(Array{Node(value[0]), Node(value[1])}); }
 Node to_node(const Numbers& value) {
@@ -33,6 +43,20 @@ void from_node(const Node& node, Real& out) { out = std::get<Real>(node.value); 
 void from_node(const Node& node, Duration& out) {
   const double* const share = std::get_if<double>(&node.value);
   out = share ? Duration::of_share(*share) : Duration(std::get<Int>(node.value));
+}
+void from_node(const Node& node, Durations& out) {
+  const Array* const list = node.array();
+  if (list == nullptr) {
+    Duration one;
+    from_node(node, one);
+    out = one;
+    return;
+  }
+  std::vector<Duration> items(list->size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    from_node((*list)[i], items[i]);
+  }
+  out = Durations(std::move(items));
 }
 void from_node(const Node& node, Text& out) { out = std::get<Text>(node.value); }
 void from_node(const Node& node, Betas& out) {
@@ -125,6 +149,7 @@ constexpr Type type_of(Of<Bool>) { return Type::boolean; }
 constexpr Type type_of(Of<Int>) { return Type::integer; }
 constexpr Type type_of(Of<Real>) { return Type::real; }
 constexpr Type type_of(Of<Duration>) { return Type::duration; }
+constexpr Type type_of(Of<Durations>) { return Type::durations; }
 constexpr Type type_of(Of<Text>) { return Type::text; }
 constexpr Type type_of(Of<Betas>) { return Type::pair; }
 constexpr Type type_of(Of<Reals>) { return Type::reals; }
@@ -239,6 +264,7 @@ std::string type_name(Type type) {
     case Type::integer: return "integer";
     case Type::real: return "number";
     case Type::duration: return "steps or share";
+    case Type::durations: return "steps or share, or a list of them";
     case Type::text: return "string";
     case Type::pair: return "pair of numbers";
     case Type::reals: return "list of numbers";

@@ -49,7 +49,7 @@ inline Check each_at_least(double bound) { return at_least(bound); }
 inline Check each_from_below(double low, double high) { return from_below(low, high); }
 
 /// What a value is, whatever its C++ type.
-enum class Type { boolean, integer, real, duration, text, pair, reals, integers, texts, list, numbers, record, records };
+enum class Type { boolean, integer, real, duration, durations, text, pair, reals, integers, texts, list, numbers, record, records };
 
 /// The word for a type in messages and docs: "integer", "list of strings".
 std::string type_name(Type type);

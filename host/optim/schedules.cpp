@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "config/budget.h"
+#include "config/cycles.h"
 #include "core/error.h"
 
 namespace kf {
@@ -82,23 +83,8 @@ class EndingSchedule final : public Schedule {
   bool zero_;
 };
 
-/// First steps of the cycles: total / n * i, or the multiples of cycle_length.
-std::vector<std::int64_t> minima(const config::SchedulerConfig& c, std::int64_t total) {
-  std::vector<std::int64_t> out{0};
-  if (c.cycle_length > 0) {
-    for (std::int64_t at = c.cycle_length; at < total; at += c.cycle_length) {
-      out.push_back(at);
-    }
-  } else {
-    for (std::int64_t i = 1; i < c.cycles; ++i) {
-      out.push_back(total * i / c.cycles);
-    }
-  }
-  return out;
-}
-
 std::vector<Cycle> cycles_of(const config::SchedulerConfig& c, const std::string& name, std::int64_t total) {
-  const std::vector<std::int64_t> begins = minima(c, total);
+  const std::vector<std::int64_t> begins = config::cycle_starts(c, total);
   std::vector<Cycle> out;
   for (std::size_t i = 0; i < begins.size(); ++i) {
     Cycle cycle;
