@@ -375,8 +375,8 @@ bool Converter::check(const Node& node, const Row& row, const std::string& key, 
       const Node& item = (*node.array())[i];
       if (const double* value = std::get_if<double>(&item.value)) {
         check_number(*value, format("{}[{}]", key, i), item.origin);
-      } else if (const auto* integer = std::get_if<std::int64_t>(&item.value)) {
-        check_number(static_cast<double>(*integer), format("{}[{}]", key, i), item.origin);
+      } else if (const auto* whole = std::get_if<std::int64_t>(&item.value)) {
+        check_number(static_cast<double>(*whole), format("{}[{}]", key, i), item.origin);
       }
     }
   } else if (node.table() && row.type == Type::numbers) {
