@@ -6,6 +6,7 @@ preset=${1:-release}
 shift || true
 scripts/optuna.sh
 scripts/tokenizers.sh
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # tiny models: more threads only get in each other's way
 log=build/$preset/tests.log
 ctest --preset "$preset" --parallel "$(nproc)" "$@" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}

@@ -10,6 +10,7 @@
 #include "app/phases.h"
 #include "app/resume.h"
 #include "app/run_folders.h"
+#include "app/run_kernels.h"
 #include "app/run_parts.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
@@ -262,6 +263,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   state.data_fingerprint = train_data->fingerprint();
   state.job = config::Node(job_values(config, request.script));
   state.job_toml = config::to_toml(config);
+  state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
   print_header({request, config, plan, *model, *train_data, *schedule, compute, peak});

@@ -31,6 +31,7 @@ struct CheckpointState {
   std::map<std::string, config::Node> parts;  // of other parts that keep something, by PartStates' keys
   config::Node train;                         // of the stepper: recent losses, loss scale; null where none was saved
   config::Node course;                        // of the run: phase, what hooks asked for; null where none was saved
+  config::Node kernels;                       // which kernels the run computes with, so that a restart takes the same; may be null
   config::Node job;                           // table of every key and its value, to compare a later job with
   std::string job_toml;                       // resolved job, loads back bit for bit
 };

@@ -124,6 +124,7 @@ std::string to_text(const StateFile& content) {
   table["parts"] = to_node(content.state.parts);
   table["train"] = content.state.train;
   table["course"] = content.state.course;
+  table["kernels"] = content.state.kernels;
   table["job"] = content.state.job;
   table["cpu_rng"] = Node(content.cpu_rng);
   const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
@@ -154,6 +155,9 @@ StateFile read_state_file(const fs::path& checkpoint) {
   }
   if (const Node* const course = fields.table().find("course")) {  // earlier versions had none
     content.state.course = *course;
+  }
+  if (const Node* const kernels = fields.table().find("kernels")) {  // earlier versions had none
+    content.state.kernels = *kernels;
   }
   for (const auto& [name, state] : fields.fields("hooks").table()) {
     content.state.hooks[name] = state;

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "kernels/product.h"
+
 namespace kf {
 namespace {
 
@@ -87,7 +89,7 @@ struct SliceLinear : Function<SliceLinear> {
         continue;
       }
       at::Tensor out = y.narrow(0, first, count);
-      at::mm_out(out, x.narrow(0, first, count), weight[e].t());
+      product_nt_out(out, x.narrow(0, first, count), weight[e]);
       if (bias) {
         out.add_((*bias)[e]);
       }
@@ -118,11 +120,15 @@ struct SliceLinear : Function<SliceLinear> {
       const at::Tensor part = gradient.narrow(0, first, count);
       if (for_x.defined() && count > 0) {
         at::Tensor out = for_x.narrow(0, first, count);
-        at::mm_out(out, part, weight[e]);
+        product_nn_out(out, part, weight[e]);
       }
       if (for_weight.defined()) {
         at::Tensor out = for_weight[e];
-        count > 0 ? at::mm_out(out, part.t(), x.narrow(0, first, count)) : out.zero_();
+        if (count > 0) {
+          product_tn_out(out, part, x.narrow(0, first, count));
+        } else {
+          out.zero_();
+        }
       }
       if (for_bias.defined()) {
         for_bias[e].copy_(part.sum(0));
@@ -152,8 +158,11 @@ struct SliceLinear : Function<SliceLinear> {
   }
 };
 
-/// at::_grouped_mm wants rows of whole 16-byte pieces.
+/// at::_grouped_mm wants rows of whole 16-byte pieces; on a CPU without bf16 instructions it is slower than products through fp32.
 bool fits_grouped_mm(const at::Tensor& x, const at::Tensor& weight) {
+  if (x.is_cpu() && products().bf16_widened) {
+    return false;
+  }
   const bool low = x.scalar_type() == at::kBFloat16 || x.scalar_type() == at::kHalf;
   return low && weight.size(1) % 8 == 0 && weight.size(2) % 8 == 0 && x.size(0) > 0;
 }

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/product.h"
 #include "model/expert_rows.h"
 
 namespace kf {
@@ -65,7 +66,7 @@ at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch
 at::Tensor LoopExperts::run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const {
   const auto e = static_cast<std::size_t>(expert);
   const auto linear = [&](const Stack& stack, std::size_t which, const at::Tensor& input) {
-    const at::Tensor y = at::linear(input, weights[which][e]);
+    const at::Tensor y = kf::linear(input, weights[which][e]);
     return stack.bias != nullptr ? y + stack.bias->value[expert].to(y.scalar_type()) : y;
   };
   const at::Tensor up = linear(up_, 0, x);

@@ -13,11 +13,18 @@ constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 thread_local KeptResults* active = nullptr;
 
+/// An operator under the name that users know it by: kernels/product.h reaches oneDNN's product by another one.
+const std::string& known_name(const c10::OperatorHandle& op) {
+  static const std::string mm = "aten::mm", onednn = "mkldnn::_linear_pointwise";
+  const std::string& name = op.schema().name();
+  return name == onednn ? mm : name;
+}
+
 void run_or_replay(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard below(kKey);
   KeptResults* const results = active;
   // Variants that write into a tensor of the caller are run again: what they return is not theirs to keep.
-  if (results == nullptr || !results->concerns(op.schema().name()) || op.schema().is_mutable()) {
+  if (results == nullptr || !results->concerns(known_name(op)) || op.schema().is_mutable()) {
     op.callBoxed(stack);
     return;
   }

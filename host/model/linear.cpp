@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "kernels/product.h"
 #include "model/observe.h"
 
 namespace kf {
@@ -15,7 +16,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role, bool bia
 Linear::Linear(ParameterPtr weight) : weight_(std::move(weight)) { share_parameter("weight", weight_); }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return observed(*this, x, bias_ ? at::linear(x, weight_->value, bias_->value.to(x.scalar_type())) : at::linear(x, weight_->value));
+  return observed(*this, x, kf::linear(x, weight_->value, bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor()));
 }
 
 }  // namespace kf

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "data/batch.h"
+#include "kernels/product.h"
 #include "model/model.h"
 #include "model/twice_differentiable.h"
 #include "train/losses.h"
@@ -34,7 +35,7 @@ struct Chunk {
 
 Chunk evaluate_chunk(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
                      bool gradients) {
-  const at::Tensor raw = wide(at::linear(hidden, head.weight)) * head.scale;  // (n, V), a fresh tensor
+  const at::Tensor raw = wide(product_nt(hidden, head.weight)) * head.scale;  // (n, V), a fresh tensor
   at::Tensor slope;                                                           // of the cap
   at::Tensor logits = raw;
   if (head.softcap > 0) {
@@ -81,10 +82,10 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
     out.ce.add_(piece.ce);
     out.z.add_(piece.z);
     if (for_hidden) {
-      out.d_hidden.narrow(0, first, n).copy_(piece.d_raw.matmul(head.weight));
+      out.d_hidden.narrow(0, first, n).copy_(product_nn(piece.d_raw, head.weight));
     }
     if (for_weight) {
-      out.d_weight.add_(piece.d_raw.t().matmul(h));
+      out.d_weight.add_(product_tn(piece.d_raw, h));
     }
   }
   return out;

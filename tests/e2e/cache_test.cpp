@@ -204,7 +204,6 @@ TEST_CASE(
   for (int round = 0; round < 10; ++round) {
     kf::test::Options options;
     options.cwd = toy.folder();
-    options.env = {{"OMP_NUM_THREADS", "1"}};
     Process process(toy.command(job("killed")), options);
     least += 1 + random() % 8;
     while (is_alive(process.pid()) && lines_of(toy / "runs/killed/metrics.jsonl") < least) {
@@ -352,7 +351,6 @@ TEST_CASE("cache: old ones are listed and removed, those in use and other folder
 
   kf::test::Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   Process run(toy.command(joined({"toy.toml"}, reading("corpus", {"--train.max_steps=100000", "--checkpoint.interval=100000"}))), options);
   while (is_alive(run.pid()) && lines_of(toy / "runs/toy/metrics.jsonl") == 0) {
   }

@@ -97,7 +97,7 @@ TEST_CASE("data info: a data set of the hub by its name, and training on it as a
   const kf::test::TempDir dir;
   kf::test::Options options;
   options.cwd = dir.path();
-  options.env = {{"OMP_NUM_THREADS", "1"}, {"KF_CACHE_DIR", (dir / "cache").string()}};
+  options.env = {{"KF_CACHE_DIR", (dir / "cache").string()}};
   const std::string script = std::string(KF_SOURCE_DIR) + "/examples/hub-stand-in/run.sh";
   const Finished run = kf::test::run({script, KF_HOST, "--run.dir=" + (dir / "run").string()}, options);
   INFO(run.err);
@@ -166,7 +166,6 @@ TEST_CASE("data: of chats only the answers count where that is asked for", "[dat
   const kf::test::TempDir dir;
   kf::test::Options options;
   options.cwd = dir.path();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   const std::string job = std::string(KF_SOURCE_DIR) + "/examples/chat/job.toml";
   const std::string path = "--data.dataset_path=" + std::string(KF_SOURCE_DIR) + "/examples/chat/chats.jsonl";
   const auto first_loss = [&](const std::string& which) {

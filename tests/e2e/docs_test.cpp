@@ -42,7 +42,6 @@ class Project {
   Finished shell(const std::string& command) const {
     kf::test::Options options;
     options.cwd = dir_.path();
-    options.env = {{"OMP_NUM_THREADS", "1"}};
     const std::string program = "kf-host() { '" + std::string(KF_HOST) + "' \"$@\"; }; ";
     return kf::test::run({"bash", "-c", program + command}, options);
   }

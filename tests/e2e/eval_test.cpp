@@ -68,7 +68,6 @@ Finished good(Finished done) {
 Finished with_input(const Toy& toy, const std::vector<std::string>& args, const std::string& input) {
   kf::test::Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   options.in = input;
   return kf::test::run(toy.command(args), options);
 }

@@ -25,7 +25,7 @@ TEST_CASE("gpu: what tests/gpu/pack makes runs in another folder, and every chec
   CHECK_THAT(packed.out, Contains(" MB in "));
   Options options;
   options.timeout = std::chrono::seconds(400);
-  options.env = {{"KF_TORCH_DIR", KF_TORCH_DIR}, {"OMP_NUM_THREADS", "1"}};
+  options.env = {{"KF_TORCH_DIR", KF_TORCH_DIR}};
   const Finished ran = run({"bash", (folder / "run").string(), "--device=cpu", "--quick"}, options);
   CAPTURE(ran.out, ran.err);
   CHECK(ran.status == 0);

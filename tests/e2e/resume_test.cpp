@@ -64,7 +64,6 @@ TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on
       toy.command({"toy.toml", "--run.name=cut", "--train.max_steps=200", "--eval.enabled=false", "--checkpoint.interval=50"});
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   {
     Process process(command, options);
     REQUIRE(process.wait_for("saved step_50"));
@@ -86,7 +85,6 @@ TEST_CASE("resume: killed without warning, a run goes on from its last checkpoin
                                       "--checkpoint.interval=10"};
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   {
     Process process(toy.command(more), options);
     REQUIRE(process.wait_for("saved step_10"));
@@ -99,6 +97,38 @@ TEST_CASE("resume: killed without warning, a run goes on from its last checkpoin
   REQUIRE(toy.host(straight).status == 0);
   CHECK(toy.series("killed", "loss").size() == 60);
   CHECK(toy.series("killed", "loss") == toy.series("straight", "loss"));
+}
+
+TEST_CASE("resume: kernels of large products are measured once, and a run that goes on takes the same", "[resume]") {
+  const Toy toy;
+  const std::vector<std::string> large{"toy.toml",
+                                       "--run.name=large",
+                                       "--model.dim=128",
+                                       "--model.n_heads=4",
+                                       "--train.seq_len=64",
+                                       "--train.batch_size=4",
+                                       "--model.max_seq_len=64",
+                                       "--train.max_steps=4",
+                                       "--checkpoint.interval=2",
+                                       "--eval.enabled=false"};
+  const Finished first = toy.host(large);
+  INFO(first.out << first.err);
+  REQUIRE(first.status == 0);
+  CHECK(first.err.find("matrix products: ") != std::string::npos);
+  std::filesystem::remove_all(toy / "runs/large/checkpoints/step_4");
+  std::filesystem::remove(toy / "runs/large/checkpoints/latest");
+  std::filesystem::create_symlink("step_2", toy / "runs/large/checkpoints/latest");
+  const auto losses = toy.series("large", "loss");
+  const Finished second = toy.host(large);
+  INFO(second.out << second.err);
+  REQUIRE(second.status == 0);
+  CHECK(second.err.find("resumed from") != std::string::npos);
+  CHECK(second.err.find("matrix products: ") == std::string::npos);
+  CHECK(toy.series("large", "loss") == losses);
+  std::vector<std::string> plain = large;
+  plain[1] = "--run.name=plain";
+  plain.push_back("--train.cpu_products=plain");
+  CHECK(toy.host(plain).err.find("matrix products: ") == std::string::npos);
 }
 
 TEST_CASE("resume: a finished run says so and touches nothing", "[resume]") {
@@ -149,7 +179,6 @@ TEST_CASE("resume: the job wins over the checkpoint, with a line for each key", 
     scheduler = { name = "constant", warmup_steps = 0 } })");
   Options options;
   options.cwd = other.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   {
     Process process(other.command({"stop.lua", "--train.max_steps=3000", "--eval.enabled=false"}), options);
     REQUIRE(process.wait_for("saved step_5"));
@@ -183,7 +212,6 @@ TEST_CASE("run: two processes cannot share a folder", "[resume]") {
   const Toy toy;
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   Process process(toy.command({"toy.toml", "--train.max_steps=100000", "--eval.enabled=false"}), options);
   REQUIRE(process.wait_for("saved step_5"));
   const Finished second = toy.train({"--train.max_steps=100000", "--eval.enabled=false"});
@@ -198,7 +226,6 @@ TEST_CASE("run: two processes cannot save into one folder, whatever their names"
   const Toy toy;
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   const std::vector<std::string> job{"--train.max_steps=100000", "--eval.enabled=false", "--checkpoint.dir=shared"};
   std::vector<std::string> first{"toy.toml"};
   first.insert(first.end(), job.begin(), job.end());

@@ -425,7 +425,6 @@ TEST_CASE("script: Ctrl-C ends a callback that never returns, the second one at 
           "collectgarbage('count') end end } },"));
   kf::test::Options options;
   options.cwd = run.toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   kf::test::Process process(run.toy.command({"s.lua"}), options);
   REQUIRE(process.wait_for("> in"));
   process.signal(SIGINT);

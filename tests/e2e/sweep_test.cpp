@@ -39,7 +39,6 @@ std::vector<Trial> trials_of(const Toy& toy, const std::string& name) {
 Options in_folder(const Toy& toy) {
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   return options;
 }
 

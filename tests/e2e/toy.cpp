@@ -75,7 +75,6 @@ std::vector<std::string> Toy::command(const std::vector<std::string>& args) cons
 Finished Toy::host(const std::vector<std::string>& args) const {
   Options options;
   options.cwd = dir_.path();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   return run(command(args), options);
 }
 

@@ -174,7 +174,6 @@ void run_training(const Case& test, Comparison& out, const Settings& settings) {
 
   test::Options options;
   options.cwd = temp.path();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   options.timeout = std::chrono::seconds(300);
   const test::Finished finished = test::run({settings.host.string(), job.string()}, options);
   KF_CHECK(finished.status == 0, Code::other, "kf-host ended with status {}: {}", finished.status,

@@ -50,6 +50,8 @@ std::vector<std::string> environment(const Options& options) {
   for (const std::string& name : options.unset) {
     all.erase(name);
   }
+  // Tiny models: more threads only get in each other's way. Who sets another number tests that.
+  all.emplace("OMP_NUM_THREADS", "1");
   for (const auto& [name, value] : options.env) {
     all[name] = value;
   }

@@ -68,7 +68,6 @@ test::Finished Workbench::run_in(const std::string& folder, const std::vector<st
   command.insert(command.end(), arguments.begin(), arguments.end());
   test::Options options;
   options.cwd = temp_.path();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   return test::run(command, options);
 }
 

@@ -1,0 +1,95 @@
+// Matrix products by every kernel, and the choice between them.
+
+#include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "kernels/choose_products.h"
+#include "kernels/product.h"
+
+#include <catch2/catch.hpp>
+
+namespace kf::test {
+namespace {
+
+/// Sets the process's products back.
+struct With {
+  explicit With(const Products& chosen) { set_products(chosen); }
+  ~With() { set_products({}); }
+};
+
+/// A bound on the rounding of sums of K products in fp32, in any order: K u sum |a| |b| (Higham, Accuracy and Stability of Numerical
+/// Algorithms, 2002, section 3.1), and one rounding of the result to `type`.
+bool within_rounding(const at::Tensor& got, const at::Tensor& a, const at::Tensor& b) {
+  const at::Tensor x = a.to(at::kDouble), y = b.to(at::kDouble);
+  const at::Tensor exact = x.matmul(y);
+  const double fp32 = std::ldexp(1.0, -24), last = got.scalar_type() == at::kBFloat16 ? std::ldexp(1.0, -8) : 0;
+  const at::Tensor sums = x.abs().matmul(y.abs()) * (fp32 * static_cast<double>(a.size(-1)) * 1.01);
+  const at::Tensor bound = sums + (exact.abs() + sums) * last;
+  return ((got.to(at::kDouble) - exact).abs() <= bound).all().item<bool>();
+}
+
+}  // namespace
+
+TEST_CASE("products: every kernel gives products and gradients within rounding, also of few rows and odd widths", "[products]") {
+  const Products chosen = GENERATE(Products{}, Products{true, false}, Products{false, true}, Products{true, true});
+  const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
+  const auto [rows, in, out] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
+      {{256, 128, 96}, {256, 96, 131}, {129, 257, 67}, {7, 640, 512}, {1, 2048, 1100}, {4, 8, 8}}));
+  CAPTURE(chosen.fp32_onednn, chosen.bf16_widened, type, rows, in, out);
+  at::manual_seed(3);
+  const at::Tensor x = at::randn({rows, in}).to(type).requires_grad_(), w = at::randn({out, in}).to(type).requires_grad_();
+  const at::Tensor g = at::randn({rows, out}).to(type);
+  const With with(chosen);
+  const at::Tensor y = kf::linear(x.view({1, rows, in}), w);
+  REQUIRE(y.sizes() == at::IntArrayRef({1, rows, out}));
+  CHECK(y.scalar_type() == type);
+  CHECK(within_rounding(y.detach()[0], x.detach(), w.detach().t()));
+  const auto gradients = torch::autograd::grad({y}, {x, w}, {g.view({1, rows, out})});
+  CHECK(within_rounding(gradients[0], g, w.detach()));
+  CHECK(within_rounding(gradients[1], g.t(), x.detach()));
+  CHECK(gradients[1].is_contiguous());
+  at::Tensor into = at::empty({out, in}, g.options());
+  product_tn_out(into, g, x.detach());
+  CHECK(into.equal(gradients[1]));
+}
+
+TEST_CASE("products: no kernel but at::linear's for small products, and a bias is added", "[products]") {
+  at::manual_seed(4);
+  const at::Tensor x = at::randn({8, 16}), w = at::randn({16, 16}), b = at::randn({16});
+  const With with({true, true});
+  CHECK(kf::linear(x, w).equal(at::linear(x, w)));
+  CHECK(kf::linear(x, w, b).equal(at::linear(x, w, b)));
+  const at::Tensor wide = at::randn({512, 128}), weight = at::randn({128, 128}), bias = at::randn({128});
+  CHECK(kf::linear(wide, weight, bias).equal(kf::linear(wide, weight) + bias));
+}
+
+TEST_CASE("products: a gradient of a gradient is at::linear's", "[products]") {
+  at::manual_seed(5);
+  const at::Tensor x = at::randn({256, 128}).requires_grad_(), w = at::randn({128, 128}).requires_grad_();
+  const auto second = [&](const at::Tensor& y) {
+    const at::Tensor loss = y.square().mean();
+    const at::Tensor first = torch::autograd::grad({loss}, {w}, {}, true, true)[0];
+    return torch::autograd::grad({first.square().sum()}, {x, w});
+  };
+  const auto right = second(at::linear(x, w));
+  const With with({true, false});
+  const auto got = second(kf::linear(x, w));
+  for (std::size_t i = 0; i < 2; ++i) {
+    // Three products of up to 256 terms behind each other.
+    CHECK(at::allclose(got[i], right[i], /*rtol=*/3 * 256 * std::ldexp(1.0, -24), /*atol=*/right[i].abs().max().item<double>() * 1e-5));
+  }
+}
+
+TEST_CASE("products: the choice is measured for large weights alone and leaves the process as it was", "[products]") {
+  CHECK(choose_products({{16, 16}, {320, 16}}, 32, at::kFloat).reason.empty());
+  CHECK(choose_products({{512, 512}}, 256, at::kDouble).reason.empty());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    const ProductChoice choice = choose_products({{256, 256}, {512, 256}, {32, 8}}, 256, type);
+    INFO(choice.reason);
+    CHECK(choice.reason.find(" times as fast as ") != std::string::npos);
+    CHECK((type == at::kBFloat16 || !choice.products.bf16_widened));
+    CHECK(products() == Products{});
+  }
+}
+
+}  // namespace kf::test
