@@ -6,6 +6,8 @@
 #include "app/commands.h"
 #include "app/config_command.h"
 #include "app/data_job.h"
+#include "app/help.h"
+#include "app/memory_check.h"
 #include "app/script_parts.h"
 #include "bindings/meta.h"
 #include "core/error.h"
@@ -14,30 +16,6 @@
 
 namespace kf {
 namespace {
-
-constexpr const char* kHelp = R"(kf-host trains language models, configured by TOML, scripted by Lua.
-
-usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
-
-  FILE             a job (.toml) or a script (.lua); again, and an unfinished run goes on
-  --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
-  -- ARGS          strings for the script (kf.args)
-
-  kf-host generate CKPT       text from a checkpoint: --prompt TEXT
-  kf-host eval CKPT           loss of a checkpoint; multiple choice: --choices FILE
-  kf-host config check FILE   all problems of a job; also: show FILE, explain KEY,
-                              diff A B, keys [PATTERN], schema, new [PRESET]
-  kf-host data info PATH      what data hold; also: build, peek, verify, stats
-  kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host test SPEC.lua ...   tests written in Lua
-  kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
-  kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host registry [KIND]     models, optimizers, hooks, ..., and those of a script
-  kf-host COMMAND --help      one command (train: the sections); or kf-host --version
-
-exit status: 0 done or stopped on request; 2 settings, 3 script, 4 communication,
-             5 data, 6 checkpoint, 1 anything else
-)";
 
 using Command = int (*)(const Arguments&);
 
@@ -57,7 +35,9 @@ int config_subcommand(const Arguments& args) {
     std::cout << lua::api_markdown();
     return 0;
   }
-  return config_command(args, native_registries().catalog(), std::cout, read_recipe, check_data);
+  const Registries registries = native_registries();
+  const JobReport memory = [&](const config::Loaded& loaded, std::int64_t world) { return memory_report(loaded, registries, world); };
+  return config_command(args, registries.catalog(), std::cout, {read_recipe, check_data, memory});
 }
 
 struct Entry {
@@ -65,9 +45,18 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command}, {"generate", generate_command},   {"eval", eval_command},         {"config", config_subcommand},
-    {"data", data_command},   {"registry", registry_command},   {"test", test_command},         {"lua", lua_command},
-    {"sweep", sweep_command}, {"tokenizer", tokenizer_command}, {"--version", version_command},
+    {"train", train_command},
+    {"generate", generate_command},
+    {"eval", eval_command},
+    {"config", config_subcommand},
+    {"data", data_command},
+    {"registry", registry_command},
+    {"test", test_command},
+    {"lua", lua_command},
+    {"sweep", sweep_command},
+    {"tokenizer", tokenizer_command},
+    {"completion", completion_command},
+    {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }
@@ -85,6 +74,9 @@ bool is_file(const std::string& word) { return word.ends_with(".toml") || word.e
 }  // namespace
 
 int run_program(const std::vector<std::string>& args) {
+  if (args.size() > 1 && args[0] == "help") {  // kf-host help train
+    return run_program({args[1], "--help"});
+  }
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     (args.empty() ? std::cerr : std::cout) << kHelp;
     return args.empty() ? static_cast<int>(Code::config) : 0;

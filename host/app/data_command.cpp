@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/wrap.h"
 #include "data/read/info.h"
 #include "data/read/settings.h"
 #include "registry/registries.h"
@@ -226,11 +227,11 @@ int info_command(const Arguments& args) {
 int data_command(const Arguments& args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
     KF_CHECK(!args.empty(), Code::config, "{}", kCommands);
-    std::cout << kCommands;
+    std::cout << folded(kCommands);
     return 0;
   }
   if (std::find(args.begin(), args.end(), "--help") != args.end()) {
-    std::cout << (args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
+    std::cout << folded(args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
     return 0;
   }
   constexpr std::pair<const char*, int (*)(const Arguments&)> commands[] = {

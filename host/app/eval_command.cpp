@@ -8,6 +8,7 @@
 #include "app/option_list.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "train/eval_table.h"
 
 namespace kf {
@@ -117,7 +118,7 @@ ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at:
 
 int eval_command(const Arguments& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   const OptionList list = parse(args);

@@ -1,6 +1,7 @@
 #include "app/header.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -8,6 +9,7 @@
 
 #include "build_info.h"
 #include "config/derived.h"
+#include "core/wrap.h"
 #include "metrics/console.h"
 
 namespace kf {
@@ -54,12 +56,15 @@ void print_header(const HeaderFacts& f) {
   const std::string file = f.request.file.string();
   const std::string overrides =
       f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
-  std::cout << machine_line(f) << '\n'
-            << header_line("job", file + overrides, f.plan.dir.string()) << '\n'
-            << header_line("model", model_line(f)) << '\n'
-            << header_line("data", f.train_data.describe()) << '\n'
-            << header_line("plan", plan_line(f)) << '\n'
-            << std::flush;
+  // On a terminal what is too long goes on below its words.
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  const std::size_t columns = terminal > 0 ? terminal : std::string::npos;
+  for (const std::string& line :
+       {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
+        header_line("data", f.data), header_line("plan", plan_line(f)), header_line("memory", f.memory)}) {
+    std::cout << wrapped(line, columns, 8) << '\n';
+  }
+  std::cout << std::flush;
 }
 
 }  // namespace kf

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "app/memory_check.h"
 #include "app/unused_settings.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/huggingface.h"
@@ -233,6 +234,7 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
     request.script->begin(out.config);
   }
   out.model = build_model(out.config, registries);
+  check_loading(out.config, out.model->parameters(), request.device, out.path);
   materialize(*out.model, request.device, at::kFloat, 0);
   CheckpointManager::load_weights(out.path, *out.model);
   out.model->train(false);

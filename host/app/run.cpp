@@ -1,5 +1,7 @@
 #include "app/run.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -7,7 +9,9 @@
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
+#include "app/memory_check.h"
 #include "app/phases.h"
+#include "app/precision_note.h"
 #include "app/resume.h"
 #include "app/run_folders.h"
 #include "app/run_kernels.h"
@@ -20,9 +24,11 @@
 #include "config/emit.h"
 #include "config/plan.h"
 #include "config/unbuilt.h"
+#include "config/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/name_pattern.h"
+#include "core/wrap.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -146,16 +152,21 @@ RunResult already_complete(const Resume& resume, const fs::path& dir) {
   return result;
 }
 
+/// A closing line, folded to the width of a terminal.
+void say_line(const std::string& line) {
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  std::cout << wrapped(line, terminal > 0 ? terminal : std::string::npos, 2) << '\n' << std::flush;
+}
+
 void say_end(const RunResult& result, const fs::path& file) {
   if (result.status == "complete") {
-    std::cout << "training complete: " << result.step << " steps, " << grouped(result.tokens) << " tokens in "
-              << human_seconds(result.seconds) << "; " << result.checkpoint << '\n';
+    say_line(format("training complete: {} steps, {} tokens in {}; {}", result.step, grouped(result.tokens), human_seconds(result.seconds),
+                    result.checkpoint));
   } else {
-    std::cout << "stopped at step " << result.step << (result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason)
-              << "; saved " << result.checkpoint
-              << (result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : "") << '\n';
+    say_line(format("stopped at step {}{}; saved {}{}", result.step,
+                    result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason, result.checkpoint,
+                    result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : ""));
   }
-  std::cout << std::flush;
 }
 
 StepperOptions stepper_options(const config::Config& config, const config::Plan& plan, at::Device device) {
@@ -197,6 +208,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const at::Device device = compute.device;
   config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
   refuse_unbuilt(request.loaded, plan);
+  for (const std::string& line : config::unsaid(request.loaded)) {
+    log::warn("{}", line);
+  }
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries, device.is_cuda() && config.data.pin_memory});
@@ -224,7 +238,10 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     return already_complete(resume, plan.dir);
   }
 
-  const std::shared_ptr<Model> model = build_model(config, registries);
+  const std::shared_ptr<Model> model = build_model(config, registries);  // shapes alone: nothing is allocated yet
+  const MemoryEstimate memory = training_memory(config, model->parameters());
+  const FreeMemory room = room_on(compute.device);
+  check_memory(config.run, "the job", memory, room, memory.total() > room.bytes ? memory_savers(config, model->parameters()) : Savers{});
   set_matmul_precision(config.train);
   materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
@@ -264,9 +281,12 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   state.job = config::Node(job_values(config, request.script));
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
+  if (const std::string note = precision_note(config, compute_type(config.train), device); !note.empty()) {
+    log::info("{}", note);
+  }
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
-  print_header({request, config, plan, *model, *train_data, *schedule, compute, peak});
+  print_header({request, config, plan, *model, train_data->describe(), *schedule, compute, peak, memory_text(memory, room)});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   if (resume.kind != Resume::Kind::resume) {
     keep_old_rows(plan.dir / "metrics.jsonl");

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "bindings/script.h"
 #include "config/config.h"
@@ -20,6 +21,8 @@ class ScriptSession {
   const std::optional<config::Node>& job() const { return job_; }
   const Registries& registries() const { return *registries_; }
   bool has_script() const { return script_ != nullptr; }
+  /// Of the script's text; "" without one.
+  std::string digest() const { return script_ ? script_->digest() : ""; }
   /// From here on kf.config shows this job, and parts may be made.
   void begin(const config::Config& config);
 

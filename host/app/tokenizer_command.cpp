@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/wrap.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/train.h"
@@ -242,12 +243,12 @@ int train(const Arguments& args) {
 
 int tokenizer_command(const Arguments& args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
-    (args.empty() ? std::cerr : std::cout) << kUsage;
+    (args.empty() ? std::cerr : std::cout) << folded(kUsage);
     return args.empty() ? static_cast<int>(Code::config) : 0;
   }
   const Arguments rest(args.begin() + 1, args.end());
   if (std::find(rest.begin(), rest.end(), "--help") != rest.end()) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   if (args[0] == "encode") {
@@ -259,7 +260,9 @@ int tokenizer_command(const Arguments& args) {
   if (args[0] == "info") {
     return info(rest);
   }
-  KF_CHECK(args[0] == "train", Code::config, "kf-host tokenizer has no subcommand '{}'; have: encode, decode, info, train", args[0]);
+  const std::string near = nearest(args[0], {"encode", "decode", "info", "train"});
+  KF_CHECK(args[0] == "train", Code::config, "tokenizer has no command '{}'{}; have: encode, decode, info, train", args[0],
+           near.empty() ? "" : "; did you mean '" + near + "'?");
   return train(rest);
 }
 

@@ -2,13 +2,16 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/dry_run.h"
 #include "app/run.h"
 #include "app/script_parts.h"
 #include "app/script_runs.h"
+#include "app/script_session.h"
 #include "app/sweep_trial.h"
 #include "config/emit.h"
 #include "config/load.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -33,6 +36,21 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
   return run_job({loaded, arguments.file, arguments.overrides.size()}, registries);
 }
 
+/// The job is read, checked and described; a script runs as far as its first kf.run.
+void try_job(const TrainArguments& arguments) {
+  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "");
+  config::Request request = request_of(arguments);
+  if (session.has_script()) {
+    KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
+    request.recipe = *session.job();
+  } else {
+    request.job = arguments.file;
+  }
+  const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  session.begin(loaded.config);
+  dry_run({loaded, arguments.file, arguments.overrides.size(), session.digest()}, session.registries());
+}
+
 }  // namespace
 
 int train_command(const Arguments& args) {
@@ -42,13 +60,15 @@ int train_command(const Arguments& args) {
   }
   Registries registries = native_registries();
   if (arguments.help) {
-    std::cout << kUsage << config::sections_text();
+    std::cout << folded(kUsage) << config::sections_text();
     if (arguments.file.ends_with(".lua")) {
       print_own_parts(arguments.file);
     }
     return 0;
   }
-  if (arguments.file.ends_with(".lua")) {
+  if (arguments.dry_run) {
+    try_job(arguments);
+  } else if (arguments.file.ends_with(".lua")) {
     ScriptRuns(arguments, registries).run_file();
   } else {
     train_toml(arguments, registries);
