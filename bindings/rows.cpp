@@ -34,13 +34,6 @@ void push_row(lua_State* L, const EvalResult& eval) {
   lua_setfield(L, -2, "eval");
 }
 
-void push_values(lua_State* L, const Values& values) {
-  lua_createtable(L, 0, static_cast<int>(values.size()));
-  for (const auto& [name, value] : values) {
-    set(L, name.c_str(), value);
-  }
-}
-
 Values read_values(lua_State* L, int index, const std::string& where) {
   KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a table of name = number, got {}", where, describe(L, index));
   const int table = index < 0 ? lua_gettop(L) + index + 1 : index;

@@ -7,6 +7,7 @@
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/rng.h"
+#include "core/running.h"
 #include "core/text.h"
 #include "data/digest.h"
 
@@ -114,6 +115,7 @@ std::optional<config::Node> Script::run_file(const fs::path& path) {
   const Phase phase(*this, path);
   session_->may_return = true;
   const lua::StackTop top(runtime_->state());
+  const Running running(session_->script.c_str(), "the script itself");
   runtime_->load_file(path, session_->script);
   runtime_->call(0, 1);
   std::optional<config::Node> recipe;

@@ -87,7 +87,7 @@ int context_grad_norm(lua_State* L) {
 
 int context_metrics(lua_State* L) {
   const HookContext& context = self(L, "metrics");
-  push_values(L, available(L, "metrics", context.metrics)());
+  push_row(L, available(L, "metrics", context.metrics)());
   return 1;
 }
 
@@ -107,6 +107,7 @@ void push_methods(lua_State* L, ContextSlot* slot) {
   set_function(L, "evaluate", &guarded<context_evaluate>, slot);
   add_controls(L, slot);
   add_generate(L, slot);
+  add_artifact(L, slot);
   add_tensors(L, slot);
 }
 

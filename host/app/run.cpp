@@ -301,7 +301,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
                       request.report,
                       generate_options(config.generate),
                       config.model.max_seq_len,
-                      {false, config.data.add_bos}};
+                      {false, config.data.add_bos},
+                      plan.dir,
+                      config.train.shutdown_timeout_sec};
   RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
   result.history = read_rows(plan.dir / "metrics.jsonl");  // those before a resume, too
   store_result(result, plan.dir);

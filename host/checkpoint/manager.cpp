@@ -138,9 +138,8 @@ std::vector<std::int64_t> steps_in(const fs::path& dir) {
 std::string folder_name(std::int64_t step) { return "step_" + std::to_string(step); }
 
 void check_name(const std::string& name) {
-  const bool plain = !name.starts_with('.') && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-  KF_CHECK(plain && name != kLatest && !step_of(name), Code::checkpoint,
-           "'{}' cannot name a checkpoint: use a plain folder name other than 'latest' and 'step_N'", name);
+  const std::string problem = save_name_problem(name);
+  KF_CHECK(problem.empty(), Code::checkpoint, "{} cannot name a checkpoint: it {}", kf::quoted(name), problem);
 }
 
 /// The newest `keep_last` steps up to `step` stay, and so do milestones and what `latest` names. Higher steps, left by a run that was set

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/decimal.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -41,9 +42,7 @@ std::string number(double value, int digits, double most, int power_digits = 0) 
   if (std::abs(value) < most) {
     return fixed(value, digits);
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*e", power_digits, value);
-  return text.data();
+  return scientific(value, power_digits);
 }
 
 /// A column of the table, with a blank before the number: decimals go first where it grows, then powers of ten stand for it.

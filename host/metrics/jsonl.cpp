@@ -139,6 +139,11 @@ Table to_table(const StepRow& row) {
   return table;
 }
 
+bool is_row_key(const std::string& name) {
+  static const Table own = to_table(StepRow());
+  return own.find(name) != nullptr || name == "eval";
+}
+
 Table to_table(const EvalResult& result) {
   Table row;
   row["step"] = Node(result.step);

@@ -21,6 +21,8 @@ namespace kf {
 /// A row as it is written: key by key.
 config::Table to_table(const StepRow& row);
 config::Table to_table(const EvalResult& result);
+/// Whether every row has a number of this name, or it marks a kind of row ("eval"): nobody else may use it.
+bool is_row_key(const std::string& name);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "checkpoint/manager.h"
+#include "core/working_folder.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenizer/tokenizer.h"
@@ -61,9 +63,11 @@ struct LoopOptions {
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
   /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
   std::function<bool(std::int64_t step, double value)> report;
-  GenerateOptions generate;      // defaults of ctx:generate
-  std::int64_t max_seq_len = 0;  // of the model, for what is generated; 0: not known
-  PromptStyle prompts = {};      // of ctx:generate
+  GenerateOptions generate;                                           // defaults of ctx:generate
+  std::int64_t max_seq_len = 0;                                       // of the model, for what is generated; 0: not known
+  PromptStyle prompts = {};                                           // of ctx:generate
+  fs::path run_dir = {};                                              // for ctx:write_artifact
+  double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
 };
 
 class TrainLoop {
@@ -83,8 +87,9 @@ class TrainLoop {
   void after_step(const StepResult& result);
   void boundary(bool due_save, bool first = false);
   void change_phase(bool ask);
-  void log_row(const StepResult& result);
-  Values metrics() const;
+  void log_row();
+  StepRow make_row(const Rate& rate);
+  StepRow& row();
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
   void run_eval(bool all);
@@ -96,7 +101,7 @@ class TrainLoop {
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
   bool data_over() const;
   bool logs(std::int64_t step) const { return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps; }
-  void add_data_metrics(const StepResult& result, StepRow& row);
+  void add_data_metrics(StepRow& row);
   const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
@@ -108,7 +113,9 @@ class TrainLoop {
   StepResult last_;       // what ctx:loss() reads,
   bool stepped_ = false;  // once there was a step
   RunResult outcome_;
-  Values extra_;  // what hooks logged in this step
+  std::optional<StepRow> row_;  // the record of this step, made once: for hooks, metrics, sinks and the history
+  WorkingFolder folder_;        // that the run began in
+  Values extra_;                // what hooks logged in this step
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;

@@ -23,7 +23,12 @@ struct Callback {
     context.loss = [] { return 2.5; };
     context.grad_norm = [] { return 0.75; };
     context.controls = &controls;
-    context.metrics = [] { return Values{{"loss", 2.5}, {"mine", 7}}; };
+    context.metrics = [] {
+      StepRow row;
+      row.loss = 2.5;
+      row.extra = {{"mine", 7}};
+      return row;
+    };
     context.evaluate = [] { return EvalResult{41, 3.5, 33.1, 64}; };
     context.report = [this](double value) { reported = value; };
     context.log = [this](const std::vector<std::pair<std::string, double>>& values) { logged = values; };
