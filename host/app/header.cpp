@@ -8,16 +8,13 @@
 
 #include "build_info.h"
 #include "config/derived.h"
+#include "core/decimal.h"
 #include "metrics/console.h"
 
 namespace kf {
 namespace {
 
-std::string short_real(double value) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%g", value);
-  return buffer.data();
-}
+std::string short_real(double value) { return general(value, 6); }
 
 /// "cpu, 2 threads", or "cuda:0, NVIDIA H200, 140 GiB".
 std::string device_text(const ComputeDevice& d) {

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/derived.h"
+#include "core/ascii.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -16,7 +17,7 @@ std::string toml_real(double value) {
 }
 
 std::string toml_key(const std::string& key) {
-  const auto bare = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; };
+  const auto bare = [](char c) { return is_alnum(c) || c == '_' || c == '-'; };
   bool plain = !key.empty();
   for (const char c : key) {
     plain = plain && bare(c);
