@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/text.h"
 #include "model/twice_differentiable.h"
 #include "optim/clip.h"
@@ -254,6 +255,7 @@ bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) con
 double Stepper::gradient_norm() const { return kf::gradient_norm(parameters_).item<double>(); }
 
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
+  const Running running("waiting for data", nullptr, step + 1);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
