@@ -319,6 +319,25 @@ TEST_CASE("stop: the hint can be pasted, and the status says that there is more 
   CHECK(run.toy.series("a b", "lr").size() == 6);
 }
 
+TEST_CASE("stop: a signal ends a script that trains one job after the other, and the same command does the rest", "[folder][signal]") {
+  const ScriptRun run(R"(for i = 1, 3 do
+  local r = kf.run({ extends = "toy.toml", run = { name = "run" .. i }, train = { max_steps = 4 }, hooks = { { on_step_end = function(ctx)
+    if ctx.step == 2 and i == 2 then os.execute("kill -TERM $PPID") end
+  end } } })
+  print("> " .. i, r.status, r.reason)
+end
+)");
+  const Finished stopped = run.go();
+  INFO(stopped.out << stopped.err);
+  CHECK(stopped.status == 75);
+  CHECK(has(ScriptRun::said(stopped), "2\tstopped\tsignal"));
+  CHECK(has(stopped.err, "no further run is started"));
+  CHECK_FALSE(fs::exists(run.toy / "runs/run3"));
+  CHECK(run.go().status == 0);
+  CHECK(run.toy.series("run2", "loss").size() == 4);
+  CHECK(run.toy.series("run3", "loss").size() == 4);
+}
+
 TEST_CASE("rows: they have a time, seconds go on over a restart, and skipped updates are counted", "[folder]") {
   const ScriptRun run(
       job("train = { max_steps = 6, on_nan = 'skip' }, hooks = { { on_backward_end = function(ctx) if ctx.step == 2 then "
