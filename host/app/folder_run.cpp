@@ -18,13 +18,16 @@
 namespace kf {
 namespace {
 
+constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
+
 bool is_given(const std::vector<std::string>& overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& word) { return word.starts_with("--" + key + "="); });
 }
 
 std::string tokenizer_in(const fs::path& job) {
   config::Report report;
-  const std::optional<config::Table> table = config::parse_toml(read_file(job), job.string(), config::Origin::Kind::toml, report);
+  const std::optional<config::Table> table =
+      config::parse_toml(read_regular_file(job, kMostJob), job.string(), config::Origin::Kind::toml, report);
   const config::Node* const data = table ? table->find("data") : nullptr;
   const config::Node* const path = data != nullptr && data->table() != nullptr ? data->table()->find("tokenizer_path") : nullptr;
   const auto* const text = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;

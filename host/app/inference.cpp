@@ -21,6 +21,7 @@
 namespace kf {
 namespace {
 
+constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
 constexpr std::int64_t kLongestWindow = 2048;  // of evaluation, where nothing says how long the model trained with
 
 /// Keeps of the table `section` of `job` the keys in `names`.
@@ -101,8 +102,8 @@ void forget_batch_transforms(config::Table& job) {
 config::Node inference_job(const fs::path& file, bool with_data) {
   config::Report report;
   std::optional<config::Table> job;
-  if (fs::exists(file)) {
-    job = config::parse_toml(read_file(file), file.string(), config::Origin::Kind::toml, report);
+  if (path_exists(file)) {
+    job = config::parse_toml(read_regular_file(file, kMostJob), file.string(), config::Origin::Kind::toml, report);
   }
   KF_CHECK(job && report.problems.empty(), Code::checkpoint, "{} cannot be read as a job: the checkpoint is damaged or of another program",
            file);
