@@ -1,5 +1,6 @@
 #include "train/loop.h"
 
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -92,7 +93,7 @@ void TrainLoop::fill_context() {
 void TrainLoop::fire(Event event) {
   context_.state = state_.run;
   context_.epoch = steering_.epoch(state_.run.step);
-  context_.seconds = parts_.throughput.seconds();
+  context_.seconds = seconds();
   context_.phase = steering_.phase();
   parts_.hooks.call(event, context_);
   folder_.restore("a hook");
@@ -170,7 +171,9 @@ void TrainLoop::one_step() {
     stepped_for_ += parts_.throughput.seconds() - begin;
   }
   ++state_.run.step;
-  state_.run.tokens += result.tokens;
+  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
+           "step {}: the count of tokens does not fit in 64 bits", step + 1);
+  state_.run.skipped += result.skipped.empty() ? 0 : 1;
   last_ = result;
   stepped_ = true;
   parts_.throughput.add(result.tokens);
@@ -279,7 +282,6 @@ void TrainLoop::log_row() {
     sink->step(logged);
   }
   outcome_.loss = logged.loss;
-  outcome_.history.emplace_back(logged);
 }
 
 /// The record of the last step; made on the first call after it.
@@ -304,7 +306,9 @@ StepRow TrainLoop::make_row(const Rate& rate) {
   row.tokens_per_sec = rate.tokens_per_sec;
   row.mfu = rate.mfu;
   row.memory_bytes = memory_bytes(options_.device);
-  row.seconds = parts_.throughput.seconds();
+  row.seconds = seconds();
+  row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  row.skipped = state_.run.skipped;
   row.extra = parts_.model.metrics();
   if (last_.mtp_loss) {
     row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
@@ -394,7 +398,6 @@ void TrainLoop::publish_eval() {
   for (Sink* sink : parts_.sinks) {
     sink->eval(*context_.eval);
   }
-  outcome_.history.emplace_back(*context_.eval);
   outcome_.eval = context_.eval;
 }
 
@@ -418,7 +421,6 @@ void TrainLoop::roll_back(const std::string& reason) {
   for (Sink* sink : parts_.sinks) {
     sink->rewind(saved.run.step);
   }
-  std::erase_if(outcome_.history, [&](const auto& row) { return std::visit([](const auto& r) { return r.step; }, row) > saved.run.step; });
   saved_step_ = saved.run.step;
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
   context_.path = newest->string();
@@ -435,6 +437,12 @@ void TrainLoop::save(const std::string& name) {
   if (context_.eval) {
     (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
   }
+  if (stopped_by_hook_) {
+    (*state_.course.table())["stop"] = config::Node(stop_reason_);
+  }
+  if (options_.before_save) {
+    options_.before_save();
+  }
   fs::path path;
   {
     const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
@@ -443,8 +451,8 @@ void TrainLoop::save(const std::string& name) {
   }
   if (name.empty()) {
     saved_step_ = state_.run.step;
+    outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
   }
-  outcome_.checkpoint = path.string();
   context_.path = path.string();
   for (Sink* sink : parts_.sinks) {
     sink->saved(state_.run.step, path.string());
@@ -459,6 +467,7 @@ RunResult TrainLoop::result(double seconds) const {
   r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;
+  r.skipped = state_.run.skipped;
   r.seconds = seconds;
   return r;
 }

@@ -68,6 +68,9 @@ struct LoopOptions {
   PromptStyle prompts = {};                                           // of ctx:generate
   fs::path run_dir = {};                                              // for ctx:write_artifact
   double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
+  double seconds_before = 0;                                          // that earlier processes of the run trained
+  /// Called before each save; throws where the run has lost its folder. May be empty.
+  std::function<void()> before_save = {};
 };
 
 class TrainLoop {
@@ -77,6 +80,8 @@ class TrainLoop {
   /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
   /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
   RunResult run();
+  /// Completed updates so far.
+  std::int64_t step() const { return state_.run.step; }
 
  private:
   void steps();
@@ -90,6 +95,7 @@ class TrainLoop {
   void log_row();
   StepRow make_row(const Rate& rate);
   StepRow& row();
+  double seconds() const { return options_.seconds_before + parts_.throughput.seconds(); }
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
   void run_eval(bool all);
