@@ -6,9 +6,12 @@
 #include "app/commands.h"
 #include "app/config_command.h"
 #include "app/data_job.h"
+#include "app/folder_run.h"
 #include "app/help.h"
 #include "app/memory_check.h"
+#include "app/run_record.h"
 #include "app/script_parts.h"
+#include "app/script_session.h"
 #include "bindings/meta.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -26,6 +29,27 @@ Recipe read_recipe(const fs::path& path) {
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
 
+/// A run's folder stands for its job.toml; the parts of its script are added to `catalog`.
+void read_run_folders(Arguments& words, config::Catalog& catalog) {
+  for (std::string& word : words) {
+    const fs::path job = is_run_folder(word) ? fs::path(word) / "job.toml" : fs::path(word);
+    if (job.filename() != "job.toml" || !is_run_folder(job.parent_path())) {
+      continue;
+    }
+    word = job.string();
+    const RecordedScript script = recorded_script(job.parent_path());
+    const ScriptSession session(script.path, script.arguments, script.copies);
+    for (auto& [kind, parts] : session.registries().catalog()) {
+      for (config::PartInfo& part : parts) {
+        const auto same = [&part](const config::PartInfo& other) { return other.name == part.name; };
+        if (std::none_of(catalog[kind].begin(), catalog[kind].end(), same)) {
+          catalog[kind].push_back(std::move(part));
+        }
+      }
+    }
+  }
+}
+
 int config_subcommand(const Arguments& args) {
   if (args.size() == 1 && args[0] == "meta") {
     std::cout << lua::meta_text();
@@ -35,9 +59,12 @@ int config_subcommand(const Arguments& args) {
     std::cout << lua::api_markdown();
     return 0;
   }
+  Arguments words = args;
   const Registries registries = native_registries();
+  config::Catalog catalog = registries.catalog();
+  read_run_folders(words, catalog);
   const JobReport memory = [&](const config::Loaded& loaded, std::int64_t world) { return memory_report(loaded, registries, world); };
-  return config_command(args, registries.catalog(), std::cout, {read_recipe, check_data, memory});
+  return config_command(words, catalog, std::cout, {read_recipe, check_data, memory});
 }
 
 struct Entry {
@@ -59,7 +86,7 @@ constexpr Entry kCommands[] = {
     {"--version", version_command},
 };
 
-bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }
+bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }
 
 [[noreturn]] void unknown(const std::string& word) {
   std::vector<std::string> names;

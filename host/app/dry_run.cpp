@@ -57,7 +57,7 @@ std::string start_text(const config::Config& config, const config::Plan& plan, c
   if (data == nullptr) {
     return format("would look at {}", *newest);
   }
-  const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, data->fingerprint());
+  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, data->fingerprint()});
   return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
                                                : format("would go on from {}", resume.checkpoint);
 }

@@ -6,6 +6,7 @@
 #include "app/device.h"
 #include "app/inference.h"
 #include "app/option_list.h"
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/wrap.h"
@@ -19,7 +20,7 @@ constexpr const char* kUsage =
     "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
     "checkpoint), or a Hugging Face folder. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
     "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
-    "  --data PATH               all of this file or folder (--eval.file_pattern='*.txt')\n"
+    "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
     "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
     "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
     "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
@@ -56,7 +57,12 @@ InferenceRequest request_of(const OptionList& list, at::Device device) {
   request.tokenizer = list.last("--tokenizer");
   request.with_data = !list.has("--choices") && !list.has("--data");
   if (list.has("--data")) {
-    request.overrides = {"--eval.enabled=true", "--eval.dataset_path=" + list.last("--data")};
+    const std::string data = list.last("--data");
+    request.overrides = {"--eval.enabled=true",
+                         data.starts_with("hf:") ? "--eval.hf_dataset_name=" + data.substr(3) : "--eval.dataset_path=" + data};
+    if (!is_given(list, "eval.file_pattern")) {
+      request.overrides.emplace_back("--eval.file_pattern=");  // of a folder every file whose name says data, as data info takes them
+    }
     if (!is_given(list, "eval.steps")) {
       request.overrides.emplace_back("--eval.steps=-1");
     }
@@ -97,7 +103,7 @@ void print_json(const LoadedModel& loaded, const EvalResult& eval) {
     row["step"] = config::Node(*loaded.step);
   }
   row["eval"] = config::Node(to_numbers(eval));
-  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+  std::cout << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
 }
 
 ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at::Device device) {
@@ -123,7 +129,8 @@ int eval_command(const Arguments& args) {
   }
   const OptionList list = parse(args);
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
-  ScriptSession script(list.last("--script"));
+  const RecordedScript own = script_for(list.last("--script"), list.words[0]);
+  ScriptSession script(own.path, own.arguments, own.copies);
   InferenceRequest request = request_of(list, device);
   request.script = &script;
   const LoadedModel loaded = load_for_inference(request, script.registries());

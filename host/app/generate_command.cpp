@@ -8,10 +8,12 @@
 #include "app/memory_check.h"
 #include "app/option_list.h"
 #include "app/prompts.h"
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/wrap.h"
+#include "data/chat/prompts.h"
 #include "train/answer_stream.h"
 #include "train/generate.h"
 
@@ -27,7 +29,11 @@ Continues texts with the model of a checkpoint: a step_N folder, a run folder
   --prompt TEXT           what to continue; "" starts a document; may be given
                           several times
   --prompts FILE          JSON lines, - for standard input: "text",
-                          {"prompt": "text"} or {"ids": [1, 2]}
+                          {"prompt": "text"}, {"ids": [1, 2]} or a chat,
+                          {"messages": [{"role": "user", "content": "text"}]}
+  --chat                  prompts are what a user says: written as the model's
+                          chats are, by its template or data.message_format
+  --system TEXT           with --chat: what the system says first
   --max-new-tokens N      length of an answer (default: what [generate] of the
                           job says, or what fits)
   --temperature T         0 always takes the likeliest token
@@ -53,9 +59,9 @@ What is not given is taken from [generate] of the job.
 
 const OptionNames kNames{
     "kf-host generate",
-    {"--prompt", "--prompts", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty", "--stop",
-     "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device", "--memory-check"},
-    {"--logprobs"},
+    {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
+     "--stop", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device", "--memory-check"},
+    {"--logprobs", "--chat"},
     false};
 
 void set_option(GenerateOptions& out, const std::string& name, const std::string& value) {
@@ -118,11 +124,18 @@ GenerateArguments parse(const Arguments& args) {
       out.prompts.push_back({value, {}});
     }
   }
+  KF_CHECK(out.list.has("--chat") || !out.list.has("--system"), Code::config,
+           "--system TEXT is what the system says in a chat: add --chat");
+  for (Prompt& prompt : out.prompts) {
+    if (out.list.has("--chat") && prompt.ids.empty() && prompt.chat.empty()) {
+      prompt.chat = ChatPrompts::of_user(out.list.last("--system"), valid_utf8(prompt.text));
+    }
+  }
   return out;
 }
 
 /// The ids of each prompt; those given as ids must be the model's.
-std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
+std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded, const ChatPrompts* chats) {
   std::vector<std::vector<std::int64_t>> out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].ids.empty()) {
@@ -137,8 +150,19 @@ std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts
         "nothing turns text into ids for the model of {}: its job names no tokenizer (data.tokenizer_path); give --tokenizer, or prompts "
         "as {\"ids\": [1, 2]}",
         loaded.path);
-    out.push_back(prompt_ids(*loaded.tokenizer, prompts[i].text, loaded.prompts));
+    out.push_back(prompts[i].chat.empty() ? prompt_ids(*loaded.tokenizer, prompts[i].text, loaded.prompts)
+                                          : chats->ids(prompts[i].chat, format("prompt {}", i + 1), loaded.prompts.bos));
   }
+  return out;
+}
+
+/// How chats are written, where there is one among the prompts.
+std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
+  if (loaded.tokenizer == nullptr || std::all_of(prompts.begin(), prompts.end(), [](const Prompt& each) { return each.chat.empty(); })) {
+    return nullptr;
+  }
+  auto out = std::make_unique<const ChatPrompts>(loaded.config.data, *loaded.tokenizer, loaded.prompts.as_its_file_says);
+  log::info("chats by {}", out->describe());
   return out;
 }
 
@@ -162,7 +186,7 @@ void print_json(const Prompt& prompt, const Completion& answer, bool with_text, 
   }
   row["stopped"] = config::Node(std::string(end_name(answer.end)));
   row["prompt_tokens"] = config::Node(answer.prompt_tokens);
-  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+  std::cout << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
 }
 
 std::string ids_text(const std::vector<std::int64_t>& ids) {
@@ -202,14 +226,19 @@ int generate_command(const Arguments& args) {
   if (list.has("--memory-check")) {
     wanted.overrides.push_back("--run.memory_check=" + list.last("--memory-check"));
   }
-  ScriptSession script(list.last("--script"));
+  const RecordedScript own = script_for(list.last("--script"), list.words[0]);
+  ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
-  request.prompts = encode(arguments.prompts, loaded);
+  const std::unique_ptr<const ChatPrompts> chats = open_chats(arguments.prompts, loaded);
+  request.prompts = encode(arguments.prompts, loaded, chats.get());
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
   request.tokenizer = loaded.tokenizer.get();
   request.eos = loaded.tokenizer != nullptr ? loaded.tokenizer->eos_id() : std::nullopt;
+  if (chats != nullptr && !chats->ends().empty()) {
+    request.eos = chats->ends().front();
+  }
   request.max_positions = loaded.config.model.max_seq_len;
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
 

@@ -9,17 +9,16 @@
 
 #include "build_info.h"
 #include "config/derived.h"
+#include "core/decimal.h"
+#include "core/log.h"
+#include "core/log_keep.h"
 #include "core/wrap.h"
 #include "metrics/console.h"
 
 namespace kf {
 namespace {
 
-std::string short_real(double value) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%g", value);
-  return buffer.data();
-}
+std::string short_real(double value) { return general(value, 6); }
 
 /// "cpu, 2 threads", or "cuda:0, NVIDIA H200, 140 GiB".
 std::string device_text(const ComputeDevice& d) {
@@ -56,13 +55,14 @@ void print_header(const HeaderFacts& f) {
   const std::string file = f.request.file.string();
   const std::string overrides =
       f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
-  // On a terminal what is too long goes on below its words.
+  // On a terminal what is too long goes on below its words; the log keeps whole lines.
   const std::size_t terminal = terminal_columns(STDOUT_FILENO);
   const std::size_t columns = terminal > 0 ? terminal : std::string::npos;
   for (const std::string& line :
        {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
         header_line("data", f.data), header_line("plan", plan_line(f)), header_line("memory", f.memory)}) {
     std::cout << wrapped(line, columns, 8) << '\n';
+    log::keep(line);
   }
   std::cout << std::flush;
 }

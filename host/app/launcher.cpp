@@ -3,11 +3,15 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -39,7 +43,26 @@ void keep_standard_streams() {
   }
 }
 
+/// " (ulimit -v is 400000)" where the address space is limited, else "".
+std::string address_limit() {
+  struct rlimit limit {};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? " (ulimit -v is " + std::to_string(limit.rlim_cur / 1024) + ")" : "";
+}
+
+/// Libraries that run out of memory while they are loaded end the process here: nobody could catch what their constructors throw.
+[[noreturn]] void out_of_memory() {
+  std::fprintf(stderr,
+               "kf-host: there is not enough memory%s to load torch, which takes about 1 GB of address space before any data and weights;\n"
+               "  `ulimit -v unlimited` lifts the shell's limit, a container or a batch system has one of its own\n",
+               address_limit().c_str());
+  std::_Exit(1);
+}
+
 int torch_missing(const std::string& reason) {
+  if (reason.find("failed to map") != std::string::npos || reason.find("annot allocate memory") != std::string::npos) {
+    out_of_memory();
+  }
   std::fprintf(stderr,
                "kf-host: cannot load torch: %s\n"
                "  It is looked for in three places; any one will do:\n"
@@ -58,9 +81,8 @@ bool answer_alone(int argc, char** argv) {
   return !text.empty();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+/// The program: loads what it needs and runs it.
+int start_program(int argc, char** argv) {
   keep_standard_streams();
   if (answer_alone(argc, argv)) {
     return std::fflush(stdout) == 0 ? 0 : 1;
@@ -103,4 +125,56 @@ int main(int argc, char** argv) {
     return 1;
   }
   return start(argc, argv);
+}
+
+struct Arguments {
+  int count;
+  char** words;
+  int status;
+};
+
+/// The program runs on a stack of its own: large enough that Lua's own limit ends a recursion through its library (a string.gsub within a
+/// string.gsub takes 9 kB a level) before the stack is full, and that a small `ulimit -s` does not matter. Only what is used is memory.
+constexpr std::size_t kOwn = std::size_t{64} << 20;
+/// Threads of the libraries get stacks as large as the limit says; below kLeast they get kThread.
+constexpr std::size_t kLeast = std::size_t{1} << 20;
+constexpr std::size_t kThread = std::size_t{2} << 20;
+
+/// Bytes of `ulimit -s`; the largest number where there is no limit.
+rlim_t stack_limit() {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+int start_on_own_stack(int argc, char** argv) {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  if (stack_limit() < kLeast) {
+    ::pthread_attr_setstacksize(&attributes, kThread);
+    ::pthread_setattr_default_np(&attributes);
+  }
+  ::pthread_attr_setstacksize(&attributes, kOwn);
+  Arguments arguments{argc, argv, 1};
+  pthread_t thread{};
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void* given) -> void* {
+        auto* const own = static_cast<Arguments*>(given);
+        own->status = start_program(own->count, own->words);
+        return nullptr;
+      },
+      &arguments);
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    out_of_memory();
+  }
+  ::pthread_join(thread, nullptr);
+  return arguments.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_terminate(out_of_memory);
+  return stack_limit() < kOwn ? start_on_own_stack(argc, argv) : start_program(argc, argv);
 }

@@ -3,6 +3,8 @@
 #include "app/arguments.h"
 #include "app/commands.h"
 #include "app/dry_run.h"
+#include "app/folder_run.h"
+#include "app/invocation.h"
 #include "app/run.h"
 #include "app/script_parts.h"
 #include "app/script_runs.h"
@@ -19,7 +21,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]\n\n"
-    "Trains the job that FILE (.toml, or a .lua script) describes; the same call continues an unfinished run.\n"
+    "Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.\n"
     "Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):\n\n";
 
 /// The parts that a script registers, with the fields that may be set for them.
@@ -38,7 +40,7 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
 
 /// The job is read, checked and described; a script runs as far as its first kf.run.
 void try_job(const TrainArguments& arguments) {
-  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "");
+  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
   config::Request request = request_of(arguments);
   if (session.has_script()) {
     KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
@@ -48,7 +50,7 @@ void try_job(const TrainArguments& arguments) {
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   session.begin(loaded.config);
-  dry_run({loaded, arguments.file, arguments.overrides.size(), session.digest()}, session.registries());
+  dry_run({loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script}, session.registries());
 }
 
 }  // namespace
@@ -66,14 +68,16 @@ int train_command(const Arguments& args) {
     }
     return 0;
   }
-  if (arguments.dry_run) {
+  if (is_run_folder(arguments.file)) {
+    continue_run(arguments);
+  } else if (arguments.dry_run) {
     try_job(arguments);
   } else if (arguments.file.ends_with(".lua")) {
     ScriptRuns(arguments, registries).run_file();
   } else {
     train_toml(arguments, registries);
   }
-  return 0;
+  return status_of_runs();
 }
 
 }  // namespace kf

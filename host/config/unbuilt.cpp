@@ -65,9 +65,6 @@ const std::vector<Unbuilt>& unbuilt() {
       {"Export of weights in another type",
        "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`).",
        {{"checkpoint.export_dtype", {"'bfloat16'"}, "there is no export"}}},
-      {"A time limit for the end after a signal",
-       "A signal ends the run after the running step, however long that takes.",
-       {{"train.shutdown_timeout_sec", {"600", "600.0"}, "a signal ends the run after the running step, however long that takes"}}},
   };
   return all;
 }

@@ -121,6 +121,9 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   config::Table job;
   job["optimizer.lr"] = config::Node(3e-4);
   state.job = config::Node(job);
+  state.code = config::Node(hook);
+  state.max_steps = 40;
+  state.run.skipped = 3;
   at::rand({3});
   at::randn({1});  // leaves the second of a pair of normal numbers in the generator
   CheckpointManager checkpoints({.dir = dir / "a" / "checkpoints", .keep_last = 3, .keep_forever = {}});
@@ -144,12 +147,15 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   for (const CheckpointState& read : {back, CheckpointManager::peek(path)}) {
     CHECK(read.run.step == 10);
     CHECK(read.run.tokens == 1000);
+    CHECK(read.run.skipped == 3);
+    CHECK(read.max_steps == 40);
     CHECK(read.finished);
     CHECK(read.data_fingerprint == "files:1");
     CHECK(read.job_toml == state.job_toml);
     const auto text = [](const config::Node& node) { return config::to_json(node, config::JsonStyle::exact); };
     CHECK(text(read.hooks.at("spike")) == text(state.hooks.at("spike")));
     CHECK(text(read.job) == text(state.job));
+    CHECK(text(read.code) == text(state.code));
   }
 }
 
@@ -367,6 +373,40 @@ TEST_CASE("checkpoint: weights that do not fit are one error with every kind of 
   CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "i.safetensors", model), Contains("norm.weight is Int, not a real type"));
   CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "none", model), Contains("none does not exist"));
   CHECK(model.filled() == 7);
+}
+
+TEST_CASE("checkpoint: rows of the vocabulary that a file lacks are refused with the remedy, drawn anew, or the mean of its rows",
+          "[checkpoint]") {
+  const test::TempDir dir;
+  const at::Tensor few = at::tensor({1., 2., 3., 3., 6., 9.}).view({2, 3});  // of 4 ids the first two; means of their rows 2, 4, 6
+  const bool tied = GENERATE(true, false);
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", few}, {"head.weight", few}, {"norm.weight", at::ones({3})}});
+  FakeModel model(3, tied);
+  model.fill(7);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::none, 4}),
+                    Contains("embedding.weight is (2, 3) in the file, (4, 3) in the model") &&
+                        Contains("rows for 2 ids and model.vocab_size is 4") && Contains("checkpoint.init_vocab = \"mean\""));
+  CHECK(model.filled() == 7);
+  const auto rows = [&](const char* name) {
+    for (const ParameterPtr& parameter : model.parameters()) {
+      if (parameter->name == name) {
+        return parameter->master.clone();
+      }
+    }
+    return at::Tensor();
+  };
+  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4});
+  const at::Tensor mean = at::tensor({1., 2., 3., 3., 6., 9., 2., 4., 6., 2., 4., 6.}).view({4, 3});
+  CHECK(rows("embedding.weight").equal(mean.to(at::kFloat)));
+  CHECK((tied || rows("head.weight").equal(mean.to(at::kFloat))));
+  model.fill(7);
+  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::init, 4});
+  CHECK(rows("embedding.weight").narrow(0, 2, 2).eq(7).all().item<bool>());
+  CHECK(rows("embedding.weight").narrow(0, 0, 2).equal(few.to(at::kFloat)));
+  const at::Tensor many = at::ones({6, 3});
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", many}, {"head.weight", many}, {"norm.weight", at::ones({3})}});
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4}),
+                    Contains("set model.vocab_size = 6"));
 }
 
 TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a run", "[checkpoint]") {
