@@ -38,7 +38,7 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[model]\nnope_every = 1\n", "leaves no layer that rotates"},
       {"[model]\nrope_fraction = 0.26\n", "makes 33 rotated components"},
       {"[model]\nrope_fraction = 0.0\n", "model.rope_fraction (0) must be above 0"},
-      {"[model]\nrope_scaling = \"llama3\"\nrope_low_freq = 4.0\n", "model.rope_low_freq (4) must be below model.rope_high_freq (4)"},
+      {"[model]\nrope_scaling = \"llama3\"\nrope_low_freq = 5.0\n", "model.rope_low_freq (5) must be at most model.rope_high_freq (4)"},
       {"[model]\nrope_scaling = \"yarn\"\nrope_beta_fast = 0.5\n", "must be at least model.rope_beta_slow (1)"},
       {"[model]\nlayer_pattern = []\n", "model.layer_pattern must not be empty"},
       {"[model]\nlayer_pattern = [\"local\"]\n", "set model.window"},
