@@ -70,7 +70,7 @@ Table from_folder(const fs::path& folder, const Node& asked, Report& report) {
   std::vector<std::string> problems;
   Table model;
   try {
-    model = model_of_config_json(folder / "config.json", problems);
+    model = model_of_config_json(folder / "config.json", problems, &report.warnings);
   } catch (const Error& error) {
     problems.push_back(error.what());
   }

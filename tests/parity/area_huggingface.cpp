@@ -19,7 +19,7 @@ namespace {
 const Tolerance kLogits{{{1e-4, 0}}};  // README: logits 1e-4 absolute, loss 1e-5, gradients 1e-3 relative L2 a tensor
 const Tolerance kLoss{{{1e-5, 0}}};
 const Tolerance kGradient{{{1e-3, 0}}};
-constexpr double kNothing = 1e-7;  // norm of a gradient that is zero but for rounding
+constexpr double kNothing = 1e-6;  // norm of a gradient that is zero but for rounding, in sums of thousands of products of about 1e-3
 
 /// The job around a folder's weights, and around the [model] keys of another spelling where there are some.
 config::Config job_around(const Case& test, const Registries& registries, const Table& model) {

@@ -66,6 +66,10 @@ TEST_CASE("presets: models whose pages round have the published size to three di
       {"deepseek3-671b", 671},
       {"qwen3-coder-480b-a35b", 480},
       {"kimi-k2-1t", 1026},
+      {"gemma4-26b", 25.2},  // the model cards of Gemma 4
+      {"gemma4-31b", 30.7},
+      {"llama4-17b-16e", 107.8},  // without what sees
+      {"llama4-17b-128e", 400.7},
   }));
   CAPTURE(preset);
   CHECK(static_cast<double>(config::parameter_count(of_preset(preset).model)) / 1e9 == Approx(billions).epsilon(0.004));
