@@ -118,6 +118,10 @@ TEST_CASE("presets: scale doubles heads and feed-forward, then width, then depth
   CHECK(sixteen.n_layers == 2 * one.n_layers);
   CHECK(sixteen.dim == 2 * one.dim);
   CHECK(sixteen.n_heads == 4 * one.n_heads);
+  const config::ModelConfig gemma = of_preset("gemma4-31b", {"--model.scale=4"}).model;
+  CHECK(gemma.global_kv_heads == 8);
+  const config::ModelConfig narrow = of_preset("qwen3-custom-30b-a3b", {"--model.scale=4", "--train.compile_model=false"}).model;
+  CHECK(narrow.attn_out_dim == 2 * 768);
 }
 
 TEST_CASE("presets: config explain names the preset", "[presets]") {
