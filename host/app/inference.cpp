@@ -183,7 +183,8 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   config::Request probe;
   probe.recipe = huggingface_job(folder, 1);
   probe.files_must_exist = false;
-  const std::int64_t positions = config::load_or_fail(probe, registries.catalog()).config.model.max_seq_len;
+  const config::Loaded probed = config::load(probe, registries.catalog());  // what it warns of, the second time says
+  const std::int64_t positions = probed.report.problems.empty() ? probed.config.model.max_seq_len : 1;
   out.recipe = huggingface_job(folder, std::min(positions, kLongestWindow));
   return config::load_or_fail(out, registries.catalog()).config;
 }

@@ -20,6 +20,7 @@
 #include "app/run_record.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
+#include "checkpoint/head_source.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
 #include "config/derived.h"
@@ -47,7 +48,7 @@ namespace {
 VocabRows vocab_rows(const config::Config& config) {
   const std::string& how = config.checkpoint.init_vocab;
   const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
-  return {fill, config.model.vocab_size};
+  return {fill, config.model.vocab_size, head_source(config.checkpoint.init_head)};
 }
 
 /// What this build cannot do although the settings allow it is said before anything starts.

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/product.h"
 #include "metrics/numbers.h"
 #include "model/mode.h"
 #include "train/fused_cross_entropy.h"
@@ -44,7 +43,7 @@ void add_batch(DeviceSums& sums, Model& model, const Batch& batch, bool in_chunk
   const at::Tensor hidden = model.hidden(batch.tokens, context).flatten(0, 1);  // (N, C)
   for (std::int64_t first = 0; first < hidden.size(0); first += kChunk) {
     const std::int64_t count = std::min(kChunk, hidden.size(0) - first);
-    const at::Tensor raw = kf::linear(hidden.narrow(0, first, count), head->weight).to(at::kFloat);
+    const at::Tensor raw = head_product(hidden.narrow(0, first, count), *head).to(at::kFloat);
     sums.add(shape_logits(raw, *head), labels.narrow(0, first, count));
   }
 }
