@@ -51,7 +51,7 @@ at::Tensor MoeLayer::shared(const at::Tensor& x) const {
 
 at::Tensor MoeLayer::forward(const at::Tensor& x) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const Routing routing = router_->route(tokens);
+  const Routing routing = router_->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
   Dispatch dispatch;
   dispatch.experts = routing.experts;
   dispatch.weights = options_.capacity_factor > 0
