@@ -11,17 +11,20 @@ namespace kf::lua {
 void push_row(lua_State* L, const StepRow& row) {
   lua_createtable(L, 0, 12);
   set(L, "step", static_cast<double>(row.step));
-  set(L, "loss", row.loss);
-  set(L, "ce", row.ce);
-  set(L, "z_loss", row.z_loss);
-  set(L, "aux_loss", row.aux_loss);
-  set(L, "grad_norm", row.grad_norm);
+  if (row.has_loss) {
+    set(L, "loss", row.loss);
+    set(L, "ce", row.ce);
+    set(L, "z_loss", row.z_loss);
+    set(L, "aux_loss", row.aux_loss);
+    set(L, "grad_norm", row.grad_norm);
+  }
   set(L, "lr", row.lr);
   set(L, "tokens", static_cast<double>(row.tokens));
   set(L, "tokens_per_sec", row.tokens_per_sec);
   set(L, "mfu", row.mfu);
   set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
   set(L, "seconds", row.seconds);
+  set(L, "skipped", static_cast<double>(row.skipped));
   for (const auto& [name, value] : row.extra) {
     set(L, name.c_str(), value);
   }

@@ -50,7 +50,10 @@ void push_result(lua_State* L, const RunResult& result) {
   }
   set(L, "steps", static_cast<double>(result.step));
   set(L, "tokens", static_cast<double>(result.tokens));
-  set(L, "loss", result.loss);
+  set(L, "skipped", static_cast<double>(result.skipped));
+  if (result.loss) {
+    set(L, "loss", *result.loss);
+  }
   set(L, "seconds", result.seconds);
   if (!result.checkpoint.empty()) {
     set(L, "checkpoint", std::string_view(result.checkpoint));

@@ -31,7 +31,12 @@ RunResult read(const fs::path& path) {
   result.reason = value<std::string>(table, "reason");
   result.step = value<std::int64_t>(table, "steps");
   result.tokens = value<std::int64_t>(table, "tokens");
-  result.loss = value<double>(table, "loss");
+  if (const Node* const loss = table.find("loss"); loss != nullptr && !loss->is_null()) {
+    result.loss = value<double>(table, "loss");
+  }
+  if (table.find("skipped") != nullptr) {  // results of earlier versions have none
+    result.skipped = value<std::int64_t>(table, "skipped");
+  }
   result.checkpoint = value<std::string>(table, "checkpoint");
   result.seconds = value<double>(table, "seconds");
   return result;
@@ -45,7 +50,8 @@ void store_result(const RunResult& result, const fs::path& run_dir) {
   table["reason"] = Node(result.reason);
   table["steps"] = Node(result.step);
   table["tokens"] = Node(result.tokens);
-  table["loss"] = Node(result.loss);
+  table["loss"] = result.loss ? Node(*result.loss) : Node();
+  table["skipped"] = Node(result.skipped);
   table["checkpoint"] = Node(result.checkpoint);
   table["seconds"] = Node(result.seconds);
   write_file_atomic(run_dir / kFile, config::to_json(Node(std::move(table)), JsonStyle::exact, 1) + "\n");

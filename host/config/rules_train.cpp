@@ -122,11 +122,19 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
   }
 }
 
+void watched_keys_have_effect(const Job& job, Findings& findings) {
+  for (const char* key : {"metrics.watch_interval", "metrics.watch_per_param"}) {
+    if (job.config.metrics.watch.empty() && findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: metrics.watch is empty, so nothing is watched", key));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> train_rules() {
-  return {sequence_fits_model,   warmup_ends_within_run, decay_ends_within_schedule, budget_agrees_with_steps, window_runs_forward,
-          one_source_of_weights, profile_runs_forward,   run_name_is_a_name,         folders_are_spelled_out};
+  return {watched_keys_have_effect, sequence_fits_model,   warmup_ends_within_run, decay_ends_within_schedule, budget_agrees_with_steps,
+          window_runs_forward,      one_source_of_weights, profile_runs_forward,   run_name_is_a_name,         folders_are_spelled_out};
 }
 
 }  // namespace kf::config

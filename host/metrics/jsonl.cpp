@@ -34,6 +34,10 @@ double real(const Node& node) {
 StepRow step_row(const Table& table) {
   StepRow row;
   for (const auto& [name, node] : table) {
+    if (node.is_null()) {
+      row.has_loss = row.has_loss && name != "loss";
+      continue;
+    }
     const double value = real(node);
     const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},      {"grad_norm", &row.grad_norm},
                                                      {"lr", &row.lr},          {"tokens_per_sec", &row.tokens_per_sec},
@@ -41,7 +45,7 @@ StepRow step_row(const Table& table) {
                                                      {"z_loss", &row.z_loss},  {"aux_loss", &row.aux_loss},
                                                      {"seconds", &row.seconds}};
     const std::pair<const char*, std::int64_t*> integers[] = {
-        {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}};
+        {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}, {"skipped", &row.skipped}};
     bool own = false;
     for (const auto& [key, place] : reals) {
       if (name == key) {
@@ -116,19 +120,21 @@ std::string kept_rows(const std::string& content, const fs::path& path, std::int
 
 /// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
 Table to_table(const StepRow& row) {
+  const auto of_loss = [&row](double value) { return row.has_loss ? Node(value) : Node(); };
   Table table;
   table["step"] = Node(row.step);
-  table["loss"] = Node(row.loss);
-  table["grad_norm"] = Node(row.grad_norm);
+  table["loss"] = of_loss(row.loss);
+  table["grad_norm"] = of_loss(row.grad_norm);
   table["lr"] = Node(row.lr);
   table["tokens"] = Node(row.tokens);
   table["tokens_per_sec"] = Node(row.tokens_per_sec);
   table["mfu"] = Node(row.mfu);
   table["memory_bytes"] = Node(row.memory_bytes);
   table["seconds"] = Node(row.seconds);
-  table["ce"] = Node(row.ce);
-  table["z_loss"] = Node(row.z_loss);
-  table["aux_loss"] = Node(row.aux_loss);
+  table["ce"] = of_loss(row.ce);
+  table["z_loss"] = of_loss(row.z_loss);
+  table["aux_loss"] = of_loss(row.aux_loss);
+  table["skipped"] = Node(row.skipped);
   const Table own = table;
   for (const auto& [name, value] : row.extra) {
     // "eval" marks the other kind of row.

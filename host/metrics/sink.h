@@ -14,8 +14,9 @@ namespace kf {
 /// One logged step. `loss` is the optimised total; NaN stays NaN.
 struct StepRow {
   std::int64_t step = 0;
+  bool has_loss = true;  // false in a step without a label that counts: loss, ce, z_loss, aux_loss and grad_norm then stand for nothing
   double loss = 0;
-  double ce = 0;
+  double ce = 0;  // cross entropy, whatever train.loss_fn is
   double z_loss = 0;
   double aux_loss = 0;
   double grad_norm = 0;
@@ -24,8 +25,9 @@ struct StepRow {
   double tokens_per_sec = 0;
   double mfu = 0;  // share of the peak, 0 where unknown
   std::int64_t memory_bytes = 0;
-  double seconds = 0;  // since this process started training
-  Values extra;        // from hooks
+  double seconds = 0;        // since this process started training
+  std::int64_t skipped = 0;  // steps up to this one that moved no weight
+  Values extra;              // from hooks
 };
 
 /// Within a step the loop calls `step` (where it is logged), `eval` and `saved` (where they happen), then `step_over`.

@@ -8,7 +8,7 @@
 namespace kf {
 
 /// -log softmax(logits)[label], summed over counted positions.
-class CrossEntropy final : public Loss {
+class CrossEntropy : public Loss {
  public:
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
 };

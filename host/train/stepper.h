@@ -20,9 +20,13 @@
 
 namespace kf {
 
-/// What an update left behind; read from the device once.
+class Watch;
+
+/// What an update left behind; read from the device once. In a step without a label that counts no loss and no norm means anything.
 struct StepResult {
-  double ce = 0;                    // cross entropy (or the chosen loss) over the counted tokens
+  double ce = 0;                    // cross entropy over the counted tokens, whatever the chosen loss is
+  std::optional<double> own_loss;   // the chosen loss, where it is not the cross entropy,
+  std::string own_name;             // and its name
   double z_loss = 0;                // weighted
   double aux_loss = 0;              // weighted; mean over the positions of all micro-batches
   std::optional<double> mtp_loss;   // weighted; of models with model.mtp_layers
@@ -33,7 +37,9 @@ struct StepResult {
   std::vector<SourceLoss> sources;  // where they were asked for, by source of the mixture
   std::string skipped;              // why no update was made; empty when one was
   std::string abort;                // why the run must end here; mostly empty
-  double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
+  bool has_loss() const { return counted > 0; }
+  /// What was minimised; of steps that have a loss.
+  double loss() const { return own_loss.value_or(ce) + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
 struct StepperOptions {
@@ -59,6 +65,7 @@ struct StepCallbacks {
   /// written into the gradients: their norm is taken again then.
   std::function<bool(StepResult&)> backward_end;
   std::int64_t sources = 0;  // of the mixture: StepResult::sources is wanted; 0: it is not
+  Watch* watch = nullptr;    // of a watched step
 };
 
 class Stepper {
@@ -78,6 +85,9 @@ class Stepper {
   /// What a resumed run must know of the updates before: recent losses and norms, the loss scale.
   config::Node state() const;
   void load(const config::Node& state);
+
+  /// Steps so far, over all parts of the run, that moved no weight.
+  std::int64_t skipped_updates() const { return skipped_updates_; }
 
   /// Number of the first micro-batch of the update after `step` completed ones.
   std::int64_t first_micro(std::int64_t step) const { return options_.batches.first_micro(step); }
@@ -107,6 +117,8 @@ class Stepper {
   void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
   void judge(std::int64_t step, StepResult& result);
   void update(double lr, const at::Tensor& norm);
+  /// Adds the step to the total of skipped ones, if it is one.
+  void count_skipped(const StepResult& result) { skipped_updates_ += result.skipped.empty() ? 0 : 1; }
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 
@@ -118,9 +130,11 @@ class Stepper {
   double aux_factor_ = 1;
   ParameterList parameters_;
   UpdateGuard guard_;
+  std::int64_t skipped_updates_ = 0;
   std::optional<LossScale> loss_scale_;
   std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
   SourceLosses source_losses_;
+  std::function<void(const std::string&, const at::Tensor&)> observe_;  // ForwardContext::observe of this step
 };
 
 /// A batch on `device`.

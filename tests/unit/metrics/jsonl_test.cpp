@@ -60,10 +60,32 @@ TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]")
   sink.eval({.step = 20, .loss = 2.5, .perplexity = std::exp(2.5), .tokens = 99});
   const auto lines = lines_of(dir / "metrics.jsonl");  // flushed: the sink still exists
   REQUIRE(lines.size() == 2);
-  CHECK(lines[0] ==
-        R"({"step": 10, "loss": 0.3333333333333333, "grad_norm": "nan", "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, )"
-        R"("mfu": 0.63, "memory_bytes": 812000000, "seconds": 7.0, "ce": 0.25, "z_loss": 1e-09, "aux_loss": 0.0, "my.value": "inf"})");
+  CHECK(
+      lines[0] ==
+      R"({"step": 10, "loss": 0.3333333333333333, "grad_norm": "nan", "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, )"
+      R"("mfu": 0.63, "memory_bytes": 812000000, "seconds": 7.0, "ce": 0.25, "z_loss": 1e-09, "aux_loss": 0.0, "skipped": 0, "my.value": "inf"})");
   CHECK(lines[1] == R"({"step": 20, "eval": {"loss": 2.5, "perplexity": 12.182493960703473, "tokens": 99}})");
+}
+
+TEST_CASE("jsonl: a mean over nothing is null, and reads back as none", "[metrics]") {
+  const test::TempDir dir;
+  {
+    JsonlSink sink(dir / "metrics.jsonl", 0);
+    StepRow row = row_of(7);
+    row.has_loss = false;
+    row.skipped = 3;
+    sink.step(row);
+    sink.eval({.step = 7, .loss = std::nan(""), .perplexity = std::nan(""), .tokens = 0});
+  }
+  for (const char* words : {"\"loss\": null", "\"ce\": null", "\"grad_norm\": null", "\"skipped\": 3"}) {
+    CHECK_THAT(lines_of(dir / "metrics.jsonl")[0], Contains(words));
+  }
+  CHECK(lines_of(dir / "metrics.jsonl")[1] == R"({"step": 7, "eval": {"loss": null, "perplexity": null, "tokens": 0}})");
+  const auto rows = read_rows(dir / "metrics.jsonl");
+  REQUIRE(rows.size() == 2);
+  CHECK_FALSE(std::get<StepRow>(rows[0]).has_loss);
+  CHECK(std::get<StepRow>(rows[0]).skipped == 3);
+  CHECK_FALSE(std::get<EvalResult>(rows[1]).has_loss());
 }
 
 TEST_CASE("jsonl: a hook cannot replace a key of the row", "[metrics]") {
