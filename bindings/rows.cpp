@@ -4,6 +4,7 @@
 
 #include "bindings/adapters/hook_context.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "core/error.h"
 
 namespace kf::lua {
@@ -19,11 +20,13 @@ void push_row(lua_State* L, const StepRow& row) {
     set(L, "grad_norm", row.grad_norm);
   }
   set(L, "lr", row.lr);
-  set(L, "tokens", static_cast<double>(row.tokens));
+  push_wide(L, row.tokens);
+  lua_setfield(L, -2, "tokens");
   set(L, "tokens_per_sec", row.tokens_per_sec);
   set(L, "mfu", row.mfu);
   set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
   set(L, "seconds", row.seconds);
+  set(L, "time", row.time);
   set(L, "skipped", static_cast<double>(row.skipped));
   for (const auto& [name, value] : row.extra) {
     set(L, name.c_str(), value);

@@ -319,6 +319,9 @@ void Runtime::rethrow(lua_State* L, int handler) {
   std::size_t size = 0;
   const char* raw = lua_tolstring(L, -1, &size);
   std::string message = raw ? std::string(raw, size) : "Lua failed while handling an error";
+  if (message == "not enough memory") {  // raised without a place
+    message = "out of memory in Lua: a string or a table of the script did not fit";
+  }
   lua_settop(L, handler - 1);
   const Passed passed = std::exchange(passed_, {});
   const std::vector<std::string> trace = std::exchange(trace_, {});

@@ -42,7 +42,10 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// Where `require` looks after the shipped modules: the script's folder, then KF_LUA_PATH (folders or ?-templates between ';').
   void set_search_path(const fs::path& script_folder);
 
-  /// Modules that `require` has loaded from files: name to path, sorted.
+  /// Files that stand in where what `require` (a module's name), dofile or loadfile ("file PATH") asks for is not found.
+  void set_copies(const std::map<std::string, fs::path>& copies);
+
+  /// What `require` (by the module's name), dofile and loadfile (as "file PATH") have read: name to path, sorted.
   std::map<std::string, fs::path> loaded_files() const;
 
   /// Leaves the compiled chunk of `path` on the stack. Messages call the file `shown`.

@@ -64,7 +64,9 @@ std::string part_text(const std::string& kind, const config::PartInfo& info) { r
 
 void rethrow_from(const Error& error, const std::string& where, const std::string& line) {
   const bool bare = error.code() == Code::script && !has_position(error.what());
-  throw Error(error.code(), bare ? format("{}: {}", where, error.what()) : error.what()).context(line);
+  Error again(error.code(), bare ? format("{}: {}", where, error.what()) : error.what());
+  const bool said = std::string_view(error.what()).find("\n  " + line) != std::string_view::npos;  // of a circle once
+  throw said ? again : again.context(line);
 }
 
 std::shared_ptr<Ref> take_factory(lua_State* L, int index, const std::string& kind) {

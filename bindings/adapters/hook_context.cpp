@@ -7,6 +7,7 @@
 #include "bindings/guard.h"
 #include "bindings/rows.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -34,7 +35,7 @@ int context_index(lua_State* L) {
   } else if (key == slot.names[kLr]) {
     lua_pushnumber(L, context.lr);
   } else if (key == slot.names[kTokens]) {
-    lua_pushnumber(L, static_cast<double>(context.state.tokens));
+    push_wide(L, context.state.tokens);
   } else if (key == slot.names[kEval]) {
     if (context.eval) {
       push_cached_eval(L, 1, slot, *context.eval);

@@ -15,6 +15,7 @@
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
+#include "core/out_of_memory.h"
 
 namespace kf::lua {
 namespace {
@@ -113,7 +114,8 @@ const Signature& choose(lua_State* L, const Operator& op, const CallArguments& c
 
 /// LibTorch's message without its C++ stack, with the operator and its arguments.
 [[noreturn]] void fail_in_torch(lua_State* L, const Operator& op, const CallArguments& call, const c10::Error& error) {
-  std::string text = error.what_without_backtrace();
+  std::string text = failure_text(error);  // says what helps where memory is out
+  text = text.starts_with("out of memory") ? text : error.what_without_backtrace();
   text = text.substr(0, text.find("\nException raised from "));
   while (!text.empty() && text.back() == '\n') {
     text.pop_back();

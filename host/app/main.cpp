@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "app/app.h"
+#include "app/invocation.h"
 #include "core/crash.h"
 #include "core/error.h"
 #include "core/out_of_memory.h"
@@ -26,6 +27,7 @@ void print_failure(const std::string& message) {
 extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** argv) {
   kf::watch_crashes();
   try {
+    kf::set_invocation(std::vector<std::string>(argv, argv + argc));
     const int status = kf::run_program(std::vector<std::string>(argv + 1, argv + argc));
     if (!std::cout.flush()) {
       print_failure("not everything could be written to standard output");

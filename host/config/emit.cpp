@@ -206,7 +206,7 @@ std::string to_markdown() {
       "# Settings\n\n"
       "<!-- Made by `kf-host config docs` from host/config/fields.def; edit that file. -->\n\n"
       "A job is a TOML file of these sections. Layers, later ones win: defaults, the file named by `extends` (relative to the file that "
-      "names it; chains),\n"
+      "names it; chains; a list of files lays later ones over earlier ones),\n"
       "the job, a Lua recipe's table, and `--section.key=value` on the command line.\n"
       "On the command line values may be written as in TOML, as in Python (`True`, `None`, `(0.9, 0.95)`, `{'path': 'a'}`) or as bare "
       "text;\n"

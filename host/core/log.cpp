@@ -12,6 +12,9 @@
 #include <spdlog/spdlog.h>
 
 #include "core/error.h"
+#include "core/fs.h"
+#include "core/log_keep.h"
+#include "core/plain_file.h"
 
 namespace kf::log {
 namespace {
@@ -52,6 +55,16 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+/// The caller holds the lock.
+void to_file(State& log, Level level, std::string_view line) {
+  if (log.file) {
+    log.file->log(to_spdlog(level), "{}", line);
+    log.file->flush();
+  } else if (log.early.size() < kMostEarlyLines) {
+    log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
+  }
+}
+
 }  // namespace
 
 void write(Level level, std::string_view line) {
@@ -69,17 +82,20 @@ void write(Level level, std::string_view line) {
       log.after();
     }
   }
-  if (log.file) {
-    log.file->log(to_spdlog(level), "{}", line);
-    log.file->flush();
-  } else if (log.early.size() < kMostEarlyLines) {
-    log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
-  }
+  to_file(log, level, line);
+}
+
+void keep(std::string_view line, Level level) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  to_file(log, level, line);
 }
 
 void open_file(const std::filesystem::path& path) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
+  const std::string fault = path_exists(path) ? unlike_a_file(path) : "";  // opening a pipe would wait for its reader
+  KF_CHECK(fault.empty(), Code::other, "cannot open the log file {}: {}", path, fault);
   try {
     log.file = std::make_unique<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string()));
   } catch (const spdlog::spdlog_ex& e) {

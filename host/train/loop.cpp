@@ -1,5 +1,6 @@
 #include "train/loop.h"
 
+#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -107,7 +108,7 @@ void TrainLoop::fill_context() {
 void TrainLoop::fire(Event event) {
   context_.state = state_.run;
   context_.epoch = steering_.epoch(state_.run.step);
-  context_.seconds = parts_.throughput.seconds();
+  context_.seconds = seconds();
   context_.phase = steering_.phase();
   parts_.hooks.call(event, context_);
   folder_.restore("a hook");
@@ -191,7 +192,9 @@ void TrainLoop::one_step() {
   }
   ++state_.run.step;
   keep_time(result, seconds);
-  state_.run.tokens += result.tokens;
+  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
+           "step {}: the count of tokens does not fit in 64 bits", step + 1);
+  state_.run.skipped += result.skipped.empty() ? 0 : 1;
   last_ = result;
   stepped_ = true;
   parts_.throughput.add(result.tokens);
@@ -344,8 +347,9 @@ StepRow TrainLoop::make_row(const Rate& rate) {
   row.tokens_per_sec = rate.tokens_per_sec;
   row.mfu = rate.mfu;
   row.memory_bytes = memory_bytes(options_.device);
-  row.seconds = parts_.throughput.seconds();
-  row.skipped = parts_.stepper.skipped_updates();
+  row.seconds = seconds();
+  row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  row.skipped = state_.run.skipped;
   if (last_.has_loss()) {  // without a forward the model's numbers are those of the step before
     row.extra = parts_.model.metrics();
   }
@@ -493,6 +497,12 @@ void TrainLoop::save(const std::string& name) {
   if (options_.metrics.goodput) {
     (*state_.course.table())["wall"] = wall_.state();
   }
+  if (stopped_by_hook_) {
+    (*state_.course.table())["stop"] = config::Node(stop_reason_);
+  }
+  if (options_.before_save) {
+    options_.before_save();
+  }
   fs::path path;
   {
     const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
@@ -501,9 +511,9 @@ void TrainLoop::save(const std::string& name) {
   }
   if (name.empty()) {
     saved_step_ = state_.run.step;
+    outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
   }
   wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
-  outcome_.checkpoint = path.string();
   context_.path = path.string();
   for (Sink* sink : parts_.sinks) {
     sink->saved(state_.run.step, path.string());
@@ -518,7 +528,7 @@ RunResult TrainLoop::result(double seconds) const {
   r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;
-  r.skipped = parts_.stepper.skipped_updates();
+  r.skipped = state_.run.skipped;
   r.seconds = seconds;
   return r;
 }

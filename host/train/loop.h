@@ -75,6 +75,9 @@ struct LoopOptions {
   config::MetricsConfig metrics = {};                                 // what is watched and timed
   fs::path heartbeat = {};                                            // the file of metrics.heartbeat_sec
   double began = 0;                                                   // when this part of the run began, in seconds since 1970; 0: now
+  double seconds_before = 0;                                          // that earlier processes of the run trained
+  /// Called before each save; throws where the run has lost its folder. May be empty.
+  std::function<void()> before_save = {};
 };
 
 class TrainLoop {
@@ -84,6 +87,8 @@ class TrainLoop {
   /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
   /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
   RunResult run();
+  /// Completed updates so far.
+  std::int64_t step() const { return state_.run.step; }
 
  private:
   void steps();
@@ -97,6 +102,7 @@ class TrainLoop {
   void log_row();
   StepRow make_row(const Rate& rate);
   StepRow& row();
+  double seconds() const { return options_.seconds_before + parts_.throughput.seconds(); }
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
   void run_eval(bool all);

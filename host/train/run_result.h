@@ -17,7 +17,7 @@ struct RunResult {
   std::string reason;  // why it stopped, where somebody said
   std::int64_t step = 0;
   std::int64_t tokens = 0;
-  std::int64_t skipped = 0;                                // steps that moved no weight, over all parts of the run
+  std::int64_t skipped = 0;                                // steps without an update
   std::optional<double> loss;                              // of the last logged step that has one
   std::optional<EvalResult> eval;                          // the last one
   std::vector<std::variant<StepRow, EvalResult>> history;  // what metrics.jsonl holds, in order: read from there when the run is over

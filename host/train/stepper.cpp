@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/text.h"
 #include "model/twice_differentiable.h"
 #include "optim/clip.h"
@@ -268,6 +269,7 @@ bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) con
 double Stepper::gradient_norm() const { return kf::gradient_norm(parameters_).item<double>(); }
 
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
+  const Running running("waiting for data", nullptr, step + 1);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
@@ -286,7 +288,6 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   result.counted = totals.counted;
   if (totals.counted == 0) {
     result.skipped = "the batch has no label that counts";
-    count_skipped(result);
     return result;
   }
   largest_scores_.clear();
@@ -322,7 +323,6 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   } else {  // a hook has decided; that a number must end the run still holds
     result.abort = guard_.abort_of(result.loss(), result.grad_norm, step);
   }
-  count_skipped(result);
   if (result.skipped.empty() && optimizer_.wants_curvature()) {
     estimate_curvature(batches, step, totals);
   }
@@ -349,7 +349,6 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
 config::Node Stepper::state() const {
   config::Table out;
   out["guard"] = guard_.state();
-  out["skipped_updates"] = config::Node(skipped_updates_);
   if (loss_scale_) {
     out["loss_scale"] = config::Node(loss_scale_->value());
     out["good_updates"] = config::Node(loss_scale_->good_updates());
@@ -362,9 +361,6 @@ void Stepper::load(const config::Node& state) {
   const config::Node* const guard = table != nullptr ? table->find("guard") : nullptr;
   KF_CHECK(guard != nullptr, Code::checkpoint, "the checkpoint holds no memory of recent updates");
   guard_.load(*guard);
-  const config::Node* const skipped = table->find("skipped_updates");  // checkpoints of earlier versions have none
-  const std::int64_t* const number = skipped != nullptr ? std::get_if<std::int64_t>(&skipped->value) : nullptr;
-  skipped_updates_ = number != nullptr ? *number : 0;
   const config::Node* const scale = table->find("loss_scale");
   const config::Node* const good = table->find("good_updates");
   if (loss_scale_ && scale != nullptr && good != nullptr) {

@@ -86,9 +86,6 @@ class Stepper {
   config::Node state() const;
   void load(const config::Node& state);
 
-  /// Steps so far, over all parts of the run, that moved no weight.
-  std::int64_t skipped_updates() const { return skipped_updates_; }
-
   /// Number of the first micro-batch of the update after `step` completed ones.
   std::int64_t first_micro(std::int64_t step) const { return options_.batches.first_micro(step); }
   std::int64_t job_batch_size() const { return options_.batch_size; }
@@ -117,8 +114,6 @@ class Stepper {
   void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
   void judge(std::int64_t step, StepResult& result);
   void update(double lr, const at::Tensor& norm);
-  /// Adds the step to the total of skipped ones, if it is one.
-  void count_skipped(const StepResult& result) { skipped_updates_ += result.skipped.empty() ? 0 : 1; }
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 
@@ -130,7 +125,6 @@ class Stepper {
   double aux_factor_ = 1;
   ParameterList parameters_;
   UpdateGuard guard_;
-  std::int64_t skipped_updates_ = 0;
   std::optional<LossScale> loss_scale_;
   std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
   SourceLosses source_losses_;

@@ -77,10 +77,12 @@ TEST_CASE("docs: every block of Lua is a script that runs", "[docs]") {
   const Project project;
   fs::create_directories(project.path() / "blocks");  // beside toy, as the folders of examples are
   fs::create_symlink(fs::path(KF_SOURCE_DIR) / "examples/toy", project.path() / "toy");
-  std::vector<fs::path> pages{fs::path(KF_SOURCE_DIR) / "README.md"};
-  for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(KF_SOURCE_DIR) / "docs")) {
-    if (entry.path().extension() == ".md") {
-      pages.push_back(entry.path());
+  std::vector<fs::path> pages;
+  for (const char* folder : {".", "docs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(KF_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() == ".md") {
+        pages.push_back(entry.path());
+      }
     }
   }
   int number = 0;

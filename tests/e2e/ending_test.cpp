@@ -17,7 +17,9 @@ namespace {
 
 /// A job whose hook `ender` does `body` after the first step.
 std::string ending(const std::string& body, const std::string& more = "") {
-  return "local ffi = require('ffi')\nffi.cdef[[ void abort(void); void exit(int); int pipe(int*); long read(int, void*, size_t); ]]\n" +
+  return "local ffi = require('ffi')\nffi.cdef[[ void abort(void); void exit(int); int pipe(int*); long read(int, void*, size_t); int "
+         "kill(int, int); "
+         "int getpid(void); ]]\n" +
          job("eval = { enabled = false }, " + more + " hooks = { { name = 'ender', on_step_end = function(ctx) " + body + " end } }");
 }
 
@@ -62,7 +64,7 @@ TEST_CASE("ending: a crash names the hook and its event", "[ending]") {
 }
 
 TEST_CASE("ending: one signal is enough where train.shutdown_timeout_sec is short, whatever the run hangs in", "[ending]") {
-  const char* const body = GENERATE("while true do end",                                                    // machine code of the compiler
+  const char* const body = GENERATE("while true do end",                                                  // machine code of the compiler
                                     "local p = ffi.new('int[2]') ffi.C.pipe(p) ffi.C.read(p[0], p, 1)");  // a call that does not return
   const ScriptRun run(ending("print('> in') io.stdout:flush() " + std::string(body), "train = { shutdown_timeout_sec = 1 },"));
   const Finished done = stop_once(run, SIGTERM);
@@ -73,8 +75,9 @@ TEST_CASE("ending: one signal is enough where train.shutdown_timeout_sec is shor
 }
 
 TEST_CASE("ending: the grace does not cut off a run that comes to its end", "[ending]") {
-  const ScriptRun run(ending("if ctx.step == 1 then print('> in') io.stdout:flush() local t = os.clock() while os.clock() < t + 0.3 do end end",
-                             "train = { max_steps = 4000, shutdown_timeout_sec = 30 },"));
+  const ScriptRun run(
+      ending("if ctx.step == 1 then print('> in') io.stdout:flush() local t = os.clock() while os.clock() < t + 0.3 do end end",
+             "train = { max_steps = 4000, shutdown_timeout_sec = 30 },"));
   const Finished done = stop_once(run, SIGTERM);
   INFO(done.err);
   CHECK(done.status != 130);
@@ -83,10 +86,11 @@ TEST_CASE("ending: the grace does not cut off a run that comes to its end", "[en
 }
 
 TEST_CASE("ending: signals that were ignored at the start stay ignored", "[ending]") {
-  const std::string name = GENERATE("INT", "TERM", "USR1", "HUP");
-  CAPTURE(name);
-  const ScriptRun run(ending("if ctx.step == 1 then os.execute('kill -" + name + " " + "$PPID') end", "train = { max_steps = 3 },"));
-  const Finished done = under(run, "trap '' " + name);
+  const int number = GENERATE(SIGINT, SIGTERM, SIGUSR1, SIGHUP);
+  CAPTURE(number);
+  const ScriptRun run(
+      ending("if ctx.step == 1 then ffi.C.kill(ffi.C.getpid(), " + std::to_string(number) + ") end", "train = { max_steps = 3 },"));
+  const Finished done = under(run, "trap '' " + std::to_string(number));
   INFO(done.out << done.err);
   CHECK(done.status == 0);
   CHECK_THAT(done.out + done.err, !Contains("stopping after this step"));
@@ -148,9 +152,10 @@ TEST_CASE("ending: the name of a save is checked in the hook that asks for it", 
 }
 
 TEST_CASE("ending: a hook that changes the working folder moves nothing of the run", "[ending]") {
-  const ScriptRun run("local ffi = require('ffi')\nffi.cdef[[ int chdir(const char*); ]]\n" +
-                      job("eval = { enabled = false }, train = { max_steps = 2 }, metrics = { sinks = { 'csv' } }, hooks = { { name = 'mover',\n"
-                          "on_step_end = function(ctx) if ctx.step == 1 then ffi.C.chdir('/') end end } }"));
+  const ScriptRun run(
+      "local ffi = require('ffi')\nffi.cdef[[ int chdir(const char*); ]]\n" +
+      job("eval = { enabled = false }, train = { max_steps = 2 }, metrics = { sinks = { 'csv' } }, hooks = { { name = 'mover',\n"
+          "on_step_end = function(ctx) if ctx.step == 1 then ffi.C.chdir('/') end end } }"));
   const Finished done = run.go();
   INFO(done.err);
   CHECK(done.status == 0);

@@ -111,8 +111,6 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[optimizer]\ndecay_include = [\"re:(\"]\n", "optimizer.decay_include: 're:(' is no regular expression"},
       {"[scheduler]\nname = \"wsd\"\nwarmup_steps = 0.5\nstable_steps = 0.4\ndecay_steps = 0.2\n",
        "they must be at most 1, the whole schedule"},
-      {"[scheduler]\ntotal_steps = 200\nwarmup_steps = 0\n[train]\nmax_steps = 100\n",
-       "scheduler.total_steps (200) must be <= the run's 100 steps"},
       {"[scheduler]\ncycles = 2\ncycle_length = 5\n", "scheduler.cycles (2) and scheduler.cycle_length (5) are both given"},
       {"[train]\nmax_steps = 100\n[scheduler]\ncycles = [20, 20]\n",
        "scheduler.cycles[1] (step 20) must be above the start before it (20) and below the schedule's 100 steps"},

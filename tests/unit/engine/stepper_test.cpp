@@ -129,7 +129,6 @@ TEST_CASE("step: a batch without a single label changes nothing and says so", "[
   const StepResult result = run.step();
   CHECK(!result.skipped.empty());
   CHECK_FALSE(result.has_loss());
-  CHECK(run.stepper->skipped_updates() == 1);
   CHECK(same(before, masters(*run.model)));
   CHECK(run.optimizer->state().tensors.empty());
 }
