@@ -78,8 +78,8 @@ std::string padded(const std::string& text, std::size_t width) {
 
 std::string row_text(std::string name, const EvalResult& eval, std::size_t width) {
   name.resize(std::max(width, name.size()), ' ');
-  return name + padded(fixed(eval.loss, 4), 10) + padded(fixed(eval.perplexity, 3), 13) +
-         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(fixed(eval.accuracy.value_or(0), 4), 11) +
+  return name + padded(eval.has_loss() ? fixed(eval.loss, 4) : "-", 10) + padded(eval.has_loss() ? fixed(eval.perplexity, 3) : "-", 13) +
+         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(eval.accuracy ? fixed(*eval.accuracy, 4) : "-", 11) +
          padded(grouped(eval.tokens), 14);
 }
 

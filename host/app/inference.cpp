@@ -314,6 +314,8 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
     results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
     results.back().name = set.name;
   }
+  KF_CHECK(std::any_of(results.begin(), results.end(), [](const EvalResult& set) { return set.has_loss(); }), Code::data,
+           "there is nothing to evaluate: no label counts");
   if (results.front().name.empty()) {
     return results.front();
   }

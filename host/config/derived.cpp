@@ -177,6 +177,10 @@ std::int64_t shared_ffn_hidden_dim(const ModelConfig& model) { return model.moe_
 
 bool is_moe(const ModelConfig& model) { return model.num_experts > 0; }
 
+bool scores_by_sigmoid(const ModelConfig& model) {
+  return model.moe_router == "sigmoid_topk" || model.moe_router == "sigmoid" || model.moe_router == "sqrtsoftplus";
+}
+
 bool is_moe_layer(const ModelConfig& model, std::int64_t index) {
   const Strings& pattern = model.moe_pattern;
   const bool experts = pattern.empty() ? index >= model.moe_first_dense && (index + 1) % model.moe_frequency == 0

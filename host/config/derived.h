@@ -37,6 +37,8 @@ std::int64_t expert_ffn_hidden_dim(const ModelConfig& model);
 /// moe_shared_ffn_dim, or an expert's width.
 std::int64_t shared_ffn_hidden_dim(const ModelConfig& model);
 bool is_moe(const ModelConfig& model);
+/// Whether the experts' router takes a sigmoid or sqrt(softplus) of its logits, which the sequence balancing loss is for.
+bool scores_by_sigmoid(const ModelConfig& model);
 /// Whether layer `index` (from 0) has experts: moe_pattern repeated, or without it every moe_frequency-th, starting with number
 /// moe_frequency - 1, from moe_first_dense on.
 bool is_moe_layer(const ModelConfig& model, std::int64_t index);

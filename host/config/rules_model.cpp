@@ -90,10 +90,6 @@ void top_k_fits_experts(const Job& job, Findings& findings) {
 }
 
 /// Whether the router scores by sigmoid or sqrtsoftplus; a script's own router may do anything.
-bool scores_by_sigmoid(const ModelConfig& m) {
-  return m.moe_router == "sigmoid_topk" || m.moe_router == "sigmoid" || m.moe_router == "sqrtsoftplus";
-}
-
 bool scores_by_softmax(const ModelConfig& m) { return m.moe_router.starts_with("softmax"); }
 
 bool chooses_in_groups(const ModelConfig& m) {
@@ -241,6 +237,10 @@ void expert_keys_have_effect(const Job& job, Findings& findings) {
   }
   if (scores_by_softmax(m) && m.moe_sequence_aux_loss_weight > 0) {
     idle("model.moe_sequence_aux_loss_weight", format("the router {} is balanced by model.moe_aux_loss_weight", m.moe_router));
+  }
+  if (m.moe_sequence_aux_scope != "batch" && (scores_by_softmax(m) || m.moe_sequence_aux_loss_weight == 0)) {
+    idle("model.moe_sequence_aux_scope",
+         "there is no sequence balancing loss; model.moe_sequence_aux_loss_weight turns it on for sigmoid routers");
   }
   if (m.moe_norm_topk && m.moe_router != "softmax") {
     idle("model.moe_norm_topk", format("the router {} always divides its weights by their sum", m.moe_router));

@@ -60,7 +60,7 @@ at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch) 
 
 at::Tensor MoeLayer::forward(const at::Tensor& x) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const Routing routing = parts_.router->route(tokens);
+  const Routing routing = parts_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
   Dispatch dispatch;
   dispatch.experts = routing.experts;
   dispatch.weights = options_.capacity_factor > 0

@@ -97,7 +97,7 @@ void add_schedules(Registries& r) {
   const auto add = [&](const std::string& name, std::string doc) {
     r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
       const config::TrainConfig& t = a.config.train;
-      const auto sequences = static_cast<double>(t.batch_size * config::BatchPlan(t, 1).micros(0));
+      const auto sequences = static_cast<double>(config::BatchPlan(t, 1).sequences(0));
       return make_native_schedule(name, a.config.scheduler, max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
     });
   };

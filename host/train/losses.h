@@ -10,7 +10,7 @@ namespace kf {
 /// -log softmax(logits)[label], summed over counted positions in fp32; the softmax in fp32, or, where `low`, in the type of the logits.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low);
 
-class CrossEntropy final : public Loss {
+class CrossEntropy : public Loss {
  public:
   explicit CrossEntropy(bool low = false) : low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
