@@ -183,7 +183,8 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   config::Request probe;
   probe.recipe = huggingface_job(folder, 1);
   probe.files_must_exist = false;
-  const std::int64_t positions = config::load_or_fail(probe, registries.catalog()).config.model.max_seq_len;
+  const config::Loaded probed = config::load(probe, registries.catalog());  // what it warns of, the second time says
+  const std::int64_t positions = probed.report.problems.empty() ? probed.config.model.max_seq_len : 1;
   out.recipe = huggingface_job(folder, std::min(positions, kLongestWindow));
   return config::load_or_fail(out, registries.catalog()).config;
 }
@@ -313,6 +314,8 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
     results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
     results.back().name = set.name;
   }
+  KF_CHECK(std::any_of(results.begin(), results.end(), [](const EvalResult& set) { return set.has_loss(); }), Code::data,
+           "there is nothing to evaluate: no label counts");
   if (results.front().name.empty()) {
     return results.front();
   }

@@ -151,6 +151,14 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
   }
 }
 
+void watched_keys_have_effect(const Job& job, Findings& findings) {
+  for (const char* key : {"metrics.watch_interval", "metrics.watch_per_param"}) {
+    if (job.config.metrics.watch.empty() && findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: metrics.watch is empty, so nothing is watched", key));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> train_rules() {
@@ -164,7 +172,8 @@ std::vector<Rule> train_rules() {
           run_name_is_a_name,
           folders_are_spelled_out,
           accepted_changes_are_known,
-          frozen_weights_come_from_somewhere};
+          frozen_weights_come_from_somewhere,
+          watched_keys_have_effect};
 }
 
 }  // namespace kf::config

@@ -18,7 +18,7 @@ at::Tensor llama3_frequencies(const RopeOptions& o, const at::Tensor& base) {
   const double longest = static_cast<double>(o.orig_len) / o.low_freq;
   const double shortest = static_cast<double>(o.orig_len) / o.high_freq;
   const at::Tensor wavelength = 2 * kPi / base;
-  const at::Tensor share = (static_cast<double>(o.orig_len) / wavelength - o.low_freq) / (o.high_freq - o.low_freq);
+  const at::Tensor share = (static_cast<double>(o.orig_len) / wavelength - o.low_freq) / std::max(o.high_freq - o.low_freq, 1e-9);
   const at::Tensor blended = (1 - share) * base / o.factor + share * base;
   return at::where(wavelength.gt(longest), base / o.factor, at::where(wavelength.lt(shortest), base, blended));
 }

@@ -39,11 +39,8 @@ bool is_number_name(const std::string& name) {
 }
 
 std::optional<double> own_number(const EvalResult& eval, const std::string& name) {
-  if (name == "loss") {
-    return eval.loss;
-  }
-  if (name == "perplexity") {
-    return eval.perplexity;
+  if (name == "loss" || name == "perplexity") {
+    return !eval.has_loss() ? std::nullopt : std::optional(name == "loss" ? eval.loss : eval.perplexity);
   }
   if (name == "tokens") {
     return static_cast<double>(eval.tokens);
@@ -55,8 +52,8 @@ std::optional<double> own_number(const EvalResult& eval, const std::string& name
 
 Table to_numbers(const EvalResult& eval) {
   Table out;
-  out["loss"] = Node(eval.loss);
-  out["perplexity"] = Node(eval.perplexity);
+  out["loss"] = eval.has_loss() ? Node(eval.loss) : Node();
+  out["perplexity"] = eval.has_loss() ? Node(eval.perplexity) : Node();
   out["tokens"] = Node(eval.tokens);
   const std::pair<const char*, std::optional<double>> more[] = {
       {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}};
@@ -84,8 +81,8 @@ EvalResult from_numbers(const Table& numbers, std::int64_t step, const std::stri
       out.sets.push_back(from_numbers(*node.table(), step, key));
     } else {
       const std::optional<double> value = config::real_at(numbers, key);
-      KF_CHECK(value.has_value(), Code::other, "'{}' of an evaluation is no number", key);
-      read_number(out, key, *value);
+      KF_CHECK(value.has_value() || node.is_null(), Code::other, "'{}' of an evaluation is no number", key);
+      read_number(out, key, value.value_or(std::nan("")));  // null alone: no label counted
     }
   }
   return out;

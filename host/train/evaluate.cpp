@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/product.h"
+#include "core/log.h"
 #include "metrics/numbers.h"
 #include "model/mode.h"
 #include "train/fused_cross_entropy.h"
@@ -44,7 +44,7 @@ void add_batch(DeviceSums& sums, Model& model, const Batch& batch, bool in_chunk
   const at::Tensor hidden = model.hidden(batch.tokens, context).flatten(0, 1);  // (N, C)
   for (std::int64_t first = 0; first < hidden.size(0); first += kChunk) {
     const std::int64_t count = std::min(kChunk, hidden.size(0) - first);
-    const at::Tensor raw = kf::linear(hidden.narrow(0, first, count), head->weight).to(at::kFloat);
+    const at::Tensor raw = head_product(hidden.narrow(0, first, count), *head).to(at::kFloat);
     sums.add(shape_logits(raw, *head), labels.narrow(0, first, count));
   }
 }
@@ -60,12 +60,13 @@ std::int64_t bytes_of(const Batch& batch, const Tokenizer& tokenizer) {
   return total;
 }
 
+/// Over the sets that count and have a loss at all; nothing where one of them has no such number, or there is none.
 std::optional<double> mean(const std::vector<EvalResult>& sets, const std::vector<bool>& together,
                            std::optional<double> (*number)(const EvalResult&)) {
   double sum = 0;
   std::int64_t count = 0;
   for (std::size_t i = 0; i < sets.size(); ++i) {
-    if (together[i]) {
+    if (together[i] && sets[i].has_loss()) {
       const std::optional<double> value = number(sets[i]);
       if (!value) {
         return std::nullopt;
@@ -74,7 +75,7 @@ std::optional<double> mean(const std::vector<EvalResult>& sets, const std::vecto
       ++count;
     }
   }
-  return sum / static_cast<double>(count);
+  return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
 }  // namespace
@@ -90,10 +91,14 @@ EvalSums& EvalSums::operator+=(const EvalSums& other) {
 
 EvalResult EvalSums::result(std::int64_t step, const std::string& what) const {
   KF_CHECK(sequences > 0, Code::data, "the evaluation data ({}) holds no sequence", what);
-  KF_CHECK(tokens > 0, Code::data, "the evaluation data ({}) has no token that counts: all labels of its {} sequences are masked", what,
-           sequences);
   EvalResult out;
   out.step = step;
+  if (tokens == 0) {
+    log::warn("the evaluation data ({}) have no label that counts: all of their {} sequences are masked, so that they have no loss", what,
+              sequences);
+    out.loss = out.perplexity = std::nan("");
+    return out;
+  }
   out.loss = loss / static_cast<double>(tokens);
   out.perplexity = perplexity(out.loss);
   out.tokens = tokens;
@@ -133,8 +138,8 @@ EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& data, const Eval
 EvalResult join(std::vector<EvalResult> sets, const std::vector<bool>& together) {
   EvalResult out;
   out.step = sets.front().step;
-  out.loss = *mean(sets, together, [](const EvalResult& set) { return std::optional(set.loss); });
-  out.perplexity = perplexity(out.loss);
+  out.loss = mean(sets, together, [](const EvalResult& set) { return std::optional(set.loss); }).value_or(std::nan(""));
+  out.perplexity = std::isnan(out.loss) ? out.loss : perplexity(out.loss);
   for (std::size_t i = 0; i < sets.size(); ++i) {
     out.tokens += together[i] ? sets[i].tokens : 0;
   }

@@ -24,7 +24,8 @@ struct EvalSums {
   std::int64_t sequences = 0;
 
   EvalSums& operator+=(const EvalSums& other);
-  /// loss / tokens, its exp, loss / ln 2 / bytes, hits / tokens. Throws Code::data naming `what` where there is no sequence, or no token.
+  /// loss / tokens, its exp, loss / ln 2 / bytes, hits / tokens; without a token none of them, and a warning that names `what`. Throws
+  /// Code::data naming `what` where there is no sequence.
   EvalResult result(std::int64_t step, const std::string& what) const;
 };
 

@@ -140,6 +140,16 @@ TEST_CASE("ending: Lua and the program that call each other without an end are t
   CHECK_THAT(done.err, Contains("s.lua:") && Contains("stack overflow"));
 }
 
+TEST_CASE("ending: a recursion through Lua's library ends with Lua's own message", "[ending]") {
+  const char* const body = GENERATE("local function f(s) return (('a'):gsub('a', f)) end f('a')",
+                                    "local function f() table.sort({ 1, 2, 3 }, f) return false end f()");
+  const ScriptRun run(ending(body, "train = { max_steps = 1 },"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("stack overflow") && Contains("hook 'ender'"));
+}
+
 TEST_CASE("ending: the name of a save is checked in the hook that asks for it", "[ending]") {
   const std::string name = GENERATE("latest", "step_3", "a/b", ".x", "");
   const ScriptRun run(ending("ctx:request_save('" + name + "')", "train = { max_steps = 1 },"));

@@ -92,10 +92,14 @@ TEST_CASE("evaluation: every number is its formula over the logits") {
   CHECK_FALSE(evaluate(*bench.model, *bench.optimizer, *data, {}, 12).bits_per_byte);
 }
 
-TEST_CASE("evaluation: sets without labels or without sequences are errors that say which") {
+TEST_CASE("evaluation: a set without labels has no loss, one without sequences is an error that says which") {
   Bench bench(tiny_config());
   FixedLoader masked({make_batch(random_tokens(2, 4, 1), at::full({2, 4}, kIgnore, at::kLong))});
-  CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, masked, {}, 0), Contains("fixed batches") && Contains("masked"));
+  const EvalResult nothing = evaluate(*bench.model, *bench.optimizer, masked, {}, 0);
+  CHECK_FALSE(nothing.has_loss());
+  CHECK(to_numbers(nothing).find("loss")->is_null());
+  CHECK_FALSE(find_number(nothing, "loss"));
+  CHECK_FALSE(from_numbers(to_numbers(nothing), 0).has_loss());
   FixedLoader none({make_batch(at::empty({0, 4}, at::kLong), at::empty({0, 4}, at::kLong))});
   CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, none, {}, 0), Contains("no sequence"));
   // A rank without labels adds nothing (H6).
@@ -128,6 +132,11 @@ TEST_CASE("evaluation: together, sets count alike, and those with a longer inter
   CHECK(find_number(eval, "rare.loss") == 100);
   CHECK_FALSE(find_number(eval, "rare.bits_per_byte"));
   CHECK_FALSE(find_number(eval, "c.loss"));
+  const EvalResult some = join({set("a", 1, 10, 2.0), set("empty", std::nan(""), 0, std::nullopt)}, {true, true});
+  CHECK(some.loss == 1);  // of the sets that have labels
+  CHECK(*some.bits_per_byte == 2);
+  CHECK_FALSE(find_number(some, "empty.loss"));
+  CHECK_FALSE(join({set("empty", std::nan(""), 0, std::nullopt)}, {true}).has_loss());
 }
 
 TEST_CASE("evaluation: the table of metrics and checkpoints reads back") {
