@@ -132,7 +132,7 @@ std::vector<DataSource> data_sources(const config::Config& config, const Registr
     }
   }
   if (eval.enabled && eval.datasets.empty() && (!eval.dataset_path.empty() || eval.hf_dataset_name)) {
-    add(evaluation_source(config), source_options(config, registries));
+    add(evaluation_source(config), evaluation_options(config, registries));
   }
   return out;
 }
