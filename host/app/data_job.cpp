@@ -6,6 +6,7 @@
 #include "app/unused_settings.h"
 #include "config/layers.h"
 #include "core/error.h"
+#include "data/chat/chat_format.h"
 #include "data/token_file.h"
 #include "data/tokenizer/tokenizer.h"
 
@@ -152,7 +153,10 @@ void check_data(const config::Config& config) {
     }
   }
   if (text && !config.data.tokenizer_path.starts_with("lua:")) {
-    make_tokenizer(config, nullptr);
+    const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(config, nullptr);
+    if (!config.data.chat_template.empty()) {
+      make_chat_format(config.data, tokenizer.get());  // the template is there, and is understood
+    }
   }
 }
 

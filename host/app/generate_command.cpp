@@ -163,7 +163,7 @@ std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts
 
 void print_json(const Prompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
   config::Table row;
-  if (prompt.ids.empty()) {
+  if (prompt.ids.empty() && (prompt.chat.empty() || !prompt.text.empty())) {
     row["prompt"] = config::Node(valid_utf8(prompt.text));
   }
   if (with_text) {
@@ -192,9 +192,12 @@ std::string ids_text(const std::vector<std::int64_t>& ids) {
   return join(words, " ");
 }
 
+/// What is printed before an answer: the text that it goes on from; in a chat an answer stands alone.
+std::string before_answer(const Prompt& prompt) { return prompt.chat.empty() ? valid_utf8(prompt.text) : ""; }
+
 /// Prompt and answer, or the ids of the answer where nothing makes text of them.
 void print_text(const Prompt& prompt, const Completion& answer, bool with_text) {
-  std::cout << valid_utf8(prompt.text) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
+  std::cout << before_answer(prompt) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
 }
 
 void say_speed(const std::vector<Completion>& answers, double seconds) {
@@ -239,7 +242,7 @@ int generate_command(const Arguments& args) {
   WholeCharacters characters;
   const bool streams = !arguments.json && arguments.prompts.size() == 1 && request.tokenizer != nullptr;
   if (streams) {
-    std::cout << valid_utf8(arguments.prompts[0].text) << std::flush;
+    std::cout << before_answer(arguments.prompts[0]) << std::flush;
     request.on_text = [&](std::size_t, const std::string& bytes) { std::cout << characters.push(bytes) << std::flush; };
   }
   const auto begin = std::chrono::steady_clock::now();
