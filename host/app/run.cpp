@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/answer_ends.h"
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
@@ -344,8 +345,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
 
   // Before the folder is made: weights that do not fit leave nothing behind.
   if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {
-    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config));
-    log::info("weights from {}", *config.checkpoint.init_from);
+    const std::string& kind = config.checkpoint.init_weights;
+    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config),
+                                    weight_kind_named(kind, "checkpoint.init_weights"));
+    log::info("weights from {}{}", *config.checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
   }
   folders.make(checkpoints, nothing_saved);
   write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
@@ -411,6 +414,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
                       {false, config.data.add_bos},
                       plan.dir,
                       config.train.shutdown_timeout_sec};
+  options.ends = answer_ends(config, tokenizer.get());
+  options.vocab_size = config.model.vocab_size;
+  options.seed = static_cast<std::uint64_t>(config.train.seed);
+  options.mtp_head = config.eval.mtp_head;
   options.seconds_before = seconds_before;
   options.before_save = [&folders] { folders.check_there(); };
   options.metrics = config.metrics;

@@ -79,6 +79,10 @@ void window_runs_forward(const Job& job, Findings& findings) {
 
 void one_source_of_weights(const Job& job, Findings& findings) {
   const CheckpointConfig& c = job.config.checkpoint;
+  if (c.init_weights != "saved" && !c.init_from) {
+    findings.warn({"checkpoint.init_weights"},
+                  "checkpoint.init_weights has no effect: checkpoint.init_from names no weights to start from");
+  }
   if (c.load_path && c.init_from) {
     findings.problem({"checkpoint.load_path", "checkpoint.init_from"},
                      "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give "

@@ -31,6 +31,7 @@ class Block : public Module {
   virtual KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const;
   virtual bool has_cache() const { return false; }      // as of its attention
   virtual bool takes_padding() const { return false; }  // likewise
+  virtual bool keeps_cache(std::int64_t /*length*/, std::int64_t /*longer*/) const { return true; }
 };
 
 /// h = x + branch(attention, x); h + branch(mlp, h), where branch(f, x) = drop(residual_scale * N2(f(N1(x)))) and model.norm_placement
@@ -47,6 +48,7 @@ class StandardBlock final : public Block {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
   bool has_cache() const override { return attention_->has_cache(); }
   bool takes_padding() const override { return takes_padding_; }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override { return attention_->keeps_cache(length, longer); }
 
  private:
   void add_special_parts(const PartArgs& args, const Place& inner);

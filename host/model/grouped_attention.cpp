@@ -115,15 +115,10 @@ at::Tensor GroupedAttention::gated(const at::Tensor& mixed, const at::Tensor& x)
 }
 
 at::Tensor GroupedAttention::placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const {
-  at::Tensor rotated = x;
-  if (rope_) {
-    // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
-    // documents begin at 0.
-    const bool absolute = norm_late_ && norm_absolute_ && context.visible;
-    rotated =
-        rope_->rotate(x, context.cache != nullptr ? context.cache->filled : 0, absolute ? context.visible->positions() : at::Tensor());
-  }
-  return norm && norm_late_ ? norm->forward(rotated) : rotated;
+  // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
+  // documents begin at 0.
+  const at::Tensor turned = rotated(rope_.get(), x, context, norm_late_ && norm_absolute_);
+  return norm && norm_late_ ? norm->forward(turned) : turned;
 }
 
 at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext& context) const {
@@ -156,6 +151,10 @@ at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardConte
   const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
   const at::Tensor passed = gated(mixed, x);
   return observed(*this, input, named_result("out", [&] { return o_->forward(passed); }));
+}
+
+bool GroupedAttention::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return !rope_ || same_angles(rope_->options(), length, longer);
 }
 
 void GroupedAttention::scale_queries(const at::Tensor& factors) const {

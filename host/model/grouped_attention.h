@@ -36,6 +36,7 @@ class GroupedAttention final : public Attention {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
   bool has_cache() const override { return true; }
   bool takes_padding() const override { return true; }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
   void add_norms(const config::Config& config);

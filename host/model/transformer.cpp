@@ -141,8 +141,9 @@ at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context
            max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
   const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
-  context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
-                                              : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts);
+  context.visible = context.doc_ids.defined()
+                        ? std::make_shared<const Visibility>(context.doc_ids)
+                        : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts, context.lengths);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
@@ -182,6 +183,11 @@ bool Transformer::has_cache() const {
 
 bool Transformer::takes_padding() const {
   return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->takes_padding(); });
+}
+
+bool Transformer::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return std::all_of(blocks_.begin(), blocks_.end(),
+                     [&](const std::shared_ptr<Block>& block) { return block->keeps_cache(length, longer); });
 }
 
 at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim) {

@@ -34,6 +34,7 @@ class Transformer final : public Model {
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
   bool has_cache() const override;
   bool takes_padding() const override;
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
   void add_embedding(const PartArgs& args);
