@@ -44,7 +44,8 @@ bool is_tokenized(const config::Config& config, const Registries& registries) {
 }
 
 /// What the run would do with what lies in its folder.
-std::string start_text(const config::Config& config, const config::Plan& plan, const RunRequest& request, const Loader* data) {
+std::string start_text(const config::Config& config, const config::Plan& plan, const RunRequest& request, const Registries& registries,
+                       const Loader* data) {
   CheckpointOptions options;
   options.dir = plan.checkpoint_dir;
   std::optional<fs::path> newest = config.run.fresh ? std::nullopt : CheckpointManager(options).newest();
@@ -57,7 +58,8 @@ std::string start_text(const config::Config& config, const config::Plan& plan, c
   if (data == nullptr) {
     return format("would look at {}", *newest);
   }
-  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, data->fingerprint()});
+  const Resume resume =
+      decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, data->fingerprint()});
   return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
                                                : format("would go on from {}", resume.checkpoint);
 }
@@ -92,7 +94,7 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   sampler_of(config, registries);
   const at::ScalarType type = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   const Peak peak = compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(type);
-  const std::string start = start_text(config, plan, request, data.get());
+  const std::string start = start_text(config, plan, request, registries, data.get());
   print_header({request, config, plan, *model, data != nullptr ? data->describe() : "not tokenized yet", *schedule, compute, peak,
                 memory_text(memory, room)});
   for (const std::string& note : plan.notes) {

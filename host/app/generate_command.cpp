@@ -37,11 +37,13 @@ Continues texts with the model of a checkpoint: a step_N folder, a run folder
   --max-new-tokens N      length of an answer (default: what [generate] of the
                           job says, or what fits)
   --temperature T         0 always takes the likeliest token
-  --top-k K               draw from the K likeliest only
+  --top-k K               draw from the K likeliest, and what equals the K-th
   --top-p P               draw from the likeliest with mass P only
   --min-p P               only tokens at least P times as likely as the likeliest
   --repetition-penalty R  above 1 avoids tokens that occurred
   --stop TEXT             ends an answer before TEXT; may be given several times
+  --stop-id ID            ends an answer, besides the end of a document; may be
+                          given several times
   --seed N                of the draws; prompt i draws from N + i (default 0)
   --batch-size N          prompts at a time (default 16)
   --format text|json      json: one object a prompt, with ids
@@ -50,6 +52,9 @@ Continues texts with the model of a checkpoint: a step_N folder, a run folder
   --script FILE           Lua, run up to its first kf.run: registers the parts
                           that the job names
   --tokenizer PATH|bytes  instead of the one that the checkpoint names
+  --weights KIND          saved (default), average (averaging.type, the hook
+                          weight_ema), or raw (what schedule_free_adamw goes on
+                          from)
   --device D              auto, cpu or cuda (default auto)
   --memory-check W        refuse (default), warn or off: what happens when the
                           model does not fit into memory
@@ -60,7 +65,7 @@ What is not given is taken from [generate] of the job.
 const OptionNames kNames{
     "kf-host generate",
     {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
-     "--stop", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device", "--memory-check"},
+     "--stop", "--stop-id", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--weights", "--device", "--memory-check"},
     {"--logprobs", "--chat"},
     false};
 
@@ -83,13 +88,18 @@ void set_option(GenerateOptions& out, const std::string& name, const std::string
   } else if (name == "--stop") {
     KF_CHECK(!value.empty(), Code::config, "--stop: an empty text would end every answer at once");
     out.stop.push_back(value);
+  } else if (name == "--stop-id") {
+    out.stop_ids.push_back(option_number<std::int64_t>(name, value, 0, 1e9));
   }
 }
 
-/// The job's options under those of the command line; the first --stop replaces the job's.
+/// The job's options under those of the command line; the first --stop replaces the job's, and so does the first --stop-id.
 GenerateOptions merged(GenerateOptions options, const OptionList& list) {
   if (list.has("--stop")) {
     options.stop.clear();
+  }
+  if (list.has("--stop-id")) {
+    options.stop_ids.clear();
   }
   for (const auto& [name, value] : list.options) {
     set_option(options, name, value);
@@ -168,7 +178,7 @@ std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts
 
 void print_json(const Prompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
   config::Table row;
-  if (prompt.ids.empty()) {
+  if (prompt.ids.empty() && (prompt.chat.empty() || !prompt.text.empty())) {
     row["prompt"] = config::Node(valid_utf8(prompt.text));
   }
   if (with_text) {
@@ -197,9 +207,12 @@ std::string ids_text(const std::vector<std::int64_t>& ids) {
   return join(words, " ");
 }
 
+/// What is printed before an answer: the text that it goes on from; in a chat an answer stands alone.
+std::string before_answer(const Prompt& prompt) { return prompt.chat.empty() ? valid_utf8(prompt.text) : ""; }
+
 /// Prompt and answer, or the ids of the answer where nothing makes text of them.
 void print_text(const Prompt& prompt, const Completion& answer, bool with_text) {
-  std::cout << valid_utf8(prompt.text) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
+  std::cout << before_answer(prompt) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
 }
 
 void say_speed(const std::vector<Completion>& answers, double seconds) {
@@ -219,27 +232,28 @@ int generate_command(const Arguments& args) {
   }
   const GenerateArguments arguments = parse(args);
   const OptionList& list = arguments.list;
-  GenerateRequest request;
-  request.device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
-  InferenceRequest wanted{list.words[0], request.device};
+  const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
+  InferenceRequest wanted{list.words[0], device};
   wanted.tokenizer = list.last("--tokenizer");
   if (list.has("--memory-check")) {
     wanted.overrides.push_back("--run.memory_check=" + list.last("--memory-check"));
   }
+  wanted.weights = weight_kind_named(list.has("--weights") ? list.last("--weights") : "saved", "--weights");
   const RecordedScript own = script_for(list.last("--script"), list.words[0]);
   ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
+  if (!loaded.generation.empty()) {
+    log::info("{}", loaded.generation);
+  }
+  GenerateRequest request = generate_request(loaded, device);
   const std::unique_ptr<const ChatPrompts> chats = open_chats(arguments.prompts, loaded);
   request.prompts = encode(arguments.prompts, loaded, chats.get());
+  for (const std::int64_t end : chats != nullptr ? chats->ends() : std::vector<std::int64_t>()) {
+    request.ends.push_back(end);
+  }
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
-  request.tokenizer = loaded.tokenizer.get();
-  request.eos = loaded.tokenizer != nullptr ? loaded.tokenizer->eos_id() : std::nullopt;
-  if (chats != nullptr && !chats->ends().empty()) {
-    request.eos = chats->ends().front();
-  }
-  request.max_positions = loaded.config.model.max_seq_len;
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
 
   std::size_t longest = 0;
@@ -255,7 +269,7 @@ int generate_command(const Arguments& args) {
   WholeCharacters characters;
   const bool streams = !arguments.json && arguments.prompts.size() == 1 && request.tokenizer != nullptr;
   if (streams) {
-    std::cout << valid_utf8(arguments.prompts[0].text) << std::flush;
+    std::cout << before_answer(arguments.prompts[0]) << std::flush;
     request.on_text = [&](std::size_t, const std::string& bytes) { std::cout << characters.push(bytes) << std::flush; };
   }
   const auto begin = std::chrono::steady_clock::now();

@@ -111,10 +111,10 @@ class StopSignals::Watchdog {
   }
 
   void leave() const {
-    write_plain(STDERR_FILENO, "\nkf-host: train.shutdown_timeout_sec (");
-    write_plain(STDERR_FILENO, static_cast<std::int64_t>(grace_));
-    write_plain(STDERR_FILENO, ") is over, and the run has not come to its end; it leaves without a further save\n");
-    Running::write(STDERR_FILENO);
+    report("\nkf-host: train.shutdown_timeout_sec (");
+    report(static_cast<std::int64_t>(grace_));
+    report(") is over, and the run has not come to its end; it leaves without a further save\n");
+    Running::report();
     _exit(130);
   }
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <ostream>
@@ -115,7 +114,9 @@ ConsoleSink::~ConsoleSink() {
 void ConsoleSink::step(const StepRow& row) {
   flush_row();
   row_ = row;
-  last_ = row;
+  if (row.has_loss) {
+    last_ = row;
+  }
   rate_.add(row.tokens_per_sec);
   for (const auto& [name, value] : row.extra) {
     if (name == "data_wait") {
@@ -126,7 +127,7 @@ void ConsoleSink::step(const StepRow& row) {
 }
 
 void ConsoleSink::eval(const EvalResult& result) {
-  std::string note = "val " + number(result.loss, 3, 1e4);
+  std::string note = "val " + (result.has_loss() ? number(result.loss, 3, 1e4) : "-");
   if (result.bits_per_byte) {
     note += " (" + number(*result.bits_per_byte, 2, 1e4) + " bits/byte)";
   }
@@ -136,7 +137,7 @@ void ConsoleSink::eval(const EvalResult& result) {
   noted_step_ = result.step;
   notes_.push_back(std::move(note));
   for (const EvalResult& set : result.sets) {
-    notes_.push_back(set.name + " " + number(set.loss, 3, 1e4));
+    notes_.push_back(set.name + " " + (set.has_loss() ? number(set.loss, 3, 1e4) : "-"));
   }
 }
 
@@ -214,8 +215,11 @@ bool ConsoleSink::shows_mfu() const {
 }
 
 std::string ConsoleSink::table_row(const StepRow& row) const {
-  return right(std::to_string(row.step), step_width()) + cell(row.loss, 4, 9) + cell(perplexity(row.ce), 1, 7) + "  " +
-         left(rate_text(row.lr), 7) + cell(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
+  const auto of_loss = [&row](double value, int digits, std::size_t width) {
+    return row.has_loss ? cell(value, digits, width) : right("-", width);
+  };
+  return right(std::to_string(row.step), step_width()) + of_loss(row.loss, 4, 9) + of_loss(perplexity(row.ce), 1, 7) + "  " +
+         left(rate_text(row.lr), 7) + of_loss(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
          (shows_mfu() ? right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", kMfuColumns) : "") + right(eta(row.step), 7);
 }
 

@@ -61,6 +61,7 @@ TEST_CASE("ending: a crash names the hook and its event", "[ending]") {
   INFO(done.err);
   CHECK(done.status == crash.status);
   CHECK_THAT(done.err, Contains(crash.says) && Contains("hook 'ender', step_end, step 1") && Contains("the same command goes on"));
+  CHECK_THAT(run.toy.read("runs/s/log.txt"), Contains(crash.says) && Contains("hook 'ender', step_end, step 1"));
 }
 
 TEST_CASE("ending: one signal is enough where train.shutdown_timeout_sec is short, whatever the run hangs in", "[ending]") {
