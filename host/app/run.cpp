@@ -139,13 +139,17 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
   }
 }
 
+void say_remarks(const Resume& resume) {
+  for (const std::string& remark : resume.remarks) {
+    log::warn("{}", remark);
+  }
+}
+
 void say_changes(const Resume& resume) {
   for (const Difference& d : resume.changed) {
     log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
   }
-  for (const std::string& remark : resume.remarks) {
-    log::warn("{}", remark);
-  }
+  say_remarks(resume);
 }
 
 /// A line on standard output, and in the log.
@@ -155,6 +159,7 @@ void say(const std::string& line) {
 }
 
 RunResult already_complete(const Resume& resume, const fs::path& dir) {
+  say_remarks(resume);
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
   RunResult result = stored_result(teller, resume.checkpoint, resume.state);
@@ -311,7 +316,8 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
-  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, train_data->fingerprint()});
+  const Resume resume = decide_resume(
+      {newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
