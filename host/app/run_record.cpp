@@ -135,7 +135,7 @@ std::map<fs::path, std::string> sources_of(const RunStart& start) {
 fs::path common_folder(const std::map<fs::path, std::string>& files) {
   fs::path common = files.begin()->first.parent_path();
   for (const auto& [path, text] : files) {
-    while (path.lexically_relative(common).native().starts_with("..")) {
+    while (*path.lexically_relative(common).begin() == "..") {
       common = common.parent_path();
     }
   }
