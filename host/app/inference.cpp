@@ -186,18 +186,19 @@ config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
   return config::Node(std::move(job), {config::Origin::Kind::recipe, folder.string(), 0, 0, {}});
 }
 
-/// Where the tokenizer that the job of a checkpoint names is gone: the copy in its run's folder. "" where nothing is to be replaced.
-std::string tokenizer_copy(const fs::path& checkpoint) {
+/// Where the file that `key` of a checkpoint's job names (tokenizer_path, chat_template) is gone: the copy in its run's folder. "" where
+/// nothing is to be replaced.
+std::string copy_of(const std::string& key, const fs::path& checkpoint) {
   const std::optional<fs::path> run = run_folder_of(checkpoint);
   config::Node job = inference_job(checkpoint / "job.toml", /*with_data=*/true);
-  const config::Node* const path = config::find_node(*job.table(), "data.tokenizer_path");
+  const config::Node* const path = config::find_node(*job.table(), "data." + key);
   const auto* const given = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;
   if (!run || given == nullptr || given->empty() || path_exists(*given)) {
     return {};
   }
-  const fs::path copy = recorded_tokenizer(*run);
+  const fs::path copy = recorded_copy(*run, key);
   if (!copy.empty()) {
-    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", *given, copy);
+    log::info("data.{}: {} is not there any more; the run's own copy is taken: {}", key, *given, copy);
   }
   return copy.string();
 }
@@ -207,8 +208,11 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   config::Request out;
   out.overrides = request.overrides;
   out.files_must_exist = request.with_data;
-  if (const std::string copy = huggingface || !request.tokenizer.empty() ? "" : tokenizer_copy(folder); !copy.empty()) {
-    out.overrides.insert(out.overrides.begin(), "--data.tokenizer_path=" + copy);
+  for (const char* key : {"tokenizer_path", "chat_template"}) {
+    const bool replaced = std::string_view(key) == "tokenizer_path" && !request.tokenizer.empty();
+    if (const std::string copy = huggingface || replaced ? "" : copy_of(key, folder); !copy.empty()) {
+      out.overrides.insert(out.overrides.begin(), format("--data.{}={}", key, copy));
+    }
   }
   if (!request.tokenizer.empty()) {
     out.overrides.push_back("--data.tokenizer_path=" + (request.tokenizer == "bytes" ? "" : request.tokenizer));

@@ -324,8 +324,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
+  // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
+  const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
   const Resume resume = decide_resume(
-      {newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
+      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -380,7 +382,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
   state.data_fingerprint = train_data->fingerprint();
   state.job = config::Node(job_values(config));
-  state.code = code_digests(request.code);
+  state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
