@@ -1,6 +1,9 @@
 #include "config/activation_bytes.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "config/derived.h"
 
@@ -19,7 +22,8 @@ struct BlockBytes {
   double middle = 0;             // the residual stream between the branches
   double mlp = 0;
   double mlp_results = 0;
-  double passing = 0;  // gradients of the inside in backward
+  double passing = 0;                   // gradients of the inside in backward
+  std::map<std::string, double> named;  // results that train.remat_save and the named policies can keep, under their names
 };
 
 class Sizes {
@@ -62,12 +66,16 @@ class Sizes {
     const double chunk = std::min(tokens_, t.ce_chunk_size > 0 ? real(t.ce_chunk_size) : kChunk);
     const double narrow = width() == 2 ? 2 : 0;
     const double capped = m_.final_logit_softcap > 0 ? 2 : 0;
+    const bool kept_low = narrow > 0 && m_.logits_dtype == "compute";  // nothing of them is fp32
     if (t.loss_fn == "fused_linear_cross_entropy") {
       // A piece of logits three times in fp32, the gradients of all hidden states, and those of the head.
       return chunk * vocabulary * (narrow + 4 * (3 + capped)) + low(dim()) + vocabulary * dim() * 4;
     }
     const double z = t.z_loss_weight > 0 ? width() + 4 : 0;
     const double all = tokens_ * vocabulary;
+    if (kept_low && t.loss_fn == "cross_entropy") {
+      return all * (6 + capped * width() + z);
+    }
     if (t.loss_fn == "chunked_cross_entropy") {
       return all * (4 + 2 * width() + capped * width() + z) + chunk * vocabulary * 8;
     }
@@ -109,21 +117,30 @@ class Sizes {
       kernel = low(2 * query + up + mixed);  // v is a view of the up-projection
       products = low(query + real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim) + up + dim());
       out.attention += low(2 * real(m_.mla_q_rank) + 2 * real(m_.mla_kv_rank) + real(m_.mla_rope_dim)) + fp32(2);
+      out.named = {{"q", low(query)}, {"kv", low(up)}};
     } else {
-      const double query = heads * real(head_dim(m_));
-      const double key = real(kv_heads(m_) * head_dim(m_));
+      const double query = heads * real(head_dim(m_, layer));
+      const double key = real(kv_heads(m_, layer) * head_dim(m_, layer));
       mixed = query;
       kernel = low(4 * query);
       products = low(query + 2 * key + dim());
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
-        out.attention += low(query + key) + fp32(heads + real(kv_heads(m_)));
+        out.attention += low(query + key) + fp32(heads + real(kv_heads(m_, layer)));
       }
+      if (m_.v_norm != "none") {
+        out.attention += low(key) + fp32(real(kv_heads(m_, layer)));
+      }
+      out.named = {{"q", low(query)}, {"k", low(key)}, {"v", low(key)}};
+    }
+    if (m_.attn_gate != "none") {  // its sigmoid, and the mixed values before it
+      out.attention += low(mixed + (m_.attn_gate == "head" ? heads : mixed));
     }
     const double lse = fp32(heads);
+    out.named["context"] = low(mixed) + lse;
+    out.named["out"] = low(dim());
     out.attention += kernel + lse + scores();
     out.attention_results = products + low(mixed) + lse;
     out.passing = std::max(out.passing, low(4 * mixed) + 2 * scores());
-    (void)layer;
   }
 
   /// Of a feed-forward layer of width `hidden` over `share` rows a token.
@@ -137,19 +154,28 @@ class Sizes {
   void add_mlp(BlockBytes& out, std::int64_t layer) const {
     out.mlp += low(dim()) + norm_copy();  // the normed input
     const double matrices = mlp_gated(m_) ? 2 : 1;
-    if (!is_moe_layer(m_, layer)) {
+    const bool experts = is_moe_layer(m_, layer);
+    if (!experts || m_.moe_beside_dense) {
       const double hidden = real(ffn_hidden_dim(m_));
       out.mlp += mlp_kept(hidden, 1);
-      out.mlp_results = low(matrices * hidden + dim());
+      out.mlp_results += low(matrices * hidden + dim());
       out.passing = std::max(out.passing, low((matrices + 1) * hidden));
+      out.named["gate"] = mlp_gated(m_) ? low(hidden) : 0;
+      out.named["up"] = low(hidden);
+      out.named["down"] = low(dim());
+    }
+    if (!experts) {
       return;
+    }
+    if (m_.moe_beside_dense) {
+      out.mlp += 3 * norm_input();
     }
     const double slots = real(m_.moe_top_k);
     const double hidden = real(expert_ffn_hidden_dim(m_));
     const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
     const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
     out.mlp += mlp_kept(hidden, slots) + low(2 * slots * dim()) + mlp_kept(shared, 1) + routing;
-    out.mlp_results = low(slots * (matrices * hidden + dim()) + matrices * shared + dim());
+    out.mlp_results += low(slots * (matrices * hidden + dim()) + matrices * shared + dim());
     out.passing = std::max(out.passing, low((matrices + 1) * slots * hidden + 2 * slots * dim()) + fp32(dim()));
   }
 
@@ -157,6 +183,36 @@ class Sizes {
   const ModelConfig& m_;
   double rows_, length_, tokens_;
 };
+
+/// What the named policies keep; the program's own list is in model/recompute.cpp.
+std::vector<std::string> kept_by(const std::string& policy) {
+  if (policy == "minimal") {
+    return {"q", "k", "v", "kv", "out", "gate", "up", "down"};
+  }
+  std::vector<std::string> out;
+  if (policy != "save_out_proj") {
+    out = {"q", "k", "v", "kv"};
+  }
+  if (policy != "save_qkv_proj") {
+    out.emplace_back("out");
+  }
+  if (policy == "save_dot_with_context_except_mlp") {
+    out.emplace_back("context");
+  }
+  if (policy == "save_dot_except_mlpwi") {
+    out.emplace_back("down");
+  }
+  return out;
+}
+
+double sum_of(const BlockBytes& b, const std::vector<std::string>& names) {
+  double out = 0;
+  for (const std::string& name : names) {
+    const auto found = b.named.find(name);
+    out += found != b.named.end() ? found->second : 0;
+  }
+  return out;
+}
 
 /// What recomputation leaves of a block.
 double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer) {
@@ -167,6 +223,9 @@ double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer
   if (train.activation_checkpointing == "full") {
     return b.input;
   }
+  if (train.activation_checkpointing != "selective") {
+    return b.input + sum_of(b, kept_by(train.activation_checkpointing));
+  }
   const auto saves = [&](const char* name) {
     return std::find(train.remat_save.begin(), train.remat_save.end(), name) != train.remat_save.end();
   };
@@ -176,7 +235,19 @@ double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer
   if (saves("attention") && saves("mlp")) {
     return whole;
   }
-  return saves("attention") ? b.input + b.attention + b.middle : saves("mlp") ? b.input + b.middle + b.mlp : b.input;
+  if (saves("attention") || saves("mlp")) {
+    return b.input + b.middle + (saves("attention") ? b.attention : b.mlp);
+  }
+  const bool products = std::any_of(train.remat_save.begin(), train.remat_save.end(), [](const std::string& name) {
+    return name.find("::") != std::string::npos;  // an operator: most are products
+  });
+  std::vector<std::string> names = train.remat_save;
+  if (saves("qkv")) {
+    names.insert(names.end(), {"q", "k", "v", "kv"});
+  } else if (saves("k") || saves("v")) {
+    names.emplace_back("kv");
+  }
+  return b.input + (products ? b.attention_results + b.mlp_results : sum_of(b, names));
 }
 
 }  // namespace
@@ -203,9 +274,11 @@ ActivationBytes activation_bytes(const Config& config, double rows, double lengt
 }
 
 double cache_bytes(const ModelConfig& m, double rows, double positions, double width) {
-  const double each = m.attention == "mla" ? static_cast<double>(m.mla_kv_rank + m.mla_rope_dim)
-                                           : 2 * static_cast<double>(kv_heads(m)) * static_cast<double>(head_dim(m));
-  return static_cast<double>(m.n_layers) * rows * positions * each * width;
+  double numbers = 0;  // of a position
+  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+    numbers += m.attention == "mla" ? real(m.mla_kv_rank + m.mla_rope_dim) : 2 * real(kv_heads(m, layer) * head_dim(m, layer));
+  }
+  return numbers * rows * positions * width;
 }
 
 }  // namespace kf::config

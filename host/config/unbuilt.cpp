@@ -29,8 +29,7 @@ const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
       {"Training on several GPUs or machines",
        "One process trains on one device. Settings for many ranks are checked (`kf-host config check JOB --world N`), and a run with them "
-       "is "
-       "refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
+       "is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
        {{"distributed.dp_shard", {"-1", "1"}, kOneProcess, Means::refusal},
         {"distributed.dp_replicate", {"1"}, kOneProcess, Means::refusal},
         {"distributed.tp", {"1"}, kOneProcess, Means::refusal},

@@ -99,8 +99,9 @@ MemoryEstimate training_memory(const config::Config& config, const ParameterList
     return more;
   };
   const bool several = config::BatchPlan(config.train, 1).micros(0) > 1 || !config.train.batch_schedule.empty();
-  const double gradients = 4 * mine.trainable;
-  const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the fp32 sums of those before it
+  const bool low_sums = config.train.grad_dtype == "bf16";
+  const double gradients = (low_sums ? 2 : 4) * mine.trainable;
+  const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the sums of those before it
   MemoryEstimate out;
   out.complete = optimizer.known;
   take_fuller(out, "backward",
@@ -163,6 +164,8 @@ Savers memory_savers(const config::Config& config, const ParameterList& paramete
          const bool v = set(c.optimizer.state_dtype_v, "bf16");
          return c.optimizer.name == "adamw" && (m || v);
        }},
+      {"train.grad_dtype = \"bf16\"",
+       [&](config::Config& c) { return c.train.mixed_precision == "bf16" && set(c.train.grad_dtype, "bf16"); }},
       {"optimizer.name = \"adam_mini\"",
        [&](config::Config& c) { return c.optimizer.name == "adamw" && set(c.optimizer.name, "adam_mini"); }},
   };

@@ -44,6 +44,7 @@ Peaks peaks_of(const config::Config& config) {
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, watch);
   const at::ScalarType compute = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   Bench bench(config, compute);
+  sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, bench.model->parameters());
   const std::int64_t rows = config.train.batch_size;
   const at::Tensor tokens = random_tokens(rows, config.train.seq_len, 3, config.model.vocab_size);
   FixedLoader data({make_batch(tokens, tokens.roll(-1, 1))});
@@ -98,6 +99,29 @@ TEST_CASE("memory: the estimate is within a quarter of what a step takes", "[mem
     config.train.batch_size = 16;
     agrees(config);
   }
+  SECTION("a named policy of recomputation") {
+    config::Config config = wide_config();
+    config.train.activation_checkpointing = "save_dot_except_mlp";
+    config.train.batch_size = 16;
+    agrees(config);
+  }
+  SECTION("results kept by name") {
+    config::Config config = wide_config();
+    config.train.activation_checkpointing = "selective";
+    config.train.remat_save = {"qkv", "context", "up"};
+    config.train.batch_size = 16;
+    agrees(config);
+  }
+  SECTION("other heads in global layers, normed values, a gate of attention") {
+    config::Config config = wide_config();
+    config.model.layer_pattern = {"local", "global"};
+    config.model.window = 32;
+    config.model.global_head_dim = 64;
+    config.model.global_kv_heads = 1;
+    config.model.v_norm = "plain";
+    config.model.attn_gate = "element";
+    agrees(config);
+  }
   SECTION("the fused loss") {
     config::Config config = wide_config();
     config.train.loss_fn = "fused_linear_cross_entropy";
@@ -105,6 +129,14 @@ TEST_CASE("memory: the estimate is within a quarter of what a step takes", "[mem
   }
   SECTION("several micro-batches") {
     config::Config config = wide_config();
+    config.train.grad_accum_steps = 2;
+    config.train.batch_size = 2;
+    agrees(config);
+  }
+  SECTION("several micro-batches with gradients in bf16") {
+    config::Config config = wide_config();
+    config.train.mixed_precision = "bf16";
+    config.train.grad_dtype = "bf16";
     config.train.grad_accum_steps = 2;
     config.train.batch_size = 2;
     agrees(config);
