@@ -24,8 +24,9 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     }
   }
   KF_CHECK(tokenizer->vocab_size() <= config.model.vocab_size, Code::config,
-           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more", kf::quoted(path),
-           tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size());
+           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more{}", kf::quoted(path),
+           tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size(),
+           config.checkpoint.init_from ? ", and checkpoint.init_vocab = \"mean\" or \"init\" where the weights have fewer rows" : "");
   return tokenizer;
 }
 
