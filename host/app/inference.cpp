@@ -248,6 +248,16 @@ bool reads_only_tokens(const config::DataConfig& data) {
   });
 }
 
+/// Whether any of the evaluation data is documents of text.
+bool reads_text(const config::EvalConfig& eval) {
+  if (eval.datasets.empty()) {
+    return !names_tokens(eval.dataset_path, eval.file_pattern);
+  }
+  return std::any_of(eval.datasets.begin(), eval.datasets.end(), [&](const config::EvalDataset& set) {
+    return set.dataset.empty() && !names_tokens(set.path, set.file_pattern.value_or(eval.file_pattern));
+  });
+}
+
 /// Whether a folder is another program's.
 bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !fs::exists(source / "state.json"); }
 
@@ -350,7 +360,7 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
   KF_CHECK(config.eval.enabled, Code::config,
            "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH (in Lua: m:evaluate(path))", loaded.path);
   config::Config own = config;
-  if (loaded.begins_documents) {
+  if (loaded.begins_documents && reads_text(config.eval)) {
     own.data.add_bos = true;
     log::info("documents of text begin with BOS, as the tokenizer of {} has it (--data.add_bos=false leaves it out)", loaded.path);
   }
