@@ -167,7 +167,7 @@ void put_folder(const fs::path& folder, const std::map<fs::path, std::string>& f
   if (fs::exists(fs::symlink_status(folder))) {
     const fs::path aside = free_name(folder);
     fs::rename(folder, aside);
-    log::info("the code is not what the run was started with; that stays in {}", aside);
+    log::info("{} is not what the run was started with; that stays in {}", folder, aside);
   }
   pending.commit();
 }
