@@ -32,7 +32,7 @@ constexpr ApiRow kRows[] = {
     {"kf", "is_grad_enabled", "fun(): boolean", "Whether operators are recorded."},
     {"kf", "choice", "fun(values: any[]): kf.Distribution",
      "One of these values of a sweep; a table holds settings that are drawn only where it was chosen."},
-    {"kf", "load_model", "fun(checkpoint: string): any",
+    {"kf", "load_model", "fun(checkpoint: string, options?: { weights?: \"saved\"|\"average\"|\"raw\" }): any",
      "The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T); m:generate(prompt, options) as ctx:generate, "
      "m:evaluate([path or keys of [eval]]) gives a table like ctx.eval."},
     {"kf", "lograndint", "fun(low: integer, high: integer): kf.Distribution",
@@ -203,6 +203,8 @@ constexpr ApiRow kRows[] = {
     {"kf.Eval", "bits_per_byte", "number?", "Of the text behind the tokens, where there is a tokenizer."},
     {"kf.Eval", "accuracy", "number?", "Share of tokens that were the likeliest."},
     {"kf.Eval", "ema", "number?", "The loss of the averaged weights (averaging.type)."},
+    {"kf.Eval", "mtp_acceptance", "number?",
+     "How often the layer eval.mtp_head of multi-token prediction guesses what the model itself finds likeliest."},
 
     {"kf.HookContext", "step", "integer", "Completed updates."},
     {"kf.HookContext", "max_steps", "integer", "Updates of the whole run."},
@@ -257,6 +259,7 @@ constexpr ApiRow kRows[] = {
     {"kf.GenerateOptions", "min_p", "number?", "Keep those at least this share as likely as the likeliest."},
     {"kf.GenerateOptions", "repetition_penalty", "number?", "Against tokens that occurred; 1 for off."},
     {"kf.GenerateOptions", "stop", "string|string[]|nil", "Texts that end the answer and are not part of it."},
+    {"kf.GenerateOptions", "stop_ids", "integer[]?", "Token ids that do, besides the end of a document."},
     {"kf.GenerateOptions", "seed", "integer?", "Of the draws; prompt i of a list draws from seed + i - 1."},
 
     {"kf.Hook", "name", "string?", "Key of its state in checkpoints; without one, its place."},

@@ -153,6 +153,9 @@ void push_eval(lua_State* L, const EvalResult& eval) {
   if (eval.ema) {
     set(L, "ema", *eval.ema);
   }
+  if (eval.mtp_acceptance) {
+    set(L, "mtp_acceptance", *eval.mtp_acceptance);
+  }
   if (eval.bits_per_byte) {
     set(L, "bits_per_byte", *eval.bits_per_byte);
   }

@@ -18,15 +18,18 @@
 namespace kf {
 namespace {
 
+constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
+
 bool is_given(const std::vector<std::string>& overrides, const std::string& key) {
   return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& word) { return word.starts_with("--" + key + "="); });
 }
 
-std::string tokenizer_in(const fs::path& job) {
+std::string data_key_of(const fs::path& job, const char* key) {
   config::Report report;
-  const std::optional<config::Table> table = config::parse_toml(read_file(job), job.string(), config::Origin::Kind::toml, report);
+  const std::optional<config::Table> table =
+      config::parse_toml(read_regular_file(job, kMostJob), job.string(), config::Origin::Kind::toml, report);
   const config::Node* const data = table ? table->find("data") : nullptr;
-  const config::Node* const path = data != nullptr && data->table() != nullptr ? data->table()->find("tokenizer_path") : nullptr;
+  const config::Node* const path = data != nullptr && data->table() != nullptr ? data->table()->find(key) : nullptr;
   const auto* const text = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;
   return text != nullptr ? *text : "";
 }
@@ -37,11 +40,17 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
   if (const std::string name = recorded_name(dir); !name.empty()) {
     out.push_back("--run.name=" + name);
   }
-  const std::string tokenizer = tokenizer_in(dir / "job.toml");
-  if (const fs::path copy = recorded_tokenizer(dir); !tokenizer.empty() && !path_exists(tokenizer) && !copy.empty()) {
-    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", tokenizer, copy);
-    out.push_back("--data.tokenizer_path=" + copy.string());
-    out.push_back("--checkpoint.accept_changes=[\"data.tokenizer_path\"]");
+  std::vector<std::string> replaced;
+  for (const char* key : {"tokenizer_path", "chat_template"}) {
+    const std::string given = data_key_of(dir / "job.toml", key);
+    if (const fs::path copy = recorded_copy(dir, key); !given.empty() && !path_exists(given) && !copy.empty()) {
+      log::info("data.{}: {} is not there any more; the run's own copy is taken: {}", key, given, copy);
+      out.push_back(format("--data.{}={}", key, copy));
+      replaced.push_back(format("\"data.{}\"", key));
+    }
+  }
+  if (!replaced.empty()) {
+    out.push_back("--checkpoint.accept_changes=[" + join(replaced, ", ") + "]");
   }
   out.insert(out.end(), arguments.overrides.begin(), arguments.overrides.end());
   return out;

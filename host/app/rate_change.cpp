@@ -33,8 +33,8 @@ std::string rate_rise(const Resume& resume, const config::Config& config, const 
   constexpr double kNoticed = 1.05;
   const std::int64_t step = resume.state.run.step;
   const std::optional<config::Config> old = step > 0 ? old_job(resume.state, registries) : std::nullopt;
-  if (!old) {
-    return {};
+  if (!old || registries.scheduler.get(old->scheduler.name).info.origin != "native") {
+    return {};  // one of a script would add what it keeps to the run's state a second time
   }
   try {
     const std::int64_t old_steps = resume.state.max_steps > 0 ? resume.state.max_steps : old->train.max_steps;
@@ -50,7 +50,7 @@ std::string rate_rise(const Resume& resume, const config::Config& config, const 
     return format("the learning rate rises where the run goes on: step {} had {} of the peak, step {} has {} (lr {} -> {}){}", step,
                   fixed(last / old->optimizer.lr, 2), step + 1, fixed(next / config.optimizer.lr, 2), last, next, remedy);
   } catch (const Error&) {
-    return {};  // a schedule of a script that is not there any more
+    return {};  // nothing to compare with
   }
 }
 

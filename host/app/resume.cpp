@@ -25,7 +25,7 @@ std::map<std::string, std::string> sources_in(const std::string& fingerprint) {
 }
 
 /// Which files are not what they were.
-std::string describe_data_change(const std::string& before, const std::string& after) {
+std::string describe_data_change(const std::string& before, const std::string& after, const config::DataConfig& data) {
   const auto old_sources = sources_in(before);
   const auto new_sources = sources_in(after);
   std::vector<std::string> changed;
@@ -35,7 +35,10 @@ std::string describe_data_change(const std::string& before, const std::string& a
       changed.push_back("'" + name + "'");
     }
   }
-  return changed.empty() ? "the data files" : "the files of data set " + join(changed, " and ");
+  const std::string only = !data.dataset_path.empty() ? data.dataset_path : data.hf_dataset_name.value_or("");
+  return !changed.empty() ? "the files of data set " + join(changed, " and ")
+         : only.empty()   ? "the data files"
+                          : format("the data files ({})", only);
 }
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
@@ -109,8 +112,9 @@ class Decision {
     compare_code(refused);
     // Other keys of the data give other files, of course.
     if (!other_data && resume_.state.data_fingerprint != q_.data_fingerprint) {
-      const std::string line = format("{} have changed since {} was saved",
-                                      describe_data_change(resume_.state.data_fingerprint, q_.data_fingerprint), *q_.newest);
+      const std::string line =
+          format("{} have changed since {} was saved",
+                 describe_data_change(resume_.state.data_fingerprint, q_.data_fingerprint, q_.config.data), *q_.newest);
       accepts(q_.config, "files") ? resume_.remarks.push_back(line) : refused.add(line, "files");
     }
     KF_CHECK(refused.names.empty(), Code::config,
@@ -121,7 +125,7 @@ class Decision {
   void compare_code(Refused& refused) {
     for (const CodeChange& change : code_changes(resume_.state.code, q_.code)) {
       const std::string line = format("the script's code: {}: {}", change.path, change.what);
-      if (change.mild || accepts(q_.config, "code")) {
+      if (change.mild || !q_.code_is_identity || accepts(q_.config, "code")) {
         resume_.remarks.push_back(line);
       } else {
         refused.add(line, "code");

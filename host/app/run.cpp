@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/answer_ends.h"
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
@@ -20,6 +21,7 @@
 #include "app/run_record.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
+#include "checkpoint/head_source.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
 #include "config/derived.h"
@@ -42,6 +44,13 @@
 
 namespace kf {
 namespace {
+
+/// What becomes of rows of the vocabulary that checkpoint.init_from lacks.
+VocabRows vocab_rows(const config::Config& config) {
+  const std::string& how = config.checkpoint.init_vocab;
+  const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
+  return {fill, config.model.vocab_size, head_source(config.checkpoint.init_head)};
+}
 
 /// What this build cannot do although the settings allow it is said before anything starts.
 void refuse_unbuilt(const config::Loaded& loaded, const config::Plan& plan) {
@@ -130,13 +139,17 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
   }
 }
 
+void say_remarks(const Resume& resume) {
+  for (const std::string& remark : resume.remarks) {
+    log::warn("{}", remark);
+  }
+}
+
 void say_changes(const Resume& resume) {
   for (const Difference& d : resume.changed) {
     log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
   }
-  for (const std::string& remark : resume.remarks) {
-    log::warn("{}", remark);
-  }
+  say_remarks(resume);
 }
 
 /// A line on standard output, and in the log.
@@ -146,6 +159,7 @@ void say(const std::string& line) {
 }
 
 RunResult already_complete(const Resume& resume, const fs::path& dir) {
+  say_remarks(resume);
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
   RunResult result = stored_result(teller, resume.checkpoint, resume.state);
@@ -302,7 +316,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
-  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, train_data->fingerprint()});
+  // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
+  const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
+  const Resume resume = decide_resume(
+      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -330,8 +347,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
 
   // Before the folder is made: weights that do not fit leave nothing behind.
   if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {
-    CheckpointManager::load_weights(*config.checkpoint.init_from, *model);
-    log::info("weights from {}", *config.checkpoint.init_from);
+    const std::string& kind = config.checkpoint.init_weights;
+    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config),
+                                    weight_kind_named(kind, "checkpoint.init_weights"));
+    log::info("weights from {}{}", *config.checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
   }
   folders.make(checkpoints, nothing_saved);
   write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
@@ -352,7 +371,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
   state.data_fingerprint = train_data->fingerprint();
   state.job = config::Node(job_values(config));
-  state.code = code_digests(request.code);
+  state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
@@ -397,6 +416,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
                       {false, config.data.add_bos},
                       plan.dir,
                       config.train.shutdown_timeout_sec};
+  options.ends = answer_ends(config, tokenizer.get());
+  options.vocab_size = config.model.vocab_size;
+  options.seed = static_cast<std::uint64_t>(config.train.seed);
+  options.mtp_head = config.eval.mtp_head;
   options.seconds_before = seconds_before;
   options.before_save = [&folders] { folders.check_there(); };
   options.metrics = config.metrics;

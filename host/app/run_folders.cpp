@@ -83,9 +83,12 @@ void RunFolders::tidy() const {
   }
   remove_temporaries(plan_.dir, {"job.toml", "result.json", "run.json", "metrics.jsonl", "metrics.csv", "latest"});
   std::error_code error;
-  if (fs::is_directory(plan_.checkpoint_dir, error) && (checkpoints_ || is_within(plan_.checkpoint_dir, plan_.dir))) {
+  for (const fs::path& dir : {plan_.dir, plan_.checkpoint_dir}) {
+    if (!fs::is_directory(dir, error) || (!checkpoints_ && !is_within(dir, plan_.dir))) {
+      continue;
+    }
     try {
-      remove_leftovers(plan_.checkpoint_dir);
+      remove_leftovers(dir);
     } catch (const fs::filesystem_error& fault) {  // a complete run on a read-only disk can still say that it is complete
       log::warn("what a killed process left was not removed: {}", fault.what());
     }

@@ -30,6 +30,7 @@ using config::Table;
 constexpr const char* kFile = "run.json";
 constexpr const char* kCode = "code";
 constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kTemplate = "chat_template";
 constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMostTokenizer = std::uint64_t{1} << 28;
 
@@ -135,7 +136,7 @@ std::map<fs::path, std::string> sources_of(const RunStart& start) {
 fs::path common_folder(const std::map<fs::path, std::string>& files) {
   fs::path common = files.begin()->first.parent_path();
   for (const auto& [path, text] : files) {
-    while (path.lexically_relative(common).native().starts_with("..")) {
+    while (*path.lexically_relative(common).begin() == "..") {
       common = common.parent_path();
     }
   }
@@ -236,6 +237,16 @@ std::string put_tokenizer(const fs::path& dir, const std::string& given) {
   return fs::is_directory(given, ignored) ? kTokenizer : (fs::path(kTokenizer) / fs::path(given).filename()).string();
 }
 
+/// The same for a data.chat_template that is a file.
+std::string put_template(const fs::path& dir, const std::string& given) {
+  if (given.empty() || given == "tokenizer" || given.starts_with("tokenizer:") || !unlike_a_file(given).empty()) {
+    return {};
+  }
+  const fs::path name = fs::path(given).filename();
+  put_folder(dir / kTemplate, {{name, read_file(given)}});
+  return (fs::path(kTemplate) / name).string();
+}
+
 /// run.json of an earlier start; nothing where there is none, or it is damaged (the log says so).
 std::optional<Table> read_record(const fs::path& dir) {
   const fs::path path = dir / kFile;
@@ -265,7 +276,7 @@ RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir))
   table_["name"] = Node(start.name);
   table_["tags"] = strings(run.tags);
   if (start.from_folder && earlier) {
-    for (const char* key : {"job", "script", "arguments", "modules", "tokenizer"}) {
+    for (const char* key : {"job", "script", "arguments", "modules", "tokenizer", "chat_template"}) {
       if (const Node* const value = earlier->find(key)) {
         table_[key] = *value;
       }
@@ -293,6 +304,9 @@ void RunRecord::copy_parts(const RunStart& start) {
   }
   if (const std::string tokenizer = put_tokenizer(dir_, start.loaded.config.data.tokenizer_path); !tokenizer.empty()) {
     table_["tokenizer"] = Node(tokenizer);
+  }
+  if (const std::string chat = put_template(dir_, start.loaded.config.data.chat_template); !chat.empty()) {
+    table_["chat_template"] = Node(chat);
   }
 }
 
@@ -356,9 +370,9 @@ std::string recorded_name(const fs::path& run_dir) {
   return record ? text_at(*record, "name") : "";
 }
 
-fs::path recorded_tokenizer(const fs::path& run_dir) {
+fs::path recorded_copy(const fs::path& run_dir, const std::string& key) {
   const std::optional<Table> record = read_record(run_dir);
-  const std::string path = record ? text_at(*record, "tokenizer") : "";
+  const std::string path = record ? text_at(*record, key == "tokenizer_path" ? kTokenizer : kTemplate) : "";
   return path.empty() || !path_exists(run_dir / path) ? fs::path() : run_dir / path;
 }
 

@@ -5,6 +5,7 @@
 //  "script": "code/lua/train.lua", "arguments": ["small"],          ...of a script, with kf.args
 //  "modules": {"parts.wave": "code/lua/parts/wave.lua"},            ...what it requires, and reads by dofile ("file PATH")
 //  "tokenizer": "tokenizer/tokenizer.json",                         ...of a path
+//  "chat_template": "chat_template/chat.jinja",                     ...of a file
 //  "starts": [{"time": "2026-11-28T21:47:03Z", "command": "kf-host examples/toy/job.toml", "folder": "/home/me", "version": "0.1.0",
 //              "commit": "97b084e", "torch": "2.11.0", "host": "box", "system": "Linux 6.1 x86_64", "processor": "...", "threads": 2,
 //              "device": "cpu", "pid": 4711, "step": 0, "end": "2026-11-28T22:01:44Z", "status": "complete", "steps": 80}]}
@@ -70,7 +71,7 @@ std::optional<fs::path> run_folder_of(const fs::path& source);
 RecordedScript recorded_script(const fs::path& run_dir);
 /// Name of the run, "" where its folder does not say.
 std::string recorded_name(const fs::path& run_dir);
-/// The copy of the tokenizer that the folder holds; empty without one.
-fs::path recorded_tokenizer(const fs::path& run_dir);
+/// The copy that the folder holds of what a key of [data] names ("tokenizer_path", "chat_template"); empty without one.
+fs::path recorded_copy(const fs::path& run_dir, const std::string& key);
 
 }  // namespace kf

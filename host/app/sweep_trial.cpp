@@ -136,6 +136,8 @@ class TrialRun {
     const std::string objective = script_.sweep()->objective;
     RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size()};
     run_request.of_sweep = true;
+    run_request.code = script_.code();
+    run_request.arguments = arguments_.script;
     run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
     run_request.report = [&, max_steps = loaded.config.train.max_steps](std::int64_t step, double value) {
       reports.by_hand();

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "checkpoint/head_source.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -49,10 +50,11 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 /// Collects what does not fit, for one message.
 struct Faults {
   std::vector<std::string> missing, unexpected, misfits;
+  std::string remedy;
 
   void check(const fs::path& path) const {
-    const std::string text =
-        list_names("missing in the file", missing) + list_names("unknown to the model", unexpected) + list_names("do not fit", misfits);
+    const std::string text = list_names("missing in the file", missing) + list_names("unknown to the model", unexpected) +
+                             list_names("do not fit", misfits) + remedy;
     KF_CHECK(text.empty(), Code::checkpoint, "{} does not hold the weights of this model{}", path, text);
   }
 };
@@ -67,8 +69,8 @@ struct Match {
 /// Which tensors of the file each parameter takes; every name by which the model knows it counts, and stacks in either form.
 class Matcher {
  public:
-  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model)
-      : tensors_(tensors), names_(tensors.names.begin(), tensors.names.end()) {
+  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows)
+      : tensors_(tensors), rows_(rows), names_(tensors.names.begin(), tensors.names.end()) {
     for (const auto& [alias, listed] : model.aliases()) {
       aliases_[listed].push_back(alias);
     }
@@ -80,12 +82,51 @@ class Matcher {
         faults_.unexpected.push_back(name);
       }
     }
+    faults_.remedy += remedy();
     faults_.check(path);
   }
 
   const std::vector<Match>& matches() const { return matches_; }
 
  private:
+  /// What to do where embedding and head alone do not fit.
+  std::string remedy() const {
+    static const std::string head = "output_head.proj.", embedding = "token_embedding.embedding.weight";
+    const auto has = [](const std::vector<std::string>& names, const std::string& start) {
+      return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(start); });
+    };
+    std::string out;
+    if (has(faults_.missing, head + "weight") && names_.count(embedding) > 0) {
+      out +=
+          "\n  the file ties its head to its embedding: set model.tie_embeddings = true, or, with checkpoint.init_from, "
+          "checkpoint.init_head = \"embedding\" for a copy or \"fresh\" for a new head";
+    }
+    if (has(faults_.missing, head + "bias")) {
+      out +=
+          "\n  the file's head has no bias: set model.head_bias = false, or, with checkpoint.init_from, checkpoint.init_head = "
+          "\"embedding\" or \"fresh\"";
+    }
+    if (has(faults_.unexpected, head)) {
+      out +=
+          "\n  the model has no such part of a head: set model.tie_embeddings = false and model.head_bias as in the file, or, with "
+          "checkpoint.init_from, checkpoint.init_head = \"embedding\"";
+    }
+    if (has(faults_.misfits, embedding + " and ") || has(faults_.misfits, head + "weight and ")) {
+      out +=
+          "\n  set model.tie_embeddings = false to keep both, or, with checkpoint.init_from, checkpoint.init_head = \"embedding\" to "
+          "leave the file's head out";
+    }
+    if (has(faults_.misfits, head + "weight is ") && !has(faults_.misfits, embedding + " is ")) {
+      out +=
+          "\n  the file's head is of another size than its embedding: with checkpoint.init_from, checkpoint.init_head = \"fresh\" "
+          "makes a new one";
+    }
+    if (has(faults_.misfits, embedding + " is ") && faults_.misfits.size() <= 2 && faults_.remedy.empty()) {
+      out += "\n  set model.vocab_size to the rows of the file; above them, with checkpoint.init_from, checkpoint.init_vocab adds rows";
+    }
+    return out;
+  }
+
   void match(const ParameterPtr& parameter) {
     std::vector<std::vector<StoredView>> forms = parameter->forms();
     for (const std::string& alias : aliases_[parameter->name]) {
@@ -134,7 +175,7 @@ class Matcher {
         continue;
       }
       used_.insert(view.name);
-      at::Tensor tensor = tensors_.get(view.name);
+      at::Tensor tensor = widened(parameter, view, tensors_.get(view.name));
       const std::string misfit = misfit_of(view.name, tensor, view.shape(parameter.shape));
       if (misfit.empty()) {
         found.push_back({nullptr, view, std::move(tensor)});
@@ -143,6 +184,40 @@ class Matcher {
       }
     }
     return faults_.missing.size() + faults_.misfits.size() == before;
+  }
+
+  /// With rows for all ids of the model, where the tensor has one an id and fewer; the tensor itself where it fits or nothing widens it.
+  at::Tensor widened(const Parameter& parameter, const StoredView& view, at::Tensor tensor) {
+    const std::vector<std::int64_t> shape = view.shape(parameter.shape);
+    const bool by_id = rows_.vocab_size > 0 && !shape.empty() && shape[0] == rows_.vocab_size &&
+                       tensor.dim() == static_cast<std::int64_t>(shape.size()) &&
+                       tensor.sizes().slice(1) == at::IntArrayRef(shape).slice(1) && tensor.is_floating_point();
+    if (!by_id || tensor.size(0) == shape[0]) {
+      return tensor;
+    }
+    const std::int64_t have = tensor.size(0);
+    if (have > shape[0] || rows_.fill == VocabRows::Fill::none) {
+      faults_.remedy =
+          have > shape[0]
+              ? format("\n  the file has rows for {} ids: set model.vocab_size = {}; ids that the tokenizer lacks do no harm", have, have)
+              : format(
+                    "\n  the file has rows for {} ids and model.vocab_size is {}: checkpoint.init_vocab = \"mean\" (or \"init\") "
+                    "makes the further rows",
+                    have, shape[0]);
+      return tensor;
+    }
+    const at::NoGradGuard no_grad;
+    at::Tensor out = at::empty(shape, tensor.options());
+    out.narrow(0, 0, have).copy_(tensor);
+    at::Tensor more = out.narrow(0, have, shape[0] - have);
+    if (rows_.fill == VocabRows::Fill::mean) {
+      more.copy_(tensor.to(at::kFloat).mean(at::IntArrayRef{0}, /*keepdim=*/true).expand(more.sizes()));
+    } else {
+      more.copy_(view.of(parameter.master).narrow(0, have, shape[0] - have));
+    }
+    log::info("{}: rows {} to {} are {}", view.name, have, shape[0] - 1,
+              rows_.fill == VocabRows::Fill::mean ? "the mean of the file's" : "new, drawn by train.seed");
+    return out;
   }
 
   static bool agree(const Parameter& parameter, const std::vector<Match>& a, const std::vector<Match>& b) {
@@ -167,6 +242,7 @@ class Matcher {
   }
 
   const NamedTensors& tensors_;
+  VocabRows rows_;
   std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> aliases_;
   std::set<std::string> used_;
@@ -195,12 +271,13 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   return weights;
 }
 
-void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model) {
-  load_weights_from(tensors_in(file, path), path, model);
+void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model, const VocabRows& rows) {
+  load_weights_from(tensors_in(file, path), path, model, rows);
 }
 
-void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model) {
-  const Matcher matcher(tensors, path, model);
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows) {
+  const NamedTensors taken = with_head_from(rows.head, tensors, model);
+  const Matcher matcher(taken, path, model, rows);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
     match.view.of(match.parameter->master).copy_(match.tensor);

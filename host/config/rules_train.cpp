@@ -79,6 +79,10 @@ void window_runs_forward(const Job& job, Findings& findings) {
 
 void one_source_of_weights(const Job& job, Findings& findings) {
   const CheckpointConfig& c = job.config.checkpoint;
+  if (c.init_weights != "saved" && !c.init_from) {
+    findings.warn({"checkpoint.init_weights"},
+                  "checkpoint.init_weights has no effect: checkpoint.init_from names no weights to start from");
+  }
   if (c.load_path && c.init_from) {
     findings.problem({"checkpoint.load_path", "checkpoint.init_from"},
                      "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give "
@@ -108,6 +112,13 @@ void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
   if (!c.checkpoint.save_frozen && !c.checkpoint.init_from) {
     findings.problem({"checkpoint.save_frozen", "checkpoint.init_from"},
                      "checkpoint.save_frozen = false needs checkpoint.init_from: the weights that are not saved come from there again");
+  }
+  const CheckpointConfig defaults;
+  if (!c.checkpoint.save_frozen && (c.checkpoint.init_vocab != defaults.init_vocab || c.checkpoint.init_weights != defaults.init_weights ||
+                                    c.checkpoint.init_head != defaults.init_head)) {
+    findings.problem({"checkpoint.save_frozen"},
+                     "checkpoint.save_frozen = false takes the frozen weights of checkpoint.init_from as they are; checkpoint.init_vocab, "
+                     "init_weights and init_head change them: leave these out, or save all weights");
   }
   if (!c.checkpoint.save_frozen && c.train.frozen.empty() && c.train.trainable.empty()) {
     findings.warn({"checkpoint.save_frozen"}, "checkpoint.save_frozen has no effect: every weight trains (train.frozen, train.trainable)");

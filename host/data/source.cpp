@@ -8,6 +8,7 @@
 #include "core/text.h"
 #include "data/digest.h"
 #include "data/packed_dataset.h"
+#include "data/read/settings.h"
 #include "data/stream_dataset.h"
 #include "data/token_dataset.h"
 #include "data/token_documents.h"
@@ -21,6 +22,7 @@ class FirstWindows final : public Dataset {
  public:
   FirstWindows(std::unique_ptr<Dataset> data, std::int64_t most) : data_(std::move(data)), size_(std::min(most, data_->size())) {}
   std::int64_t size() const override { return size_; }
+  std::int64_t inputs(std::int64_t index, std::int64_t seq_len) const override { return data_->inputs(index, seq_len); }
   void get(std::int64_t index, std::span<std::int64_t> window) const override {
     KF_CHECK(index >= 0 && index < size_, Code::data, "sample {} asked for, there are {}", index, size_);
     data_->get(index, window);
@@ -43,7 +45,7 @@ bool packs_documents(const SourceOptions& options) { return options.config->data
 /// Documents packed, or as windows of one stream.
 std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const SourceOptions& options, const std::string& what) {
   if (!packs_documents(options)) {
-    return std::make_unique<StreamDataset>(documents, options.window, what);
+    return std::make_unique<StreamDataset>(documents, options.window, what, options.windows);
   }
   const config::DataConfig& data = options.config->data;
   PackOptions how;
@@ -64,6 +66,7 @@ void warn_of_text_keys(const SourceSpec& spec, const config::DataConfig& data) {
   };
   note(!data.text_template.empty(), "data.text_template");
   note(!data.messages_field.empty(), "data.messages_field");
+  note(!data.completion_field.empty(), "data.completion_field");
   note(data.loss_on == "answers", "data.loss_on");
   note(data.special_tokens != "text", "data.special_tokens");
   note(data.add_bos, "data.add_bos");
@@ -101,7 +104,7 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
     documents = first_documents(std::move(documents), 0, spec.max_tokens, options.window, spec.limit_key + ".max_tokens");
     return {sequences_of(documents, options, spec.path_key), false, std::nullopt, documents};
   }
-  auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options);
+  auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options, options.windows);
   if (spec.max_tokens == 0) {
     return {std::move(data), false, std::nullopt};
   }
@@ -136,7 +139,7 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
   options.registries = registries;
   options.window = config.train.seq_len + 1;
   options.vocab_size = config.model.vocab_size;
-  options.text_field = config.data.hf_dataset_text_field;
+  options.read = read_options(config.data);
   if (config.data.token_dtype) {
     options.token_type = token_type_named(*config.data.token_dtype);
   }
@@ -145,19 +148,19 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
 
 SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i) {
   SourceOptions options = source_options(config, registries);
-  if (const auto& field = config.data.datasets[i].text_field) {
-    options.text_field = *field;
-    options.text_field_key = format("data.datasets[{}].text_field", i);
-  }
+  options.read = read_options(config.data, i);
+  return options;
+}
+
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries) {
+  SourceOptions options = source_options(config, registries);
+  options.windows = Windows::all;
   return options;
 }
 
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
-  SourceOptions options = source_options(config, registries);
-  if (const auto& field = config.eval.datasets[i].text_field) {
-    options.text_field = *field;
-    options.text_field_key = format("eval.datasets[{}].text_field", i);
-  }
+  SourceOptions options = evaluation_options(config, registries);
+  options.read = read_options_of_evaluation(config, i);
   return options;
 }
 
@@ -221,7 +224,11 @@ SourceFiles find_files(const SourceSpec& spec, const config::Config& config) {
   return resolve_source(request);
 }
 
-OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& given, const SourcePart& part) {
+  SourceOptions options = given;
+  if (part.holdout > 0 && part.side == Side::held_out) {
+    options.windows = Windows::all;
+  }
   const SourceFiles found = find_files(spec, *options.config);
   return found.tokens ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);
 }

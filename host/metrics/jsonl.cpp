@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -154,7 +155,7 @@ Table to_table(const EvalResult& result) {
 
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
   std::vector<std::variant<StepRow, EvalResult>> out;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(read_regular_file(path, std::numeric_limits<std::uint64_t>::max()), '\n')) {
     if (line.empty()) {
       continue;
     }

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <cmath>
 #include <limits>
 
 #include "config/derived.h"
@@ -28,9 +29,22 @@ TopKRouter::TopKRouter(const TopKRouterOptions& options) : options_(options) {
   if (options.gate_bias) {
     gate_bias_ = add_parameter("gate.bias", {options.experts}, Init::zeros(), Role::vector);
   }
+  if (options.normed) {
+    scale_ = add_parameter("scale", {options.dim}, Init::ones(), Role::vector);
+    expert_scale_ = add_parameter("expert_scale", {options.experts}, Init::ones(), Role::vector);
+  }
   if (options.bias) {
     bias_ = add_child("", std::make_shared<SelectionBias>(*options.bias));
   }
+}
+
+at::Tensor TopKRouter::read(const at::Tensor& x) const {
+  if (scale_ == nullptr) {
+    return x;
+  }
+  const at::Tensor wide = x.to(scale_->value.scalar_type());
+  const at::Tensor normed = wide * at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);
+  return (normed * scale_->value / std::sqrt(static_cast<double>(options_.dim))).to(x.scalar_type());
 }
 
 at::Tensor TopKRouter::logits(const at::Tensor& x) const {
@@ -76,6 +90,9 @@ at::Tensor TopKRouter::mixing(const at::Tensor& scores, const at::Tensor& expert
   if (options_.normalise && options_.top_k > 1) {
     weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
   }
+  if (expert_scale_ != nullptr) {
+    weights = weights * expert_scale_->value.index_select(0, experts.flatten()).view_as(experts);
+  }
   return options_.scale == 1 ? weights : weights * options_.scale;
 }
 
@@ -95,7 +112,7 @@ at::Tensor TopKRouter::balance(const at::Tensor& scores, const at::Tensor& exper
 }
 
 Routing TopKRouter::route_sequences(const at::Tensor& x, std::int64_t length) const {
-  const at::Tensor logits = this->logits(x);
+  const at::Tensor logits = this->logits(read(x));
   const at::Tensor scores = this->scores(logits);
   Routing routing;
   routing.experts = choose(scores);
@@ -138,6 +155,8 @@ TopKRouterOptions topk_router_options(const PartArgs& args, const Place& place) 
   o.topk_groups = m.moe_topk_groups;
   o.gate_bias = m.moe_router_bias;
   o.fp32 = m.moe_router_fp32;
+  o.normed = m.moe_router == "softmax_normed";
+  o.eps = m.norm_eps;
   o.init = hidden_init(m, place.dim);
   o.balance_weight = m.moe_aux_loss_weight;
   o.sequence_weight = m.moe_sequence_aux_loss_weight;

@@ -30,6 +30,8 @@ struct TopKRouterOptions {
   std::int64_t topk_groups = 0;  // that a token may visit
   bool gate_bias = false;        // b, learned
   bool fp32 = false;             // the gate in fp32 instead of the compute type
+  bool normed = false;           // x becomes RMS(x) * scale / sqrt(C), weights are multiplied by a number of the expert, both learned
+  double eps = 1e-6;             // normed: of the RMS
   Init init;
   double balance_weight = 0;   // softmax: of E sum_e f_e P_e
   double sequence_weight = 0;  // other scores: already inside `Routing::balance`; 0 = they have none
@@ -49,6 +51,7 @@ class TopKRouter final : public Router {
   void rebalance(const at::Tensor& counts, double progress) override;
 
  private:
+  at::Tensor read(const at::Tensor& x) const;                                    // (N, C): x, or normed
   at::Tensor logits(const at::Tensor& x) const;                                  // (N, C) -> (N, E) fp32
   at::Tensor scores(const at::Tensor& logits) const;                             // (N, E)
   at::Tensor choose(const at::Tensor& scores) const;                             // (N, E) -> (N, k) int64
@@ -59,8 +62,9 @@ class TopKRouter final : public Router {
   at::Tensor balance(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const;
 
   TopKRouterOptions options_;
-  ParameterPtr gate_;       // (E, C) "gate.weight"
-  ParameterPtr gate_bias_;  // (E) "gate.bias"
+  ParameterPtr gate_;                  // (E, C) "gate.weight"
+  ParameterPtr gate_bias_;             // (E) "gate.bias"
+  ParameterPtr scale_, expert_scale_;  // normed: (C) and (E)
   std::shared_ptr<SelectionBias> bias_;
 };
 

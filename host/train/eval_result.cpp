@@ -26,11 +26,13 @@ void read_number(EvalResult& out, const std::string& name, double value) {
     out.accuracy = value;
   } else if (name == "ema") {
     out.ema = value;
+  } else if (name == "mtp_acceptance") {
+    out.mtp_acceptance = value;
   }
 }
 
 bool is_number_name(const std::string& name) {
-  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema"}) {
+  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema", "mtp_acceptance"}) {
     if (name == known) {
       return true;
     }
@@ -45,7 +47,11 @@ std::optional<double> own_number(const EvalResult& eval, const std::string& name
   if (name == "tokens") {
     return static_cast<double>(eval.tokens);
   }
-  return name == "bits_per_byte" ? eval.bits_per_byte : name == "accuracy" ? eval.accuracy : name == "ema" ? eval.ema : std::nullopt;
+  return name == "bits_per_byte"    ? eval.bits_per_byte
+         : name == "accuracy"       ? eval.accuracy
+         : name == "ema"            ? eval.ema
+         : name == "mtp_acceptance" ? eval.mtp_acceptance
+                                    : std::nullopt;
 }
 
 }  // namespace
@@ -56,7 +62,7 @@ Table to_numbers(const EvalResult& eval) {
   out["perplexity"] = eval.has_loss() ? Node(eval.perplexity) : Node();
   out["tokens"] = Node(eval.tokens);
   const std::pair<const char*, std::optional<double>> more[] = {
-      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}};
+      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}, {"mtp_acceptance", eval.mtp_acceptance}};
   for (const auto& [name, value] : more) {
     if (value) {
       out[name] = Node(*value);

@@ -16,11 +16,12 @@ struct EvalResult {
   double loss = 0;        // cross entropy over all counted tokens
   double perplexity = 0;  // exp(loss)
   std::int64_t tokens = 0;
-  std::optional<double> ema = {};            // the loss of the averaged weights (averaging.type)
-  std::optional<double> bits_per_byte = {};  // of the text behind the counted tokens; unset where nothing turns the ids into text
-  std::optional<double> accuracy = {};       // share of counted tokens that were the likeliest; unset in rows of earlier versions
-  std::string name = {};                     // of the set, as in [[eval.datasets]]; "" for the whole
-  std::vector<EvalResult> sets = {};         // those of [[eval.datasets]] that were evaluated, in order
+  std::optional<double> ema = {};             // the loss of the averaged weights (averaging.type)
+  std::optional<double> bits_per_byte = {};   // of the text behind the counted tokens; unset where nothing turns the ids into text
+  std::optional<double> accuracy = {};        // share of counted tokens that were the likeliest; unset in rows of earlier versions
+  std::optional<double> mtp_acceptance = {};  // share of the guesses of eval.mtp_head that are the model's own likeliest token
+  std::string name = {};                      // of the set, as in [[eval.datasets]]; "" for the whole
+  std::vector<EvalResult> sets = {};          // those of [[eval.datasets]] that were evaluated, in order
 
   /// False where no label counted: `loss` and `perplexity` are nan then, and null in files.
   bool has_loss() const { return tokens > 0 || !std::isnan(loss); }

@@ -11,9 +11,11 @@
 #include "core/stop.h"
 #include "core/text.h"
 #include "metrics/memory.h"
+#include "model/seed.h"
 #include "train/eval_table.h"
 #include "train/evaluate.h"
 #include "train/generate.h"
+#include "train/own_draws.h"
 
 namespace kf {
 namespace {
@@ -408,12 +410,12 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 }
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer};
+  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head};
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
-    const WithRunningAverage average(*parts_.average);
-    eval.ema = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step).loss;
+    const WithRunningAverage average(*parts_.average);  // without the optimizer's own averages, which would take its place
+    eval.ema = evaluate_sums(parts_.model, *set.data, options).result(state_.run.step, set.data->describe()).loss;
   }
   eval.name = set.name;
   return eval;
@@ -427,10 +429,12 @@ std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& 
   }
   request.options = options;
   request.options.strategy = parts_.sampler;
-  request.eos = parts_.tokenizer->eos_id();
+  request.ends = options_.ends;
+  request.vocab_size = options_.vocab_size;
   request.tokenizer = parts_.tokenizer;
   request.device = options_.device;
   request.max_positions = options_.max_seq_len;
+  const WithAverages averages(parts_.optimizer);  // what evaluation and checkpoints show
   return generate(parts_.model, request);
 }
 
@@ -441,7 +445,10 @@ void TrainLoop::run_eval(bool all) {
   heartbeat_.now("evaluation", state_.run.step);
   context_.eval = evaluate_now(all);
   wall_.add(WallTime::Cause::eval, parts_.throughput.seconds() - begin);
-  fire(Event::eval_end);
+  {
+    const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "on_eval_end");
+    fire(Event::eval_end);
+  }
   if (options_.target_loss > 0 && context_.eval->loss <= options_.target_loss) {
     controls_.stop = format("the evaluation loss {} reached eval.target_loss ({})", context_.eval->loss, options_.target_loss);
   }

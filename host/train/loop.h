@@ -78,6 +78,10 @@ struct LoopOptions {
   double seconds_before = 0;                                          // that earlier processes of the run trained
   /// Called before each save; throws where the run has lost its folder. May be empty.
   std::function<void()> before_save = {};
+  std::vector<std::int64_t> ends = {};  // ids that end its answers
+  std::int64_t vocab_size = 0;          // of the model
+  std::uint64_t seed = 0;               // train.seed, of what evaluation draws
+  std::int64_t mtp_head = 0;            // eval.mtp_head
 };
 
 class TrainLoop {

@@ -2,10 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <thread>
 
 #include "e2e/script_run.h"
 #include "e2e/toy.h"
@@ -130,7 +132,9 @@ TEST_CASE("folder: changed data files are accepted as \"files\", and an unknown 
   const Toy toy;
   REQUIRE(toy.train({"--train.max_steps=3"}).status == 0);
   toy.write("text/a.txt", std::string(6000, 'x'));
-  CHECK(has(toy.train({"--train.max_steps=5"}).err, "accept_changes = [\"files\"]"));
+  const Finished refused = toy.train({"--train.max_steps=5"});
+  CHECK(has(refused.err, "the data files (text) have changed since"));
+  CHECK(has(refused.err, "accept_changes = [\"files\"]"));
   const Finished unknown = toy.train({"--train.max_steps=5", "--checkpoint.accept_changes=[\"file\"]"});
   CHECK(unknown.status == 2);
   CHECK(has(unknown.err, "did you mean 'files'?"));
@@ -466,6 +470,30 @@ TEST_CASE("faults: what killed processes left goes at the next start, also of a 
     left += has(entry.path().filename().string(), ".tmp") ? 1 : 0;
   }
   CHECK(left == 1);
+}
+
+TEST_CASE("faults: killed at any moment of a start, the folder is whole after the next", "[folder][faults]") {
+  const WaveRun run;
+  Options options;
+  options.cwd = run.toy.folder();
+  options.env = {{"OMP_NUM_THREADS", "1"}};
+  const std::vector<std::string> command = run.toy.command({"s.lua", "--train.max_steps=40", "--eval.enabled=false"});
+  for (int i = 0; i < 6; ++i) {
+    Process process(command, options);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400 + 230 * i));  // before, while and after the folder is made
+    process.signal(SIGKILL);
+    process.wait();
+  }
+  const Finished done = kf::test::run(command, options);
+  INFO(done.err);
+  REQUIRE(done.status == 0);
+  CHECK(run.toy.series("s", "loss").rbegin()->first == 40);
+  const json told = record(run.toy, "s");
+  CHECK(told["starts"].back()["status"] == "complete");
+  CHECK(run.toy.read("runs/s/code/parts/wave.lua") == kWave);
+  for (const auto& entry : fs::recursive_directory_iterator(run.toy / "runs/s")) {
+    CHECK_FALSE(has(entry.path().filename().string(), ".tmp"));
+  }
 }
 
 TEST_CASE("frozen: weights left out of the saves come from init_from again, and must be the same", "[folder]") {

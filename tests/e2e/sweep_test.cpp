@@ -83,6 +83,7 @@ TEST_CASE("sweep: trials run, a faulty one fails alone, and the folder holds all
   REQUIRE(trials.size() == 3);
   CHECK(trials[1].state == TrialState::fail);
   CHECK_THAT(trials[1].text("error"), Contains("33") && Contains("status 2"));
+  CHECK(std::filesystem::exists(toy / "runs/s/trials/0000/code/s.lua"));
   CHECK_THAT(toy.read("runs/s/trials/0001/log.txt"), Contains("error ") && Contains("33"));
   CHECK_THAT(toy.read("runs/s/trials/0000/log.txt"), Contains("training complete") && Contains(": complete\n"));
   CHECK(trials[0].reports.size() == 2);
