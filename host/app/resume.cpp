@@ -1,12 +1,13 @@
 #include "app/resume.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "config/json.h"
 #include "config/schema.h"
 #include "core/error.h"
+#include "core/log.h"
+#include "data/data_record.h"
 
 namespace kf {
 namespace {
@@ -29,31 +30,6 @@ bool is_run_length(const std::string& key) {
 /// Keys that say who reads the data, not what comes of it: a complete run stays complete, and a longer one goes on.
 bool changes_no_number(const std::string& key) {
   return key == "data.num_workers" || key == "data.prefetch_factor" || key == "data.pin_memory" || key == "data.cache_dir";
-}
-
-/// "hash name" lines of a mixture, by name; empty for what is no mixture.
-std::map<std::string, std::string> sources_in(const std::string& fingerprint) {
-  std::map<std::string, std::string> out;
-  for (const std::string& line : split(fingerprint, '\n')) {
-    if (const std::size_t space = line.find(' '); space != std::string::npos) {
-      out[line.substr(space + 1)] = line.substr(0, space);
-    }
-  }
-  return out;
-}
-
-/// Which files are not what they were.
-std::string describe_data_change(const std::string& before, const std::string& after) {
-  const auto old_sources = sources_in(before);
-  const auto new_sources = sources_in(after);
-  std::vector<std::string> changed;
-  for (const auto& [name, hash] : new_sources) {
-    const auto at = old_sources.find(name);
-    if (at != old_sources.end() && at->second != hash) {
-      changed.push_back("'" + name + "'");
-    }
-  }
-  return changed.empty() ? "the data files" : "the files of data set " + join(changed, " and ");
 }
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
@@ -138,8 +114,11 @@ Resume decide_resume(const std::optional<fs::path>& newest, const config::Config
   if (const auto changed = select(resume.changed, is_data_source); !changed.empty()) {
     fail(Code::config, "the run in {} learns from other data:{}\n{}", *newest, describe(changed), remedy);
   }
-  KF_CHECK(state.data_fingerprint == data_fingerprint, Code::config, "{} have changed since {} was saved; {}",
-           describe_data_change(state.data_fingerprint, data_fingerprint), *newest, remedy);
+  const DataChanges data = data_changes(state.data_fingerprint, data_fingerprint, newest->string());
+  KF_CHECK(data.training.empty(), Code::config, "{}; {}", data.training, remedy);
+  if (!data.evaluation.empty()) {
+    log::warn("{}; losses on them before and after do not compare", data.evaluation);
+  }
 
   const bool longer = state.run.step < max_steps;
   std::vector<Difference> changed = resume.changed;

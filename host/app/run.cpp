@@ -23,6 +23,8 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/name_pattern.h"
+#include "core/source_watch.h"
+#include "data/data_record.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -122,6 +124,14 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
   }
 }
 
+std::string data_record_of(const Loader& training, const std::vector<EvalSet>& sets) {
+  std::vector<EvalRecord> evaluation;
+  for (const EvalSet& set : sets) {
+    evaluation.push_back({set.name, set.data->fingerprint()});
+  }
+  return data_record(training.fingerprint(), evaluation);
+}
+
 void say_changes(const Resume& resume) {
   for (const Difference& d : resume.changed) {
     log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
@@ -203,6 +213,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   end_with_data(config, *train_data, plan);
   std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
+  const std::vector<SourceWatch> tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
@@ -219,7 +230,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
-  const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, train_data->fingerprint());
+  const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, data_record_of(*train_data, eval_sets));
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -260,7 +271,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks);
-  state.data_fingerprint = train_data->fingerprint();
+  state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config, request.script));
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);

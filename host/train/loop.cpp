@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/source_watch.h"
 #include "core/stop.h"
 #include "metrics/memory.h"
 #include "train/eval_table.h"
@@ -403,6 +404,7 @@ void TrainLoop::roll_back(const std::string& reason) {
 }
 
 void TrainLoop::save(const std::string& name) {
+  verify_sources();  // what was learned from data that changed under the run is not saved
   parts_.throughput.pause();
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
