@@ -8,8 +8,10 @@
 #include "app/data_job.h"
 #include "app/script_parts.h"
 #include "bindings/meta.h"
+#include "config/model_presets.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/hub/model.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -47,6 +49,8 @@ Recipe read_recipe(const fs::path& path) {
   KF_CHECK(parts.table.has_value(), Code::config, "{} returns no job and calls no kf.run", path);
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
+
+fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
 
 int config_subcommand(const Arguments& args) {
   if (args.size() == 1 && args[0] == "meta") {
@@ -89,6 +93,7 @@ int run_program(const std::vector<std::string>& args) {
     (args.empty() ? std::cerr : std::cout) << kHelp;
     return args.empty() ? static_cast<int>(Code::config) : 0;
   }
+  config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });
   if (command != std::end(kCommands)) {
     return command->run(Arguments(args.begin() + 1, args.end()));

@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]\n\n"
     "Continues texts with the model of a checkpoint: a step_N folder, a run folder (its latest checkpoint),\n"
-    "or a Hugging Face folder.\n\n"
+    "a Hugging Face folder, or a model's name on its hub (ORG/NAME).\n\n"
     "  --prompt TEXT             what to continue; \"\" starts a document; may be given several times\n"
     "  --prompts FILE            JSON lines, - for standard input: \"text\", {\"prompt\": \"text\"} or {\"ids\": [1, 2]}\n"
     "  --max-new-tokens N        length of an answer (default: generate.max_new_tokens of the job, or what fits)\n"

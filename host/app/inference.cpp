@@ -12,6 +12,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/eval_sets.h"
+#include "data/hub/model.h"
 #include "model/build.h"
 #include "registry/registries.h"
 #include "train/evaluate.h"
@@ -187,7 +188,12 @@ bool reads_only_tokens(const config::DataConfig& data) {
 /// Whether a folder is another program's.
 bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !fs::exists(source / "state.json"); }
 
-fs::path folder_of(const fs::path& source) { return is_foreign(source) ? source : CheckpointManager::find(source); }
+/// The folder that a path or a name of the hub stands for.
+fs::path folder_of(const fs::path& asked) {
+  const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
+  KF_CHECK(fs::exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
+  return is_foreign(source) ? source : CheckpointManager::find(source);
+}
 
 }  // namespace
 
@@ -219,9 +225,9 @@ GenerateOptions generate_options(const config::GenerateConfig& config) {
 }
 
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries) {
-  const bool huggingface = is_foreign(request.source);
   LoadedModel out;
   out.path = folder_of(request.source);
+  const bool huggingface = is_foreign(out.path);
   try {
     out.config = load_settings(request, out.path, huggingface, registries);
   } catch (Error& error) {
@@ -254,7 +260,8 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
 }
 
 config::Config settings_for_inference(const InferenceRequest& request, const Registries& registries) {
-  return load_settings(request, folder_of(request.source), is_foreign(request.source), registries);
+  const fs::path folder = folder_of(request.source);
+  return load_settings(request, folder, is_foreign(folder), registries);
 }
 
 EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries) {

@@ -8,6 +8,7 @@
 #include "app/commands.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "data/hub/model.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/train.h"
@@ -22,7 +23,7 @@ constexpr const char* kUsage =
        kf-host tokenizer train FILE ... --vocab-size N --out FOLDER [options]
 
 TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
-merges.txt beside it, a folder with one of these, or "bytes".
+merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
 
 encode  prints ids as a JSON array; without TEXT it reads standard input
   --file FILE       the text of a file
@@ -99,7 +100,7 @@ std::unique_ptr<Tokenizer> open_named(const Words& words) {
   if (words.rest[0] == "bytes") {
     return std::make_unique<ByteTokenizer>();
   }
-  return open_tokenizer(words.rest[0]);
+  return hub::open_named_tokenizer(words.rest[0]);
 }
 
 void print_ids(const std::vector<std::uint32_t>& ids, std::string& line) {

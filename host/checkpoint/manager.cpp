@@ -19,6 +19,7 @@
 #include "config/huggingface/huggingface.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/hub/model.h"
 
 namespace kf {
 namespace {
@@ -265,8 +266,9 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
   });
 }
 
-void CheckpointManager::load_weights(const fs::path& source, Model& model) {
+void CheckpointManager::load_weights(const fs::path& asked, Model& model) {
   as_checkpoint_error([&] {
+    const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
     KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
     if (config::is_huggingface_folder(source)) {
       load_huggingface(source, model);

@@ -61,8 +61,8 @@ class CheckpointManager {
   static CheckpointState peek(const fs::path& checkpoint);
   /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
-  /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or a .safetensors file (`checkpoint.init_from`). Missing,
-  /// extra and misshapen names are one error.
+  /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or the name of a model of the hub, or a .safetensors file
+  /// (`checkpoint.init_from`). Missing, extra and misshapen names are one error.
   static void load_weights(const fs::path& source, Model& model);
 
  private:

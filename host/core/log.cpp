@@ -11,6 +11,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "core/credentials.h"
 #include "core/error.h"
 
 namespace kf::log {
@@ -54,7 +55,8 @@ spdlog::level::level_enum to_spdlog(Level level) {
 
 }  // namespace
 
-void write(Level level, std::string_view line) {
+void write(Level level, std::string_view text) {
+  const std::string line = without_credentials(text);
   State& log = state();
   const std::lock_guard lock(log.mutex);
   log.counts[static_cast<std::size_t>(level)]++;
@@ -73,7 +75,7 @@ void write(Level level, std::string_view line) {
     log.file->log(to_spdlog(level), "{}", line);
     log.file->flush();
   } else if (log.early.size() < kMostEarlyLines) {
-    log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
+    log.early.push_back({level, spdlog::log_clock::now(), line});
   }
 }
 
