@@ -44,6 +44,7 @@ ReadOptions read_options(const config::DataConfig& data) {
   options.message_format = data.message_format;
   options.answers_only = data.loss_on == "answers";
   options.skip_broken = data.on_error == "skip";
+  options.max_record_bytes = static_cast<std::size_t>(data.max_record_bytes);
   return options;
 }
 
