@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "bindings/collect.h"
 #include "bindings/guard.h"
 #include "bindings/stack.h"
 #include "bindings/values.h"
@@ -31,7 +32,6 @@ struct View {
 int view_index(lua_State* L);
 int view_newindex(lua_State* L);
 int view_tostring(lua_State* L);
-int view_gc(lua_State* L);
 
 void push_metatable(lua_State* L) {
   if (luaL_newmetatable(L, kMetatable) == 0) {
@@ -40,7 +40,7 @@ void push_metatable(lua_State* L) {
   const luaL_Reg methods[] = {{"__index", &guarded<view_index>},
                               {"__newindex", &guarded<view_newindex>},
                               {"__tostring", &guarded<view_tostring>},
-                              {"__gc", &guarded<view_gc>},
+                              {"__gc", collect<View>},
                               {nullptr, nullptr}};
   luaL_register(L, nullptr, methods);
   set(L, "__metatable", "read-only");
@@ -89,11 +89,6 @@ int view_tostring(lua_State* L) {
   }
   push(L, format("{} (read-only): {}", view.name, join(names, ", ")));
   return 1;
-}
-
-int view_gc(lua_State* L) {
-  static_cast<View*>(lua_touserdata(L, 1))->~View();
-  return 0;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
 
@@ -24,9 +25,9 @@ std::vector<std::int64_t> read_list(lua_State* L, int index, const std::string& 
   std::vector<std::int64_t> ids(lua_objlen(L, list));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     lua_rawgeti(L, list, static_cast<int>(i + 1));
-    const auto id = exact_integer(L, -1);
-    KF_CHECK(id, Code::script, "{}: item {} must be an id, got {}", where, i + 1, describe(L, -1));
-    ids[i] = *id;
+    const auto id = whole_number_at(L, lua_gettop(L));
+    KF_CHECK(id && !id->beyond, Code::script, "{}: item {} must be an id, got {}", where, i + 1, describe(L, -1));
+    ids[i] = id->value;
     lua_pop(L, 1);
   }
   return ids;

@@ -62,7 +62,8 @@ std::string record_text(const Row& row) {
 
 std::string config_text() {
   std::string whole =
-      "\n---@class kf.Config\n" + field("extends?", "string", "The job that this one is laid over, relative to the script.");
+      "\n---@class kf.Config\n" +
+      field("extends?", "string|string[]", "The job that this one is laid over, relative to the script; several: later ones win.");
   std::string parts;
   std::string records;
   for (const config::Section& section : config::sections()) {

@@ -162,11 +162,28 @@ int leave(lua_State* L) {
   return 0;
 }
 
-void guard_exit(lua_State* L) {
+/// os.setlocale, which may change everything but how numbers are written: libraries would put a decimal comma into files.
+int set_locale(lua_State* L) {
+  const std::string wanted = lua_isstring(L, 1) ? lua_tostring(L, 1) : "C";
+  const std::string category = lua_isstring(L, 2) ? lua_tostring(L, 2) : "all";
+  KF_CHECK(category != "numeric" || wanted == "C" || wanted == "POSIX", Code::script,
+           "os.setlocale: numbers keep the point that files have: the category \"numeric\" stays \"C\", '{}' is not taken", wanted);
+  lua_pushvalue(L, lua_upvalueindex(1));
+  lua_insert(L, 1);
+  lua_call(L, lua_gettop(L) - 1, 1);
+  std::setlocale(LC_NUMERIC, "C");
+  if (category == "all" && !lua_isnil(L, -1)) {
+    push(L, std::string_view(std::setlocale(LC_ALL, nullptr)));
+  }
+  return 1;
+}
+
+/// os.NAME becomes `function`, which has the original as its upvalue.
+void wrap(lua_State* L, const char* name, lua_CFunction function) {
   lua_getglobal(L, "os");
-  lua_getfield(L, -1, "exit");
-  lua_pushcclosure(L, &guarded<leave>, 1);
-  lua_setfield(L, -2, "exit");
+  lua_getfield(L, -1, name);
+  lua_pushcclosure(L, function, 1);
+  lua_setfield(L, -2, name);
   lua_pop(L, 1);
 }
 
@@ -174,7 +191,8 @@ void guard_exit(lua_State* L) {
 
 void preload_native(lua_State* L) {
   begin_rng();
-  guard_exit(L);
+  wrap(L, "exit", &guarded<leave>);
+  wrap(L, "setlocale", &guarded<set_locale>);
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "preload");
   lua_pushcfunction(L, &guarded<open_native>);

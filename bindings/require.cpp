@@ -47,6 +47,60 @@ void insert_searcher(lua_State* L, lua_CFunction function, int position) {
   lua_pop(L, 2);
 }
 
+const char kReadKey = 0;    // its address is the registry's key of the files that dofile and loadfile have read,
+const char kCopiesKey = 0;  // of those that stand in for what is not found
+
+/// dofile and loadfile as they are, but what they read is known afterwards, and copies stand in for what is not found; the last searcher of
+/// `require` knows copies, too.
+void note_files(lua_State* L) {
+  constexpr std::string_view kNoting =
+      "local files, copies, load, rethrow, open, loaders = ...\n"
+      "local function found(name)\n"
+      "  local copy = copies['file ' .. name]\n"
+      "  local file = copy and open(name)\n"
+      "  if file then file:close() end\n"
+      "  return (copy and not file) and copy or name\n"
+      "end\n"
+      "function loadfile(name, ...)\n"
+      "  if type(name) == 'string' then name = found(name) files[name] = true end\n"
+      "  return load(name, ...)\n"
+      "end\n"
+      "loaders[#loaders + 1] = function(name)\n"
+      "  if not copies[name] then return nil end\n"
+      "  local chunk, message = load(copies[name])\n"
+      "  if not chunk then rethrow(message, 0) end\n"
+      "  return chunk\n"
+      "end\n"
+      "local loadfile = loadfile\n"
+      "function dofile(name) local chunk, message = loadfile(name) if not chunk then rethrow(message, 0) end return chunk() end\n";
+  // Without line numbers, as a function of the host: messages then name the script's line that called.
+  lua_getglobal(L, "string");
+  lua_getfield(L, -1, "dump");
+  lua_remove(L, -2);
+  KF_CHECK(luaL_loadbuffer(L, kNoting.data(), kNoting.size(), "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
+  lua_pushboolean(L, 1);
+  lua_call(L, 2, 1);
+  std::size_t size = 0;
+  const char* const bytes = lua_tolstring(L, -1, &size);
+  KF_CHECK(luaL_loadbuffer(L, bytes, size, "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
+  lua_remove(L, -2);
+  for (const char* key : {&kReadKey, &kCopiesKey}) {
+    lua_newtable(L);
+    lua_pushlightuserdata(L, const_cast<char*>(key));
+    lua_pushvalue(L, -2);
+    lua_rawset(L, LUA_REGISTRYINDEX);
+  }
+  lua_getglobal(L, "loadfile");
+  lua_getglobal(L, "error");
+  lua_getglobal(L, "io");
+  lua_getfield(L, -1, "open");
+  lua_remove(L, -2);
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "loaders");
+  lua_remove(L, -2);
+  lua_call(L, 6, 0);
+}
+
 std::string templates_of(const std::string& folder) {
   const std::string base = folder.empty() ? "." : folder;
   return base + "/?.lua;" + base + "/?/init.lua";
@@ -78,6 +132,7 @@ void Runtime::open_libraries(lua_State* L) {
   lua_setfield(L, -2, "unpack");
   lua_pop(L, 1);
   insert_searcher(L, &guarded<search_shipped>, 2);  // behind package.preload
+  note_files(L);
 }
 
 void Runtime::set_search_path(const fs::path& script_folder) {
@@ -92,6 +147,17 @@ void Runtime::set_search_path(const fs::path& script_folder) {
     lua_getglobal(L, "package");
     lua_pushstring(L, path.c_str());
     lua_setfield(L, -2, "path");
+  });
+}
+
+void Runtime::set_copies(const std::map<std::string, fs::path>& copies) {
+  protect([&](lua_State* L) {
+    lua_pushlightuserdata(L, const_cast<char*>(&kCopiesKey));
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    for (const auto& [asked, path] : copies) {
+      lua_pushstring(L, path.c_str());
+      lua_setfield(L, -2, asked.c_str());
+    }
   });
 }
 
@@ -116,6 +182,23 @@ std::map<std::string, fs::path> Runtime::loaded_files() const {
         files[name] = candidate;
         break;
       }
+    }
+    if (!files.contains(name)) {
+      lua_pushlightuserdata(L, const_cast<char*>(&kCopiesKey));
+      lua_rawget(L, LUA_REGISTRYINDEX);
+      lua_getfield(L, -1, name.c_str());
+      if (lua_isstring(L, -1) != 0) {
+        files[name] = lua_tostring(L, -1);
+      }
+      lua_pop(L, 2);
+    }
+  }
+  lua_pushlightuserdata(L, const_cast<char*>(&kReadKey));
+  lua_rawget(L, LUA_REGISTRYINDEX);
+  for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
+    const std::string file = lua_tostring(L, -2);
+    if (fs::is_regular_file(file)) {
+      files["file " + file] = file;
     }
   }
   return files;

@@ -4,6 +4,7 @@
 
 #include "bindings/adapters/hook_context.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "core/error.h"
 
 namespace kf::lua {
@@ -17,11 +18,14 @@ void push_row(lua_State* L, const StepRow& row) {
   set(L, "aux_loss", row.aux_loss);
   set(L, "grad_norm", row.grad_norm);
   set(L, "lr", row.lr);
-  set(L, "tokens", static_cast<double>(row.tokens));
+  push_wide(L, row.tokens);
+  lua_setfield(L, -2, "tokens");
   set(L, "tokens_per_sec", row.tokens_per_sec);
   set(L, "mfu", row.mfu);
   set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
   set(L, "seconds", row.seconds);
+  set(L, "time", row.time);
+  set(L, "skipped", static_cast<double>(row.skipped));
   for (const auto& [name, value] : row.extra) {
     set(L, name.c_str(), value);
   }
@@ -32,13 +36,6 @@ void push_row(lua_State* L, const EvalResult& eval) {
   set(L, "step", static_cast<double>(eval.step));
   push_eval(L, eval);
   lua_setfield(L, -2, "eval");
-}
-
-void push_values(lua_State* L, const Values& values) {
-  lua_createtable(L, 0, static_cast<int>(values.size()));
-  for (const auto& [name, value] : values) {
-    set(L, name.c_str(), value);
-  }
 }
 
 Values read_values(lua_State* L, int index, const std::string& where) {

@@ -11,8 +11,6 @@ namespace kf::lua {
 void push_row(lua_State* L, const StepRow& row);
 /// { step = 20, eval = { loss = ..., perplexity = ... } }
 void push_row(lua_State* L, const EvalResult& eval);
-/// { name = number, ... }
-void push_values(lua_State* L, const Values& values);
 
 /// The table { name = number, ... } at `index`, sorted by name; `where` starts the messages.
 Values read_values(lua_State* L, int index, const std::string& where);

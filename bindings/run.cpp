@@ -5,6 +5,7 @@
 #include "bindings/rows.h"
 #include "bindings/session.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -49,7 +50,9 @@ void push_result(lua_State* L, const RunResult& result) {
     set(L, "reason", std::string_view(result.reason));
   }
   set(L, "steps", static_cast<double>(result.step));
-  set(L, "tokens", static_cast<double>(result.tokens));
+  set(L, "skipped", static_cast<double>(result.skipped));
+  push_wide(L, result.tokens);
+  lua_setfield(L, -2, "tokens");
   set(L, "loss", result.loss);
   set(L, "seconds", result.seconds);
   if (!result.checkpoint.empty()) {

@@ -1,5 +1,8 @@
 #include "bindings/runtime.h"
 
+#include <pthread.h>
+
+#include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <map>
@@ -7,6 +10,7 @@
 #include "bindings/guard.h"
 #include "bindings/stack.h"
 #include "core/log.h"
+#include "core/out_of_memory.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -43,7 +47,16 @@ std::string with_full_path(std::string message, const lua_Debug& ar) {
 }
 
 /// Lua 5.1 asks nobody how to compare values of two types: its message says nothing of tensors. And a method without its () is a function.
-std::string_view hint_for(std::string_view message) {
+std::string hint_for(std::string_view message) {
+  if (message.ends_with("(table expected, got userdata)")) {
+    return "; the rows of a tensor: for i, row in t:iter() do; its numbers: t:tolist()";
+  }
+  const std::size_t named = message.find("bad argument #");
+  if (named != std::string_view::npos && message.ends_with("(number expected, got userdata)")) {
+    const std::size_t first = message.find('\'', named);
+    const std::string_view name = message.substr(first + 1, message.find('\'', first + 1) - first - 1);
+    return format("; of a tensor it is a method, t:{}(), and t:item() is the number of one element", name);
+  }
   const bool compares = message.find("attempt to compare userdata with ") != std::string_view::npos ||
                         (message.find("attempt to compare ") != std::string_view::npos && message.ends_with(" with userdata"));
   if (compares) {
@@ -130,7 +143,7 @@ std::string message_text(lua_State* L, int index) {
   if (lua_isstring(L, index)) {
     std::size_t size = 0;
     const char* text = lua_tolstring(L, index, &size);
-    return std::string(text, size).append(hint_for({text, size}));
+    return std::string(text, size) + hint_for({text, size});
   }
   if (luaL_callmeta(L, index, "__tostring")) {
     const char* text = lua_tostring(L, -1);
@@ -159,6 +172,20 @@ int run_protected(lua_State* L) {
   lua_settop(L, 0);
   work->body(work->self, L);
   return 0;
+}
+
+/// The lowest address that calls may reach on this thread's stack: what is left below is for the program and for the message.
+std::uintptr_t usable_stack_end() {
+  pthread_attr_t attributes;
+  if (::pthread_getattr_np(::pthread_self(), &attributes) != 0) {
+    return 0;
+  }
+  void* lowest = nullptr;
+  std::size_t size = 0;
+  ::pthread_attr_getstack(&attributes, &lowest, &size);
+  ::pthread_attr_destroy(&attributes);
+  constexpr std::size_t kKept = std::size_t{1} << 20;
+  return reinterpret_cast<std::uintptr_t>(lowest) + std::min(kKept, size / 4);
 }
 
 int on_panic(lua_State* L) {
@@ -241,7 +268,8 @@ void push_place(lua_State* L) {
 void push_error(lua_State* L, const std::exception& error) {
   Runtime& runtime = Runtime::of(L);
   const auto* own = dynamic_cast<const Error*>(&error);
-  std::string_view text = error.what();
+  const std::string whole = failure_text(error);
+  std::string_view text = whole;
   text = text.substr(0, text.find("\nException raised from "));  // torch appends its own C++ stack
   if (own && own->code() == Code::script) {
     if (!runtime.thrown_.empty() && text.starts_with(runtime.thrown_)) {
@@ -261,7 +289,7 @@ void push_error(lua_State* L, const std::exception& error) {
   lua_concat(L, 2);
 }
 
-Runtime::Runtime() : main_(luaL_newstate()), current_(main_) {
+Runtime::Runtime() : stack_end_(usable_stack_end()), main_(luaL_newstate()), current_(main_) {
   KF_CHECK(main_ != nullptr, Code::other, "Lua: not enough memory for a new state");
   lua_atpanic(main_, on_panic);
   lua_pushlightuserdata(main_, const_cast<char*>(&kRuntimeKey));
@@ -291,6 +319,9 @@ void Runtime::rethrow(lua_State* L, int handler) {
   std::size_t size = 0;
   const char* raw = lua_tolstring(L, -1, &size);
   std::string message = raw ? std::string(raw, size) : "Lua failed while handling an error";
+  if (message == "not enough memory") {  // raised without a place
+    message = "out of memory in Lua: a string or a table of the script did not fit";
+  }
   lua_settop(L, handler - 1);
   const Passed passed = std::exchange(passed_, {});
   const std::vector<std::string> trace = std::exchange(trace_, {});
@@ -303,6 +334,12 @@ void Runtime::rethrow(lua_State* L, int handler) {
     error.context(frame);
   }
   throw error;
+}
+
+void Runtime::fail_full_stack() {
+  fail(Code::script,
+       "stack overflow: Lua and the program call each other without an end, as a loss that asks for itself would; the last calls are named "
+       "below");
 }
 
 void Runtime::protect_erased(void* self, void (*body)(void*, lua_State*)) {

@@ -3,6 +3,7 @@
 
 #include <lua.hpp>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -41,7 +42,10 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// Where `require` looks after the shipped modules: the script's folder, then KF_LUA_PATH (folders or ?-templates between ';').
   void set_search_path(const fs::path& script_folder);
 
-  /// Modules that `require` has loaded from files: name to path, sorted.
+  /// Files that stand in where what `require` (a module's name), dofile or loadfile ("file PATH") asks for is not found.
+  void set_copies(const std::map<std::string, fs::path>& copies);
+
+  /// What `require` (by the module's name), dofile and loadfile (as "file PATH") have read: name to path, sorted.
   std::map<std::string, fs::path> loaded_files() const;
 
   /// Leaves the compiled chunk of `path` on the stack. Messages call the file `shown`.
@@ -51,6 +55,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// traceback as context. An Error that C++ code raised below the script keeps its code.
   void call(int arguments, int results) {
     lua_State* L = current_;
+    if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < stack_end_) [[unlikely]] {
+      fail_full_stack();
+    }
     ++calls_;
     const int handler = lua_gettop(L) - arguments;
     lua_rawgeti(L, LUA_REGISTRYINDEX, handler_);
@@ -85,7 +92,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   static void open_libraries(lua_State* L);
   void protect_erased(void* self, void (*body)(void*, lua_State*));
   [[noreturn]] void rethrow(lua_State* L, int handler);
+  [[noreturn]] static void fail_full_stack();
 
+  std::uintptr_t stack_end_ = 0;  // calls from C++ into Lua end there, before the thread's stack does
   lua_State* main_ = nullptr;
   lua_State* current_ = nullptr;
   int handler_ = LUA_NOREF;

@@ -1,5 +1,7 @@
 #include "bindings/script.h"
 
+#include <algorithm>
+
 #include "bindings/config_view.h"
 #include "bindings/interrupt.h"
 #include "bindings/module.h"
@@ -7,6 +9,7 @@
 #include "bindings/session.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/rng.h"
+#include "core/running.h"
 #include "core/text.h"
 #include "data/digest.h"
 
@@ -24,6 +27,25 @@ std::string digest_of(const std::string& script, const lua::Runtime& runtime) {
     digest.add(read_file(path));
   }
   return digest.hex();
+}
+
+std::string digest_of_text(const std::string& text) {
+  Digest digest;
+  digest.add(text);
+  return digest.hex();
+}
+
+CodeFile code_file(const std::string& asked, const fs::path& path, const fs::path& script) {
+  CodeFile out;
+  out.asked = asked;
+  const fs::path folder = fs::absolute(script).lexically_normal().parent_path();
+  out.name = fs::absolute(path).lexically_normal().lexically_relative(folder).string();
+  out.path = path;
+  out.text = read_file(path);
+  const CodeText code = code_text(out.text);
+  out.functions = digest_of_text(code.functions);
+  out.rest = digest_of_text(code.rest);
+  return out;
 }
 
 const char kSessionKey = 0;  // its address is the registry's key
@@ -110,10 +132,13 @@ Script::~Script() {
   lua::Session::attach(runtime_->state(), nullptr);
 }
 
+void Script::use_copies(const std::map<std::string, fs::path>& copies) { runtime_->set_copies(copies); }
+
 std::optional<config::Node> Script::run_file(const fs::path& path) {
   const Phase phase(*this, path);
   session_->may_return = true;
   const lua::StackTop top(runtime_->state());
+  const Running running(session_->script.c_str(), "the script itself");
   runtime_->load_file(path, session_->script);
   runtime_->call(0, 1);
   std::optional<config::Node> recipe;
@@ -143,7 +168,24 @@ double Script::objective(const RunResult& result) {
   return value;
 }
 
-std::string Script::digest() const { return lua::digest_of(session_->script, *runtime_); }
+std::vector<CodeFile> Script::code() const {
+  std::vector<CodeFile> out;
+  const fs::path script = session_->script;
+  std::error_code ignored;
+  if (fs::is_regular_file(script, ignored)) {  // not what a prompt or -e runs
+    out.push_back(lua::code_file("", script, script));
+  }
+  for (const auto& [name, path] : runtime_->loaded_files()) {
+    const CodeFile file = lua::code_file(name, path, script);
+    const bool known = std::any_of(out.begin(), out.end(), [&](const CodeFile& other) { return other.name == file.name; });
+    if (!known) {
+      out.push_back(file);
+    }
+  }
+  return out;
+}
+
+const std::vector<std::string>& Script::arguments() const { return session_->arguments; }
 
 std::string lua::Session::script_digest(const Runtime& runtime) const {
   return fs::exists(script) ? digest_of(script, runtime) : std::string();

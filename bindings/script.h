@@ -2,6 +2,7 @@
 // A Lua script with its state: what the application knows of Lua.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,16 @@ struct ScriptHost {
   std::int64_t world = 1;
 };
 
+/// A file of Lua that a script is made of.
+struct CodeFile {
+  std::string name;  // relative to the script's folder where it lies below it or beside, else as it was found
+  fs::path path;
+  std::string asked;      // how: "MODULE" of require, "file PATH" of dofile and loadfile; "" for the script itself
+  std::string text;       // as it is now
+  std::string functions;  // digest of what its functions do; comments and blanks do not count
+  std::string rest;       // digest of what stands outside of functions
+};
+
 /// One script: its lua_State and what it registered. The parts it registers leave `registries` when it is destroyed; objects that their
 /// factories made (schedules, hooks) may live longer.
 class Script {
@@ -56,6 +67,9 @@ class Script {
   ~Script();
   Script(const Script&) = delete;
   Script& operator=(const Script&) = delete;
+
+  /// Files to take where a module or a file that the script asks for (CodeFile::asked) is not found.
+  void use_copies(const std::map<std::string, fs::path>& copies);
 
   /// Runs a file. A table that it returns is the recipe: a layer for config::Request::recipe, with origins in the script and with the hooks
   /// it lists registered, so that `hooks` is a list of names. Nothing when it returned nothing. Throws Error{Code::script}.
@@ -75,8 +89,11 @@ class Script {
 
   lua::Runtime& runtime() { return *runtime_; }
 
-  /// Of the text of the script and of the modules it required from its folder or KF_LUA_PATH.
-  std::string digest() const;
+  /// The script itself (first, where it is a file), the modules it required from its folder or KF_LUA_PATH, what it read by dofile and
+  /// loadfile: without those that are shipped.
+  std::vector<CodeFile> code() const;
+  /// kf.args.
+  const std::vector<std::string>& arguments() const;
   /// The sweep that the file returned, or null.
   sweep::Definition* sweep();
   /// What that sweep's objective makes of a result. Throws Code::script where it is no number.

@@ -15,6 +15,7 @@ struct Token {
   Kind kind = Kind::end;
   std::string text;
   SourceMap::Place place;
+  std::string_view written = {};  // as it stands in the text
 };
 
 bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
@@ -27,6 +28,14 @@ class Lexer {
 
   Token next() {
     skip_blank();
+    const std::size_t start = at_;
+    Token token = read();
+    token.written = text_.substr(start, at_ - start);
+    return token;
+  }
+
+ private:
+  Token read() {
     Token token;
     token.place = place_;
     if (at_ >= text_.size()) {
@@ -60,7 +69,6 @@ class Lexer {
     return token;
   }
 
- private:
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
   void step() {
@@ -279,6 +287,20 @@ const SourceMap::Entry* SourceMap::find(const std::vector<std::string>& path, in
     }
   }
   return best;
+}
+
+CodeText code_text(std::string_view text) {
+  CodeText out;
+  Lexer lexer(text);
+  int depth = 0;  // blocks that are open, counted from a function on
+  for (Token token = lexer.next(); token.kind != Token::Kind::end; token = lexer.next()) {
+    const bool opens =
+        is_word(token, "function") || (depth > 0 && (is_word(token, "if") || is_word(token, "do") || is_word(token, "repeat")));
+    depth += opens ? 1 : 0;
+    (depth > 0 ? out.functions : out.rest).append(token.written).push_back('\n');
+    depth -= depth > 0 && (is_word(token, "end") || is_word(token, "until")) ? 1 : 0;
+  }
+  return out;
 }
 
 std::string SourceMap::line(int number) const {

@@ -38,4 +38,12 @@ class SourceMap {
   int return_line_ = 0;
 };
 
+/// What of a script's text has a meaning: its tokens, without comments and blanks. What functions do is kept apart from what stands outside
+/// of them, where settings are, which are compared key by key anyway.
+struct CodeText {
+  std::string functions;
+  std::string rest;
+};
+CodeText code_text(std::string_view text);
+
 }  // namespace kf::lua

@@ -9,6 +9,7 @@
 
 #include "bindings/adapters/factory.h"
 #include "bindings/runtime.h"
+#include "core/running.h"
 
 namespace kf::lua {
 
@@ -19,6 +20,7 @@ auto call_part(const Ref& function, const std::string& where, const std::string&
   Runtime& runtime = function.runtime();
   using Result = decltype(read(std::declval<lua_State*>()));
   std::optional<Result> result;
+  const Running running(where.c_str(), what.c_str());
   try {
     runtime.protect([&](lua_State* L) {
       function.push(L);

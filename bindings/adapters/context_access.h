@@ -52,6 +52,7 @@ inline void set_function(lua_State* L, const char* name, lua_CFunction function,
 /// Add their methods to the table on top.
 void add_controls(lua_State* L, ContextSlot* slot);
 void add_generate(lua_State* L, ContextSlot* slot);
+void add_artifact(lua_State* L, ContextSlot* slot);
 void add_tensors(lua_State* L, ContextSlot* slot);
 
 }  // namespace kf::lua

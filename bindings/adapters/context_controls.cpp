@@ -7,8 +7,10 @@
 #include "bindings/guard.h"
 #include "bindings/pattern.h"
 #include "bindings/rows.h"
+#include "checkpoint/folder.h"
 #include "core/text.h"
 #include "data/loader.h"
+#include "metrics/jsonl.h"
 #include "train/steering.h"
 
 namespace kf::lua {
@@ -28,7 +30,11 @@ std::string optional_text(lua_State* L, int index, const char* function, const c
 
 int context_log(lua_State* L) {
   const HookContext& context = self(L, "log");
-  available(L, "log", context.log)(read_values(L, 2, "ctx:log"));
+  const Values values = read_values(L, 2, "ctx:log");
+  for (const auto& [name, value] : values) {
+    KF_CHECK(!is_row_key(name), Code::script, "ctx:log: '{}' is a key of every row in metrics.jsonl; choose another name", name);
+  }
+  available(L, "log", context.log)(values);
   return 0;
 }
 
@@ -40,12 +46,8 @@ int context_stop(lua_State* L) {
 int context_request_save(lua_State* L) {
   Controls& asked = controls(L, "request_save");
   const std::string name = optional_text(L, 2, "ctx:request_save", "a name");
-  const bool plain =
-      std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) || c == '_' || c == '-' || c == '.'; });
-  constexpr std::size_t longest = 100;  // of a folder's name, with room for what is put before it
-  KF_CHECK(plain && !name.starts_with('.') && name.size() <= longest, Code::script,
-           "ctx:request_save: the name {} becomes a folder; use at most {} letters, digits, '_', '-' and '.'",
-           kf::quoted(name.substr(0, longest + 1)), longest);
+  const std::string problem = name.empty() ? "" : save_name_problem(name);
+  KF_CHECK(problem.empty(), Code::script, "ctx:request_save: the name {} {}", kf::quoted(name.substr(0, 101)), problem);
   asked.saves.push_back(name);
   return 0;
 }

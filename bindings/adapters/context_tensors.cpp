@@ -69,6 +69,9 @@ int context_parameters(lua_State* L) {
 }
 
 int context_gradients(lua_State* L) {
+  if (slot_of(L).event == Event::backward_end) {
+    self(L, "gradients").gradients_lent = true;
+  }
   return iterate(L, "gradients", [](const Parameter& weight) { return weight.gradient(); });
 }
 

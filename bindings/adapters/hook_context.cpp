@@ -7,6 +7,7 @@
 #include "bindings/guard.h"
 #include "bindings/rows.h"
 #include "bindings/stack.h"
+#include "bindings/tensor/numbers.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -34,7 +35,7 @@ int context_index(lua_State* L) {
   } else if (key == slot.names[kLr]) {
     lua_pushnumber(L, context.lr);
   } else if (key == slot.names[kTokens]) {
-    lua_pushnumber(L, static_cast<double>(context.state.tokens));
+    push_wide(L, context.state.tokens);
   } else if (key == slot.names[kEval]) {
     if (context.eval) {
       push_cached_eval(L, 1, slot, *context.eval);
@@ -87,7 +88,7 @@ int context_grad_norm(lua_State* L) {
 
 int context_metrics(lua_State* L) {
   const HookContext& context = self(L, "metrics");
-  push_values(L, available(L, "metrics", context.metrics)());
+  push_row(L, available(L, "metrics", context.metrics)());
   return 1;
 }
 
@@ -107,6 +108,7 @@ void push_methods(lua_State* L, ContextSlot* slot) {
   set_function(L, "evaluate", &guarded<context_evaluate>, slot);
   add_controls(L, slot);
   add_generate(L, slot);
+  add_artifact(L, slot);
   add_tensors(L, slot);
 }
 

@@ -7,6 +7,7 @@
 #include "bindings/stack.h"
 #include "bindings/values.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -171,6 +172,7 @@ void LuaHook::run(Event event, HookContext& context) {
   lua_State* L = runtime.state();
   KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
   const LentContext lent(slot_, context, event, &module_hooks_);
+  const Running running(where_.c_str(), kEventNames[index_of(event)].data(), context.state.step);
   function.push(L);
   context_.push(L);
   int arguments = 1;

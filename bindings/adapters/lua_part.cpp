@@ -9,6 +9,7 @@
 #include "bindings/nn/module_box.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "core/running.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -39,6 +40,7 @@ void LuaPart::call(const at::Tensor& x, const ForwardContext* context, int resul
   if (context != nullptr) {
     lua_pushvalue(L, box);
   }
+  const Running running(where_.c_str(), "forward");
   try {
     runtime.call(context != nullptr ? 2 : 1, results);
   } catch (const Error& error) {

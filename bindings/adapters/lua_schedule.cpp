@@ -4,6 +4,7 @@
 
 #include "bindings/adapters/factory.h"
 #include "bindings/stack.h"
+#include "core/running.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -15,6 +16,7 @@ double LuaSchedule::factor(std::int64_t step) const {
   const StackTop top(L);
   part_.function.push(L);
   lua_pushnumber(L, static_cast<double>(step));
+  const Running running(where_.c_str(), nullptr, step);
   try {
     runtime.call(1, 1);
   } catch (const Error& error) {

@@ -8,6 +8,7 @@
 #include <new>
 #include <set>
 
+#include "bindings/collect.h"
 #include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_hooks.h"
@@ -36,12 +37,6 @@ Box* box_of(lua_State* L, int index) {
   }
   auto* box = static_cast<Box*>(place);
   return box->magic == Box::kMagic ? box : nullptr;
-}
-
-template <class Box>
-int collect(lua_State* L) {
-  static_cast<Box*>(lua_touserdata(L, 1))->~Box();
-  return 0;
 }
 
 /// The half of the table at `index`; null when it is no module.

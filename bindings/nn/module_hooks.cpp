@@ -6,6 +6,7 @@
 #include <new>
 
 #include "bindings/adapters/factory.h"
+#include "bindings/collect.h"
 #include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_box.h"
@@ -65,11 +66,6 @@ std::shared_ptr<ModuleHooks>* handle_at(lua_State* L) { return static_cast<std::
 
 int remove_hooks(lua_State* L) {
   (*handle_at(L))->remove();
-  return 0;
-}
-
-int collect_handle(lua_State* L) {
-  std::destroy_at(static_cast<std::shared_ptr<ModuleHooks>*>(lua_touserdata(L, 1)));
   return 0;
 }
 
@@ -152,8 +148,9 @@ void push_hooks_handle(lua_State* L, const std::shared_ptr<ModuleHooks>& hooks) 
     lua_pushcfunction(L, &guarded<remove_hooks>);
     lua_setfield(L, -2, "remove");
     lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, collect_handle);
+    lua_pushcfunction(L, collect<std::shared_ptr<ModuleHooks>>);
     lua_setfield(L, -2, "__gc");
+    set(L, "__metatable", std::string_view("hook"));
   }
   lua_setmetatable(L, -2);
 }

@@ -8,6 +8,7 @@
 #include <new>
 #include <vector>
 
+#include "bindings/collect.h"
 #include "bindings/guard.h"
 #include "bindings/runtime.h"
 #include "bindings/stack.h"
@@ -138,11 +139,6 @@ int remove_hook(lua_State* L) {
   return 0;
 }
 
-int collect_handle(lua_State* L) {
-  static_cast<Handle*>(lua_touserdata(L, 1))->~Handle();
-  return 0;
-}
-
 void push_handle(lua_State* L, const at::Tensor& tensor, unsigned position) {
   new (lua_newuserdata(L, sizeof(Handle))) Handle{tensor, position};
   if (luaL_newmetatable(L, kHandle) != 0) {
@@ -150,8 +146,9 @@ void push_handle(lua_State* L, const at::Tensor& tensor, unsigned position) {
     lua_pushcfunction(L, &guarded<remove_hook>);
     lua_setfield(L, -2, "remove");
     lua_setfield(L, -2, "__index");
-    lua_pushcfunction(L, collect_handle);
+    lua_pushcfunction(L, collect<Handle>);
     lua_setfield(L, -2, "__gc");
+    set(L, "__metatable", std::string_view("hook"));
   }
   lua_setmetatable(L, -2);
 }

@@ -71,10 +71,7 @@ class Reader {
 
   void take(int index) {
     if (at::isIntegralType(type_, /*includeBool=*/false)) {
-      const auto plain = exact_integer(L_, index);
-      const auto value = plain ? plain : wide_integer_at(L_, index);
-      KF_CHECK(value.has_value(), Code::script, "kf.tensor: {} is no {}{}", describe(L_, index), name_of(type_), place());
-      integers_.push_back(*value);
+      integers_.push_back(checked_element(L_, index, type_, "kf.tensor", place()));
       return;
     }
     if (lua_type(L_, index) == LUA_TBOOLEAN) {
@@ -84,9 +81,9 @@ class Reader {
     } else if (const auto value = float_at(L_, index)) {
       reals_.push_back(*value);
     } else {
-      const auto wide = wide_integer_at(L_, index);
+      const auto wide = whole_number_at(L_, index);
       KF_CHECK(wide.has_value(), Code::script, "kf.tensor: expected a number, got {}{}", describe_any(L_, index), place());
-      reals_.push_back(static_cast<double>(*wide));
+      reals_.push_back(wide->beyond ? static_cast<double>(static_cast<std::uint64_t>(wide->value)) : static_cast<double>(wide->value));
     }
   }
 
@@ -115,6 +112,8 @@ void push_scalar(lua_State* L, const at::Tensor& value) {
   const at::Scalar scalar = value.item();
   if (scalar.isBoolean()) {
     lua_pushboolean(L, scalar.toBool());
+  } else if (value.scalar_type() == at::ScalarType::UInt64) {
+    push_wide_unsigned(L, scalar.toUInt64());
   } else if (scalar.isIntegral(/*includeBool=*/false)) {
     push_wide(L, scalar.toLong());
   } else if (scalar.isComplex()) {
@@ -170,6 +169,12 @@ const char* pointer_kind(at::ScalarType type) {
 
 }  // namespace
 
+at::Tensor read_tensor(lua_State* L, int index, std::optional<at::ScalarType> type) {
+  Reader reader(L, type.value_or(default_type(L, index)));
+  reader.read(index, 0);
+  return reader.finish();
+}
+
 int make_tensor(lua_State* L) {
   const TensorOptions options = read_options(L, 2, "kf.tensor");
   at::Tensor out;
@@ -178,9 +183,7 @@ int make_tensor(lua_State* L) {
     out = options.dtype ? out.to(*options.dtype) : out;
   } else {
     KF_CHECK(!lua_isnoneornil(L, 1), Code::script, "kf.tensor: expected numbers in (nested) lists, or a number, got {}", describe(L, 1));
-    Reader reader(L, options.dtype.value_or(default_type(L, 1)));
-    reader.read(1, 0);
-    out = reader.finish();
+    out = read_tensor(L, 1, options.dtype);
   }
   if (options.device) {
     out = out.to(*options.device);
@@ -199,6 +202,10 @@ int to_list(lua_State* L) {
     const at::Tensor flat = source.contiguous();
     const bool* data = flat.const_data_ptr<bool>();
     push_rows(L, data, flat.sizes(), [&](bool value) { lua_pushboolean(L, value); });
+  } else if (source.scalar_type() == at::ScalarType::UInt64) {
+    const at::Tensor flat = source.contiguous();
+    const auto* data = flat.const_data_ptr<std::uint64_t>();
+    push_rows(L, data, flat.sizes(), [&](std::uint64_t value) { push_wide_unsigned(L, value); });
   } else {
     KF_CHECK(at::isIntegralType(source.scalar_type(), false), Code::script, "t:tolist: {} has no plain numbers", tensor_text(source));
     const at::Tensor flat = source.to(at::kLong).contiguous();

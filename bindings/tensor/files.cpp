@@ -16,19 +16,6 @@ namespace {
 
 constexpr char kSave[] = "kf.safetensors.save";
 
-std::vector<std::pair<std::string, at::Tensor>> read_tensors(lua_State* L, int index) {
-  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a table { name = tensor }, got {}", kSave, describe(L, index));
-  std::vector<std::pair<std::string, at::Tensor>> out;
-  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: tensors have names, got the key {}", kSave, describe(L, -2));
-    const at::Tensor* tensor = tensor_at(L, lua_gettop(L));
-    KF_CHECK(tensor != nullptr, Code::script, "{}: '{}' is {}, not a tensor", kSave, lua_tostring(L, -2), describe(L, -1));
-    out.emplace_back(lua_tostring(L, -2), tensor->detach());
-  }
-  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return out;
-}
-
 std::map<std::string, std::string> read_metadata(lua_State* L, int index) {
   std::map<std::string, std::string> out;
   if (lua_isnoneornil(L, index)) {
@@ -46,7 +33,7 @@ std::map<std::string, std::string> read_metadata(lua_State* L, int index) {
 /// kf.safetensors.save(path, { name = tensor } [, { key = "text" }])
 int save(lua_State* L) {
   const std::string path = check_text(L, 1, kSave, "a path");
-  write_safetensors(path, read_tensors(L, 2), read_metadata(L, 3));
+  write_safetensors(path, read_tensors(L, 2, kSave), read_metadata(L, 3));
   return 0;
 }
 
@@ -67,6 +54,19 @@ int load(lua_State* L) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, at::Tensor>> read_tensors(lua_State* L, int index, std::string_view where) {
+  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a table { name = tensor }, got {}", where, describe(L, index));
+  std::vector<std::pair<std::string, at::Tensor>> out;
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: tensors have names, got the key {}", where, describe(L, -2));
+    const at::Tensor* tensor = tensor_at(L, lua_gettop(L));
+    KF_CHECK(tensor != nullptr, Code::script, "{}: '{}' is {}, not a tensor", where, lua_tostring(L, -2), describe(L, -1));
+    out.emplace_back(lua_tostring(L, -2), tensor->detach());
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return out;
+}
 
 void add_files(lua_State* L) {
   lua_newtable(L);

@@ -105,8 +105,8 @@ std::vector<TensorIndex> key_at(lua_State* L, int index) {
 
 int next_row(lua_State* L) {
   const at::Tensor& tensor = check_tensor(L, 1, "t:iter");
-  const std::int64_t row = lua_isnil(L, 2) ? 0 : static_cast<std::int64_t>(lua_tonumber(L, 2)) + 1;
-  if (row >= tensor.size(0)) {
+  const std::int64_t row = exact_integer(L, 2).value_or(-1) + 1;
+  if (row < 0 || row >= tensor.size(0)) {
     return 0;
   }
   lua_pushnumber(L, static_cast<double>(row));
@@ -140,11 +140,7 @@ int set_indexed(lua_State* L) {
     if (value.type == Value::Type::tensor) {
       at::Tensor(tensor).index_put_(key, *tensor_at(L, 3));
     } else if (value.type == Value::Type::list) {
-      lua_settop(L, 3);
-      lua_pushcfunction(L, &guarded<make_tensor>);
-      lua_insert(L, 3);
-      lua_call(L, 1, 1);
-      at::Tensor(tensor).index_put_(key, tensor_at(L, 3)->to(tensor.options()));
+      at::Tensor(tensor).index_put_(key, read_tensor(L, 3, tensor.scalar_type()).to(tensor.device()));
     } else if (value.type == Value::Type::boolean) {
       at::Tensor(tensor).index_put_(key, at::Scalar(lua_toboolean(L, 3) != 0));
     } else if (const auto integer = integer_at(L, 3)) {
@@ -153,7 +149,11 @@ int set_indexed(lua_State* L) {
       const auto real = float_at(L, 3);
       KF_CHECK(real || lua_type(L, 3) == LUA_TNUMBER, Code::script,
                "what is assigned to t[...] must be a number, a boolean, a list or a tensor, got {}", describe_any(L, 3));
-      at::Tensor(tensor).index_put_(key, at::Scalar(real ? *real : lua_tonumber(L, 3)));
+      const double value_given = real ? *real : lua_tonumber(L, 3);
+      if (tensor.scalar_type() == at::kLong) {
+        check_int64(value_given, "t[...]");
+      }
+      at::Tensor(tensor).index_put_(key, at::Scalar(value_given));
     }
   } catch (const c10::Error& error) {
     fail_indexing(tensor, error);

@@ -1,10 +1,14 @@
 #pragma once
 // Fields and methods of tensors that the dispatcher does not have as operators.
 
+#include <ATen/core/Tensor.h>
 #include <lua.hpp>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace kf::lua {
 
@@ -28,6 +32,8 @@ int iterate(lua_State* L);
 // --- convert.cpp ---
 /// kf.tensor(data, { dtype, device, requires_grad })
 int make_tensor(lua_State* L);
+/// The numbers at `index` in (nested) lists. Without a type booleans make bool, numbers float32. Throws where one does not fit its type.
+at::Tensor read_tensor(lua_State* L, int index, std::optional<at::ScalarType> type);
 /// t:tolist(), t:item(), t:data_ptr()
 int to_list(lua_State* L);
 int item(lua_State* L);
@@ -53,6 +59,8 @@ int register_hook(lua_State* L);
 void add_autograd(lua_State* L);
 
 // --- files.cpp ---
+/// The table { name = tensor } at `index`, sorted by name.
+std::vector<std::pair<std::string, at::Tensor>> read_tensors(lua_State* L, int index, std::string_view where);
 /// Adds kf.save_tensors, kf.load_tensors to the table on top.
 void add_files(lua_State* L);
 

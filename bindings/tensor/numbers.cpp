@@ -2,9 +2,13 @@
 
 #include <cmath>
 #include <new>
+#include <utility>
 
 #include "bindings/stack.h"
+#include "bindings/tensor/names.h"
+#include "bindings/tensor/tensor.h"
 #include "core/error.h"
+#include "core/text.h"
 
 namespace kf::lua {
 namespace {
@@ -24,15 +28,17 @@ constexpr int kCdata = 10;  // LUA_TCDATA of LuaJIT, which lua.h does not name
 constexpr char kHelpers[] = R"(
 local ffi = require("ffi")
 local function split(value)
-  if not (ffi.istype("int64_t", value) or ffi.istype("uint64_t", value)) then
+  local unsigned = ffi.istype("uint64_t", value)
+  if not (unsigned or ffi.istype("int64_t", value)) then
     return nil
   end
   value = ffi.cast("int64_t", value)
   local low = tonumber(bit.band(value, 0xffffffffLL))
-  return tonumber(bit.arshift(value, 32)), low
+  return tonumber(bit.arshift(value, 32)), low, unsigned
 end
-local function join(high, low)
-  return ffi.cast("int64_t", high) * 4294967296LL + ffi.cast("int64_t", low)
+local function join(high, low, unsigned)
+  local value = ffi.cast("int64_t", high) * 4294967296LL + ffi.cast("int64_t", low)
+  return unsigned and ffi.cast("uint64_t", value) or value
 end
 return split, join
 )";
@@ -63,35 +69,104 @@ std::optional<double> float_at(lua_State* L, int index) {
   return box->magic == FloatBox::kMagic ? std::optional<double>(box->value) : std::nullopt;
 }
 
-std::optional<std::int64_t> wide_integer_at(lua_State* L, int index) {
+std::optional<WholeNumber> whole_number_at(lua_State* L, int index) {
   if (lua_type(L, index) != kCdata) {
-    return std::nullopt;
+    const auto plain = exact_integer(L, index);
+    return plain ? std::optional(WholeNumber{*plain}) : std::nullopt;
   }
   lua_pushvalue(L, index);
   lua_getfield(L, LUA_REGISTRYINDEX, kSplit);
   lua_insert(L, -2);
-  lua_call(L, 1, 2);
-  std::optional<std::int64_t> out;
-  if (!lua_isnil(L, -2)) {
-    const auto high = static_cast<std::int64_t>(lua_tonumber(L, -2));
-    const auto low = static_cast<std::int64_t>(lua_tonumber(L, -1));
-    out = static_cast<std::int64_t>((static_cast<std::uint64_t>(high) << 32) | static_cast<std::uint64_t>(low));
+  lua_call(L, 1, 3);
+  std::optional<WholeNumber> out;
+  if (!lua_isnil(L, -3)) {
+    const auto high = static_cast<std::int64_t>(lua_tonumber(L, -3));
+    const auto low = static_cast<std::int64_t>(lua_tonumber(L, -2));
+    const auto value = static_cast<std::int64_t>((static_cast<std::uint64_t>(high) << 32) | static_cast<std::uint64_t>(low));
+    out = WholeNumber{value, lua_toboolean(L, -1) != 0 && value < 0};
   }
-  lua_pop(L, 2);
+  lua_pop(L, 3);
   return out;
 }
+
+std::optional<std::int64_t> wide_integer_at(lua_State* L, int index) {
+  if (lua_type(L, index) != kCdata) {
+    return std::nullopt;
+  }
+  const auto whole = whole_number_at(L, index);
+  return whole && !whole->beyond ? std::optional(whole->value) : std::nullopt;
+}
+
+namespace {
+
+void push_halves(lua_State* L, std::int64_t value, bool is_unsigned) {
+  lua_getfield(L, LUA_REGISTRYINDEX, kJoin);
+  lua_pushnumber(L, static_cast<double>(value >> 32));
+  lua_pushnumber(L, static_cast<double>(value & 0xffffffff));
+  lua_pushboolean(L, is_unsigned);
+  lua_call(L, 3, 1);
+}
+
+}  // namespace
 
 void push_wide(lua_State* L, std::int64_t value) {
   constexpr std::int64_t largest = std::int64_t{1} << 53;
   if (value <= largest && value >= -largest) {
     lua_pushnumber(L, static_cast<double>(value));
-    return;
+  } else {
+    push_halves(L, value, false);
   }
-  const std::int64_t high = value >> 32;
-  lua_getfield(L, LUA_REGISTRYINDEX, kJoin);
-  lua_pushnumber(L, static_cast<double>(high));
-  lua_pushnumber(L, static_cast<double>(value & 0xffffffff));
-  lua_call(L, 2, 1);
+}
+
+void push_wide_unsigned(lua_State* L, std::uint64_t value) {
+  if (value <= std::uint64_t{1} << 53) {
+    lua_pushnumber(L, static_cast<double>(value));
+  } else {
+    push_halves(L, static_cast<std::int64_t>(value), true);
+  }
+}
+
+namespace {
+
+/// The bounds of an integer type below 64 bits.
+std::pair<std::int64_t, std::int64_t> bounds_of(at::ScalarType type) {
+  const auto bits = static_cast<int>(8 * c10::elementSize(type));
+  const bool is_unsigned =
+      type == at::kByte || type == at::ScalarType::UInt16 || type == at::ScalarType::UInt32 || type == at::ScalarType::UInt64;
+  const std::int64_t half = std::int64_t{1} << (bits - 1);
+  return is_unsigned ? std::pair<std::int64_t, std::int64_t>{0, 2 * half - 1} : std::pair{-half, half - 1};
+}
+
+bool fits(const WholeNumber& number, at::ScalarType type) {
+  if (type == at::kLong) {
+    return !number.beyond;
+  }
+  if (type == at::ScalarType::UInt64) {
+    return number.beyond || number.value >= 0;
+  }
+  const auto [least, most] = bounds_of(type);
+  return !number.beyond && number.value >= least && number.value <= most;
+}
+
+}  // namespace
+
+std::int64_t checked_element(lua_State* L, int index, at::ScalarType type, std::string_view where, const std::string& place) {
+  const auto number = whole_number_at(L, index);
+  const double real = lua_type(L, index) == LUA_TNUMBER ? lua_tonumber(L, index) : 0.5;
+  const bool large = !number && std::floor(real) == real;
+  KF_CHECK(number || large, Code::script, "{}: {} is no {}{}", where, describe_any(L, index), name_of(type), place);
+  KF_CHECK(!large || std::abs(real) >= 0x1p63, Code::script, "{}: {} may be inexact, as Lua numbers are from 2^53 on; write {}LL{}", where,
+           real, static_cast<std::int64_t>(real), place);
+  KF_CHECK(number && fits(*number, type), Code::script, "{}: {} cannot be converted to {} without overflow{}", where,
+           number && number->beyond ? to_text(static_cast<std::uint64_t>(number->value))
+           : number                 ? to_text(number->value)
+                                    : to_text(real),
+           name_of(type), place);
+  return number->value;
+}
+
+void check_int64(double value, std::string_view where) {
+  KF_CHECK(value != 0x1p63, Code::script, "{}: 2^63 cannot be converted to int64 without overflow", where);
 }
 
 void open_numbers(lua_State* L) {

@@ -12,8 +12,10 @@
 #include "bindings/runtime.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/arguments.h"
+#include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
+#include "core/out_of_memory.h"
 
 namespace kf::lua {
 namespace {
@@ -112,7 +114,8 @@ const Signature& choose(lua_State* L, const Operator& op, const CallArguments& c
 
 /// LibTorch's message without its C++ stack, with the operator and its arguments.
 [[noreturn]] void fail_in_torch(lua_State* L, const Operator& op, const CallArguments& call, const c10::Error& error) {
-  std::string text = error.what_without_backtrace();
+  std::string text = failure_text(error);  // says what helps where memory is out
+  text = text.starts_with("out of memory") ? text : error.what_without_backtrace();
   text = text.substr(0, text.find("\nException raised from "));
   while (!text.empty() && text.back() == '\n') {
     text.pop_back();
@@ -285,6 +288,27 @@ const std::vector<std::string>& operator_names() {
 
 namespace {
 
+/// Of operators that write a number into an int64 tensor: see check_int64.
+void check_scalars(const Operator& op, const Signature& signature, const std::vector<c10::IValue>& stack) {
+  bool edge = false;
+  bool int64 = false;
+  bool typed = false;
+  const bool writes = op.name.find("fill") != std::string::npos || op.name.find("full") != std::string::npos ||
+                      op.name.find("scatter") != std::string::npos || op.name.find("put") != std::string::npos;
+  for (std::size_t i = 0; i < stack.size(); ++i) {
+    edge = edge || (stack[i].isDouble() && stack[i].toDouble() == 0x1p63);
+    if (signature.parameters[i].name == std::string_view("dtype") && stack[i].isInt()) {
+      typed = true;
+      int64 = stack[i].toInt() == static_cast<std::int64_t>(at::kLong);
+    } else if (!typed && writes && i == 0 && stack[i].isTensor()) {
+      int64 = stack[i].toTensor().defined() && stack[i].toTensor().scalar_type() == at::kLong;
+    }
+  }
+  if (edge && int64) {
+    check_int64(0x1p63, op.name);
+  }
+}
+
 /// Reads everything, chooses among all overloads unless `plan` says which, and calls boxed. Keeps the choice under `key`.
 int call_boxed(lua_State* L, const Operator& op, int first, std::uint32_t key, const PlainCall& plain, const CallPlan* plan) {
   BorrowedBuffers borrowed;
@@ -297,6 +321,9 @@ int call_boxed(lua_State* L, const Operator& op, int first, std::uint32_t key, c
   }
   buffers.stack.clear();
   convert(L, signature, buffers.call, fit, buffers.stack);
+  if (plain.edge || key == PlainCall::kOther) {  // what is not plain was not read to its end
+    check_scalars(op, signature, buffers.stack);
+  }
   try {
     signature.handle.callBoxed(&buffers.stack);
   } catch (const c10::Error& error) {
@@ -311,7 +338,7 @@ int call_operator(lua_State* L, const Operator& op, int first) {
   PlainCall plain;
   const std::uint32_t key = plain.read(L, first);
   const CallPlan* plan = key != PlainCall::kOther ? op.plans.find(key, plain) : nullptr;
-  if (plan == nullptr || plan->fast == nullptr) {
+  if (plan == nullptr || plan->fast == nullptr || plain.edge) {
     return call_boxed(L, op, first, key, plain, plan);
   }
   try {

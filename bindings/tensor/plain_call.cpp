@@ -46,6 +46,7 @@ bool PlainCall::read_value(lua_State* L, int index, PlainValue& value) {
       value.number = lua_tonumber(L, index);
       const bool whole = std::floor(value.number) == value.number && std::abs(value.number) <= kExact;
       value.code = whole ? Code::integer : Code::real;
+      edge = edge || value.number == 0x1p63;
       value.integer = whole ? static_cast<std::int64_t>(value.number) : 0;
       return true;
     }
@@ -56,6 +57,7 @@ bool PlainCall::read_value(lua_State* L, int index, PlainValue& value) {
         const auto real = float_at(L, index);
         value.code = Code::real;
         value.number = real.value_or(0);
+        edge = edge || value.number == 0x1p63;
         return real.has_value();
       }
       return true;

@@ -34,6 +34,7 @@ struct PlainCall {
   std::array<std::string_view, kMost> names{};   // of the keywords; they live as long as the table
   std::array<std::int64_t, kMostItems> items{};  // of the list
   int item_count = 0;
+  bool edge = false;  // a number among them is 2^63 (see check_int64)
 
   /// Reads the values from stack index `first` on; their types as a key, or kOther. Throws for tensors that may not be used.
   std::uint32_t read(lua_State* L, int first);

@@ -10,6 +10,7 @@
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/tensor.h"
+#include "core/decimal.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -18,10 +19,10 @@ namespace {
 constexpr std::int64_t kWhole = 1000;  // elements printed in full
 constexpr std::int64_t kEdge = 3;      // rows kept at either end otherwise
 
-std::string printed(const char* pattern, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, pattern, value);
-  return text;
+/// By "%.4f", "%.4e" or "%.0f.": printf's own would follow the locale.
+std::string printed(std::string_view pattern, double value) {
+  const int digits = pattern[2] - '0';
+  return (pattern[3] == 'e' ? scientific(value, digits) : fixed(value, digits)).append(pattern.substr(4));
 }
 
 /// How the elements of one tensor are written: all alike.

@@ -5,6 +5,7 @@
 
 #include <new>
 
+#include "bindings/collect.h"
 #include "bindings/guard.h"
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
@@ -99,11 +100,6 @@ int rng_text(lua_State* L) {
   return 1;
 }
 
-int rng_gc(lua_State* L) {
-  static_cast<GeneratorBox*>(lua_touserdata(L, 1))->~GeneratorBox();
-  return 0;
-}
-
 void push_metatable(lua_State* L) {
   if (luaL_newmetatable(L, kMetatable) == 0) {
     return;
@@ -115,7 +111,7 @@ void push_metatable(lua_State* L) {
   lua_setfield(L, -2, "__index");
   lua_pushcfunction(L, &guarded<rng_text>);
   lua_setfield(L, -2, "__tostring");
-  lua_pushcfunction(L, rng_gc);
+  lua_pushcfunction(L, collect<GeneratorBox>);
   lua_setfield(L, -2, "__gc");
   set(L, "__metatable", std::string_view("generator"));
 }

@@ -30,11 +30,15 @@ void push_box(lua_State* L, at::Tensor tensor, std::int64_t bytes, std::shared_p
 std::int64_t bytes_of(const at::Tensor& tensor) { return tensor.has_storage() ? static_cast<std::int64_t>(tensor.storage().nbytes()) : 0; }
 
 int collect(lua_State* L) {
-  auto* box = static_cast<TensorBox*>(lua_touserdata(L, 1));
+  TensorBox* const box = box_at(L, 1);
+  if (box == nullptr) {
+    return 0;  // called by hand, as debug.getmetatable lets scripts
+  }
   if (box->bytes > 0) {
     account_release(box->bytes);
   }
   box->~TensorBox();
+  box->magic = 0;  // no tensor any more, should it be used or collected again
   return 0;
 }
 

@@ -6,7 +6,10 @@
 #include "app/commands.h"
 #include "app/config_command.h"
 #include "app/data_job.h"
+#include "app/folder_run.h"
+#include "app/run_record.h"
 #include "app/script_parts.h"
+#include "app/script_session.h"
 #include "bindings/meta.h"
 #include "config/model_presets.h"
 #include "core/error.h"
@@ -21,7 +24,7 @@ constexpr const char* kHelp = R"(kf-host trains language models, configured by T
 
 usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
-  FILE             a job (.toml) or a script (.lua); again, and an unfinished run goes on
+  FILE             a job (.toml), a script (.lua) or a run's folder; again: it goes on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   -- ARGS          strings for the script (kf.args)
 
@@ -37,8 +40,8 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host registry [KIND]     models, optimizers, hooks, ..., and those of a script
   kf-host COMMAND --help      one command (train: the sections); or kf-host --version
 
-exit status: 0 done or stopped on request; 2 settings, 3 script, 4 communication,
-             5 data, 6 checkpoint, 1 anything else
+exit status: 0 done; 75 stopped by a signal, start it again; 2 settings, 3 script,
+             4 communication, 5 data, 6 checkpoint, 1 anything else
 )";
 
 using Command = int (*)(const Arguments&);
@@ -51,6 +54,26 @@ Recipe read_recipe(const fs::path& path) {
 }
 
 fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
+/// A run's folder stands for its job.toml; the parts of its script are added to `catalog`.
+void read_run_folders(Arguments& words, config::Catalog& catalog) {
+  for (std::string& word : words) {
+    const fs::path job = is_run_folder(word) ? fs::path(word) / "job.toml" : fs::path(word);
+    if (job.filename() != "job.toml" || !is_run_folder(job.parent_path())) {
+      continue;
+    }
+    word = job.string();
+    const RecordedScript script = recorded_script(job.parent_path());
+    const ScriptSession session(script.path, script.arguments, script.copies);
+    for (auto& [kind, parts] : session.registries().catalog()) {
+      for (config::PartInfo& part : parts) {
+        const auto same = [&part](const config::PartInfo& other) { return other.name == part.name; };
+        if (std::none_of(catalog[kind].begin(), catalog[kind].end(), same)) {
+          catalog[kind].push_back(std::move(part));
+        }
+      }
+    }
+  }
+}
 
 int config_subcommand(const Arguments& args) {
   if (args.size() == 1 && args[0] == "meta") {
@@ -61,7 +84,10 @@ int config_subcommand(const Arguments& args) {
     std::cout << lua::api_markdown();
     return 0;
   }
-  return config_command(args, native_registries().catalog(), std::cout, read_recipe, check_data);
+  Arguments words = args;
+  config::Catalog catalog = native_registries().catalog();
+  read_run_folders(words, catalog);
+  return config_command(words, catalog, std::cout, read_recipe, check_data);
 }
 
 struct Entry {
@@ -74,7 +100,7 @@ constexpr Entry kCommands[] = {
     {"sweep", sweep_command}, {"tokenizer", tokenizer_command}, {"--version", version_command},
 };
 
-bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua"); }
+bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }
 
 [[noreturn]] void unknown(const std::string& word) {
   std::vector<std::string> names;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/folder_run.h"
 #include "core/error.h"
 
 namespace kf {
@@ -22,7 +23,7 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
       out.sweep_trial = word.substr(14);
     } else if (word == "--help" || word == "-h") {
       out.help = true;
-    } else if (word.rfind("-", 0) != 0 && (word.ends_with(".toml") || word.ends_with(".lua"))) {
+    } else if (word.rfind("-", 0) != 0 && (word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word))) {
       KF_CHECK(out.file.empty(), Code::config, "two files were given, {} and {}; one job or script at a time", out.file, word);
       out.file = word;
     } else {
@@ -33,8 +34,8 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
     KF_CHECK(!out.file.empty(), Code::config, "no job was given: name a .toml or .lua file");
     KF_CHECK(out.sweep_trial.empty() || out.file.ends_with(".lua"), Code::config,
              "--sweep-trial is what a sweep's script starts itself with; {} is none", out.file);
-    KF_CHECK(out.script.empty() || out.file.ends_with(".lua"), Code::config, "'{}' after -- is meant for a script, but {} is none",
-             join(out.script, " "), out.file);
+    KF_CHECK(out.script.empty() || out.file.ends_with(".lua") || is_run_folder(out.file), Code::config,
+             "'{}' after -- is meant for a script, but {} is none", join(out.script, " "), out.file);
   }
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 
@@ -27,7 +28,7 @@ std::string item_rows(const std::vector<ChoiceItem>& items, const std::vector<Ch
     row["best_by_bytes"] = config::Node(scores[i].best_by_bytes);
     row["loglikelihoods"] = list(scores[i].loglikelihoods);
     row["bytes"] = list(scores[i].bytes);
-    rows += config::to_json(config::Node(std::move(row))) + '\n';
+    rows += config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) + '\n';
   }
   return rows;
 }
@@ -59,7 +60,7 @@ void report_choices(const LoadedModel& loaded, const ChoicesRequest& request, st
     row["acc_stderr"] = config::Node(acc.error);
     row["acc_norm"] = config::Node(acc_norm.value);
     row["acc_norm_stderr"] = config::Node(acc_norm.error);
-    out << config::to_json(config::Node(std::move(row))) << '\n';
+    out << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
     return;
   }
   out << grouped(static_cast<std::int64_t>(items.size())) << " questions of " << request.file << '\n'

@@ -6,6 +6,7 @@
 #include "app/device.h"
 #include "app/inference.h"
 #include "app/option_list.h"
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "train/eval_table.h"
@@ -96,7 +97,7 @@ void print_json(const LoadedModel& loaded, const EvalResult& eval) {
     row["step"] = config::Node(*loaded.step);
   }
   row["eval"] = config::Node(to_numbers(eval));
-  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+  std::cout << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
 }
 
 ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at::Device device) {
@@ -122,7 +123,8 @@ int eval_command(const Arguments& args) {
   }
   const OptionList list = parse(args);
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
-  ScriptSession script(list.last("--script"));
+  const RecordedScript own = script_for(list.last("--script"), list.words[0]);
+  ScriptSession script(own.path, own.arguments, own.copies);
   InferenceRequest request = request_of(list, device);
   request.script = &script;
   const LoadedModel loaded = load_for_inference(request, script.registries());

@@ -7,6 +7,7 @@
 #include "app/inference.h"
 #include "app/option_list.h"
 #include "app/prompts.h"
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -147,7 +148,7 @@ void print_json(const Prompt& prompt, const Completion& answer, bool with_text, 
   }
   row["stopped"] = config::Node(std::string(end_name(answer.end)));
   row["prompt_tokens"] = config::Node(answer.prompt_tokens);
-  std::cout << config::to_json(config::Node(std::move(row))) << '\n';
+  std::cout << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
 }
 
 std::string ids_text(const std::vector<std::int64_t>& ids) {
@@ -184,7 +185,8 @@ int generate_command(const Arguments& args) {
   request.device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
   InferenceRequest wanted{list.words[0], request.device};
   wanted.tokenizer = list.last("--tokenizer");
-  ScriptSession script(list.last("--script"));
+  const RecordedScript own = script_for(list.last("--script"), list.words[0]);
+  ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
   request.prompts = encode(arguments.prompts, loaded);

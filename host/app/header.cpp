@@ -8,16 +8,15 @@
 
 #include "build_info.h"
 #include "config/derived.h"
+#include "core/decimal.h"
+#include "core/log.h"
+#include "core/log_keep.h"
 #include "metrics/console.h"
 
 namespace kf {
 namespace {
 
-std::string short_real(double value) {
-  std::array<char, 32> buffer{};
-  std::snprintf(buffer.data(), buffer.size(), "%g", value);
-  return buffer.data();
-}
+std::string short_real(double value) { return general(value, 6); }
 
 /// "cpu, 2 threads", or "cuda:0, NVIDIA H200, 140 GiB".
 std::string device_text(const ComputeDevice& d) {
@@ -54,12 +53,13 @@ void print_header(const HeaderFacts& f) {
   const std::string file = f.request.file.string();
   const std::string overrides =
       f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
-  std::cout << machine_line(f) << '\n'
-            << header_line("job", file + overrides, f.plan.dir.string()) << '\n'
-            << header_line("model", model_line(f)) << '\n'
-            << header_line("data", f.train_data.describe()) << '\n'
-            << header_line("plan", plan_line(f)) << '\n'
-            << std::flush;
+  for (const std::string& line :
+       {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
+        header_line("data", f.train_data.describe()), header_line("plan", plan_line(f))}) {
+    std::cout << line << '\n';
+    log::keep(line);
+  }
+  std::cout << std::flush;
 }
 
 }  // namespace kf

@@ -7,10 +7,12 @@
 #include "app/unused_settings.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/huggingface.h"
+#include "config/layers.h"
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "data/eval_sets.h"
 #include "data/hub/model.h"
 #include "model/build.h"
@@ -20,6 +22,7 @@
 namespace kf {
 namespace {
 
+constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
 constexpr std::int64_t kLongestWindow = 2048;  // of evaluation, where nothing says how long the model trained with
 
 /// Keeps of the table `section` of `job` the keys in `names`.
@@ -100,8 +103,8 @@ void forget_batch_transforms(config::Table& job) {
 config::Node inference_job(const fs::path& file, bool with_data) {
   config::Report report;
   std::optional<config::Table> job;
-  if (fs::exists(file)) {
-    job = config::parse_toml(read_file(file), file.string(), config::Origin::Kind::toml, report);
+  if (path_exists(file)) {
+    job = config::parse_toml(read_regular_file(file, kMostJob), file.string(), config::Origin::Kind::toml, report);
   }
   KF_CHECK(job && report.problems.empty(), Code::checkpoint, "{} cannot be read as a job: the checkpoint is damaged or of another program",
            file);
@@ -147,11 +150,30 @@ config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
   return config::Node(std::move(job), {config::Origin::Kind::recipe, folder.string(), 0, 0, {}});
 }
 
+/// Where the tokenizer that the job of a checkpoint names is gone: the copy in its run's folder. "" where nothing is to be replaced.
+std::string tokenizer_copy(const fs::path& checkpoint) {
+  const std::optional<fs::path> run = run_folder_of(checkpoint);
+  config::Node job = inference_job(checkpoint / "job.toml", /*with_data=*/true);
+  const config::Node* const path = config::find_node(*job.table(), "data.tokenizer_path");
+  const auto* const given = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;
+  if (!run || given == nullptr || given->empty() || path_exists(*given)) {
+    return {};
+  }
+  const fs::path copy = recorded_tokenizer(*run);
+  if (!copy.empty()) {
+    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", *given, copy);
+  }
+  return copy.string();
+}
+
 config::Config load_settings(const InferenceRequest& request, const fs::path& folder, bool huggingface, const Registries& registries) {
   warn_unused_settings(request.overrides, SettingsUse::inference);
   config::Request out;
   out.overrides = request.overrides;
   out.files_must_exist = request.with_data;
+  if (const std::string copy = huggingface || !request.tokenizer.empty() ? "" : tokenizer_copy(folder); !copy.empty()) {
+    out.overrides.insert(out.overrides.begin(), "--data.tokenizer_path=" + copy);
+  }
   if (!request.tokenizer.empty()) {
     out.overrides.push_back("--data.tokenizer_path=" + (request.tokenizer == "bytes" ? "" : request.tokenizer));
   }
@@ -196,6 +218,25 @@ fs::path folder_of(const fs::path& asked) {
 }
 
 }  // namespace
+
+RecordedScript script_for(const std::string& given, const fs::path& source) {
+  if (!given.empty()) {
+    return {given, {}};
+  }
+  const std::optional<fs::path> run = path_exists(source) && !is_foreign(source) ? run_folder_of(source) : std::nullopt;
+  RecordedScript script = run ? recorded_script(*run) : RecordedScript();
+  if (script.path.empty()) {
+    return {};
+  }
+  config::Request probe;
+  probe.recipe = inference_job(folder_of(source) / "job.toml", /*with_data=*/true);
+  probe.files_must_exist = false;
+  if (config::load(probe, native_registries().catalog()).report.problems.empty()) {
+    return {};
+  }
+  log::info("parts of {}, the run's own copy of its script", script.path);
+  return script;
+}
 
 std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries) {
   const config::DataConfig& d = config.data;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/run_record.h"
 #include "app/script_session.h"
 #include "config/config.h"
 #include "core/fs.h"
@@ -49,6 +50,10 @@ std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Regi
 /// `source` is a checkpoint folder, a run or checkpoints folder whose latest one is meant, or a folder with a config.json (its
 /// tokenizer is taken, too). Weights in fp32, evaluation mode. Throws Code::checkpoint, and Code::config for faulty overrides.
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries);
+/// The script whose parts the model of `source` needs: `given` (--script), else the copy in the run's folder where the job does not load
+/// without it, else none.
+RecordedScript script_for(const std::string& given, const fs::path& source);
+
 /// The settings alone.
 config::Config settings_for_inference(const InferenceRequest& request, const Registries& registries);
 

@@ -3,11 +3,16 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <exception>
 #include <filesystem>
 #include <string>
 
@@ -35,7 +40,26 @@ void keep_standard_streams() {
   }
 }
 
+/// " (ulimit -v is 400000)" where the address space is limited, else "".
+std::string address_limit() {
+  struct rlimit limit {};
+  const bool limited = ::getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  return limited ? " (ulimit -v is " + std::to_string(limit.rlim_cur / 1024) + ")" : "";
+}
+
+/// Libraries that run out of memory while they are loaded end the process here: nobody could catch what their constructors throw.
+[[noreturn]] void out_of_memory() {
+  std::fprintf(stderr,
+               "kf-host: there is not enough memory%s to load torch, which takes about 1 GB of address space before any data and weights;\n"
+               "  `ulimit -v unlimited` lifts the shell's limit, a container or a batch system has one of its own\n",
+               address_limit().c_str());
+  std::_Exit(1);
+}
+
 int torch_missing(const std::string& reason) {
+  if (reason.find("failed to map") != std::string::npos || reason.find("annot allocate memory") != std::string::npos) {
+    out_of_memory();
+  }
   std::fprintf(stderr,
                "kf-host: cannot load torch: %s\n"
                "  It is looked for in three places; any one will do:\n"
@@ -46,9 +70,8 @@ int torch_missing(const std::string& reason) {
   return 1;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+/// The program: loads what it needs and runs it.
+int start_program(int argc, char** argv) {
   keep_standard_streams();
   // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a
   // step was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's
@@ -88,4 +111,54 @@ int main(int argc, char** argv) {
     return 1;
   }
   return start(argc, argv);
+}
+
+struct Arguments {
+  int count;
+  char** words;
+  int status;
+};
+
+/// A program of this size does not fit into stacks of a few hundred kB, nor do the threads of its libraries, whose stacks are as large as
+/// the limit says: below kLeast it runs on a stack of its own, and others get kThread.
+constexpr std::size_t kLeast = std::size_t{4} << 20;
+constexpr std::size_t kOwn = std::size_t{8} << 20;
+constexpr std::size_t kThread = std::size_t{2} << 20;
+
+bool stack_is_small() {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < kLeast;
+}
+
+int start_on_own_stack(int argc, char** argv) {
+  pthread_attr_t attributes;
+  ::pthread_attr_init(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kThread);
+  ::pthread_setattr_default_np(&attributes);
+  ::pthread_attr_setstacksize(&attributes, kOwn);
+  Arguments arguments{argc, argv, 1};
+  pthread_t thread{};
+  const int error = ::pthread_create(
+      &thread, &attributes,
+      [](void* given) -> void* {
+        auto* const own = static_cast<Arguments*>(given);
+        own->status = start_program(own->count, own->words);
+        return nullptr;
+      },
+      &arguments);
+  ::pthread_attr_destroy(&attributes);
+  if (error != 0) {
+    std::fprintf(stderr, "kf-host: the stack is limited to less than 4 MB (ulimit -s), and a larger one cannot be had: %s\n",
+                 std::strerror(error));
+    return 1;
+  }
+  ::pthread_join(thread, nullptr);
+  return arguments.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::set_terminate(out_of_memory);
+  return stack_is_small() ? start_on_own_stack(argc, argv) : start_program(argc, argv);
 }

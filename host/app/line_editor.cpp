@@ -9,6 +9,8 @@
 
 #ifdef KF_WITH_LIBEDIT
 #include <editline/readline.h>
+
+#include "core/ascii.h"
 #endif
 
 namespace kf {
@@ -29,7 +31,7 @@ char** matches(const char* word, int start, int /*end*/) {
   }
   // What the library takes for the word may reach back over dots; what comes back replaces all of it.
   std::size_t name = std::strlen(word);
-  while (name > 0 && (std::isalnum(static_cast<unsigned char>(word[name - 1])) != 0 || word[name - 1] == '_')) {
+  while (name > 0 && (is_alnum(word[name - 1]) || word[name - 1] == '_')) {
     --name;
   }
   for (std::string& one : words) {

@@ -7,6 +7,7 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/invocation.h"
 #include "app/line_editor.h"
 #include "app/script_runs.h"
 #include "bindings/prompt.h"
@@ -99,7 +100,7 @@ int lua_command(const Arguments& args) {
   if (arguments.prompt) {
     run_prompt(runs.script());
   }
-  return 0;
+  return status_of_runs();
 }
 
 }  // namespace kf

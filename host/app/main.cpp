@@ -9,8 +9,11 @@
 #include <vector>
 
 #include "app/app.h"
+#include "app/invocation.h"
+#include "core/crash.h"
 #include "core/credentials.h"
 #include "core/error.h"
+#include "core/out_of_memory.h"
 
 namespace {
 
@@ -24,7 +27,9 @@ void print_failure(const std::string& text) {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** argv) {
+  kf::watch_crashes();
   try {
+    kf::set_invocation(std::vector<std::string>(argv, argv + argc));
     const int status = kf::run_program(std::vector<std::string>(argv + 1, argv + argc));
     if (!std::cout.flush()) {
       print_failure("not everything could be written to standard output");
@@ -35,9 +40,10 @@ extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** a
     print_failure(e.what());
     return static_cast<int>(e.code());
   } catch (const c10::Error& e) {
-    print_failure(std::string("LibTorch: ") + e.what_without_backtrace());
+    const std::string text = kf::failure_text(e);
+    print_failure(text.starts_with("out of memory") ? text : std::string("LibTorch: ") + e.what_without_backtrace());
   } catch (const std::exception& e) {
-    print_failure(e.what());
+    print_failure(kf::failure_text(e));
   }
   return static_cast<int>(kf::Code::other);
 }

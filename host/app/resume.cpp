@@ -6,64 +6,148 @@
 #include "config/json.h"
 #include "config/schema.h"
 #include "core/error.h"
-#include "core/log.h"
 #include "data/data_record.h"
 
 namespace kf {
 namespace {
 
-constexpr const char* kScript = "the script";
-
-/// Keys that say what is learned from, and in which order: with another value the steps done so far were steps of another run. What only
-/// says how it is read, or changes with the steps anyway, may change.
-bool is_data_source(const std::string& key) {
-  static const std::set<std::string> may_change{"data.num_workers",    "data.pin_memory",        "data.prefetch_factor", "data.cache_dir",
-                                                "data.hf_streaming",   "data.mix_temperature",   "data.phases",          "data.epochs",
-                                                "data.anneal_weights", "data.anneal_start_step", "data.reuse_batches"};
-  return key == "train.seq_len" || (key.starts_with("data.") && !may_change.contains(key));
-}
-
-bool is_run_length(const std::string& key) {
-  return key == "train.max_steps" || key == "train.max_tokens" || key == "data.epochs" || key == kScript;
-}
-
-/// Keys that say who reads the data, not what comes of it: a complete run stays complete, and a longer one goes on.
-bool changes_no_number(const std::string& key) {
-  return key == "data.num_workers" || key == "data.prefetch_factor" || key == "data.pin_memory" || key == "data.cache_dir";
-}
+using config::ResumeClass;
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
 
-std::string describe(const std::vector<Difference>& list) {
-  std::vector<std::string> lines;
+std::string lines_of(const std::vector<Difference>& list) {
+  std::string lines;
   for (const Difference& difference : list) {
-    lines.push_back("\n  " + describe(difference));
+    lines += "\n  " + describe(difference);
   }
-  return join(lines, "");
+  return lines;
 }
 
-std::vector<Difference> select(const std::vector<Difference>& all, bool (*wanted)(const std::string&)) {
-  std::vector<Difference> out;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(out), [&](const Difference& d) { return wanted(d.key); });
-  return out;
+/// Whether checkpoint.accept_changes names `key`, or a section or kind that it belongs to.
+bool accepts(const config::Config& config, const std::string& key) {
+  const config::Strings& accepted = config.checkpoint.accept_changes;
+  return std::any_of(accepted.begin(), accepted.end(), [&](const std::string& name) { return key == name || key.starts_with(name + "."); });
 }
+
+/// What cannot go on without a word: one line each, with what checkpoint.accept_changes calls it.
+struct Refused {
+  std::string lines;
+  std::vector<std::string> names;
+
+  void add(const std::string& line, const std::string& name) {
+    lines += "\n  " + line;
+    if (std::find(names.begin(), names.end(), name) == names.end()) {
+      names.push_back(name);
+    }
+  }
+};
+
+class Decision {
+ public:
+  explicit Decision(const ResumeQuestion& question) : q_(question) {}
+
+  Resume make() {
+    if (!q_.newest) {
+      return std::move(resume_);
+    }
+    resume_.checkpoint = *q_.newest;
+    resume_.state = CheckpointManager::peek(*q_.newest);
+    const config::Table* const before = resume_.state.job.table();
+    KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *q_.newest);
+    compare(*before);
+    return resume_.state.finished ? of_finished() : of_unfinished();
+  }
+
+ private:
+  /// What the run would be named or started otherwise with.
+  std::string remedy() const {
+    const bool taken_over =
+        q_.config.checkpoint.load_path && q_.newest->lexically_relative(*q_.config.checkpoint.load_path).native().find("..") != 0;
+    return taken_over ? "take its weights alone with checkpoint.init_from instead of checkpoint.load_path"
+                      : "give the run another run.name, or start over with run.fresh = true";
+  }
+
+  void compare(const config::Table& before) {
+    Refused refused;
+    bool other_data = false;
+    for (Difference& difference : differences(before, job_values(q_.config))) {
+      const ResumeClass meaning = config::resume_class(difference.key);
+      if (meaning == ResumeClass::free) {
+        continue;
+      }
+      if (meaning == ResumeClass::identity && !accepts(q_.config, difference.key)) {
+        refused.add(describe(difference), difference.key);
+      }
+      other_data = other_data || (meaning == ResumeClass::identity && difference.key.starts_with("data"));
+      resume_.changed.push_back(std::move(difference));
+    }
+    compare_code(refused);
+    // Other keys of the data give other files, of course.
+    const DataChanges data = data_changes(resume_.state.data_fingerprint, q_.data_fingerprint, q_.newest->string());
+    if (!other_data && !data.training.empty()) {
+      accepts(q_.config, "files") ? resume_.remarks.push_back(data.training) : refused.add(data.training, "files");
+    }
+    if (!data.evaluation.empty()) {
+      resume_.remarks.push_back(data.evaluation + "; losses on them before and after do not compare");
+    }
+    KF_CHECK(refused.names.empty(), Code::config,
+             "the run in {} is another one:{}\n{}; checkpoint.accept_changes = [{}] goes on all the same", *q_.newest, refused.lines,
+             remedy(), "\"" + join(refused.names, "\", \"") + "\"");
+  }
+
+  void compare_code(Refused& refused) {
+    for (const CodeChange& change : code_changes(resume_.state.code, q_.code)) {
+      const std::string line = format("the script's code: {}: {}", change.path, change.what);
+      if (change.mild || accepts(q_.config, "code")) {
+        resume_.remarks.push_back(line);
+      } else {
+        refused.add(line, "code");
+      }
+    }
+  }
+
+  bool longer() const { return resume_.state.run.step < q_.max_steps; }
+
+  Resume of_unfinished() {
+    KF_CHECK(longer(), Code::config, "the checkpoint {} is at step {}, and train.max_steps asks for {}: ask for more, or {}", *q_.newest,
+             resume_.state.run.step, q_.max_steps, remedy());
+    resume_.kind = Resume::Kind::resume;
+    return std::move(resume_);
+  }
+
+  Resume of_finished() {
+    const std::vector<Difference>& changed = resume_.changed;
+    const bool other_length = std::any_of(changed.begin(), changed.end(), [](const Difference& d) { return config::is_run_length(d.key); });
+    const std::int64_t step = resume_.state.run.step;
+    if (longer() && (other_length || q_.config.run.go_on)) {
+      resume_.kind = Resume::Kind::resume;
+      return std::move(resume_);
+    }
+    KF_CHECK(longer() || !other_length, Code::config, "the run in {} is complete at step {}; {} steps are asked for now: {}", *q_.newest,
+             step, q_.max_steps, remedy());
+    KF_CHECK(changed.empty(), Code::config, "the run in {} is {} at step {}, and this job differs from it:{}\n{}, or {}", *q_.newest,
+             longer() ? "stopped" : "complete", step, lines_of(changed),
+             longer() ? "run.go_on = true goes on with these" : "ask for more steps (train.max_steps)", remedy());
+    resume_.kind = Resume::Kind::complete;
+    return std::move(resume_);
+  }
+
+  const ResumeQuestion& q_;
+  Resume resume_;
+};
 
 }  // namespace
 
-config::Table job_values(const config::Config& config, const std::string& script) {
+config::Table job_values(const config::Config& config) {
+  static const std::set<std::string> about_the_start{"checkpoint.dir", "checkpoint.load_path", "checkpoint.accept_changes"};
   config::Table values;
   for (const config::Row& row : config::rows()) {
-    // Where a run lies and which checkpoint it took over do not change what is computed.
-    const bool place = row.section == "run" || row.key() == "checkpoint.dir" || row.key() == "checkpoint.load_path";
-    if (!place) {
+    if (row.section != "run" && !about_the_start.contains(row.key())) {
       values[row.key()] = row.get(config);
     }
   }
   for (const auto& [name, options] : config.parts) {
     values[name] = config::Node(options);
-  }
-  if (!script.empty()) {
-    values[kScript] = config::Node(script);
   }
   return values;
 }
@@ -85,59 +169,13 @@ std::vector<Difference> differences(const config::Table& before, const config::T
     compare(key);
   }
   for (const auto& [key, value] : before) {
-    if (after.find(key) == nullptr) {
+    if (after.find(key) == nullptr && key != "the script") {  // which earlier versions kept here
       compare(key);
     }
   }
   return out;
 }
 
-Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, const std::string& script, std::int64_t max_steps,
-                     const std::string& data_fingerprint) {
-  Resume resume;
-  if (!newest) {
-    return resume;
-  }
-  resume.checkpoint = *newest;
-  const CheckpointState state = CheckpointManager::peek(*newest);
-  const config::Table* const before = state.job.table();
-  KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *newest);
-  resume.changed = differences(*before, job_values(config, script));
-  const bool taken_over = config.checkpoint.load_path && newest->lexically_relative(*config.checkpoint.load_path).native().find("..") != 0;
-  const std::string remedy = taken_over ? "take its weights alone with checkpoint.init_from instead of checkpoint.load_path"
-                                        : "give the run another run.name, or start over with run.fresh = true";
-
-  const auto is_model = [](const std::string& key) { return key.rfind("model.", 0) == 0; };
-  if (const auto changed = select(resume.changed, is_model); !changed.empty()) {
-    fail(Code::config, "the run in {} trains another model:{}\n{}", *newest, describe(changed), remedy);
-  }
-  if (const auto changed = select(resume.changed, is_data_source); !changed.empty()) {
-    fail(Code::config, "the run in {} learns from other data:{}\n{}", *newest, describe(changed), remedy);
-  }
-  const DataChanges data = data_changes(state.data_fingerprint, data_fingerprint, newest->string());
-  KF_CHECK(data.training.empty(), Code::config, "{}; {}", data.training, remedy);
-  if (!data.evaluation.empty()) {
-    log::warn("{}; losses on them before and after do not compare", data.evaluation);
-  }
-
-  const bool longer = state.run.step < max_steps;
-  std::vector<Difference> changed = resume.changed;
-  std::erase_if(changed, [](const Difference& d) { return changes_no_number(d.key); });
-  const bool only_length = std::all_of(changed.begin(), changed.end(), [](const Difference& d) { return is_run_length(d.key); });
-  if (state.finished) {
-    const bool other_length =
-        std::any_of(changed.begin(), changed.end(), [](const Difference& d) { return is_run_length(d.key) && d.key != kScript; });
-    KF_CHECK(changed.empty() || (only_length && other_length), Code::config,
-             "the run in {} is complete, and this job differs from it:{}\n{}", *newest, describe(changed), remedy);
-    KF_CHECK(longer || changed.empty(), Code::config, "the run in {} is complete at step {}; {} steps are asked for now: {}", *newest,
-             state.run.step, max_steps, remedy);
-    resume.kind = changed.empty() ? Resume::Kind::complete : Resume::Kind::resume;
-    return resume;
-  }
-  KF_CHECK(longer, Code::config, "the checkpoint {} is at step {}, and train.max_steps asks for {}: ask for more, or {}", *newest,
-           state.run.step, max_steps, remedy);
-  resume.kind = Resume::Kind::resume;
-  return resume;
-}
+Resume decide_resume(const ResumeQuestion& question) { return Decision(question).make(); }
 
 }  // namespace kf

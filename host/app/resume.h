@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "app/code_record.h"
 #include "checkpoint/manager.h"
 #include "config/config.h"
+#include "config/resume_class.h"
 
 namespace kf {
 
@@ -18,24 +20,35 @@ struct Difference {
 };
 
 /// Every key of the job with its value, and the own tables of parts as "kind.name": what a checkpoint keeps to compare a later job with.
-/// run.*, checkpoint.dir and checkpoint.load_path are left out, since they do not change what is computed.
-/// `script` is the digest of the script that the job comes from.
-config::Table job_values(const config::Config& config, const std::string& script = {});
+/// run.*, checkpoint.dir, checkpoint.load_path and checkpoint.accept_changes are left out: they are about the folder and the start.
+config::Table job_values(const config::Config& config);
 
 /// In the order of `after`. A key that `before` lacks had its default: an older program did not know it.
 std::vector<Difference> differences(const config::Table& before, const config::Table& after);
+
+/// What is asked for now, to be compared with what a checkpoint says.
+struct ResumeQuestion {
+  std::optional<fs::path> newest;  // checkpoint; none: the run is new
+  const config::Config& config;
+  const std::vector<CodeFile>& code;  // of the script; empty for TOML
+  std::int64_t max_steps = 0;
+  std::string data_fingerprint;
+};
 
 struct Resume {
   enum class Kind { fresh, resume, complete };
   Kind kind = Kind::fresh;
   fs::path checkpoint;
-  std::vector<Difference> changed;
+  std::vector<Difference> changed;   // keys that say how it goes on, and accepted ones; those that move no number are left out
+  std::vector<std::string> remarks;  // of what else has changed, for the log
+  CheckpointState state;             // of the checkpoint, without tensors
 };
 
-/// What to do with the newest checkpoint of the run. An unfinished run goes on; a finished one is complete, or goes on when nothing but
-/// max_steps (and the script's text) changed. Throws Code::config naming run.fresh for another model or data source, other data files, or a
-/// finished run that differs.
-Resume decide_resume(const std::optional<fs::path>& newest, const config::Config& config, const std::string& script, std::int64_t max_steps,
-                     const std::string& data_fingerprint);
+/// What to do with the newest checkpoint of the run, by what the changed keys mean (config/resume_class.h):
+/// - an unfinished run goes on, and so does a finished one of which more steps are asked, or that a hook stopped and run.go_on takes up;
+/// - otherwise a finished one is complete.
+/// Throws Code::config, naming what changed, for another model, data source or loss, other data files or other code, each of which
+/// checkpoint.accept_changes takes; and for a finished run that differs in its course and has no more steps to make.
+Resume decide_resume(const ResumeQuestion& question);
 
 }  // namespace kf

@@ -1,5 +1,8 @@
 #include "app/run.h"
 
+#include <c10/util/Exception.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
 #include <map>
@@ -7,11 +10,14 @@
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
+#include "app/invocation.h"
 #include "app/phases.h"
+#include "app/rate_change.h"
 #include "app/resume.h"
 #include "app/run_folders.h"
 #include "app/run_kernels.h"
 #include "app/run_parts.h"
+#include "app/run_record.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
 #include "checkpoint/manager.h"
@@ -22,7 +28,9 @@
 #include "config/unbuilt.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/log_keep.h"
 #include "core/name_pattern.h"
+#include "core/plain_file.h"
 #include "core/source_watch.h"
 #include "data/data_record.h"
 #include "data/eval_sets.h"
@@ -136,37 +144,111 @@ void say_changes(const Resume& resume) {
   for (const Difference& d : resume.changed) {
     log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
   }
+  for (const std::string& remark : resume.remarks) {
+    log::warn("{}", remark);
+  }
+}
+
+/// A line on standard output, and in the log.
+void say(const std::string& line) {
+  std::cout << line << std::endl;
+  log::keep(line);
 }
 
 RunResult already_complete(const Resume& resume, const fs::path& dir) {
-  const CheckpointState state = CheckpointManager::peek(resume.checkpoint);
-  std::optional<RunResult> stored = stored_result(dir, resume.checkpoint);
-  const bool stopped = stored && stored->status == "stopped";
-  std::cout << (stopped ? "already stopped" + (stored->reason.empty() ? "" : " (" + stored->reason + ")") : "already complete") << ": "
-            << state.run.step << " steps, " << grouped(state.run.tokens) << " tokens, in " << resume.checkpoint.string()
-            << (stopped ? "; run.fresh = true starts over" : "") << '\n';
-  if (stored) {
-    return std::move(*stored);
-  }
-  RunResult result;
-  result.status = "complete";
-  result.step = state.run.step;
-  result.tokens = state.run.tokens;
-  result.checkpoint = resume.checkpoint.string();
+  // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
+  const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
+  RunResult result = stored_result(teller, resume.checkpoint, resume.state);
+  const bool stopped = result.status == "stopped";
+  std::cout << (stopped ? "already stopped" + (result.reason.empty() ? "" : " (" + result.reason + ")") : "already complete") << ": "
+            << result.step << " steps, " << grouped(result.tokens) << " tokens, in " << resume.checkpoint.string()
+            << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "") << '\n'
+            << std::flush;
   return result;
 }
 
-void say_end(const RunResult& result, const fs::path& file) {
-  if (result.status == "complete") {
-    std::cout << "training complete: " << result.step << " steps, " << grouped(result.tokens) << " tokens in "
-              << human_seconds(result.seconds) << "; " << result.checkpoint << '\n';
-  } else {
-    std::cout << "stopped at step " << result.step << (result.reason.empty() || result.reason == "signal" ? "" : ": " + result.reason)
-              << "; saved " << result.checkpoint
-              << (result.reason == "signal" ? "; `kf-host " + file.string() + "` goes on from there" : "") << '\n';
+/// How long the run had trained at the last row up to `step`; 0 where the rows do not tell.
+double seconds_until(const fs::path& rows, std::int64_t step) {
+  double seconds = 0;
+  try {
+    for (const auto& row : path_exists(rows) ? read_rows(rows) : decltype(RunResult::history)()) {
+      const auto* const one = std::get_if<StepRow>(&row);
+      seconds = one != nullptr && one->step <= step ? one->seconds : seconds;
+    }
+  } catch (const Error&) {
+    return seconds;  // who opens the file for writing says what is wrong with it
   }
-  std::cout << std::flush;
+  return seconds;
 }
+
+std::string skipped_text(std::int64_t skipped) { return skipped == 0 ? "" : format(" ({} without an update)", grouped(skipped)); }
+
+void say_end(const RunResult& result, const RunRequest& request) {
+  if (result.status == "complete") {
+    say(format("training complete: {} steps{}, {} tokens in {}; {}", result.step, skipped_text(result.skipped), grouped(result.tokens),
+               human_seconds(result.seconds), result.checkpoint));
+    return;
+  }
+  const bool signal = result.reason == "signal";
+  const std::string again = !signal            ? ""
+                            : request.of_sweep ? "; its sweep goes on with it"
+                                               : "; `" + command_again() + "` goes on from there";
+  say(format("stopped at step {}{}{}; saved {}{}", result.step, skipped_text(result.skipped),
+             result.reason.empty() ? ""
+             : signal              ? " by a signal"
+                                   : ": " + result.reason,
+             result.checkpoint, again));
+  if (signal) {
+    note_stopped_by_signal();
+  }
+}
+
+/// Opens the log, and says there when and how this process was started.
+void open_log(const fs::path& dir) {
+  log::open_file(dir / "log.txt");
+  std::error_code ignored;
+  log::keep(format("start {}: {}, in {}, process {}", utc_now(), shell_line(invocation()), fs::current_path(ignored),
+                   static_cast<std::int64_t>(::getpid())));
+}
+
+/// How a run ends stands in its log and in its record, whichever way that is.
+class RunEnd {
+ public:
+  /// The run's folder is there: what it is started with is written down.
+  void open(const fs::path& dir, const RunStart& start) {
+    open_log(dir);
+    steps_ = start.step;
+    record_.emplace(dir, start);
+  }
+  const std::string& id() const { return record_->id(); }
+  void well(const RunResult& result) {
+    if (record_) {
+      log::keep(format("end {}: {}", utc_now(), result.status));
+      record_->end(result.status, result.step);
+      log::close_file();
+    }
+  }
+  void failed(const std::string& message) {
+    if (record_) {
+      log::keep(message, log::Level::error);
+      log::keep(format("end {}: failed", utc_now()));
+      record_->end("failed", steps_, message);
+      log::close_file();
+    }
+  }
+  void reached(std::int64_t step) { steps_ = step; }
+
+ private:
+  std::optional<RunRecord> record_;
+  std::int64_t steps_ = 0;
+};
+
+/// Tells how far a loop came, also when an error ends it.
+struct Reached {
+  RunEnd& end;
+  const TrainLoop& loop;
+  ~Reached() { end.reached(loop.step()); }
+};
 
 StepperOptions stepper_options(const config::Config& config, const config::Plan& plan, at::Device device) {
   StepperOptions out;
@@ -189,9 +271,9 @@ StepperOptions stepper_options(const config::Config& config, const config::Plan&
 }
 
 /// The state that a new run starts from, or the one of the checkpoint, loaded into the live objects.
-CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& optimizer, Hooks& hooks) {
+CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& optimizer, Hooks& hooks, const std::string& frozen_from) {
   if (resume.kind == Resume::Kind::resume) {
-    CheckpointState state = CheckpointManager::load(resume.checkpoint, model, optimizer);
+    CheckpointState state = CheckpointManager::load(resume.checkpoint, model, optimizer, frozen_from);
     hooks.load(state.hooks);
     log::info("resumed from {}: step {}, {} tokens", resume.checkpoint, state.run.step, grouped(state.run.tokens));
     return state;
@@ -199,9 +281,7 @@ CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& op
   return {};
 }
 
-}  // namespace
-
-RunResult run_job(const RunRequest& request, const Registries& registries) {
+RunResult train(const RunRequest& request, const Registries& registries, RunEnd& end) {
   const config::Config& config = request.loaded.config;
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
@@ -219,18 +299,20 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   checkpoint_options.dir = plan.checkpoint_dir;
   checkpoint_options.keep_last = config.checkpoint.keep_last_n;
   checkpoint_options.keep_forever = milestone_rule(config, registries);
+  checkpoint_options.frozen_from = config.checkpoint.save_frozen ? "" : config.checkpoint.init_from.value_or("");
   CheckpointManager checkpoints(checkpoint_options);
   if (config.run.fresh) {
     start_over(config, plan);
   }
   RunFolders folders(plan);
+  folders.tidy();
   std::optional<fs::path> newest = checkpoints.newest();
   const bool nothing_saved = !newest;
   if (nothing_saved && config.checkpoint.load_path) {
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
-  const Resume resume = decide_resume(newest, config, request.script, plan.max_steps, data_record_of(*train_data, eval_sets));
+  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -261,18 +343,26 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
     log::info("weights from {}", *config.checkpoint.init_from);
   }
   folders.make(checkpoints, nothing_saved);
-  log::open_file(plan.dir / "log.txt");
   write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
+  end.open(plan.dir, {request.loaded, request.file, request.code, request.arguments, plan.name, device.str(), resume.state.run.step,
+                      nothing_saved, request.from_folder});
   say_without_effect(request.loaded);
   say_notes(plan);
   say_changes(resume);
+  if (resume.kind == Resume::Kind::resume) {
+    if (const std::string rise = rate_rise(resume, config, registries, *schedule); !rise.empty()) {
+      log::warn("{}", rise);
+    }
+  }
   if (!eval_sets.empty() && tokenizer == nullptr) {
     log::info("evaluations have no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
   }
 
-  CheckpointState state = starting_state(resume, *model, *optimizer, hooks);
+  CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
   state.data_fingerprint = data_record_of(*train_data, eval_sets);
-  state.job = config::Node(job_values(config, request.script));
+  state.job = config::Node(job_values(config));
+  state.code = code_digests(request.code);
+  state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
 
@@ -282,6 +372,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   if (resume.kind != Resume::Kind::resume) {
     keep_old_rows(plan.dir / "metrics.jsonl");
   }
+  const double seconds_before = resume.kind == Resume::Kind::resume ? seconds_until(plan.dir / "metrics.jsonl", state.run.step) : 0;
   JsonlSink jsonl(plan.dir / "metrics.jsonl", state.run.step);
   ConsoleOptions console_options = stdout_options();
   console_options.max_steps = plan.max_steps;
@@ -312,13 +403,35 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
                       request.report,
                       generate_options(config.generate),
                       config.model.max_seq_len,
-                      {false, config.data.add_bos}};
-  RunResult result = TrainLoop(std::move(parts), std::move(options), std::move(state)).run();
+                      {false, config.data.add_bos},
+                      plan.dir,
+                      config.train.shutdown_timeout_sec};
+  options.seconds_before = seconds_before;
+  options.before_save = [&folders] { folders.check_there(); };
+  TrainLoop loop(std::move(parts), std::move(options), std::move(state));
+  const Reached reached{end, loop};
+  RunResult result = loop.run();
   result.history = read_rows(plan.dir / "metrics.jsonl");  // those before a resume, too
-  store_result(result, plan.dir);
-  say_end(result, request.file);
-  log::close_file();
+  store_result(result, end.id(), plan.dir);
+  say_end(result, request);
   return result;
+}
+
+}  // namespace
+
+RunResult run_job(const RunRequest& request, const Registries& registries) {
+  RunEnd end;
+  try {
+    RunResult result = train(request, registries, end);
+    end.well(result);
+    return result;
+  } catch (const c10::Error& e) {
+    end.failed(e.what_without_backtrace());
+    throw;
+  } catch (const std::exception& e) {
+    end.failed(e.what());
+    throw;
+  }
 }
 
 }  // namespace kf

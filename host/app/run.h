@@ -4,7 +4,9 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "bindings/script.h"
 #include "config/load.h"
 #include "core/fs.h"
 #include "registry/part_states.h"
@@ -17,9 +19,12 @@ namespace kf {
 /// What the settings cannot tell.
 struct RunRequest {
   const config::Loaded& loaded;
-  fs::path file;              // the job or script, for the first line and the run's default name
-  std::size_t overrides = 0;  // how many, for the first line
-  std::string script = {};    // digest of the script that the job comes from; "" for TOML
+  fs::path file;                            // the job or script, for the first line and the run's default name
+  std::size_t overrides = 0;                // how many, for the first line
+  std::vector<CodeFile> code = {};          // of the script that the job comes from, itself first; empty for TOML
+  std::vector<std::string> arguments = {};  // kf.args of that script
+  bool from_folder = false;                 // started as `kf-host runs/NAME`
+  bool of_sweep = false;                    // a trial: the sweep starts it again
   /// Of a sweep's trial: takes what it reports; true ends the run.
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.

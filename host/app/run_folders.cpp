@@ -8,13 +8,15 @@
 #include "checkpoint/folder.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 
 namespace kf {
 namespace {
 
 bool holds_a_run(const fs::path& folder) {
   for (const char* mark : {".lock", "metrics.jsonl", "latest"}) {
-    if (fs::exists(folder / mark) || fs::is_symlink(folder / mark)) {
+    std::error_code ignored;
+    if (path_exists(folder / mark) || fs::is_symlink(folder / mark, ignored)) {
       return true;
     }
   }
@@ -69,8 +71,46 @@ void RunFolders::make(const CheckpointManager& checkpoints, bool fresh) {
   if (!is_within(plan_.checkpoint_dir, plan_.dir)) {    // another run may save there, too
     checkpoints_.emplace(plan_.checkpoint_dir);
   }
+  checkpoints_id_ = file_id(plan_.checkpoint_dir);
+  tidy();
   KF_CHECK(!fresh || !checkpoints.newest(), Code::other, "another process has saved a checkpoint in {} meanwhile; start again to go on",
            plan_.checkpoint_dir);
+}
+
+void RunFolders::tidy() const {
+  if (!run_) {
+    return;
+  }
+  remove_temporaries(plan_.dir, {"job.toml", "result.json", "run.json", "metrics.jsonl", "metrics.csv", "latest"});
+  std::error_code error;
+  for (const fs::path& dir : {plan_.dir, plan_.checkpoint_dir}) {
+    if (!fs::is_directory(dir, error) || (!checkpoints_ && !is_within(dir, plan_.dir))) {
+      continue;
+    }
+    try {
+      remove_leftovers(dir);
+    } catch (const fs::filesystem_error& fault) {  // a complete run on a read-only disk can still say that it is complete
+      log::warn("what a killed process left was not removed: {}", fault.what());
+    }
+  }
+}
+
+void RunFolders::check_there() {
+  for (const auto& [lock, dir] : {std::pair(&run_, &plan_.dir), std::pair(&checkpoints_, &plan_.checkpoint_dir)}) {
+    KF_CHECK(!*lock || (*lock)->holds(), Code::checkpoint,
+             "the folder {} was deleted, moved or replaced while the run was on: nothing more is saved there; start again from what is "
+             "left of it",
+             *dir);
+  }
+  const std::optional<FileId> now = file_id(plan_.checkpoint_dir);
+  if (checkpoints_id_ && now != checkpoints_id_) {
+    log::warn("the folder {} was deleted or replaced while the run was on; {}", plan_.checkpoint_dir,
+              now ? "saves go into the new one" : "it is made again, without the earlier checkpoints");
+  }
+  if (!now) {
+    fs::create_directories(plan_.checkpoint_dir);
+  }
+  checkpoints_id_ = file_id(plan_.checkpoint_dir);
 }
 
 void start_over(const config::Config& config, const config::Plan& plan) {

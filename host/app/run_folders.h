@@ -20,10 +20,19 @@ class RunFolders {
   /// Makes the folders, after everything that could be wrong with the job has been looked at. `fresh`: no checkpoint was there.
   void make(const CheckpointManager& checkpoints, bool fresh);
 
+  /// Removes what killed processes have left of saves, removals and files of the run; only where the folder is locked, so that they are
+  /// gone.
+  void tidy() const;
+
+  /// Throws Code::checkpoint where the folder has been deleted, moved or replaced since: nothing that is written would be found again, and
+  /// another process could start there. Says so where the checkpoints alone have gone.
+  void check_there();
+
  private:
   const config::Plan& plan_;
   std::optional<RunLock> run_;
   std::optional<RunLock> checkpoints_;
+  std::optional<FileId> checkpoints_id_;
 };
 
 /// run.fresh: earlier runs are moved aside; a folder of something else is left alone, with an error.

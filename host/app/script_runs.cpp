@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "app/inference.h"
+#include "app/invocation.h"
 #include "app/launch.h"
 #include "app/run.h"
 #include "app/sweep_run.h"
 #include "app/sweep_trial.h"
+#include "core/error.h"
 #include "core/log.h"
 
 namespace kf {
@@ -70,13 +72,18 @@ void ScriptRuns::run_file() {
 }
 
 RunResult ScriptRuns::run(config::Node recipe) {
+  // A script that trains one job after the other would need a signal for each.
+  if (status_of_runs() == kStoppedStatus) {
+    throw Error(static_cast<Code>(kStoppedStatus),
+                format("a signal has asked to stop, so no further run is started; `{}` goes on", command_again()));
+  }
   ran_ = true;
   name_if_needed(recipe);
   config::Request request = request_of(arguments_);
   request.recipe = std::move(recipe);
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
-  RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size(), script_.digest()};
+  RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size(), script_.code(), arguments_.script};
   run_request.states = &scope.states();
   return run_job(run_request, registries_);
 }

@@ -8,7 +8,8 @@
 
 namespace kf {
 
-ScriptSession::ScriptSession(const fs::path& script) : registries_(std::make_unique<Registries>(native_registries())) {
+ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> arguments, const std::map<std::string, fs::path>& copies)
+    : registries_(std::make_unique<Registries>(native_registries())) {
   if (script.empty()) {
     return;
   }
@@ -16,7 +17,8 @@ ScriptSession::ScriptSession(const fs::path& script) : registries_(std::make_uni
     job_ = job_ ? job_ : std::move(job);
     fail(Code::script, "kf.run: nothing is trained here");
   };
-  script_ = std::make_unique<Script>(*registries_, ScriptHost{take_job, {}, 0, 1}, std::vector<std::string>{});
+  script_ = std::make_unique<Script>(*registries_, ScriptHost{take_job, {}, 0, 1}, std::move(arguments));
+  script_->use_copies(copies);
   try {
     if (std::optional<config::Node> returned = script_->run_file(script)) {
       job_ = std::move(returned);

@@ -1,8 +1,11 @@
 #pragma once
 // The parts that a job may name, ready to be made without training: the native ones, and those of a script where one is given.
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "bindings/script.h"
 #include "config/config.h"
@@ -13,8 +16,10 @@ namespace kf {
 
 class ScriptSession {
  public:
-  /// Runs the script up to its first kf.run; an empty path is none. Throws what the script throws.
-  explicit ScriptSession(const fs::path& script);
+  /// Runs the script, with `arguments` as kf.args, up to its first kf.run; an empty path is none. `copies` are as in
+  /// Script::use_copies. Throws what the script throws.
+  explicit ScriptSession(const fs::path& script, std::vector<std::string> arguments = {},
+                         const std::map<std::string, fs::path>& copies = {});
 
   /// The job that the script returned, or that of its first kf.run.
   const std::optional<config::Node>& job() const { return job_; }
@@ -22,6 +27,10 @@ class ScriptSession {
   bool has_script() const { return script_ != nullptr; }
   /// From here on kf.config shows this job, and parts may be made.
   void begin(const config::Config& config);
+  /// Where the parts that are made since `begin` add what they keep; null without a script.
+  PartStates* states() const { return scope_ ? &scope_->states() : nullptr; }
+  /// The script's files; empty without one.
+  std::vector<CodeFile> code() const { return script_ ? script_->code() : std::vector<CodeFile>(); }
 
  private:
   std::unique_ptr<Registries> registries_;

@@ -8,12 +8,14 @@
 #include <iostream>
 #include <thread>
 
+#include "app/invocation.h"
 #include "app/launch.h"
 #include "app/sweep_folder.h"
 #include "bindings/config_view.h"
 #include "config/emit.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "sweep/chart.h"
 #include "sweep/files.h"
 #include "sweep/runner.h"
@@ -137,6 +139,7 @@ class SweepWorker {
     KF_CHECK(!fs::exists(dir_) || fs::is_empty(dir_) || fs::exists(file), Code::config,
              "{} holds something that is no sweep; give the base another run.name", dir_);
     fs::create_directories(dir_);
+    remove_temporaries(dir_, {"trials.csv", "best.toml"});
     store_ = std::make_unique<sweep::Store>(file, sweep::Database::Mode::create);
     store_->open_study(name_, definition_.maximise);
     const Node before = store_->attribute("definition");
@@ -268,7 +271,9 @@ class SweepWorker {
     const std::string objective = objective_name(*store_);
     sweep::write_plots(dir_, trials, definition_.maximise, objective);
     if (!finished) {
-      std::cout << "stopped: " << sweep::summary(trials) << "; `kf-host sweep resume " << dir_.string() << "` goes on" << std::endl;
+      std::cout << "stopped: " << sweep::summary(trials) << "; `" << shell_line({invocation().front(), "sweep", "resume", dir_.string()})
+                << "` goes on" << std::endl;
+      note_stopped_by_signal();
       return;
     }
     std::cout << sweep::trials_table(trials, definition_.maximise, 10);

@@ -10,6 +10,8 @@
 #include "app/run.h"
 #include "app/sweep_folder.h"
 #include "core/error.h"
+#include "core/log_keep.h"
+#include "core/plain_file.h"
 #include "sweep/runner.h"
 #include "train/controls.h"
 
@@ -106,18 +108,34 @@ class TrialRun {
              "the sweep that started this trial has ended");
     KF_CHECK(script_.sweep() != nullptr, Code::script, "{} returned no sweep this time; it must do the same in every trial",
              arguments_.file);
-    if (!train(/*fresh=*/false)) {
-      train(/*fresh=*/true);
+    try {
+      if (!train(/*fresh=*/false)) {
+        train(/*fresh=*/true);
+      }
+    } catch (const std::exception& error) {
+      note_failure(error.what());
+      throw;
     }
   }
 
  private:
+  /// A run that came to nothing before it had a log: its folder says why all the same.
+  void note_failure(const std::string& message) const {
+    const fs::path log_file = fs::path(sweep::Runner::trial_folder(name_.dir, trial_.number)) / "log.txt";
+    if (!path_exists(log_file)) {
+      log::open_file(log_file);
+      log::keep(message, log::Level::error);
+      log::close_file();
+    }
+  }
+
   /// False when the run had been complete before its process could write the value, and the value is not known any more.
   bool train(bool fresh) {
     const config::Loaded loaded = config::load_or_fail(request(fresh), registries_.catalog());
     Reports reports(*store_, trial_.id, prune_options(loaded.config));
     const std::string objective = script_.sweep()->objective;
     RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size()};
+    run_request.of_sweep = true;
     run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
     run_request.report = [&, max_steps = loaded.config.train.max_steps](std::int64_t step, double value) {
       reports.by_hand();
@@ -152,7 +170,7 @@ class TrialRun {
   bool finish(const RunResult& result, const Reports& reports) {
     if (reports.pruned()) {
       store_->finish(trial_.id, sweep::TrialState::pruned, reports.last());
-    } else if (result.status == "already complete" && result.history.empty()) {
+    } else if (result.status == "complete" && result.history.empty()) {
       const std::optional<double> value = last_report();
       if (!value) {
         return false;

@@ -2,6 +2,8 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/folder_run.h"
+#include "app/invocation.h"
 #include "app/run.h"
 #include "app/script_parts.h"
 #include "app/script_runs.h"
@@ -48,12 +50,14 @@ int train_command(const Arguments& args) {
     }
     return 0;
   }
-  if (arguments.file.ends_with(".lua")) {
+  if (is_run_folder(arguments.file)) {
+    continue_run(arguments);
+  } else if (arguments.file.ends_with(".lua")) {
     ScriptRuns(arguments, registries).run_file();
   } else {
     train_toml(arguments, registries);
   }
-  return 0;
+  return status_of_runs();
 }
 
 }  // namespace kf

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/plain_file.h"
 
 namespace kf {
 
@@ -22,10 +23,13 @@ std::uint32_t extend_crc32(std::uint32_t crc, const void* data, std::size_t size
   return static_cast<std::uint32_t>(::crc32_z(crc, static_cast<const Bytef*>(data), size));
 }
 
-FileDigest digest_of(const fs::path& path) {
-  // Opening or reading a pipe would wait for its writer.
-  std::error_code ignored;
-  KF_CHECK(fs::is_regular_file(path, ignored) || !fs::exists(path, ignored), Code::checkpoint, "cannot read {}: it is no file", path);
+FileDigest digest_of(const fs::path& path, std::optional<std::uint64_t> expected) {
+  const std::string fault = unlike_a_file(path);
+  KF_CHECK(fault.empty(), Code::checkpoint, "cannot read {}: {}", path, fault);
+  const std::uintmax_t size = fs::file_size(path);
+  if (expected && size != *expected) {
+    return {size, 0};
+  }
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   KF_CHECK(fd >= 0, Code::checkpoint, "cannot read {}: {}", path, std::strerror(errno));
   FileDigest digest;

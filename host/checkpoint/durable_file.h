@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,8 +20,8 @@ struct FileDigest {
 
 /// Extends `crc` (0 at first) by `size` bytes.
 std::uint32_t extend_crc32(std::uint32_t crc, const void* data, std::size_t size);
-/// Reads the whole file. Throws Code::checkpoint.
-FileDigest digest_of(const fs::path& path);
+/// Reads the whole file; of one that has not the `expected` size, where that is given, only the size is told. Throws Code::checkpoint.
+FileDigest digest_of(const fs::path& path, std::optional<std::uint64_t> expected = std::nullopt);
 /// 8 lower-case hex digits.
 std::string hex32(std::uint32_t value);
 

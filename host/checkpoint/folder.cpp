@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/ascii.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -46,6 +48,15 @@ std::optional<std::int64_t> step_of(const std::string& name) {
   std::int64_t step = -1;
   const auto [end, error] = std::from_chars(name.data() + kStep.size(), name.data() + name.size(), step);
   return error == std::errc{} && end == name.data() + name.size() && step >= 0 ? std::optional(step) : std::nullopt;
+}
+
+std::string save_name_problem(const std::string& name) {
+  constexpr std::size_t kLongest = 100;  // with room for what stands before it while it is written
+  const bool plain = std::all_of(name.begin(), name.end(), [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '.'; });
+  if (!plain || name.empty() || name.starts_with('.') || name.size() > kLongest) {
+    return format("becomes a folder; use at most {} letters, digits, '_', '-' and '.', the first no '.'", kLongest);
+  }
+  return name == "latest" || step_of(name) ? "is what the run itself gives its checkpoints ('latest', 'step_N'); use another one" : "";
 }
 
 PendingFolder::PendingFolder(fs::path target) : target_(std::move(target)), path_(temporary_beside(target_)) {

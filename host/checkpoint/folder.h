@@ -12,6 +12,9 @@ namespace kf {
 /// N of a folder named step_N; nothing for any other name.
 std::optional<std::int64_t> step_of(const std::string& name);
 
+/// Why a save cannot have this name, which becomes a folder beside the step_N; "" where it can.
+std::string save_name_problem(const std::string& name);
+
 /// A folder under a temporary name beside its final one, `.NAME.tmp-PID`; removed unless it was put in place.
 class PendingFolder {
  public:

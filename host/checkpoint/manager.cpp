@@ -19,6 +19,7 @@
 #include "config/huggingface/huggingface.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "data/hub/model.h"
 
 namespace kf {
@@ -73,10 +74,12 @@ FileDigest write_text(const fs::path& path, const std::string& text) {
 }
 
 /// Writes the files of a checkpoint into `folder`; returns the text of state.json, which comes last.
-std::string write_files(const fs::path& folder, const CheckpointState& state, Model& model, Optimizer& optimizer) {
+std::string write_files(const fs::path& folder, const CheckpointState& state, Model& model, Optimizer& optimizer, const LeftOut& left_out) {
   const OptimizerState moments = optimizer.state();
-  StateFile content{state, cpu_rng_state(), moments.integers, moments.reals, {}};
-  content.files[kModelFile] = write_safetensors(folder / kModelFile, weights_of(model), {{"format", "pt"}});
+  StateFile content{state, cpu_rng_state(), moments.integers, moments.reals, {}, left_out};
+  std::vector<std::pair<std::string, at::Tensor>> weights = weights_of(model);
+  std::erase_if(weights, [&](const auto& weight) { return left_out.contains(weight.first); });
+  content.files[kModelFile] = write_safetensors(folder / kModelFile, weights, {{"format", "pt"}});
   content.files[kOptimizerFile] = write_safetensors(folder / kOptimizerFile, {moments.tensors.begin(), moments.tensors.end()});
   content.files[kJobFile] = write_text(folder / kJobFile, state.job_toml);
   const std::string text = to_text(content);
@@ -87,7 +90,9 @@ std::string write_files(const fs::path& folder, const CheckpointState& state, Mo
 /// Why the checkpoint cannot be used; "" when it can.
 std::string fault_of(const fs::path& checkpoint) {
   try {
-    KF_CHECK(fs::is_directory(checkpoint), Code::checkpoint, "{} does not exist", checkpoint);
+    std::error_code error;
+    KF_CHECK(fs::is_directory(checkpoint, error), Code::checkpoint, "{} {}", checkpoint,
+             path_exists(checkpoint) ? "is no folder" : "does not exist");
     verify_files(checkpoint, read_state_file(checkpoint));
     return {};
   } catch (const std::exception& e) {
@@ -96,7 +101,7 @@ std::string fault_of(const fs::path& checkpoint) {
 }
 
 bool holds_state(const fs::path& checkpoint, const std::string& state_text) {
-  return fs::exists(checkpoint / kStateFile) && fault_of(checkpoint).empty() && read_file(checkpoint / kStateFile) == state_text;
+  return path_exists(checkpoint / kStateFile) && fault_of(checkpoint).empty() && read_file(checkpoint / kStateFile) == state_text;
 }
 
 template <class Map>
@@ -124,11 +129,44 @@ void check_taken(const OptimizerState& stored, const OptimizerState& taken, cons
            "{} does not hold the state of this optimizer{}\n  checkpoint.init_from starts a new run from the weights alone", path, text);
 }
 
+/// The weights of a checkpoint; those that it leaves out come from where they came from first.
+void load_with_left_out(const SafetensorsFile& file, const fs::path& checkpoint, const LeftOut& left_out, const std::string& frozen_from,
+                        Model& model) {
+  if (left_out.names.empty()) {
+    load_weights_from(file, checkpoint / kModelFile, model);
+    return;
+  }
+  const std::string base = frozen_from.empty() ? left_out.from : frozen_from;
+  try {
+    CheckpointManager::load_weights(base, model);
+  } catch (Error& error) {
+    throw error.context(
+        format("{} leaves frozen weights out (checkpoint.save_frozen = false); they come from checkpoint.init_from", checkpoint));
+  }
+  check_left_out(left_out, model, checkpoint);
+  std::map<std::string, at::Tensor> tensors;
+  for (const std::string& name : file.names()) {
+    tensors[name] = file.tensor(name);
+  }
+  for (const auto& [name, tensor] : weights_of(model)) {
+    if (left_out.contains(name)) {
+      tensors[name] = tensor;  // as it was just loaded
+    }
+  }
+  NamedTensors all;
+  for (const auto& [name, tensor] : tensors) {
+    all.names.push_back(name);
+  }
+  all.get = [&tensors](const std::string& name) { return tensors.at(name); };
+  load_weights_from(all, checkpoint / kModelFile, model);
+}
+
 /// Steps below `dir`, highest first.
 std::vector<std::int64_t> steps_in(const fs::path& dir) {
   std::vector<std::int64_t> steps;
   for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
-    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory()) {
+    std::error_code loop;  // a link to itself is no folder
+    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory(loop)) {
       steps.push_back(*step);
     }
   }
@@ -139,9 +177,8 @@ std::vector<std::int64_t> steps_in(const fs::path& dir) {
 std::string folder_name(std::int64_t step) { return "step_" + std::to_string(step); }
 
 void check_name(const std::string& name) {
-  const bool plain = !name.starts_with('.') && name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
-  KF_CHECK(plain && name != kLatest && !step_of(name), Code::checkpoint,
-           "'{}' cannot name a checkpoint: use a plain folder name other than 'latest' and 'step_N'", name);
+  const std::string problem = save_name_problem(name);
+  KF_CHECK(problem.empty(), Code::checkpoint, "{} cannot name a checkpoint: it {}", kf::quoted(name), problem);
 }
 
 /// The newest `keep_last` steps up to `step` stay, and so do milestones and what `latest` names. Higher steps, left by a run that was set
@@ -172,12 +209,15 @@ fs::path CheckpointManager::save(const CheckpointState& state, Model& model, Opt
   }
   return as_checkpoint_error([&] {
     const fs::path target = options_.dir / (name.empty() ? folder_name(state.run.step) : name);
-    KF_CHECK(name.empty() || !fs::exists(target) || fs::exists(target / kStateFile), Code::checkpoint,
+    KF_CHECK(name.empty() || !fs::exists(fs::symlink_status(target)) || path_exists(target / kStateFile), Code::checkpoint,
              "{} exists and is no checkpoint; choose another name", target);
     fs::create_directories(options_.dir);
     tidy_up([&] { remove_leftovers(options_.dir); });
     PendingFolder folder(target);
-    const std::string text = write_files(folder.path(), state, model, optimizer);
+    if (!left_out_) {
+      left_out_ = options_.frozen_from.empty() ? LeftOut() : frozen_weights(model, options_.frozen_from);
+    }
+    const std::string text = write_files(folder.path(), state, model, optimizer, *left_out_);
     if (!holds_state(target, text)) {
       folder.commit();
     }
@@ -224,8 +264,8 @@ std::optional<fs::path> CheckpointManager::newest() const {
 }
 
 fs::path CheckpointManager::find(const fs::path& source) {
-  KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
-  if (fs::exists(source / kStateFile)) {
+  KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
+  if (path_exists(source / kStateFile)) {
     return source;
   }
   for (const fs::path& folder : {source, source / "checkpoints"}) {
@@ -241,14 +281,15 @@ fs::path CheckpointManager::find(const fs::path& source) {
 CheckpointState CheckpointManager::peek(const fs::path& checkpoint) {
   return as_checkpoint_error([&] {
     StateFile content = read_state_file(checkpoint);
-    content.state.job_toml = read_file(checkpoint / kJobFile);
+    const FileDigest& expected = content.files.at(kJobFile);
+    content.state.job_toml = read_regular_file(checkpoint / kJobFile, std::max<std::uint64_t>(expected.bytes, 1 << 20));
     const FileDigest digest{content.state.job_toml.size(), extend_crc32(0, content.state.job_toml.data(), content.state.job_toml.size())};
-    KF_CHECK(digest == content.files.at(kJobFile), Code::checkpoint, "{} is damaged: its checksum does not match", checkpoint / kJobFile);
+    KF_CHECK(digest == expected, Code::checkpoint, "{} is damaged: its checksum does not match", checkpoint / kJobFile);
     return std::move(content.state);
   });
 }
 
-CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model, Optimizer& optimizer) {
+CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model, Optimizer& optimizer, const std::string& frozen_from) {
   return as_checkpoint_error([&] {
     const StateFile content = read_state_file(checkpoint);
     verify_files(checkpoint, content);
@@ -258,7 +299,7 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
     for (const std::string& name : tensors.names()) {
       moments.tensors[name] = tensors.tensor(name);
     }
-    load_weights_from(weights, checkpoint / kModelFile, model);
+    load_with_left_out(weights, checkpoint, content.left_out, frozen_from, model);
     optimizer.load(moments);
     check_taken(moments, optimizer.state(), checkpoint / kOptimizerFile);
     set_cpu_rng_state(content.cpu_rng, checkpoint);
@@ -269,18 +310,19 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
 void CheckpointManager::load_weights(const fs::path& asked, Model& model) {
   as_checkpoint_error([&] {
     const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
-    KF_CHECK(fs::exists(source), Code::checkpoint, "{} does not exist", source);
+    KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
     if (config::is_huggingface_folder(source)) {
       load_huggingface(source, model);
       return;
     }
-    fs::path file = source;
     if (fs::is_directory(source)) {
       const fs::path folder = find(source);
-      verify_files(folder, read_state_file(folder));
-      file = folder / kModelFile;
+      const StateFile content = read_state_file(folder);
+      verify_files(folder, content);
+      load_with_left_out(SafetensorsFile(folder / kModelFile), folder, content.left_out, {}, model);
+    } else {
+      load_weights_from(SafetensorsFile(source), source, model);
     }
-    load_weights_from(SafetensorsFile(file), file, model);
   });
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/left_out.h"
 #include "config/node.h"
 #include "core/fs.h"
 #include "model/model.h"
@@ -33,6 +34,8 @@ struct CheckpointState {
   config::Node course;                        // of the run: phase, what hooks asked for; null where none was saved
   config::Node kernels;                       // which kernels the run computes with, so that a restart takes the same; may be null
   config::Node job;                           // table of every key and its value, to compare a later job with
+  config::Node code;                          // digests of the script's files, for the same; null where none was saved
+  std::int64_t max_steps = 0;                 // of the run, as the schedule knows it; 0 where it was not saved
   std::string job_toml;                       // resolved job, loads back bit for bit
 };
 
@@ -40,6 +43,7 @@ struct CheckpointOptions {
   fs::path dir;
   std::int64_t keep_last = 3;                      // <= 0 keeps all
   std::function<bool(std::int64_t)> keep_forever;  // milestones; may be empty
+  std::string frozen_from = {};                    // leave frozen weights out, which are there; "" saves them
 };
 
 class CheckpointManager {
@@ -59,14 +63,16 @@ class CheckpointManager {
   static fs::path find(const fs::path& source);
   /// The state without tensors: cheap, for the decision how to go on.
   static CheckpointState peek(const fs::path& checkpoint);
-  /// Loads everything into live objects, verifying checksums, and restores the RNG. Throws Code::checkpoint.
-  static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer);
+  /// Loads everything into live objects, verifying checksums, and restores the RNG. Frozen weights that it leaves out come from
+  /// `frozen_from`, or where that is "" from where they came when it was saved. Throws Code::checkpoint.
+  static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer, const std::string& frozen_from = {});
   /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or the name of a model of the hub, or a .safetensors file
   /// (`checkpoint.init_from`). Missing, extra and misshapen names are one error.
   static void load_weights(const fs::path& source, Model& model);
 
  private:
   CheckpointOptions options_;
+  std::optional<LeftOut> left_out_;  // found once: frozen weights do not change
 };
 
 }  // namespace kf

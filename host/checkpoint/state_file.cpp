@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/plain_file.h"
 
 namespace kf {
 namespace {
@@ -14,6 +15,7 @@ using config::Node;
 using config::Table;
 
 constexpr std::int64_t kVersion = 1;
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a state file: what is larger is none
 
 template <class Map>
 Node to_node(const Map& map) {
@@ -91,8 +93,7 @@ std::string first_line(std::string_view rest) { return "{\"crc32\": \"" + hex32(
 std::string read_checked(const fs::path& path) {
   std::string text;
   try {
-    KF_CHECK(!fs::is_fifo(path) && !fs::is_directory(path), Code::checkpoint, "cannot read {}: it is no file", path);
-    text = read_file(path);
+    text = read_regular_file(path, kMostBytes);
   } catch (const Error& e) {
     throw Error(Code::checkpoint, e.what());
   }
@@ -116,16 +117,22 @@ std::string to_text(const StateFile& content) {
   table["version"] = Node(kVersion);
   table["step"] = Node(content.state.run.step);
   table["tokens"] = Node(content.state.run.tokens);
+  table["skipped"] = Node(content.state.run.skipped);
+  table["max_steps"] = Node(content.state.max_steps);
   table["finished"] = Node(content.state.finished);
   table["data_fingerprint"] = Node(content.state.data_fingerprint);
   table["files"] = Node(std::move(files));
   table["optimizer"] = Node(std::move(optimizer));
+  if (!content.left_out.names.empty()) {
+    table["left_out"] = to_node(content.left_out);
+  }
   table["hooks"] = to_node(content.state.hooks);
   table["parts"] = to_node(content.state.parts);
   table["train"] = content.state.train;
   table["course"] = content.state.course;
   table["kernels"] = content.state.kernels;
   table["job"] = content.state.job;
+  table["code"] = content.state.code;
   table["cpu_rng"] = Node(content.cpu_rng);
   const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
   return first_line(rest) + rest;
@@ -142,9 +149,14 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.run.tokens = fields.get<std::int64_t>("tokens");
   KF_CHECK(content.state.run.step >= 0 && content.state.run.tokens >= 0, Code::checkpoint, "{}: step {} and {} tokens cannot be", path,
            content.state.run.step, content.state.run.tokens);
+  content.state.run.skipped = fields.table().find("skipped") != nullptr ? fields.get<std::int64_t>("skipped") : 0;    // earlier versions
+  content.state.max_steps = fields.table().find("max_steps") != nullptr ? fields.get<std::int64_t>("max_steps") : 0;  // had neither
   content.state.finished = fields.get<bool>("finished");
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
+  if (const Node* const code = fields.table().find("code")) {  // earlier versions had none
+    content.state.code = *code;
+  }
   if (fields.table().find("parts") != nullptr) {  // earlier versions had none
     for (const auto& [name, state] : fields.fields("parts").table()) {
       content.state.parts[name] = state;
@@ -166,6 +178,9 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.optimizer_integers = read_map<std::int64_t>(fields.fields("optimizer").fields("integers"));
   content.optimizer_reals = read_map<double>(fields.fields("optimizer").fields("reals"));
   content.files = read_digests(fields.fields("files"), path);
+  if (const Node* const left_out = fields.table().find("left_out")) {
+    content.left_out = left_out_from(*left_out, path);
+  }
   for (const char* needed : {kModelFile, kOptimizerFile, kJobFile}) {
     KF_CHECK(content.files.count(needed) > 0, Code::checkpoint, "{} does not list {}", path, needed);
   }
@@ -175,7 +190,7 @@ StateFile read_state_file(const fs::path& checkpoint) {
 void verify_files(const fs::path& checkpoint, const StateFile& content) {
   for (const auto& [name, expected] : content.files) {
     const fs::path path = checkpoint / name;
-    const FileDigest found = digest_of(path);
+    const FileDigest found = digest_of(path, expected.bytes);
     KF_CHECK(found.bytes == expected.bytes, Code::checkpoint, "{} has {} bytes instead of {}", path, found.bytes, expected.bytes);
     KF_CHECK(found == expected, Code::checkpoint, "{} is damaged: its checksum does not match", path);
   }

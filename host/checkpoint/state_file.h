@@ -8,6 +8,7 @@
 #include <string>
 
 #include "checkpoint/durable_file.h"
+#include "checkpoint/left_out.h"
 #include "checkpoint/manager.h"
 
 namespace kf {
@@ -23,6 +24,7 @@ struct StateFile {
   std::map<std::string, std::int64_t> optimizer_integers;
   std::map<std::string, double> optimizer_reals;
   std::map<std::string, FileDigest> files;
+  LeftOut left_out;
 };
 
 std::string to_text(const StateFile& content);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "config/derived.h"
+#include "core/ascii.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -16,7 +17,7 @@ std::string toml_real(double value) {
 }
 
 std::string toml_key(const std::string& key) {
-  const auto bare = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '-'; };
+  const auto bare = [](char c) { return is_alnum(c) || c == '_' || c == '-'; };
   bool plain = !key.empty();
   for (const char c : key) {
     plain = plain && bare(c);
@@ -205,7 +206,7 @@ std::string to_markdown() {
       "# Settings\n\n"
       "<!-- Made by `kf-host config docs` from host/config/fields.def; edit that file. -->\n\n"
       "A job is a TOML file of these sections. Layers, later ones win: defaults, the file named by `extends` (relative to the file that "
-      "names it; chains),\n"
+      "names it; chains; a list of files lays later ones over earlier ones),\n"
       "the job, a Lua recipe's table, and `--section.key=value` on the command line.\n"
       "On the command line values may be written as in TOML, as in Python (`True`, `None`, `(0.9, 0.95)`, `{'path': 'a'}`) or as bare "
       "text;\n"

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "core/c_locale.h"
 #include "core/error.h"
 #include "core/text.h"
 
@@ -134,7 +135,7 @@ class Reader final : public nlohmann::json_sax<json> {
     return put(static_cast<std::int64_t>(value));
   }
   bool number_float(number_float_t value, const string_t& text) override {
-    if (text.find_first_of(".eE") == string_t::npos) {
+    if (text.find_first_not_of("-0123456789") == string_t::npos) {
       wrong("the integer " + text + " does not fit in 64 bits");
     }
     return put(value);
@@ -250,6 +251,7 @@ std::string to_json(const Node& node, JsonStyle style, int indent) {
 
 Node parse_json(std::string_view text, const std::string& name, JsonStyle style) {
   Reader reader(name, style);
+  const CLocale plain;  // the parser reads numbers with strtod
   json::sax_parse(text.begin(), text.end(), &reader);
   return reader.take();
 }

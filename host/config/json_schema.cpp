@@ -108,8 +108,10 @@ Table part_schemas(const std::string& kind, const Catalog& catalog) {
 
 Node to_schema(const Catalog& catalog) {
   Table properties;
-  properties["extends"] =
-      object({{"type", text("string")}, {"description", text("A TOML file whose settings lie below this one's; relative to this file.")}});
+  properties["extends"] = object(
+      {{"type", Node(Array{text("string"), text("array")})},
+       {"items", object({{"type", text("string")}})},
+       {"description", text("TOML files whose settings lie below this one's, later ones over earlier ones; relative to this file.")}});
   for (const Section& section : sections()) {
     std::vector<Row> fields;
     for (const Row& row : rows()) {

@@ -50,14 +50,13 @@ class ChainReader {
     return layers;
   }
 
-  /// `table` without its `extends`, on top of what that names.
+  /// `table` without its `extends`, on top of what that names: one file or several, of which later ones win.
   std::vector<Table> with_bases(Table table, const fs::path& folder) {
     std::vector<Table> layers;
     if (const Node* extends = table.find("extends"); extends && !extends->is_null()) {
-      if (const std::string* base = std::get_if<std::string>(&extends->value)) {
-        layers = file((folder / *base).lexically_normal(), Origin::Kind::preset, extends->origin);
-      } else {
-        report_.problems.push_back({extends->origin, format("extends ({}) is not a string; it names one TOML file", brief(*extends))});
+      const Array alone{*extends};
+      for (const Node& base : extends->array() != nullptr ? *extends->array() : alone) {
+        add_base(base, base.origin.file.empty() ? extends->origin : base.origin, folder, layers);
       }
     }
     table.erase("extends");
@@ -66,6 +65,17 @@ class ChainReader {
   }
 
  private:
+  void add_base(const Node& base, const Origin& origin, const fs::path& folder, std::vector<Table>& layers) {
+    const std::string* const path = std::get_if<std::string>(&base.value);
+    if (path == nullptr) {
+      report_.problems.push_back({origin, format("extends ({}) is not a string; it names one TOML file, or a list of them", brief(base))});
+      return;
+    }
+    for (Table& layer : file((folder / *path).lexically_normal(), Origin::Kind::preset, origin)) {
+      layers.push_back(std::move(layer));
+    }
+  }
+
   /// Where a fault of a whole file stands: at the `extends` that named it, or at the file itself.
   static Origin top_or(const Origin& asked_by, const fs::path& path) {
     return asked_by.kind == Origin::Kind::fallback ? Origin{Origin::Kind::toml, path.string(), 0, 0, ""} : asked_by;

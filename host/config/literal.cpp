@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "core/ascii.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -16,7 +17,7 @@ constexpr int kMaxDepth = 32;
 /// Digits with single underscores between them, as TOML and Python allow; nothing when one stands elsewhere.
 std::optional<std::string> without_underscores(std::string_view text) {
   std::string out;
-  const auto alphanumeric = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const auto alphanumeric = [](char c) { return is_alnum(c); };
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       out += text[i];
@@ -152,9 +153,7 @@ class Parser {
 
   std::optional<std::string> bare() {
     const std::size_t from = at_;
-    const auto word = [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("_+-./*").find(c) != std::string_view::npos;
-    };
+    const auto word = [](char c) { return is_alnum(c) || std::string_view("_+-./*").find(c) != std::string_view::npos; };
     while (at_ < text_.size() && word(text_[at_])) {
       ++at_;
     }

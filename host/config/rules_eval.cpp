@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "config/rules.h"
+#include "core/ascii.h"
 #include "core/fs.h"
 #include "core/text.h"
 
@@ -41,8 +42,7 @@ void one_source_wins(const Job& job, Findings& findings) {
 }
 
 bool is_name(const std::string& name) {
-  return !name.empty() &&
-         std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '/'; });
+  return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) { return is_alnum(c) || c == '_' || c == '-' || c == '/'; });
 }
 
 void sets_have_names(const Job& job, Findings& findings) {

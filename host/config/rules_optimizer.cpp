@@ -114,14 +114,9 @@ void shares_fit_schedule(const Job& job, Findings& findings) {
   }
 }
 
-void schedule_ends_within_run(const Job& job, Findings& findings) {
+/// A schedule may be longer than the run: then this is its first part, and a longer run goes on in it.
+void after_needs_an_end(const Job& job, Findings& findings) {
   const SchedulerConfig& s = job.config.scheduler;
-  const std::int64_t steps = effective_max_steps(job.config, job.world.value_or(1));
-  if (s.total_steps && *s.total_steps > steps) {
-    findings.problem({"scheduler.total_steps", "train.max_steps", "train.max_tokens"},
-                     format("scheduler.total_steps ({}) must be <= the run's {} steps; leave it out for a schedule of the whole run",
-                            *s.total_steps, steps));
-  }
   if (changed(job, "scheduler.after") && !s.total_steps) {
     findings.warn({"scheduler.after"}, "scheduler.after has no effect without scheduler.total_steps: nothing comes after the schedule");
   }
@@ -295,7 +290,7 @@ void patterns_compile(const Job& job, Findings& findings) {
 
 std::vector<Rule> optimizer_rules() {
   return {optimizer_reads_its_keys, one_update_clip,         score_clip_fits_model,    shares_fit_schedule,
-          schedule_ends_within_run, cycles_fit_schedule,     schedule_has_its_numbers, precisions_agree,
+          after_needs_an_end,       cycles_fit_schedule,     schedule_has_its_numbers, precisions_agree,
           recomputation_says_what,  target_needs_evaluation, averages_are_of_one_kind, patterns_compile};
 }
 

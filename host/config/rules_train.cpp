@@ -3,6 +3,7 @@
 #include "config/budget.h"
 #include "config/cycles.h"
 #include "config/rules.h"
+#include "config/schema.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -85,6 +86,34 @@ void one_source_of_weights(const Job& job, Findings& findings) {
   }
 }
 
+/// A name that means nothing would let nothing through, without a word.
+void accepted_changes_are_known(const Job& job, Findings& findings) {
+  for (const std::string& name : job.config.checkpoint.accept_changes) {
+    const bool part = job.config.parts.contains(name);
+    if (!part && find_row(name) == nullptr && !is_section(name) && name != "code" && name != "files") {
+      std::vector<std::string> names{"code", "files"};
+      for (const Row& row : rows()) {
+        names.push_back(row.key());
+      }
+      const std::string near = nearest(name, names);
+      findings.problem({"checkpoint.accept_changes"},
+                       format("checkpoint.accept_changes: '{}' is no key or section of the job{}; there are also \"code\" and \"files\"",
+                              name, near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+  }
+}
+
+void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  if (!c.checkpoint.save_frozen && !c.checkpoint.init_from) {
+    findings.problem({"checkpoint.save_frozen", "checkpoint.init_from"},
+                     "checkpoint.save_frozen = false needs checkpoint.init_from: the weights that are not saved come from there again");
+  }
+  if (!c.checkpoint.save_frozen && c.train.frozen.empty() && c.train.trainable.empty()) {
+    findings.warn({"checkpoint.save_frozen"}, "checkpoint.save_frozen has no effect: every weight trains (train.frozen, train.trainable)");
+  }
+}
+
 void profile_runs_forward(const Job& job, Findings& findings) {
   const ProfilingConfig& p = job.config.profiling;
   if (p.end_step <= p.start_step) {
@@ -125,8 +154,17 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> train_rules() {
-  return {sequence_fits_model,   warmup_ends_within_run, decay_ends_within_schedule, budget_agrees_with_steps, window_runs_forward,
-          one_source_of_weights, profile_runs_forward,   run_name_is_a_name,         folders_are_spelled_out};
+  return {sequence_fits_model,
+          warmup_ends_within_run,
+          decay_ends_within_schedule,
+          budget_agrees_with_steps,
+          window_runs_forward,
+          one_source_of_weights,
+          profile_runs_forward,
+          run_name_is_a_name,
+          folders_are_spelled_out,
+          accepted_changes_are_known,
+          frozen_weights_come_from_somewhere};
 }
 
 }  // namespace kf::config

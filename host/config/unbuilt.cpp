@@ -16,7 +16,6 @@ struct Unbuilt {
 /// Keys that are read and checked, and do nothing yet.
 const std::vector<Unbuilt>& unbuilt_keys() {
   static const std::vector<Unbuilt> all{
-      {"train.shutdown_timeout_sec", "600", "a signal ends the run after the running step, however long that takes"},
       {"train.nccl_health_check_interval", "0", "there is no communicator to check yet"},
       {"distributed.pp_schedule", "'1f1b'", "there are no pipeline stages yet"},
       {"distributed.nccl_timeout_sec", "1800", "there is no communicator yet"},

@@ -13,6 +13,9 @@
 
 #include "core/credentials.h"
 #include "core/error.h"
+#include "core/fs.h"
+#include "core/log_keep.h"
+#include "core/plain_file.h"
 
 namespace kf::log {
 namespace {
@@ -53,6 +56,16 @@ spdlog::level::level_enum to_spdlog(Level level) {
   return spdlog::level::info;
 }
 
+/// The caller holds the lock.
+void to_file(State& log, Level level, std::string_view line) {
+  if (log.file) {
+    log.file->log(to_spdlog(level), "{}", line);
+    log.file->flush();
+  } else if (log.early.size() < kMostEarlyLines) {
+    log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
+  }
+}
+
 }  // namespace
 
 void write(Level level, std::string_view text) {
@@ -71,17 +84,21 @@ void write(Level level, std::string_view text) {
       log.after();
     }
   }
-  if (log.file) {
-    log.file->log(to_spdlog(level), "{}", line);
-    log.file->flush();
-  } else if (log.early.size() < kMostEarlyLines) {
-    log.early.push_back({level, spdlog::log_clock::now(), line});
-  }
+  to_file(log, level, line);
+}
+
+void keep(std::string_view text, Level level) {
+  const std::string line = without_credentials(text);
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  to_file(log, level, line);
 }
 
 void open_file(const std::filesystem::path& path) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
+  const std::string fault = path_exists(path) ? unlike_a_file(path) : "";  // opening a pipe would wait for its reader
+  KF_CHECK(fault.empty(), Code::other, "cannot open the log file {}: {}", path, fault);
   try {
     log.file = std::make_unique<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string()));
   } catch (const spdlog::spdlog_ex& e) {

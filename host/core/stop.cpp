@@ -1,11 +1,20 @@
 #include "core/stop.h"
 
+#include <pthread.h>
+#include <semaphore.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
+#include <cerrno>
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <ctime>
+#include <limits>
+
+#include "core/log.h"
+#include "core/running.h"
 
 namespace kf {
 namespace {
@@ -13,6 +22,7 @@ namespace {
 constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::atomic<int> arrived{0};
 std::atomic<void (*)()> listening{nullptr};
+std::atomic<sem_t*> waking{nullptr};  // of the watchdog
 std::array<struct sigaction, kSignals.size()> earlier{};
 struct sigaction earlier_pipe {};
 
@@ -23,6 +33,9 @@ extern "C" void on_signal(int) {
   }
   constexpr char text[] = "\nstopping after this step (again to leave at once)\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+  if (sem_t* const watchdog = waking) {
+    sem_post(watchdog);
+  }
   if (void (*const listener)() = listening) {
     listener();
   }
@@ -30,16 +43,96 @@ extern "C" void on_signal(int) {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+/// Sleeps until the first signal, then until the grace is over; the process then ends, unless this was destroyed before.
+class StopSignals::Watchdog {
+ public:
+  explicit Watchdog(double grace) : grace_(grace) {
+    sem_init(&wake_, 0, 0);
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);  // the new thread takes no signal
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, std::size_t{64} << 10);
+    runs_ = pthread_create(
+                &thread_, &attributes,
+                [](void* self) -> void* {
+                  static_cast<Watchdog*>(self)->watch();
+                  return nullptr;
+                },
+                this) == 0;
+    pthread_attr_destroy(&attributes);
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (runs_) {
+      waking = &wake_;
+    } else {
+      log::warn("train.shutdown_timeout_sec has no effect: no thread could be started for it ({})", std::strerror(errno));
+    }
+  }
+  ~Watchdog() {
+    waking = nullptr;
+    over_ = true;
+    if (runs_) {
+      sem_post(&wake_);
+      pthread_join(thread_, nullptr);
+    }
+    sem_destroy(&wake_);
+  }
+  Watchdog(const Watchdog&) = delete;
+  Watchdog& operator=(const Watchdog&) = delete;
+
+ private:
+  void watch() {
+    while (sem_wait(&wake_) != 0) {
+    }
+    if (over_) {
+      return;
+    }
+    struct timespec end {};
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_sec += static_cast<time_t>(grace_);
+    end.tv_nsec += static_cast<long>((grace_ - std::floor(grace_)) * 1e9);
+    if (end.tv_nsec >= 1'000'000'000) {
+      ++end.tv_sec;
+      end.tv_nsec -= 1'000'000'000;
+    }
+    while (sem_clockwait(&wake_, CLOCK_MONOTONIC, &end) != 0) {
+      if (errno == ETIMEDOUT) {
+        leave();
+      }
+    }
+  }
+
+  void leave() const {
+    write_plain(STDERR_FILENO, "\nkf-host: train.shutdown_timeout_sec (");
+    write_plain(STDERR_FILENO, static_cast<std::int64_t>(grace_));
+    write_plain(STDERR_FILENO, ") is over, and the run has not come to its end; it leaves without a further save\n");
+    Running::write(STDERR_FILENO);
+    _exit(130);
+  }
+
+  double grace_;
+  std::atomic<bool> over_{false};
+  bool runs_ = false;
+  sem_t wake_{};
+  pthread_t thread_{};
+};
+
+StopSignals::StopSignals(double grace) {
   arrived = 0;
+  constexpr double kLongest = 1e9;  // seconds; more is for ever
+  if (grace < kLongest) {
+    watchdog_ = std::make_unique<Watchdog>(grace);
+  }
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &action, &earlier[i]);
-    if (kSignals[i] == SIGHUP && earlier[i].sa_handler == SIG_IGN) {
-      sigaction(SIGHUP, &earlier[i], nullptr);  // nohup means it
+    if (earlier[i].sa_handler == SIG_IGN) {
+      sigaction(kSignals[i], &earlier[i], nullptr);  // who starts a program so means it
     }
   }
   struct sigaction ignore {};
@@ -48,6 +141,7 @@ StopSignals::StopSignals() {
 }
 
 StopSignals::~StopSignals() {
+  watchdog_.reset();
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &earlier[i], nullptr);
   }

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <numeric>
 
 namespace kf {
@@ -41,10 +41,9 @@ std::string format_texts(std::string_view pattern, std::initializer_list<std::st
 }
 
 std::string fixed(double value, int digits) {
-  const int size = std::snprintf(nullptr, 0, "%.*f", digits, value);
-  std::string out(static_cast<std::size_t>(size) + 1, '\0');
-  std::snprintf(out.data(), out.size(), "%.*f", digits, value);
-  out.pop_back();
+  std::string out(static_cast<std::size_t>(digits) + std::numeric_limits<double>::max_exponent10 + 4, '\0');
+  const auto [end, error] = std::to_chars(out.data(), out.data() + out.size(), value, std::chars_format::fixed, digits);
+  out.resize(static_cast<std::size_t>(end - out.data()));
   return out;
 }
 
@@ -117,7 +116,7 @@ std::string_view trim(std::string_view text) {
 
 std::string lower(std::string_view text) {
   std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::transform(out.begin(), out.end(), out.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
   return out;
 }
 

@@ -13,8 +13,10 @@
 #include <string_view>
 #include <utility>
 
+#include "core/decimal.h"
 #include "core/fs.h"
 #include "core/log.h"
+#include "core/log_keep.h"
 #include "core/text.h"
 
 namespace kf {
@@ -41,9 +43,7 @@ std::string number(double value, int digits, double most, int power_digits = 0) 
   if (std::abs(value) < most) {
     return fixed(value, digits);
   }
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.*e", power_digits, value);
-  return text.data();
+  return scientific(value, power_digits);
 }
 
 /// A column of the table, with a blank before the number: decimals go first where it grows, then powers of ten stand for it.
@@ -172,6 +172,7 @@ void ConsoleSink::flush_row() {
     header_printed_ = true;
     const std::string header = " step     loss    ppl      lr     grad   tok/s    mfu   eta";
     print(options_.color ? "\x1b[1m" + header + "\x1b[0m" : header);
+    log::keep(header);
   }
   // Notes of a step that has no row (evaluated or saved between two logged ones) stand on a line with its number alone.
   std::string line = row_ ? table_row(*row_) : left(right(std::to_string(noted_step_), 5), kNotesColumn);
@@ -179,6 +180,7 @@ void ConsoleSink::flush_row() {
     line += (i == 0 ? "   " : "  ") + notes_[i];
   }
   print(line);
+  log::keep(line);
   row_.reset();
   notes_.clear();
 }

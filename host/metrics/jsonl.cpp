@@ -3,60 +3,57 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
+#include <iterator>
+#include <limits>
 #include <optional>
 #include <utility>
 
+#include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "train/eval_table.h"
 
 namespace kf {
 namespace {
 
 using config::Node;
+using config::real_at;
 using config::Table;
+using config::with_finite_numbers;
 
-/// Throws std::bad_variant_access where a row has something else than a number.
-double real(const Node& node) {
-  if (const auto* text = std::get_if<std::string>(&node.value)) {
-    if (*text == "nan" || *text == "inf" || *text == "-inf") {
-      return *text == "nan" ? std::nan("") : *text == "inf" ? HUGE_VAL : -HUGE_VAL;
-    }
-  }
-  const auto* integer = std::get_if<std::int64_t>(&node.value);
-  return integer != nullptr ? static_cast<double>(*integer) : std::get<double>(node.value);
+std::int64_t integer_at(const Table& table, const std::string& key) {
+  const auto* const integer = std::get_if<std::int64_t>(&table.find(key)->value);  // not through a double, which has 53 bits
+  return integer != nullptr ? *integer : static_cast<std::int64_t>(real_at(table, key).value_or(0));
 }
 
+/// Throws Code::other where a row has something else than numbers.
 StepRow step_row(const Table& table) {
   StepRow row;
+  const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},     {"grad_norm", &row.grad_norm},
+                                                   {"lr", &row.lr},         {"tokens_per_sec", &row.tokens_per_sec},
+                                                   {"mfu", &row.mfu},       {"ce", &row.ce},
+                                                   {"z_loss", &row.z_loss}, {"aux_loss", &row.aux_loss},
+                                                   {"time", &row.time},     {"seconds", &row.seconds}};
+  const std::pair<const char*, std::int64_t*> integers[] = {
+      {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}, {"skipped", &row.skipped}};
   for (const auto& [name, node] : table) {
-    const double value = real(node);
-    const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},      {"grad_norm", &row.grad_norm},
-                                                     {"lr", &row.lr},          {"tokens_per_sec", &row.tokens_per_sec},
-                                                     {"mfu", &row.mfu},        {"ce", &row.ce},
-                                                     {"z_loss", &row.z_loss},  {"aux_loss", &row.aux_loss},
-                                                     {"seconds", &row.seconds}};
-    const std::pair<const char*, std::int64_t*> integers[] = {
-        {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}};
-    bool own = false;
-    for (const auto& [key, place] : reals) {
-      if (name == key) {
-        *place = value;
-        own = true;
-      }
+    if (name == "not_finite") {
+      continue;
     }
-    for (const auto& [key, place] : integers) {
-      if (name == key) {
-        *place = static_cast<std::int64_t>(value);
-        own = true;
-      }
-    }
-    if (!own) {
-      row.extra.emplace_back(name, value);
+    const std::optional<double> value = real_at(table, name);
+    KF_CHECK(value.has_value(), Code::other, "'{}' is no number", name);
+    const auto is_it = [&name = name](const auto& entry) { return name == entry.first; };
+    if (const auto* const real = std::find_if(std::begin(reals), std::end(reals), is_it); real != std::end(reals)) {
+      *real->second = *value;
+    } else if (const auto* const whole = std::find_if(std::begin(integers), std::end(integers), is_it); whole != std::end(integers)) {
+      *whole->second = integer_at(table, name);
+    } else {
+      row.extra.emplace_back(name, *value);
     }
   }
   return row;
@@ -77,8 +74,6 @@ std::optional<MetricRow> row_of(const std::string& line, const fs::path& path) {
     const Node* const eval = table->find("eval");
     return eval != nullptr && eval->table() != nullptr ? MetricRow(from_numbers(*eval->table(), *number)) : MetricRow(step_row(*table));
   } catch (const Error&) {
-    return std::nullopt;
-  } catch (const std::bad_variant_access&) {
     return std::nullopt;
   }
 }
@@ -126,17 +121,24 @@ Table to_table(const StepRow& row) {
   table["mfu"] = Node(row.mfu);
   table["memory_bytes"] = Node(row.memory_bytes);
   table["seconds"] = Node(row.seconds);
+  table["time"] = Node(row.time);
+  table["skipped"] = Node(row.skipped);
   table["ce"] = Node(row.ce);
   table["z_loss"] = Node(row.z_loss);
   table["aux_loss"] = Node(row.aux_loss);
   const Table own = table;
   for (const auto& [name, value] : row.extra) {
     // "eval" marks the other kind of row.
-    KF_CHECK(own.find(name) == nullptr && name != "eval", Code::script,
+    KF_CHECK(own.find(name) == nullptr && name != "eval" && name != "not_finite", Code::script,
              "a hook logs '{}', which is a key of every row in metrics.jsonl; choose another name", name);
     table[name] = Node(value);
   }
   return table;
+}
+
+bool is_row_key(const std::string& name) {
+  static const Table own = to_table(StepRow());
+  return own.find(name) != nullptr || name == "eval" || name == "not_finite";
 }
 
 Table to_table(const EvalResult& result) {
@@ -148,7 +150,7 @@ Table to_table(const EvalResult& result) {
 
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
   std::vector<std::variant<StepRow, EvalResult>> out;
-  for (const std::string& line : split(read_file(path), '\n')) {
+  for (const std::string& line : split(read_regular_file(path, std::numeric_limits<std::uint64_t>::max()), '\n')) {
     if (line.empty()) {
       continue;
     }
@@ -163,6 +165,8 @@ JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::m
 
 void JsonlSink::open(std::int64_t completed_steps) {
   if (fs::exists(path_)) {
+    const std::string fault = unlike_a_file(path_);
+    KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", path_, fault);
     const std::string content = read_file(path_);
     const std::string kept = kept_rows(content, path_, completed_steps);
     if (kept != content) {
@@ -184,9 +188,9 @@ JsonlSink::~JsonlSink() {
   }
 }
 
-void JsonlSink::step(const StepRow& row) { append(config::to_json(Node(to_table(row)))); }
+void JsonlSink::step(const StepRow& row) { append(config::to_json(with_finite_numbers(Node(to_table(row))))); }
 
-void JsonlSink::eval(const EvalResult& result) { append(config::to_json(Node(to_table(result)))); }
+void JsonlSink::eval(const EvalResult& result) { append(config::to_json(with_finite_numbers(Node(to_table(result))))); }
 
 void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) {
   KF_CHECK(::fsync(fd_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));

@@ -2,11 +2,13 @@
 // runs/<name>/metrics.jsonl: one JSON object a logged step, one an evaluation.
 //
 // {"step": 10, "loss": 5.41, "grad_norm": 1.377, "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, "mfu": 0.63,
-//  "memory_bytes": 812000000, "seconds": 7.3, "ce": 5.41, "z_loss": 0.0, "aux_loss": 0.0, ...what hooks add}
+//  "memory_bytes": 812000000, "seconds": 7.3, "time": 1796000000.123, "skipped": 0, "ce": 5.41, "z_loss": 0.0, "aux_loss": 0.0, ...what
+//  hooks add}
 // {"step": 20, "eval": {"loss": 2.391, "perplexity": 10.92, "tokens": 65536, "bits_per_byte": 3.45, "accuracy": 0.37}}
 //   ... and "NAME": {"loss": ...} for each set of [[eval.datasets]]
 //
-// Reals are the shortest text that reads back to the same double; those that JSON lacks are the strings "nan", "inf", "-inf".
+// `time` is seconds since 1970, `seconds` those of training over all processes of the run. Reals are the shortest text that reads back to
+// the same double; one that is not finite is null, and "not_finite" says what it was: {"loss": null, "not_finite": {"loss": "nan"}}.
 
 #include <cstdint>
 #include <variant>
@@ -21,6 +23,8 @@ namespace kf {
 /// A row as it is written: key by key.
 config::Table to_table(const StepRow& row);
 config::Table to_table(const EvalResult& result);
+/// Whether every row has a number of this name, or it marks a kind of row ("eval"): nobody else may use it.
+bool is_row_key(const std::string& name);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 

@@ -24,8 +24,10 @@ struct StepRow {
   double tokens_per_sec = 0;
   double mfu = 0;  // share of the peak, 0 where unknown
   std::int64_t memory_bytes = 0;
-  double seconds = 0;  // since this process started training
-  Values extra;        // from hooks
+  double seconds = 0;        // of training, over all processes of the run
+  double time = 0;           // when the row was made: seconds since 1970, UTC
+  std::int64_t skipped = 0;  // of the steps so far: those without an update
+  Values extra;              // from hooks
 };
 
 /// Within a step the loop calls `step` (where it is logged), `eval` and `saved` (where they happen), then `step_over`.

@@ -16,17 +16,24 @@ void Throughput::pause() { paused_at_ = clock_(); }
 
 void Throughput::resume() { window_begin_ += clock_() - paused_at_; }
 
-Rate Throughput::take() {
-  const double now = clock_();
+Rate Throughput::rate() const { return rate_at(clock_()); }
+
+Rate Throughput::rate_at(double now) const {
   const double seconds = now - window_begin_;
   Rate rate;
   if (seconds > 0) {
     rate.tokens_per_sec = static_cast<double>(tokens_) / seconds;
     rate.mfu = peak_flops_ > 0 ? rate.tokens_per_sec * flops_per_token_ / peak_flops_ : 0;
   }
+  return rate;
+}
+
+Rate Throughput::take() {
+  const double now = clock_();
+  const Rate taken = rate_at(now);
   window_begin_ = now;
   tokens_ = 0;
-  return rate;
+  return taken;
 }
 
 }  // namespace kf

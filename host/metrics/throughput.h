@@ -26,12 +26,16 @@ class Throughput {
   /// Around evaluations and saves, whose time is not training.
   void pause();
   void resume();
-  /// The rate since the last call (since construction), and a new window.
+  /// The rate since the last `take` (since construction).
+  Rate rate() const;
+  /// The same, and a new window.
   Rate take();
   /// Seconds since construction, pauses included.
   double seconds() const { return clock_() - begin_; }
 
  private:
+  Rate rate_at(double now) const;
+
   double flops_per_token_;
   double peak_flops_;
   Clock clock_;

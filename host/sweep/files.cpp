@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/json.h"
+#include "core/ascii.h"
 #include "core/text.h"
 #include "sweep/chart.h"
 #include "sweep/svg.h"
@@ -59,7 +60,7 @@ std::vector<std::string> adjusted_keys(const std::vector<Trial>& trials) {
 /// A parameter's name as a file's: "optimizer.lr", "choice_1".
 std::string file_name(std::string name) {
   std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '-' && c != '_'; }, '_');
+      name.begin(), name.end(), [](char c) { return !is_alnum(c) && c != '.' && c != '-' && c != '_'; }, '_');
   return name + ".svg";
 }
 

@@ -82,7 +82,8 @@ void Runner::collect() {
 }
 
 void Runner::end(Running& running, const Child::Ending& ending) {
-  const bool well = ending.status == 0 && ending.signal == 0;
+  constexpr int kStopped = 75;  // by a signal, after a save (docs/running.md)
+  const bool well = (ending.status == 0 || ending.status == kStopped) && ending.signal == 0;
   if (stopping_ && (well || ending.signal == SIGTERM || ending.status == 128 + SIGINT)) {
     store_.put_back(running.trial.id);  // nothing happens to one that has finished meanwhile
     return;

@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "config/json.h"
+#include "core/decimal.h"
 #include "core/text.h"
 
 namespace kf::sweep {
@@ -118,11 +119,7 @@ std::string plain_line(const Trial& trial) {
 
 }  // namespace
 
-std::string short_number(double value) {
-  std::array<char, 32> out{};
-  std::snprintf(out.data(), out.size(), "%.6g", value);
-  return out.data();
-}
+std::string short_number(double value) { return general(value, 6); }
 
 std::string short_value(const config::Node& value) {
   if (const auto* real = std::get_if<double>(&value.value)) {

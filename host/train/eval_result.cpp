@@ -1,8 +1,9 @@
 #include "train/eval_result.h"
 
-#include <cmath>
 #include <utility>
 
+#include "config/finite.h"
+#include "config/json.h"
 #include "core/error.h"
 #include "train/eval_table.h"
 
@@ -11,18 +12,6 @@ namespace {
 
 using config::Node;
 using config::Table;
-
-/// As rows hold them: those that JSON lacks are strings.
-double real(const Node& node) {
-  if (const auto* text = std::get_if<std::string>(&node.value)) {
-    KF_CHECK(*text == "nan" || *text == "inf" || *text == "-inf", Code::other, "a number of an evaluation is '{}'", *text);
-    return *text == "nan" ? std::nan("") : *text == "inf" ? HUGE_VAL : -HUGE_VAL;
-  }
-  const auto* integer = std::get_if<std::int64_t>(&node.value);
-  const auto* value = std::get_if<double>(&node.value);
-  KF_CHECK(integer != nullptr || value != nullptr, Code::other, "a number of an evaluation is none");
-  return integer != nullptr ? static_cast<double>(*integer) : *value;
-}
 
 void read_number(EvalResult& out, const std::string& name, double value) {
   if (name == "loss") {
@@ -87,11 +76,16 @@ EvalResult from_numbers(const Table& numbers, std::int64_t step, const std::stri
   out.step = step;
   out.name = name;
   for (const auto& [key, node] : numbers) {
+    if (key == "not_finite") {
+      continue;
+    }
     if (node.table() != nullptr) {
       KF_CHECK(!is_number_name(key) && node.table()->find("loss") != nullptr, Code::other, "'{}' of an evaluation is no number", key);
       out.sets.push_back(from_numbers(*node.table(), step, key));
     } else {
-      read_number(out, key, real(node));
+      const std::optional<double> value = config::real_at(numbers, key);
+      KF_CHECK(value.has_value(), Code::other, "'{}' of an evaluation is no number", key);
+      read_number(out, key, *value);
     }
   }
   return out;

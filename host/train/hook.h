@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "config/node.h"
+#include "core/fs.h"
 #include "model/model.h"
 #include "train/completion.h"
 #include "train/controls.h"
@@ -20,6 +21,7 @@
 namespace kf {
 
 class Loader;
+struct StepRow;
 
 /// `on_<name>` in a hook table.
 enum class Event {
@@ -54,14 +56,16 @@ struct HookContext {
   std::string phase;               // "" without phases
   std::optional<EvalResult> eval;  // the last one
   std::string path;                // checkpoint_save, checkpoint_load
+  fs::path run_dir;                // the run's folder, for what hooks write there; empty: there is none
   std::string message;             // error, train_end: why
   Model* model = nullptr;
   const Loader* data = nullptr;  // to check requests about the mixture against
+  bool gradients_lent = false;   // in backward_end: a hook was given the gradients and may have written into them
   Controls* controls = nullptr;  // requests go here
 
   std::function<double()> loss;              // of this step
   std::function<double()> grad_norm;         // of this step
-  std::function<Values()> metrics;           // of this step: what a row of metrics.jsonl would hold
+  std::function<StepRow()> metrics;          // of this step: the row of metrics.jsonl, with what hooks have logged so far
   std::function<void(const Values&)> log;    // into this step's row of metrics.jsonl
   std::function<EvalResult()> evaluate;      // now; neither logged nor an event
   std::function<void(double value)> report;  // to the sweep that this run is a trial of

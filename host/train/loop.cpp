@@ -1,10 +1,13 @@
 #include "train/loop.h"
 
+#include <chrono>
 #include <cmath>
 #include <utility>
 
+#include "core/crash.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/source_watch.h"
 #include "core/stop.h"
 #include "metrics/memory.h"
@@ -59,11 +62,20 @@ void TrainLoop::fill_context() {
   context_.model = &parts_.model;
   context_.data = &parts_.train_data;
   context_.controls = &controls_;
+  context_.run_dir = options_.run_dir;
   context_.loss = [this] { return last_step("loss").loss(); };
-  context_.grad_norm = [this] { return last_step("grad_norm").grad_norm; };
+  context_.grad_norm = [this] {
+    last_step("grad_norm");
+    if (context_.gradients_lent) {  // an earlier hook of this event may have written into them
+      last_.grad_norm = parts_.stepper.gradient_norm();
+    }
+    return last_.grad_norm;
+  };
   context_.metrics = [this] {
     last_step("metrics");
-    return metrics();
+    StepRow shown = row();
+    shown.extra.insert(shown.extra.end(), extra_.begin(), extra_.end());
+    return shown;
   };
   context_.log = [this](const Values& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
   context_.evaluate = [this] { return evaluate_now(/*all=*/true); };
@@ -82,13 +94,15 @@ void TrainLoop::fill_context() {
 void TrainLoop::fire(Event event) {
   context_.state = state_.run;
   context_.epoch = steering_.epoch(state_.run.step);
-  context_.seconds = parts_.throughput.seconds();
+  context_.seconds = seconds();
   context_.phase = steering_.phase();
   parts_.hooks.call(event, context_);
+  folder_.restore("a hook");
 }
 
 RunResult TrainLoop::run() {
-  const StopSignals signals;
+  const StopSignals signals(options_.shutdown_timeout);
+  const RunIsOn on;
   const double begin = parts_.throughput.seconds();
   try {
     steps();
@@ -147,6 +161,7 @@ void TrainLoop::one_step() {
   const std::int64_t step = state_.run.step;
   const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
   context_.lr = lr;
+  const Running running("training", nullptr, step + 1);
   if (parts_.hooks.wants(Event::step_begin, step)) {
     fire(Event::step_begin);
   }
@@ -157,7 +172,9 @@ void TrainLoop::one_step() {
     stepped_for_ += parts_.throughput.seconds() - begin;
   }
   ++state_.run.step;
-  state_.run.tokens += result.tokens;
+  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
+           "step {}: the count of tokens does not fit in 64 bits", step + 1);
+  state_.run.skipped += result.skipped.empty() ? 0 : 1;
   last_ = result;
   stepped_ = true;
   parts_.throughput.add(result.tokens);
@@ -173,8 +190,11 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
     callbacks.backward_end = [this](StepResult& result) {
       last_ = result;
       stepped_ = true;
+      row_.reset();
+      context_.gradients_lent = false;
       fire(Event::backward_end);
       result.skipped = std::exchange(controls_.skip_update, {});
+      return std::exchange(context_.gradients_lent, false);
     };
   }
   if (logs(step + 1)) {
@@ -191,6 +211,10 @@ void TrainLoop::after_step(const StepResult& result) {
   if (!result.skipped.empty()) {
     log::warn("step {}: no update, {}", step, result.skipped);
   }
+  row_.reset();
+  if (logs(step)) {  // before the hooks of the step: what they cost belongs to the next row
+    row_ = make_row(parts_.throughput.take());
+  }
   fire(Event::step_end);
   const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
   const bool asked = std::exchange(controls_.eval, false);
@@ -199,7 +223,7 @@ void TrainLoop::after_step(const StepResult& result) {
     run_eval(asked);  // before the row, so that what on_eval_end logs stands in it
   }
   if (logs(step) || !extra_.empty() || !result.abort.empty()) {
-    log_row(result);
+    log_row();
   }
   if (evaluated) {
     publish_eval();
@@ -246,34 +270,52 @@ void TrainLoop::change_phase(bool ask) {
   }
 }
 
-void TrainLoop::log_row(const StepResult& result) {
+void TrainLoop::log_row() {
   fire(Event::log);
-  const Rate rate = parts_.throughput.take();
+  StepRow& logged = row();
+  if (!logs(logged.step)) {  // a hook's numbers made it a row
+    parts_.throughput.take();
+  }
+  waited_ = stepped_for_ = 0;
+  const Values own = std::exchange(extra_, {});
+  logged.extra.insert(logged.extra.end(), own.begin(), own.end());
+  for (Sink* sink : parts_.sinks) {
+    sink->step(logged);
+  }
+  outcome_.loss = logged.loss;
+}
+
+/// The record of the last step; made on the first call after it.
+StepRow& TrainLoop::row() {
+  if (!row_) {
+    row_ = make_row(parts_.throughput.rate());
+  }
+  return *row_;
+}
+
+/// Everything but what hooks log.
+StepRow TrainLoop::make_row(const Rate& rate) {
   StepRow row;
   row.step = state_.run.step;
-  row.loss = result.loss();
-  row.ce = result.ce;
-  row.z_loss = result.z_loss;
-  row.aux_loss = result.aux_loss;
-  row.grad_norm = result.grad_norm;
+  row.loss = last_.loss();
+  row.ce = last_.ce;
+  row.z_loss = last_.z_loss;
+  row.aux_loss = last_.aux_loss;
+  row.grad_norm = last_.grad_norm;
   row.lr = context_.lr;
   row.tokens = state_.run.tokens;
   row.tokens_per_sec = rate.tokens_per_sec;
   row.mfu = rate.mfu;
   row.memory_bytes = memory_bytes(options_.device);
-  row.seconds = parts_.throughput.seconds();
+  row.seconds = seconds();
+  row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  row.skipped = state_.run.skipped;
   row.extra = parts_.model.metrics();
-  if (result.mtp_loss) {
-    row.extra.emplace_back("mtp_loss", *result.mtp_loss);
+  if (last_.mtp_loss) {
+    row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
   }
-  add_data_metrics(result, row);
-  const auto logged = std::exchange(extra_, {});
-  row.extra.insert(row.extra.end(), logged.begin(), logged.end());
-  for (Sink* sink : parts_.sinks) {
-    sink->step(row);
-  }
-  outcome_.loss = row.loss;
-  outcome_.history.emplace_back(std::move(row));
+  add_data_metrics(row);
+  return row;
 }
 
 /// What `method` of a hook's context may read: numbers of no step would be made up.
@@ -283,12 +325,12 @@ const StepResult& TrainLoop::last_step(const char* method) const {
 }
 
 /// Per source of a mixture, under the reference's names; and the share of the time that steps waited for data, where it is worth a look.
-void TrainLoop::add_data_metrics(const StepResult& result, StepRow& row) {
-  if (!result.sources.empty()) {
+void TrainLoop::add_data_metrics(StepRow& row) {
+  if (!last_.sources.empty()) {
     const std::vector<std::string> names = parts_.train_data.sources();
     const std::vector<double> passes = steering_.data().passes(parts_.stepper.first_micro(state_.run.step));
     for (std::size_t i = 0; i < names.size(); ++i) {
-      const SourceLoss& source = result.sources[i];
+      const SourceLoss& source = last_.sources[i];
       if (source.counted > 0) {
         row.extra.emplace_back("loss/" + names[i], source.ce / static_cast<double>(source.counted));
       }
@@ -296,25 +338,9 @@ void TrainLoop::add_data_metrics(const StepResult& result, StepRow& row) {
       row.extra.emplace_back("data/" + names[i] + "/epochs", passes[i]);
     }
   }
-  const double waited = std::exchange(waited_, 0);
-  const double stepped_for = std::exchange(stepped_for_, 0);
-  if (waited > 0.01 && waited > 0.01 * stepped_for) {
-    row.extra.emplace_back("data_wait", waited / stepped_for);
+  if (waited_ > 0.01 && waited_ > 0.01 * stepped_for_) {
+    row.extra.emplace_back("data_wait", waited_ / stepped_for_);
   }
-}
-
-Values TrainLoop::metrics() const {
-  Values values{{"step", static_cast<double>(state_.run.step)},
-                {"loss", last_.loss()},
-                {"ce", last_.ce},
-                {"z_loss", last_.z_loss},
-                {"aux_loss", last_.aux_loss},
-                {"grad_norm", last_.grad_norm},
-                {"lr", context_.lr},
-                {"tokens", static_cast<double>(state_.run.tokens)},
-                {"seconds", parts_.throughput.seconds()}};
-  values.insert(values.end(), extra_.begin(), extra_.end());
-  return values;
 }
 
 EvalResult TrainLoop::evaluate_now(bool all) {
@@ -333,6 +359,7 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
   const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer};
+  const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
     const WithRunningAverage average(*parts_.average);
@@ -372,7 +399,6 @@ void TrainLoop::publish_eval() {
   for (Sink* sink : parts_.sinks) {
     sink->eval(*context_.eval);
   }
-  outcome_.history.emplace_back(*context_.eval);
   outcome_.eval = context_.eval;
 }
 
@@ -396,7 +422,6 @@ void TrainLoop::roll_back(const std::string& reason) {
   for (Sink* sink : parts_.sinks) {
     sink->rewind(saved.run.step);
   }
-  std::erase_if(outcome_.history, [&](const auto& row) { return std::visit([](const auto& r) { return r.step; }, row) > saved.run.step; });
   saved_step_ = saved.run.step;
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
   context_.path = newest->string();
@@ -414,15 +439,22 @@ void TrainLoop::save(const std::string& name) {
   if (context_.eval) {
     (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
   }
+  if (stopped_by_hook_) {
+    (*state_.course.table())["stop"] = config::Node(stop_reason_);
+  }
+  if (options_.before_save) {
+    options_.before_save();
+  }
   fs::path path;
   {
+    const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
     const WithAverages averages(parts_.optimizer);
     path = parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name);
   }
   if (name.empty()) {
     saved_step_ = state_.run.step;
+    outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
   }
-  outcome_.checkpoint = path.string();
   context_.path = path.string();
   for (Sink* sink : parts_.sinks) {
     sink->saved(state_.run.step, path.string());
@@ -437,6 +469,7 @@ RunResult TrainLoop::result(double seconds) const {
   r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;
+  r.skipped = state_.run.skipped;
   r.seconds = seconds;
   return r;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "checkpoint/manager.h"
+#include "core/working_folder.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenizer/tokenizer.h"
@@ -61,9 +63,14 @@ struct LoopOptions {
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
   /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
   std::function<bool(std::int64_t step, double value)> report;
-  GenerateOptions generate;      // defaults of ctx:generate
-  std::int64_t max_seq_len = 0;  // of the model, for what is generated; 0: not known
-  PromptStyle prompts = {};      // of ctx:generate
+  GenerateOptions generate;                                           // defaults of ctx:generate
+  std::int64_t max_seq_len = 0;                                       // of the model, for what is generated; 0: not known
+  PromptStyle prompts = {};                                           // of ctx:generate
+  fs::path run_dir = {};                                              // for ctx:write_artifact
+  double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
+  double seconds_before = 0;                                          // that earlier processes of the run trained
+  /// Called before each save; throws where the run has lost its folder. May be empty.
+  std::function<void()> before_save = {};
 };
 
 class TrainLoop {
@@ -73,6 +80,8 @@ class TrainLoop {
   /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
   /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
   RunResult run();
+  /// Completed updates so far.
+  std::int64_t step() const { return state_.run.step; }
 
  private:
   void steps();
@@ -83,8 +92,10 @@ class TrainLoop {
   void after_step(const StepResult& result);
   void boundary(bool due_save, bool first = false);
   void change_phase(bool ask);
-  void log_row(const StepResult& result);
-  Values metrics() const;
+  void log_row();
+  StepRow make_row(const Rate& rate);
+  StepRow& row();
+  double seconds() const { return options_.seconds_before + parts_.throughput.seconds(); }
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
   void run_eval(bool all);
@@ -96,7 +107,7 @@ class TrainLoop {
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
   bool data_over() const;
   bool logs(std::int64_t step) const { return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps; }
-  void add_data_metrics(const StepResult& result, StepRow& row);
+  void add_data_metrics(StepRow& row);
   const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
@@ -108,7 +119,9 @@ class TrainLoop {
   StepResult last_;       // what ctx:loss() reads,
   bool stepped_ = false;  // once there was a step
   RunResult outcome_;
-  Values extra_;  // what hooks logged in this step
+  std::optional<StepRow> row_;  // the record of this step, made once: for hooks, metrics, sinks and the history
+  WorkingFolder folder_;        // that the run began in
+  Values extra_;                // what hooks logged in this step
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;

@@ -17,6 +17,7 @@ struct RunResult {
   std::string reason;  // why it stopped, where somebody said
   std::int64_t step = 0;
   std::int64_t tokens = 0;
+  std::int64_t skipped = 0;                                // steps without an update
   double loss = 0;                                         // of the last logged step
   std::optional<EvalResult> eval;                          // the last one
   std::vector<std::variant<StepRow, EvalResult>> history;  // what metrics.jsonl holds, in order

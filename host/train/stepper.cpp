@@ -11,6 +11,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/text.h"
 #include "model/twice_differentiable.h"
 #include "optim/clip.h"
@@ -236,7 +237,25 @@ void Stepper::update(double lr, const at::Tensor& norm) {
   }
 }
 
+/// Whether the callback changed gradients, or may have: a view that a script kept is seen by its tensor's version.
+bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) const {
+  const auto versions = [this] {
+    std::vector<std::int64_t> out;
+    for (const ParameterPtr& parameter : parameters_) {
+      const at::Tensor gradient = parameter->gradient();
+      out.push_back(gradient.defined() ? gradient._version() : 0);
+    }
+    return out;
+  };
+  const std::vector<std::int64_t> before = versions();
+  const bool lent = callbacks.backward_end(result);
+  return lent || versions() != before;
+}
+
+double Stepper::gradient_norm() const { return kf::gradient_norm(parameters_).item<double>(); }
+
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
+  const Running running("waiting for data", nullptr, step + 1);
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
@@ -270,11 +289,12 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   if (loss_scale_) {
     unscale();
   }
-  const at::Tensor norm = gradient_norm(parameters_);
+  at::Tensor norm = kf::gradient_norm(parameters_);
   read(totals, norm, result);
   result.sources = source_losses_.read();
-  if (callbacks.backward_end) {
-    callbacks.backward_end(result);
+  if (callbacks.backward_end && show_gradients(callbacks, result)) {
+    norm = kf::gradient_norm(parameters_);  // norm, guard and clipping see what the optimizer will
+    result.grad_norm = norm.item<double>();
   }
   if (result.skipped.empty()) {  // a hook may have decided
     judge(step, result);

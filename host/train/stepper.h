@@ -54,9 +54,11 @@ struct StepperOptions {
 
 /// Called inside a step, where they are not empty; and what else the caller wants of it.
 struct StepCallbacks {
-  std::function<void()> micro_end;                // after the backward of each micro-batch
-  std::function<void(StepResult&)> backward_end;  // before clipping, with every gradient of the step in place; may set `skipped`
-  std::int64_t sources = 0;                       // of the mixture: StepResult::sources is wanted; 0: it is not
+  std::function<void()> micro_end;  // after the backward of each micro-batch
+  /// Before the update is judged and clipped, with every gradient of the step in place; may set `skipped`. Gives whether it may have
+  /// written into the gradients: their norm is taken again then.
+  std::function<bool(StepResult&)> backward_end;
+  std::int64_t sources = 0;  // of the mixture: StepResult::sources is wanted; 0: it is not
 };
 
 class Stepper {
@@ -69,6 +71,9 @@ class Stepper {
   /// A batch without counted tokens, a loss or norm that is not finite, a spike or an overflow of fp16 changes nothing and says so in
   /// `skipped`; `abort` says that the run must not go on.
   StepResult run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks = {});
+
+  /// Of the gradients as they are now, before clipping; waits for the device.
+  double gradient_norm() const;
 
   /// What a resumed run must know of the updates before: recent losses and norms, the loss scale.
   config::Node state() const;
@@ -98,6 +103,7 @@ class Stepper {
   /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
   at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
   void unscale() const;
+  bool show_gradients(const Callbacks& callbacks, StepResult& result) const;
   void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
   void judge(std::int64_t step, StepResult& result);
   void update(double lr, const at::Tensor& norm);

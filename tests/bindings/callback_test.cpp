@@ -23,7 +23,12 @@ struct Callback {
     context.loss = [] { return 2.5; };
     context.grad_norm = [] { return 0.75; };
     context.controls = &controls;
-    context.metrics = [] { return Values{{"loss", 2.5}, {"mine", 7}}; };
+    context.metrics = [] {
+      StepRow row;
+      row.loss = 2.5;
+      row.extra = {{"mine", 7}};
+      return row;
+    };
     context.evaluate = [] { return EvalResult{41, 3.5, 33.1, 64}; };
     context.report = [this](double value) { reported = value; };
     context.log = [this](const std::vector<std::pair<std::string, double>>& values) { logged = values; };
@@ -186,7 +191,8 @@ TEST_CASE("ctx: misuse is an error at the script's line", "[ctx]") {
   CHECK(Callback("ctx:log({ a = 'x' })").error() == "recipe.lua:3: ctx:log: 'a' must be a number, got 'x'");
   CHECK(Callback("ctx:stop(5)").error() == "recipe.lua:3: ctx:stop: expected a reason (a string), got number 5");
   CHECK(Callback("ctx:request_save('../x')").error() ==
-        "recipe.lua:3: ctx:request_save: the name \"../x\" becomes a folder; use at most 100 letters, digits, '_', '-' and '.'");
+        "recipe.lua:3: ctx:request_save: the name \"../x\" becomes a folder; use at most 100 letters, digits, '_', '-' and '.', the "
+        "first no '.'");
   CHECK(Callback("ctx:generate('a', { temprature = 1 })").error() ==
         "recipe.lua:3: ctx:generate: no option 'temprature'; did you mean 'temperature'?");
   CHECK(Callback("ctx:generate('a', { top_p = 1.5 })").error() ==

@@ -53,6 +53,19 @@ TEST_CASE("hook: every event has its on_ function", "[hook]") {
   CHECK(controls.stop == event);
 }
 
+TEST_CASE("hook: a count of tokens that no Lua number holds is an exact integer", "[hook]") {
+  OneHook one("{ on_step_end = function(ctx) ctx:stop(tostring(ctx.tokens)) end }");
+  Controls controls;
+  HookContext context;
+  context.controls = &controls;
+  context.state.tokens = (std::int64_t{1} << 53) + 1;
+  one.call(Event::step_end, context);
+  CHECK(controls.stop == "9007199254740993LL");
+  context.state.tokens = std::int64_t{1} << 53;
+  one.call(Event::step_end, context);
+  CHECK(controls.stop == "9.007199254741e+15");  // a plain number, as ever
+}
+
 TEST_CASE("hook: every holds for the events of a step only, and all events of an update go together", "[hook]") {
   OneHook one("{ every = 5, on_step_begin = print, on_backward_end = print, on_step_end = print, on_eval_end = print, on_log = print }");
   CHECK(one.wants(Event::step_end, 5));

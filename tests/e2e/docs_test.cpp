@@ -31,6 +31,25 @@ std::vector<std::string> commands_of(const fs::path& page) {
   return commands;
 }
 
+/// The ```lua blocks of a page.
+std::vector<std::string> scripts_of(const fs::path& page) {
+  std::ifstream in(page);
+  REQUIRE(in);
+  std::vector<std::string> scripts;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("```", 0) == 0) {
+      inside = line == "```lua";
+      if (inside) {
+        scripts.emplace_back();
+      }
+    } else if (inside) {
+      scripts.back() += line + '\n';
+    }
+  }
+  return scripts;
+}
+
 /// A folder that looks like the project's, where runs may be left.
 class Project {
  public:
@@ -46,11 +65,44 @@ class Project {
     return kf::test::run({"bash", "-c", program + command}, options);
   }
 
+  const fs::path& path() const { return dir_.path(); }
+
  private:
   kf::test::TempDir dir_;
 };
 
 }  // namespace
+
+TEST_CASE("docs: every block of Lua is a script that runs", "[docs]") {
+  const Project project;
+  fs::create_directories(project.path() / "blocks");  // beside toy, as the folders of examples are
+  fs::create_symlink(fs::path(KF_SOURCE_DIR) / "examples/toy", project.path() / "toy");
+  std::vector<fs::path> pages;
+  for (const char* folder : {".", "docs"}) {
+    for (const fs::directory_entry& entry : fs::directory_iterator(fs::path(KF_SOURCE_DIR) / folder)) {
+      if (entry.path().extension() == ".md") {
+        pages.push_back(entry.path());
+      }
+    }
+  }
+  int number = 0;
+  for (const fs::path& page : pages) {
+    for (const std::string& block : scripts_of(page)) {
+      const std::string file = "blocks/b" + std::to_string(++number) + ".lua";
+      const bool own = block.find("require(\"kf\")") != std::string::npos;
+      std::ofstream(project.path() / file) << (own ? "" : "local kf = require(\"kf\"); ") << block;
+      const bool sweep = block.find("return kf.sweep") != std::string::npos;
+      const bool job = block.find("\nreturn ") != std::string::npos;
+      CAPTURE(page, block);
+      const Finished done = project.shell(sweep ? "kf-host config check " + file
+                                          : job ? "kf-host " + file + " --train.max_steps=2"
+                                                : "kf-host lua " + file);
+      INFO(done.out << done.err);
+      CHECK(done.status == 0);
+    }
+  }
+  CHECK(number >= 8);
+}
 
 TEST_CASE("docs: every command of the user pages works", "[docs]") {
   const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md", "docs/sweeps.md",

@@ -56,7 +56,7 @@ TEST_CASE("resume: with weights alone the next step differs", "[resume]") {
   CHECK(toy.series("straight", "loss").at(6) != toy.series("weights", "loss").at(1));
 }
 
-TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on as if nothing had happened", "[resume][signal]") {
+TEST_CASE("resume: SIGINT finishes the step, saves, exits 75, and the run goes on as if nothing had happened", "[resume][signal]") {
   const int signal = GENERATE(SIGINT, SIGTERM);
   const Toy toy;
   REQUIRE(toy.train({"--run.name=straight", "--train.max_steps=200", "--eval.enabled=false", "--checkpoint.interval=50"}).status == 0);
@@ -70,7 +70,7 @@ TEST_CASE("resume: SIGINT finishes the step, saves, exits 0, and the run goes on
     process.signal(signal);
     const Finished cut = process.wait();
     INFO(cut.out << cut.err);
-    CHECK(cut.status == 0);
+    CHECK(cut.status == 75);
     CHECK(cut.err.find("stopping after this step (again to leave at once)") != std::string::npos);
     CHECK(cut.out.find("stopped at step") != std::string::npos);
     CHECK(cut.out.find("goes on from there") != std::string::npos);
@@ -183,7 +183,7 @@ TEST_CASE("resume: the job wins over the checkpoint, with a line for each key", 
     Process process(other.command({"stop.lua", "--train.max_steps=3000", "--eval.enabled=false"}), options);
     REQUIRE(process.wait_for("saved step_5"));
     process.signal(SIGINT);
-    REQUIRE(process.wait().status == 0);
+    REQUIRE(process.wait().status == 75);
   }
   const int stopped_at = other.series("toy", "lr").rbegin()->first;
   const Finished changed =

@@ -323,11 +323,13 @@ print(("> %s %d %.6f %.6f %d"):format(r.status, r.steps, r.loss, r.eval.loss, #r
   REQUIRE(second.status == 0);
   CHECK(second.out.find("already complete") != std::string::npos);
   CHECK(ScriptRun::said(second) == ScriptRun::said(first));
-  run.write(body + "-- changed\n");
+  run.write(body + "-- changed\n");  // a comment is no code
+  CHECK(ScriptRun::said(run.go()) == ScriptRun::said(first));
+  run.write(body + "local function unused() end\n");
   const Finished changed = run.go();
   INFO(changed.out << changed.err);
   CHECK(changed.status == 2);
-  CHECK(changed.err.find("the script") != std::string::npos);
+  CHECK(changed.err.find("the script's code: s.lua: its functions have changed") != std::string::npos);
   CHECK(changed.err.find("run.fresh = true") != std::string::npos);
   std::string longer = body;
   longer.replace(longer.find("max_steps = 4"), 13, "max_steps = 6");

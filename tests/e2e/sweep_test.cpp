@@ -83,6 +83,8 @@ TEST_CASE("sweep: trials run, a faulty one fails alone, and the folder holds all
   REQUIRE(trials.size() == 3);
   CHECK(trials[1].state == TrialState::fail);
   CHECK_THAT(trials[1].text("error"), Contains("33") && Contains("status 2"));
+  CHECK_THAT(toy.read("runs/s/trials/0001/log.txt"), Contains("error ") && Contains("33"));
+  CHECK_THAT(toy.read("runs/s/trials/0000/log.txt"), Contains("training complete") && Contains(": complete\n"));
   CHECK(trials[0].reports.size() == 2);
   CHECK(trials[0].reports.at(4) == *trials[0].value);
   CHECK_THAT(toy.read("runs/s/trials.csv"), Contains("0,COMPLETE,") && Contains("1,FAIL,,33"));
@@ -138,7 +140,7 @@ TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sw
     sweep.signal(SIGINT);
     const Finished done = sweep.wait();
     INFO(done.out << done.err);
-    CHECK(done.status == 0);
+    CHECK(done.status == 75);
     CHECK_THAT(done.out, Contains("stopped: 2 trials: 2 waiting") && Contains("kf-host sweep resume runs/s"));
   }
   const Finished rest = toy.host({"sweep", "resume", "runs/s"});

@@ -162,6 +162,191 @@ T.test("weight_ema and gradient_histogram work on a run's own tensors", function
   T.ok(names > 3)
 end)
 
+T.test("norm, clipping and guard see the gradients that hooks left", function()
+  local function run(name, hooks)
+    local result = kf.run(job({
+      run = { name = name, fresh = true },
+      train = { batch_size = 2, seq_len = 16, max_steps = 1, mixed_precision = "fp32" },
+      optimizer = { name = "sgdm", lr = 1 },
+      hooks = hooks,
+    }))
+    return result.history[1].grad_norm, kf.safetensors.load(result.checkpoint .. "/model.safetensors")
+  end
+  local function write(change)
+    return {
+      on_backward_end = function(ctx)
+        for _, gradient in ctx:gradients("*") do
+          change(gradient)
+        end
+      end,
+    }
+  end
+  local function far(a, b) -- the largest difference of two sets of weights
+    local most = 0
+    for name, weight in pairs(a) do
+      most = math.max(most, (weight - b[name]):abs():max():item())
+    end
+    return most
+  end
+  local norm, weights = run("grads", {})
+  T.ok(norm > 1, "clipping acts") -- train.grad_clip_norm is 1
+  local seen
+  local large, clipped = run("grads64", {
+    write(function(g)
+      g:mul_(64)
+    end),
+    {
+      on_backward_end = function(ctx)
+        seen = ctx:grad_norm()
+      end,
+    },
+  })
+  T.eq(large, 64 * norm) -- powers of two change no digit
+  T.eq(seen, large)
+  -- Both are clipped to norm 1 but for the 1e-6 that the divisor has: 1e-6 / norm of an update of at most 1, and fp32's rounding.
+  T.ok(far(clipped, weights) < 3e-6, far(clipped, weights))
+
+  local _, spoilt = run("gradsnan", {
+    write(function(g)
+      g:fill_(0 / 0)
+    end),
+  })
+  local _, skipped = run("gradsskip", {
+    {
+      on_backward_end = function(ctx)
+        ctx:skip_update()
+      end,
+    },
+  })
+  T.eq(far(spoilt, skipped), 0)
+
+  local kept -- a view of a lent tensor is the script's to keep: writing into it is seen as well
+  local late = run("gradslate", {
+    {
+      on_micro_end = function(ctx)
+        kept = {}
+        for _, gradient in ctx:gradients("*") do
+          kept[#kept + 1] = gradient:view(-1)
+        end
+      end,
+      on_backward_end = function()
+        for _, gradient in ipairs(kept) do
+          gradient:mul_(64)
+        end
+      end,
+    },
+  })
+  T.eq(late, 64 * norm)
+end)
+
+T.test("ctx:metrics() is the row of the step, with everything that the row will have", function()
+  local paths = {}
+  for i = 1, 2 do
+    paths[i] = os.tmpname() .. ".txt"
+    local file = assert(io.open(paths[i], "w"))
+    file:write((i == 1 and "one source of text; " or "ANOTHER SOURCE, LOUD! "):rep(40))
+    file:close()
+  end
+  kf.register.metric("own", function()
+    return {
+      every = 1,
+      compute = function(ctx)
+        return { twice = 2 * ctx:metrics()["loss/a"] }
+      end,
+    }
+  end)
+  local at = { step_end = {}, log = {}, eval_end = {} }
+  local result = kf.run(job({
+    run = { name = "rows", fresh = true },
+    model = { dim = 16, n_layers = 1, n_heads = 2, vocab_size = 257, max_seq_len = 16, num_experts = 2 },
+    train = { batch_size = 8, seq_len = 16, max_steps = 2, mixed_precision = "fp32" },
+    data = {
+      datasets = { { name = "a", path = paths[1], weight = 0.5 }, { name = "b", path = paths[2], weight = 0.5 } },
+    },
+    eval = { enabled = true, interval = 2, steps = 1, dataset_path = paths[1] },
+    metrics = { log_interval = 1, extra = { "own" } },
+    hooks = {
+      {
+        on_step_end = function(ctx)
+          ctx:log({ mine = ctx.step })
+          at.step_end[ctx.step] = ctx:metrics()
+        end,
+        on_log = function(ctx)
+          at.log[ctx.step] = ctx:metrics()
+        end,
+        on_eval_end = function(ctx)
+          at.eval_end[ctx.step] = ctx:metrics()
+        end,
+      },
+    },
+  }))
+  for _, path in ipairs(paths) do
+    os.remove(path)
+  end
+  local rows = 0
+  for _, row in ipairs(result.history) do
+    if not row.eval then
+      rows = rows + 1
+      for _, name in ipairs({ "loss/a", "loss/b", "data/a/tokens", "data/b/epochs", "moe/max_load", "tokens_per_sec", "mine", "own/twice" }) do
+        T.ok(row[name], name)
+      end
+      for event, seen in pairs(at) do
+        for name, value in pairs(row) do
+          if event ~= "eval_end" or row.step == 2 then
+            if event ~= "step_end" or name ~= "own/twice" then -- metrics come after hooks
+              T.eq(seen[row.step][name], value, event .. ": " .. name)
+            end
+          end
+        end
+      end
+    end
+  end
+  T.eq(rows, 2)
+end)
+
+T.test("write_artifact puts whole files into the run's folder", function()
+  local paths = {}
+  local result = kf.run(job({
+    run = { name = "artifacts", fresh = true },
+    train = { batch_size = 2, seq_len = 16, max_steps = 1, mixed_precision = "fp32" },
+    hooks = {
+      {
+        on_step_end = function(ctx)
+          paths.text = ctx:write_artifact("note.txt", "a\0b")
+          paths.json = ctx:write_artifact("table.json", { step = ctx.step, list = { 1, 0.5, "x" } })
+          paths.one = ctx:write_artifact("one.safetensors", kf.arange(3))
+          paths.two = ctx:write_artifact("two.safetensors", { b = kf.ones(2), a = kf.zeros(1) })
+          for _, name in ipairs({ "a/b", "..", ".x", "", ("x"):rep(101), "ü" }) do
+            T.raises(function()
+              ctx:write_artifact(name, "x")
+            end, "ctx:write_artifact")
+          end
+          for _, data in ipairs({ 5, true, print }) do
+            T.raises(function()
+              ctx:write_artifact("x", data)
+            end, "expected a string, a table or tensors")
+          end
+          T.raises(function()
+            ctx:write_artifact("x", { a = kf.zeros(1), b = 5 })
+          end, "'b' is number 5, not a tensor")
+        end,
+      },
+    },
+  }))
+  local folder = result.checkpoint:match("^(.*)/checkpoints/")
+  T.eq(paths.text, folder .. "/artifacts/note.txt")
+  local function read(path)
+    local file = assert(io.open(path, "rb"))
+    local content = file:read("*a")
+    file:close()
+    return content
+  end
+  T.eq(read(paths.text), "a\0b")
+  T.ok(read(paths.json):find('"list": [', 1, true))
+  T.eq(kf.safetensors.load(paths.one).tensor:tolist(), { 0, 1, 2 })
+  T.eq(kf.safetensors.load(paths.two).b:tolist(), { 1, 1 })
+end)
+
 T.test("what a callback was lent ends with it", function()
   local kept
   T.raises(function()

@@ -37,6 +37,134 @@ T.test("conversion: int64 values are exact", function()
   T.eq(kf.tensor({ 5 }, { dtype = "int64" }):item(), 5)
 end)
 
+T.test("conversion: whole numbers that do not fit their type are refused, as PyTorch does", function()
+  local refused = {
+    { 300, "uint8", "300 cannot be converted to uint8 without overflow" },
+    { -1, "uint8", "-1 cannot be converted to uint8 without overflow" },
+    { 128, "int8", "without overflow" },
+    { -129, "int8", "without overflow" },
+    { 40000, "int16", "without overflow" },
+    { -32769, "int16", "without overflow" },
+    { 2 ^ 31, "int32", "2147483648 cannot be converted to int32 without overflow" },
+    { -2 ^ 31 - 1, "int32", "without overflow" },
+    { 65536, "uint16", "without overflow" },
+    { -1, "uint64", "without overflow" },
+    { 2 ^ 63, "int64", "without overflow" },
+    { 2 ^ 64, "uint64", "without overflow" },
+    { 9223372036854775808ULL, "int64", "9223372036854775808 cannot be converted to int64 without overflow" },
+    { 2 ^ 60, "int64", "write 1152921504606846976LL" },
+    { 1 / 0, "int32", "without overflow" },
+    { 1.5, "int32", "is no int32" },
+    { 0 / 0, "uint8", "is no uint8" },
+    { true, "uint8", "is no uint8" },
+  }
+  for _, case in ipairs(refused) do
+    local value, dtype, message = unpack(case)
+    T.raises(function()
+      return kf.tensor({ value }, { dtype = dtype })
+    end, message)
+    T.raises(function()
+      return kf.tensor({ { 0, 1 }, { 1, value } }, { dtype = dtype })
+    end, "at [2][2]")
+    T.raises(function()
+      local t = kf.zeros({ 2 }, { dtype = dtype })
+      t[{ { 0, 2 } }] = { 1, value }
+    end, message)
+  end
+  local taken = {
+    { 255, "uint8" },
+    { -128, "int8" },
+    { 32767, "int16" },
+    { -2 ^ 31, "int32" },
+    { 2 ^ 32 - 1, "uint32" },
+    { 2 ^ 53, "int64" },
+    { 9223372036854775807LL, "int64" },
+    { 18446744073709551615ULL, "uint64" },
+  }
+  for _, case in ipairs(taken) do
+    local back = kf.tensor({ case[1] }, { dtype = case[2] })
+    T.ok(back[0]:item() == case[1], case[2])
+    T.ok(back:tolist()[1] == case[1], case[2])
+  end
+  T.eq(kf.tensor({ 2, 0 }, { dtype = "bool" }):tolist(), { true, false }) -- as PyTorch: what is not 0 is true
+end)
+
+T.test("conversion: 2^63 is refused wherever a number goes into an int64", function()
+  local t = kf.zeros({ 2 }, { dtype = "int64" })
+  local ways = {
+    function()
+      return kf.full({ 1 }, 2 ^ 63, { dtype = "int64" })
+    end,
+    function()
+      return kf.full({ 1 }, { fill_value = 2 ^ 63, dtype = "int64" })
+    end,
+    function()
+      return kf.full_like(t, 2 ^ 63)
+    end,
+    function()
+      return t:fill_(2 ^ 63)
+    end,
+    function()
+      return t:masked_fill(t:eq(0), 2 ^ 63)
+    end,
+    function()
+      t[0] = 2 ^ 63
+    end,
+    function()
+      return t:fill_(kf.float(2 ^ 63))
+    end,
+  }
+  for number, way in ipairs(ways) do
+    local _, message = pcall(way)
+    T.ok(tostring(message):find("without overflow", 1, true), "way " .. number)
+  end
+  T.eq(kf.full({ 1 }, 2 ^ 63, { dtype = "float64" }):item(), 2 ^ 63)
+  T.eq((kf.ones({ 1 }) * 2 ^ 63):item(), 2 ^ 63)
+  T.eq(t:to("float32"):fill_(2 ^ 63)[0]:item(), 2 ^ 63)
+end)
+
+T.test("memory: __gc by hand, and twice, breaks nothing", function()
+  local x = kf.ones(2, { requires_grad = true })
+  local linear = kf.nn.linear(2, 2)
+  local things = {
+    kf.ones(2),
+    kf.generator(3),
+    linear,
+    kf.nn.parameter({ 2 }),
+    x:register_hook(print),
+    kf.nn.module({ inner = kf.nn.linear(2, 2), forward = print }):register_forward_hook(print),
+  }
+  for number, thing in ipairs(things) do
+    local meta = debug.getmetatable(thing)
+    if type(thing) == "userdata" then
+      T.ok(meta.__gc, "thing " .. number)
+      meta.__gc(thing)
+      meta.__gc(thing)
+      meta.__gc(io.stdout)
+      pcall(meta.__gc, 5)
+      pcall(meta.__gc)
+      pcall(tostring, thing)
+      pcall(function()
+        return thing:sum(), thing(kf.ones(2)), thing:remove(), thing:random()
+      end)
+    end
+  end
+  collectgarbage()
+  collectgarbage()
+end)
+
+T.test("messages: what takes Lua's own values names the tensor's way", function()
+  local t = kf.arange(3)
+  T.raises(function()
+    for _ in ipairs(t) do
+      return
+    end
+  end, "for i, row in t:iter() do")
+  T.raises(function()
+    return math.exp(t)
+  end, "t:exp()")
+end)
+
 T.test("indexing: the forms of PyTorch, counted from 0", function()
   local x = kf.arange(24):view(2, 3, 4)
   T.eq(x[1][2][3]:item(), 23)

@@ -71,7 +71,14 @@ Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(gi
 }
 
 StepResult Bench::step(Loader& data, std::int64_t number, double lr, const std::function<void(const StepResult&)>& backward_end) {
-  return stepper->run(data, number, lr, {{}, backward_end});
+  Stepper::Callbacks callbacks;
+  if (backward_end) {
+    callbacks.backward_end = [&](const StepResult& result) {
+      backward_end(result);
+      return false;
+    };
+  }
+  return stepper->run(data, number, lr, callbacks);
 }
 
 void Bench::make_stepper() {

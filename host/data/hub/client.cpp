@@ -114,7 +114,8 @@ class Lock {
     fd_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
     KF_CHECK(fd_ >= 0, Code::data, "cannot write {}: {}", path, std::strerror(errno));
     while (::flock(fd_, LOCK_EX) != 0) {
-      KF_CHECK(errno == EINTR, Code::data, "cannot lock {}: {}", path, std::strerror(errno));
+      KF_CHECK(errno == EINTR, Code::data, "cannot lock {}: {}; set HF_HOME to a folder on a file system that has locks", path,
+               std::strerror(errno));
     }
   }
   ~Lock() { ::close(fd_); }

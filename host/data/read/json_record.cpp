@@ -6,6 +6,7 @@
 
 #include <deque>
 
+#include "core/c_locale.h"
 #include "core/text.h"
 #include "data/read/utf8.h"
 
@@ -197,6 +198,7 @@ std::string JsonRecord::try_read(std::string_view json, Record& record) {
       return problem;
     }
     // Valid after all, but with a number beyond 64 bits: printed again, such numbers are floating point.
+    const CLocale plain;
     parser_->plain = nlohmann::json::parse(json).dump();
     error = parser_->dom.parse(parser_->plain).get(root);
     if (error != simdjson::SUCCESS) {

@@ -121,6 +121,9 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   config::Table job;
   job["optimizer.lr"] = config::Node(3e-4);
   state.job = config::Node(job);
+  state.code = config::Node(hook);
+  state.max_steps = 40;
+  state.run.skipped = 3;
   at::rand({3});
   at::randn({1});  // leaves the second of a pair of normal numbers in the generator
   CheckpointManager checkpoints({.dir = dir / "a" / "checkpoints", .keep_last = 3, .keep_forever = {}});
@@ -144,12 +147,15 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   for (const CheckpointState& read : {back, CheckpointManager::peek(path)}) {
     CHECK(read.run.step == 10);
     CHECK(read.run.tokens == 1000);
+    CHECK(read.run.skipped == 3);
+    CHECK(read.max_steps == 40);
     CHECK(read.finished);
     CHECK(read.data_fingerprint == "files:1");
     CHECK(read.job_toml == state.job_toml);
     const auto text = [](const config::Node& node) { return config::to_json(node, config::JsonStyle::exact); };
     CHECK(text(read.hooks.at("spike")) == text(state.hooks.at("spike")));
     CHECK(text(read.job) == text(state.job));
+    CHECK(text(read.code) == text(state.code));
   }
 }
 

@@ -98,6 +98,20 @@ TEST_CASE("config: tables nested beyond reason are refused, not followed to the 
   CHECK_FALSE(load_cli({"--data.datasets=" + std::string(5000, '[')}).report.problems.empty());
 }
 
+TEST_CASE("config: extends takes a list, of which later files win, each with its own bases", "[config]") {
+  const TempDir temp;
+  temp.write("one.toml", "[train]\nseed = 1\nbatch_size = 3\n[optimizer]\nlr = 1e-2\n");
+  temp.write("root.toml", "[optimizer]\nlr = 5e-3\neps = 1e-7\n");
+  temp.write("two.toml", "extends = \"root.toml\"\n[train]\nseed = 2\n");
+  const config::Config c = good(load_file(temp.write("job.toml", "extends = [\"one.toml\", \"two.toml\"]\n")));
+  CHECK(c.train.seed == 2);
+  CHECK(c.train.batch_size == 3);
+  CHECK(c.optimizer.lr == 5e-3);
+  CHECK(c.optimizer.eps == 1e-7);
+  const std::string text = only_problem(load_file(temp.write("odd.toml", "extends = [\"one.toml\", 3]\n")));
+  CHECK(text.find("extends (3) is not a string; it names one TOML file, or a list of them") != std::string::npos);
+}
+
 TEST_CASE("config: a recipe lies above the job and its own extends below it", "[config]") {
   const TempDir temp;
   temp.write("base.toml", "[optimizer]\nlr = 0.1\nweight_decay = 0.3\n");

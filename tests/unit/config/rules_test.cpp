@@ -105,8 +105,6 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[optimizer]\ndecay_include = [\"re:(\"]\n", "optimizer.decay_include: 're:(' is no regular expression"},
       {"[scheduler]\nname = \"wsd\"\nwarmup_steps = 0.5\nstable_steps = 0.4\ndecay_steps = 0.2\n",
        "they must be at most 1, the whole schedule"},
-      {"[scheduler]\ntotal_steps = 200\nwarmup_steps = 0\n[train]\nmax_steps = 100\n",
-       "scheduler.total_steps (200) must be <= the run's 100 steps"},
       {"[scheduler]\ncycles = 2\ncycle_length = 5\n", "scheduler.cycles (2) and scheduler.cycle_length (5) are both given"},
       {"[scheduler]\ncycle_length = 50\nrewarmup_steps = 50\n", "scheduler.rewarmup_steps (50) must be shorter than a cycle (50 steps)"},
       {"[scheduler]\nname = \"power\"\npower_b = 0.5\n", "scheduler.power_b (0.5) must be negative"},

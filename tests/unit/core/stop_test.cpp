@@ -5,7 +5,11 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <csignal>
+#include <string>
+
+#include "core/running.h"
 
 using namespace kf;
 
@@ -65,4 +69,60 @@ TEST_CASE("stop: a new run starts without the flag of the last", "[stop]") {
           const StopSignals stop;
           return StopSignals::requested() ? 1 : 0;
         }) == 0);
+}
+
+TEST_CASE("stop: one signal is enough when the grace is over, even for a loop that never looks", "[stop]") {
+  CHECK(in_child([] {
+          const StopSignals stop(0.2);
+          ::raise(SIGTERM);
+          for (volatile int i = 0;; i = i + 1) {
+          }
+          return 0;
+        }) == 130);
+}
+
+TEST_CASE("stop: the grace ends nothing that comes to its end, and nothing without a signal", "[stop]") {
+  CHECK(in_child([] {
+          { const StopSignals stop(0.05); }
+          {
+            const StopSignals stop(0.05);
+            ::usleep(150'000);
+          }
+          {
+            const StopSignals stop(10);
+            ::raise(SIGTERM);
+          }
+          ::usleep(50'000);
+          return 7;
+        }) == 7);
+}
+
+TEST_CASE("stop: what was ignored before stays ignored", "[stop]") {
+  for (const int number : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) {
+    CAPTURE(number);
+    CHECK(in_child([number] {
+            std::signal(number, SIG_IGN);
+            const StopSignals stop;
+            ::raise(number);
+            return StopSignals::requested() ? 1 : 0;
+          }) == 0);
+  }
+}
+
+TEST_CASE("running: scopes are written from the inside out", "[stop]") {
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe(ends.data()) == 0);
+  {
+    const Running outer("training", nullptr, 12);
+    const Running inner("s.lua:3: hook 'x'", "step_end", 0);
+    Running::write(ends[1]);
+  }
+  CHECK_FALSE(Running::any());
+  Running::write(ends[1]);
+  write_plain(ends[1], std::int64_t{-9'223'372'036'854'775'807 - 1});
+  ::close(ends[1]);
+  std::string text(200, '\0');
+  text.resize(static_cast<std::size_t>(::read(ends[0], text.data(), text.size())));
+  ::close(ends[0]);
+  CHECK(text == "  in s.lua:3: hook 'x', step_end, step 0\n  in training, step 12\n-9223372036854775808");
 }

@@ -2,9 +2,13 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
+
+#include "core/decimal.h"
 
 using namespace kf;
 
@@ -53,6 +57,22 @@ TEST_CASE("text: numbers for people", "[text]") {
   CHECK(human_bytes(999) == "999 B");
   CHECK(human_bytes(11.2e6) == "11.2 MB");
   CHECK(human_bytes(3e18) == "3000.0 PB");
+}
+
+TEST_CASE("text: decimals are those of printf in the C locale", "[text]") {
+  for (const double value : {0.0, -0.0, 1.0, 0.1, -2.5, 123456.789, 9.9999995, 1e-7, 6.02e23, 1e308, 5e-324}) {
+    CAPTURE(value);
+    std::array<char, 512> text{};
+    for (const int digits : {0, 1, 4, 12}) {
+      std::snprintf(text.data(), text.size(), "%.*f", digits, value);
+      CHECK(fixed(value, digits) == text.data());
+      std::snprintf(text.data(), text.size(), "%.*e", digits, value);
+      CHECK(scientific(value, digits) == text.data());
+      std::snprintf(text.data(), text.size(), "%.*g", digits, value);
+      CHECK(general(value, digits) == text.data());
+    }
+  }
+  CHECK(fixed(std::numeric_limits<double>::infinity(), 2) == "inf");
 }
 
 TEST_CASE("text: seconds grow into minutes, hours and days", "[text]") {

@@ -140,9 +140,32 @@ TEST_CASE("step: bf16 gradients are summed in fp32 over the micro-batches", "[st
       CHECK(p->gradient().scalar_type() == at::kFloat);
     }
     looked = true;
+    return false;
   };
   run.step(callbacks);
   CHECK(looked);
+}
+
+TEST_CASE("step: norm, guard and clipping see the gradients that a callback left", "[stepper]") {
+  const auto step_with = [](Run& run, double factor, bool told) {
+    Stepper::Callbacks callbacks;
+    callbacks.backward_end = [&run, factor, told](const StepResult&) {
+      for (const ParameterPtr& p : run.model->parameters()) {
+        p->gradient().mul_(factor);
+      }
+      return told;
+    };
+    return run.step(callbacks);
+  };
+  Run plain({uneven()});
+  const double norm = plain.step().grad_norm;
+  const bool told = GENERATE(true, false);  // tensors that were written to are known by their version
+  Run larger({uneven()});
+  CHECK(step_with(larger, 64, told).grad_norm == 64 * norm);  // powers of two are exact
+  Run spoilt({uneven()});
+  const std::vector<at::Tensor> before = masters(*spoilt.model);
+  CHECK(!step_with(spoilt, std::numeric_limits<double>::quiet_NaN(), told).skipped.empty());
+  CHECK(same(before, masters(*spoilt.model)));
 }
 
 TEST_CASE("bf16: masters keep what the rounded copy cannot", "[stepper]") {

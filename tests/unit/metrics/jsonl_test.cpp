@@ -61,8 +61,9 @@ TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]")
   const auto lines = lines_of(dir / "metrics.jsonl");  // flushed: the sink still exists
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] ==
-        R"({"step": 10, "loss": 0.3333333333333333, "grad_norm": "nan", "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, )"
-        R"("mfu": 0.63, "memory_bytes": 812000000, "seconds": 7.0, "ce": 0.25, "z_loss": 1e-09, "aux_loss": 0.0, "my.value": "inf"})");
+        R"({"step": 10, "loss": 0.3333333333333333, "grad_norm": null, "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, )"
+        R"("mfu": 0.63, "memory_bytes": 812000000, "seconds": 7.0, "time": 0.0, "skipped": 0, "ce": 0.25, )"
+        R"("z_loss": 1e-09, "aux_loss": 0.0, "my.value": null, "not_finite": {"grad_norm": "nan", "my.value": "inf"}})");
   CHECK(lines[1] == R"({"step": 20, "eval": {"loss": 2.5, "perplexity": 12.182493960703473, "tokens": 99}})");
 }
 

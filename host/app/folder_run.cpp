@@ -1,0 +1,80 @@
+#include "app/folder_run.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/launch.h"
+#include "app/run.h"
+#include "app/run_record.h"
+#include "app/script_session.h"
+#include "config/load.h"
+#include "config/toml.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/plain_file.h"
+
+namespace kf {
+namespace {
+
+constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
+
+bool is_given(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& word) { return word.starts_with("--" + key + "="); });
+}
+
+std::string tokenizer_in(const fs::path& job) {
+  config::Report report;
+  const std::optional<config::Table> table =
+      config::parse_toml(read_regular_file(job, kMostJob), job.string(), config::Origin::Kind::toml, report);
+  const config::Node* const data = table ? table->find("data") : nullptr;
+  const config::Node* const path = data != nullptr && data->table() != nullptr ? data->table()->find("tokenizer_path") : nullptr;
+  const auto* const text = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;
+  return text != nullptr ? *text : "";
+}
+
+/// The folder's own words come first, so that the user's win.
+std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs::path& dir) {
+  std::vector<std::string> out{"--run.dir=" + dir.string()};
+  if (const std::string name = recorded_name(dir); !name.empty()) {
+    out.push_back("--run.name=" + name);
+  }
+  const std::string tokenizer = tokenizer_in(dir / "job.toml");
+  if (const fs::path copy = recorded_tokenizer(dir); !tokenizer.empty() && !path_exists(tokenizer) && !copy.empty()) {
+    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", tokenizer, copy);
+    out.push_back("--data.tokenizer_path=" + copy.string());
+    out.push_back("--checkpoint.accept_changes=[\"data.tokenizer_path\"]");
+  }
+  out.insert(out.end(), arguments.overrides.begin(), arguments.overrides.end());
+  return out;
+}
+
+}  // namespace
+
+bool is_run_folder(const fs::path& word) {
+  std::error_code error;
+  return fs::is_directory(word, error) && path_exists(word / "run.json") && path_exists(word / "job.toml");
+}
+
+RunResult continue_run(const TrainArguments& arguments) {
+  const fs::path dir = arguments.file;
+  KF_CHECK(arguments.script.empty(), Code::config, "'{}' after --: {} goes on with the arguments that its script was started with",
+           join(arguments.script, " "), dir);
+  KF_CHECK(!is_given(arguments.overrides, "run.dir"), Code::config, "run.dir: {} goes on where it is; a run elsewhere starts from {}", dir,
+           dir / "job.toml");
+  const RecordedScript script = recorded_script(dir);
+  ScriptSession session(script.path, script.arguments, script.copies);
+  config::Request request;
+  request.job = dir / "job.toml";
+  request.overrides = overrides_of(arguments, dir);
+  request.world = launched_world();
+  const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  session.begin(loaded.config);
+  RunRequest run{loaded, request.job, arguments.overrides.size(), session.code(), script.arguments};
+  run.from_folder = true;
+  run.states = session.states();
+  return run_job(run, session.registries());
+}
+
+}  // namespace kf

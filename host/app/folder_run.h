@@ -1,0 +1,16 @@
+#pragma once
+// `kf-host runs/NAME`: a run goes on from its folder alone, without the job or the script that it was started with.
+
+#include "app/arguments.h"
+#include "core/fs.h"
+#include "train/run_result.h"
+
+namespace kf {
+
+/// Whether `word` is the folder of a run, which has a run.json and a job.toml.
+bool is_run_folder(const fs::path& word);
+
+/// Trains the job.toml of the folder `arguments.file` under the overrides; its script's copy registers the parts. Throws what goes wrong.
+RunResult continue_run(const TrainArguments& arguments);
+
+}  // namespace kf

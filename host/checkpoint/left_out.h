@@ -1,0 +1,34 @@
+#pragma once
+// checkpoint.save_frozen = false: weights that never train stay where they came from, and a checkpoint says which and from where.
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "config/node.h"
+#include "core/fs.h"
+#include "model/model.h"
+
+namespace kf {
+
+/// The weights that a checkpoint leaves out.
+struct LeftOut {
+  std::string from;                // checkpoint.init_from
+  std::uint32_t crc32 = 0;         // of their bytes, in the order of the names
+  std::vector<std::string> names;  // state-dict names; empty: nothing is left out
+
+  bool contains(const std::string& name) const;
+};
+
+/// The frozen weights of `model` (train.frozen, train.trainable), which came from `from`. Buffers are none: they may change.
+LeftOut frozen_weights(Model& model, const std::string& from);
+
+config::Node to_node(const LeftOut& out);
+/// Throws Code::checkpoint where `node` is something else; null is nothing left out.
+LeftOut left_out_from(const config::Node& node, const fs::path& path);
+
+/// Throws Code::checkpoint where the weights of `model` named in `out` are not the bytes that the checkpoint was saved beside.
+void check_left_out(const LeftOut& out, Model& model, const fs::path& checkpoint);
+
+}  // namespace kf

@@ -1,0 +1,53 @@
+#include "core/running.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+
+namespace kf {
+
+void write_plain(int fd, const char* text) {
+  std::size_t left = std::strlen(text);
+  while (left > 0) {
+    const ssize_t written = ::write(fd, text, left);
+    if (written <= 0) {
+      return;
+    }
+    text += written;
+    left -= static_cast<std::size_t>(written);
+  }
+}
+
+void write_plain(int fd, std::int64_t number) {
+  std::array<char, 24> digits{};
+  std::size_t at = digits.size() - 1;  // a zero stays at the end
+  auto rest = number < 0 ? 0 - static_cast<std::uint64_t>(number) : static_cast<std::uint64_t>(number);
+  do {
+    digits[--at] = static_cast<char>('0' + rest % 10);
+    rest /= 10;
+  } while (rest > 0);
+  if (number < 0) {
+    digits[--at] = '-';
+  }
+  write_plain(fd, digits.data() + at);
+}
+
+void Running::write(int fd) {
+  for (const Running* one = current_.load(std::memory_order_acquire); one != nullptr; one = one->outer_) {
+    write_plain(fd, "  in ");
+    write_plain(fd, one->what_);
+    if (one->doing_ != nullptr) {
+      write_plain(fd, ", ");
+      write_plain(fd, one->doing_);
+    }
+    if (one->step_ >= 0) {
+      write_plain(fd, ", step ");
+      write_plain(fd, one->step_);
+    }
+    write_plain(fd, "\n");
+  }
+}
+
+}  // namespace kf
