@@ -83,7 +83,9 @@ class Decision {
     }
     compare_code(refused);
     // Other keys of the data give other files, of course.
-    const DataChanges data = data_changes(resume_.state.data_fingerprint, q_.data_fingerprint, q_.newest->string());
+    const config::DataConfig& d = q_.config.data;
+    const std::string source = !d.dataset_path.empty() ? d.dataset_path : d.hf_dataset_name.value_or("");
+    const DataChanges data = data_changes(resume_.state.data_fingerprint, q_.data_fingerprint, q_.newest->string(), source);
     if (!other_data && !data.training.empty()) {
       accepts(q_.config, "files") ? resume_.remarks.push_back(data.training) : refused.add(data.training, "files");
     }

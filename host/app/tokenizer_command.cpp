@@ -131,7 +131,8 @@ int encode(const Arguments& args) {
   KF_CHECK(words.rest.size() <= 2, Code::config, "one text at a time, got '{}' and '{}'; quote it", words.rest[1], words.rest[2]);
   const std::size_t sources = (words.rest.size() == 2 ? 1U : 0U) + words.options.count("--file") + words.options.count("--jsonl");
   KF_CHECK(sources <= 1, Code::config, "the text is an argument, --file or --jsonl: one of them");
-  const EncodeOptions options{special_text_named(words.value("--special", "special")), words.has("--add-special")};
+  const EncodeOptions options{special_text_named(words.value("--special", "special")),
+                              words.has("--add-special") ? Surround::text : Surround::nothing};
   const std::unique_ptr<Tokenizer> tokenizer = open_named(words);
   std::vector<std::uint32_t> ids;
   std::string out;

@@ -108,7 +108,7 @@ Changes compare(const Sources& before, const Sources& after) {
   return out;
 }
 
-std::string words(const Changes& changes, const std::string& since, const char* single, const char* named) {
+std::string words(const Changes& changes, const std::string& since, const std::string& single, const std::string& named) {
   if (changes.sources.empty()) {
     return "";
   }
@@ -118,7 +118,7 @@ std::string words(const Changes& changes, const std::string& since, const char* 
       names.push_back("'" + name + "'");
     }
   }
-  return (names.empty() ? std::string(single) : named + join(names, " and ")) + " have changed since " + since + " was saved" +
+  return (names.empty() ? single : named + join(names, " and ")) + " have changed since " + since + " was saved" +
          (changes.files.empty() ? "" : ": " + join(changes.files, "; "));
 }
 
@@ -176,11 +176,12 @@ std::string data_record(const std::string& training, const std::vector<EvalRecor
   return out;
 }
 
-DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since) {
+DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since, const std::string& source) {
   const Parsed old = parse(before);
   const Parsed now = parse(after);
   DataChanges out;
-  out.training = words(compare(old.training, now.training), since, "the data files", "the files of data set ");
+  out.training = words(compare(old.training, now.training), since, "the data files" + (source.empty() ? "" : " (" + source + ")"),
+                       "the files of data set ");
   if (old.has_evaluation && now.has_evaluation) {
     // Sets that were added or left out are the job's own wish; those of both sides are compared.
     Sources both;

@@ -282,11 +282,17 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
 }
 
 std::vector<std::int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, const PromptStyle& style) {
-  std::vector<std::uint32_t> narrow;
-  tokenizer.append(prompt, narrow, {SpecialText::special, style.as_its_file_says});
-  std::vector<std::int64_t> ids(narrow.begin(), narrow.end());
-  if (style.bos && tokenizer.bos_id()) {
-    ids.insert(ids.begin(), *tokenizer.bos_id());
+  std::vector<std::int64_t> ids;
+  if (style.as_its_file_says) {
+    ids = encode_prompt(tokenizer, prompt);
+  } else {
+    std::vector<std::uint32_t> narrow;
+    tokenizer.append(prompt, narrow, {SpecialText::special});
+    ids.assign(narrow.begin(), narrow.end());
+  }
+  const std::optional<std::int64_t> bos = tokenizer.bos_id();
+  if (style.bos && bos && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
   }
   if (ids.empty()) {
     const std::optional<std::int64_t> first = tokenizer.eos_id() ? tokenizer.eos_id() : tokenizer.bos_id();

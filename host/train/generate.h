@@ -56,8 +56,8 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
 
 /// What stands before a prompt.
 struct PromptStyle {
-  bool as_its_file_says = false;  // what the tokenizer itself puts around a text: models of Hugging Face folders
-  bool bos = false;               // the BOS id: models trained with data.add_bos
+  bool as_its_file_says = false;  // what the tokenizer's library puts in front of a text (encode_prompt): models of Hugging Face folders
+  bool bos = false;               // the BOS id, once: models trained with data.add_bos
 };
 
 /// The ids of a prompt; names of special tokens in it are special. An empty one is what begins a document: BOS with a style that

@@ -134,7 +134,7 @@ TEST_CASE("data faults: files that changed between two starts are named", "[data
   toy.write("text/d.txt", content);
   const Finished refused = toy.train({"--run.name=c"});
   CHECK(refused.status == 2);
-  CHECK_THAT(refused.err, Contains("the data files have changed since") && Contains("saved: d.txt"));
+  CHECK_THAT(refused.err, Contains("the data files (text) have changed since") && Contains("saved: d.txt"));
   toy.write("new/v.txt", std::string(3000, 'v'));
   REQUIRE(toy.train({"--run.name=e", "--train.max_steps=5", "--eval.dataset_path=new/v.txt"}).status == 0);
   toy.write("new/v.txt", std::string(3000, 'w'));

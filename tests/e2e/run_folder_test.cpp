@@ -132,7 +132,9 @@ TEST_CASE("folder: changed data files are accepted as \"files\", and an unknown 
   const Toy toy;
   REQUIRE(toy.train({"--train.max_steps=3"}).status == 0);
   toy.write("text/a.txt", std::string(6000, 'x'));
-  CHECK(has(toy.train({"--train.max_steps=5"}).err, "accept_changes = [\"files\"]"));
+  const Finished refused = toy.train({"--train.max_steps=5"});
+  CHECK(has(refused.err, "the data files (text) have changed since"));
+  CHECK(has(refused.err, "accept_changes = [\"files\"]"));
   const Finished unknown = toy.train({"--train.max_steps=5", "--checkpoint.accept_changes=[\"file\"]"});
   CHECK(unknown.status == 2);
   CHECK(has(unknown.err, "did you mean 'files'?"));

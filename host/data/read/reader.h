@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "core/fs.h"
+#include "data/byte_range.h"
 #include "data/read/format.h"
 
 namespace kf {
@@ -67,13 +68,6 @@ struct SourceFiles {
 /// Throws Code::data when nothing is found (naming what is there instead), when token files and text are mixed, or when a name stands for
 /// something that is no file.
 SourceFiles resolve_source(const SourceRequest& request);
-
-/// Bytes [begin, end) of a text.
-struct ByteRange {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-  friend bool operator==(const ByteRange&, const ByteRange&) = default;
-};
 
 /// A document. The views live until the next call of `next`.
 struct Record {

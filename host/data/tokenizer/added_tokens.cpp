@@ -61,7 +61,14 @@ std::size_t AddedTokens::next_start(std::string_view text, std::size_t from) con
   return from;
 }
 
-std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::vector<TextStretch>& out) const {
+std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::vector<TextStretch>& out,
+                              std::span<const ByteRange> written) const {
+  auto is_written = [&, at = std::size_t{0}](std::size_t begin, std::size_t end) mutable {
+    while (at < written.size() && written[at].end < end) {
+      ++at;
+    }
+    return at < written.size() && written[at].begin <= begin;
+  };
   std::size_t count = 0;
   std::size_t covered = 0;
   for (std::size_t at = empty() ? text.size() : next_start(text, 0); at < text.size(); at = next_start(text, at)) {
@@ -74,13 +81,15 @@ std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::v
     std::size_t begin = at;
     std::size_t end = at + match.size;
     at = end;
-    if (token.special) {
+    const bool meant = token.special && is_written(begin, end);
+    if (token.special && !meant) {
       ++count;
       KF_CHECK(special != SpecialText::error, Code::data,
                "the text holds the special token {} at byte {}; take it out, or say what it is: special tokens as text or as special",
                token.content, begin);
     }
-    if ((token.special && special == SpecialText::text) || (token.single_word && (word_before(text, begin) || word_after(text, end)))) {
+    if ((token.special && !meant && special == SpecialText::text) ||
+        (token.single_word && (word_before(text, begin) || word_after(text, end)))) {
       continue;
     }
     if (token.lstrip) {

@@ -38,8 +38,9 @@ class AddedTokens {
   bool empty() const { return trie_.empty(); }
 
   /// Covers `text` with stretches. Returns how often special tokens stand there; with SpecialText::text they are no tokens, with
-  /// SpecialText::error the first throws.
-  std::size_t find(std::string_view text, SpecialText special, std::vector<TextStretch>& out) const;
+  /// SpecialText::error the first throws. Those that lie within a stretch of `written` are tokens in any case, and not counted.
+  std::size_t find(std::string_view text, SpecialText special, std::vector<TextStretch>& out,
+                   std::span<const ByteRange> written = {}) const;
 
  private:
   std::size_t next_start(std::string_view text, std::size_t from) const;

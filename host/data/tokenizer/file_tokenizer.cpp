@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/sha256.h"
 #include "data/tokenizer/json.h"
 
@@ -25,6 +26,27 @@ std::optional<std::string> named(const fs::path& file, const char* key) {
   }
   const json::Place value = place.at(key);
   return value->type == json::Value::Type::object ? value.at("content").as_string() : value.as_string();
+}
+
+/// true, false, or nothing where the file or the key is not there, or null.
+std::optional<bool> flag(const fs::path& file, const char* key) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) {
+    return std::nullopt;
+  }
+  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Place place(root, file.string() + ": ");
+  return place.has(key) ? std::optional(place.bool_or(key, false)) : std::nullopt;
+}
+
+/// Classes of encoders with decoders, which put EOS behind a text and nothing in front.
+bool ends_texts_alone(std::string_view tokenizer_class) {
+  for (const char* start : {"T5", "MT5", "UMT5", "Pegasus"}) {
+    if (tokenizer_class.starts_with(start)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 std::optional<std::int64_t> find_special(const fs::path& folder, const char* key, std::initializer_list<const char*> usual,
@@ -50,6 +72,38 @@ SpecialIds special_ids(const fs::path& folder, const FindToken& find) {
   return {find_special(folder, "bos_token", {"<|begin_of_text|>", "<|startoftext|>", "<s>", "<bos>"}, find),
           find_special(folder, "eos_token", {"<|end_of_text|>", "<|endoftext|>", "</s>", "<eos>"}, find),
           find_special(folder, "pad_token", {"<pad>", "[PAD]", "<|pad|>"}, find)};
+}
+
+PostProcessor surrounding(const fs::path& folder, const SpecialIds& ids, Surroundings usual) {
+  const fs::path file = folder / "tokenizer_config.json";
+  if (const std::optional<std::string> kind = named(file, "tokenizer_class"); kind && ends_texts_alone(*kind)) {
+    usual = {false, true};
+  }
+  PostProcessor out;
+  const auto add = [&](const char* key, bool fallback, const std::optional<std::int64_t>& id, std::vector<std::uint32_t>& where) {
+    const std::optional<bool> asked = flag(file, key);
+    KF_CHECK(id || !asked.value_or(false), Code::data, "{}: {} is true, and the tokenizer has no such token", file, key);
+    if (asked.value_or(fallback) && id) {
+      where.push_back(static_cast<std::uint32_t>(*id));
+    }
+  };
+  add("add_bos_token", usual.bos, ids.bos, out.before);
+  add("add_eos_token", usual.eos, ids.eos, out.after);
+  return out;
+}
+
+void warn_of_other_surrounding(const fs::path& folder, const SpecialIds& ids, const PostProcessor& post) {
+  const fs::path file = folder / "tokenizer_config.json";
+  const auto compare = [&](const char* key, const std::optional<std::int64_t>& id, const std::vector<std::uint32_t>& there) {
+    const std::optional<bool> asked = flag(file, key);
+    const bool has = id && std::find(there.begin(), there.end(), static_cast<std::uint32_t>(*id)) != there.end();
+    if (asked && *asked != has) {
+      log::info("{}: {} = {} is not applied: the post_processor of tokenizer.json decides, and it {} that token", file, key, *asked,
+                has ? "adds" : "does not add");
+    }
+  };
+  compare("add_bos_token", ids.bos, post.before);
+  compare("add_eos_token", ids.eos, post.after);
 }
 
 std::vector<std::int64_t> FileTokenizer::encode(std::string_view text) const {

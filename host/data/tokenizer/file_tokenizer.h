@@ -7,6 +7,7 @@
 
 #include "core/fs.h"
 #include "data/tokenizer/json.h"
+#include "data/tokenizer/post_processor.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace kf {
@@ -23,6 +24,18 @@ using FindToken = std::function<std::optional<std::int64_t>(std::string_view)>;
 /// By tokenizer_config.json and special_tokens_map.json in `folder`; where neither names a token, by the names that are in use everywhere
 /// ("<|endoftext|>", "</s>", ...), if `find` knows one as special.
 SpecialIds special_ids(const fs::path& folder, const FindToken& find);
+
+/// What a library puts around a text where the tokenizer's file does not say it (SentencePiece, vocab.json, ranks): BOS and EOS by
+/// `usual`, unless add_bos_token and add_eos_token of tokenizer_config.json in `folder` say something else. Tokenizers of T5's kind
+/// (by tokenizer_class) have EOS alone. Throws Code::data where the file asks for a token that there is none of.
+struct Surroundings {
+  bool bos = false;
+  bool eos = false;
+};
+PostProcessor surrounding(const fs::path& folder, const SpecialIds& ids, Surroundings usual);
+
+/// tokenizer.json decides, as in transformers 5; a tokenizer_config.json beside it that says something else is worth a word.
+void warn_of_other_surrounding(const fs::path& folder, const SpecialIds& ids, const PostProcessor& post);
 
 class FileTokenizer : public Tokenizer {
  public:

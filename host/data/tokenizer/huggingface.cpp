@@ -49,7 +49,13 @@ class HuggingFace final : public FileTokenizer {
       }
     }
     const FindToken find = [this](std::string_view name) { return token_id(name); };
-    identify("huggingface", content, special_ids(folder, find));
+    const SpecialIds ids = special_ids(folder, find);
+    if (root.has("merges_txt")) {  // no tokenizer.json, which would say it itself
+      post_ = surrounding(folder, ids, {});
+    } else {
+      warn_of_other_surrounding(folder, ids, post_);
+    }
+    identify("huggingface", content, ids);
     mark_special();
     spell_bytes();
   }
@@ -62,20 +68,21 @@ class HuggingFace final : public FileTokenizer {
     if (!keeps_bytes_) {
       text = unicode::valid(text, scratch->valid);
     }
-    if (options.add_special) {
+    if (options.surround != Surround::nothing) {
       out.insert(out.end(), post_.before.begin(), post_.before.end());
     }
     scratch->stretches.clear();
-    std::size_t count = added_.find(text, options.special, scratch->stretches);
+    const bool plain = options.written.empty();
+    std::size_t count = (plain ? added_ : added_in_formats_).find(text, options.special, scratch->stretches, options.written);
     for (const TextStretch& stretch : scratch->stretches) {
       if (stretch.token != nullptr) {
         out.push_back(stretch.token->id);
       } else {
-        count +=
-            encode_stretch(text.substr(stretch.begin, stretch.end - stretch.begin), stretch.begin == 0, options.special, out, *scratch);
+        count += encode_stretch(text.substr(stretch.begin, stretch.end - stretch.begin), stretch.begin == 0,
+                                plain ? options.special : SpecialText::text, out, *scratch);
       }
     }
-    if (options.add_special) {
+    if (options.surround == Surround::text) {
       out.insert(out.end(), post_.after.begin(), post_.after.end());
     }
     return count;
@@ -231,6 +238,9 @@ class HuggingFace final : public FileTokenizer {
       size_ = std::max<std::int64_t>(size_, std::int64_t{token.id} + 1);
       const bool normalize = token.normalized && normalizer_ != nullptr;
       (token.normalized ? added_normalized_ : added_).add(token, normalize ? normalizer_->apply(token.content) : token.content);
+      if (token.special || !token.normalized) {
+        added_in_formats_.add(token, token.content);
+      }
     }
   }
 
@@ -335,6 +345,7 @@ class HuggingFace final : public FileTokenizer {
   bool keeps_bytes_ = false;
   AddedTokens added_;
   AddedTokens added_normalized_;
+  AddedTokens added_in_formats_;  // those of `added_`, and special ones that are normalized as they are written: a format writes them so
   std::map<std::uint32_t, AddedToken> added_by_id_;
   std::vector<bool> special_;  // by id
   PostProcessor post_;
@@ -398,7 +409,7 @@ std::unique_ptr<FileTokenizer> open_huggingface(const json::Value& root, std::st
 
 std::unique_ptr<FileTokenizer> open_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
   const std::string vocab_text = read_file(vocab);
-  json::Value root = json::parse(R"({"added_tokens": [], "model": {"type": "BPE"},
+  json::Value root = json::parse(R"({"added_tokens": [], "model": {"type": "BPE"}, "merges_txt": true,
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"}})",
                                  "vocab.json");
   json::Value words = json::parse(vocab_text, vocab.string());

@@ -6,7 +6,7 @@
 
 namespace kf {
 
-RankTokenizer::RankTokenizer(RankSpec spec, std::string_view content, const std::optional<SpecialIds>& ids, const fs::path& folder)
+RankTokenizer::RankTokenizer(RankSpec spec, std::string_view content, const SpecialIds& ids)
     : kind_(std::move(spec.kind)),
       special_names_(std::move(spec.special)),
       special_in_text_(spec.special_in_text),
@@ -26,25 +26,21 @@ RankTokenizer::RankTokenizer(RankSpec spec, std::string_view content, const std:
     special_tokens_.add(token, name);
     size_ = std::max<std::int64_t>(size_, std::int64_t{id} + 1);
   }
-  const FindToken find = [this](std::string_view name) -> std::optional<std::int64_t> {
-    const auto found = std::find_if(special_names_.begin(), special_names_.end(), [&](const auto& entry) { return entry.second == name; });
-    return found == special_names_.end() ? std::nullopt : std::optional<std::int64_t>(found->first);
-  };
   std::string described = spec.pattern + "\n";
   for (const auto& [id, name] : special_names_) {
     described += format("{} {}\n", id, name);
   }
-  identify(kind_, described + std::string(content), ids ? *ids : special_ids(folder, find));
+  identify(kind_, described + std::string(content), ids);
 }
 
 std::size_t RankTokenizer::append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& options) const {
   const auto scratch = scratch_.take();
-  if (options.add_special) {
+  if (options.surround != Surround::nothing) {
     out.insert(out.end(), before_.begin(), before_.end());
   }
   scratch->stretches.clear();
   const SpecialText policy = special_in_text_ || options.special == SpecialText::error ? options.special : SpecialText::text;
-  const std::size_t count = special_tokens_.find(text, policy, scratch->stretches);
+  const std::size_t count = special_tokens_.find(text, policy, scratch->stretches, options.written);
   for (const TextStretch& stretch : scratch->stretches) {
     if (stretch.token != nullptr) {
       out.push_back(stretch.token->id);
@@ -52,7 +48,7 @@ std::size_t RankTokenizer::append(std::string_view text, std::vector<std::uint32
       encode_stretch(text.substr(stretch.begin, stretch.end - stretch.begin), out, *scratch);
     }
   }
-  if (options.add_special) {
+  if (options.surround == Surround::text) {
     out.insert(out.end(), after_.begin(), after_.end());
   }
   return count;

@@ -28,7 +28,7 @@ struct RankSpec {
 
 class RankTokenizer final : public FileTokenizer {
  public:
-  RankTokenizer(RankSpec spec, std::string_view content, const std::optional<SpecialIds>& ids, const fs::path& folder);
+  RankTokenizer(RankSpec spec, std::string_view content, const SpecialIds& ids);
 
   std::size_t append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& options) const override;
   bool reads_special() const override { return special_in_text_; }

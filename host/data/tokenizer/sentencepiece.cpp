@@ -269,36 +269,28 @@ class SentencePiece final : public FileTokenizer {
     } else {
       encoder_ = std::make_unique<SpmPlain>(spec_, normalizer_.symbols(), ids_, unknown_);
     }
+    around_ = surrounding(file.parent_path(), special_, {true, false});
     identify("sentencepiece", content, special_);
   }
 
   std::size_t append(std::string_view text, std::vector<std::uint32_t>& out, const EncodeOptions& options) const override {
     const auto scratch = scratch_.take();
-    std::vector<TextStretch> found;
-    // Text never makes control symbols here; they are only counted, or refused.
-    const std::size_t count = controls_.find(text, options.special == SpecialText::error ? SpecialText::error : SpecialText::text, found);
-    if (options.add_special && special_.bos) {
-      out.push_back(static_cast<std::uint32_t>(*special_.bos));
+    if (options.surround != Surround::nothing) {
+      out.insert(out.end(), around_.before.begin(), around_.before.end());
     }
-    const std::string normal = normalizer_.apply(text);
-    bool after_unknown = false;
-    encoder_->encode(normal, *scratch, [&](std::string_view piece, std::uint32_t id) {
-      if (id != unknown_) {
-        out.push_back(id);
-        after_unknown = false;
-      } else if (spec_.byte_fallback) {
-        for (const char c : piece) {
-          out.push_back(bytes_[static_cast<unsigned char>(c)]);
-        }
+    // What people write never makes control symbols: there they are only counted, or refused.
+    std::vector<TextStretch> found;
+    const SpecialText policy = options.special == SpecialText::error ? SpecialText::error : SpecialText::text;
+    const std::size_t count = controls_.find(text, policy, found, options.written);
+    for (const TextStretch& stretch : found) {
+      if (stretch.token != nullptr) {
+        out.push_back(stretch.token->id);
       } else {
-        if (!after_unknown) {
-          out.push_back(id);
-        }
-        after_unknown = true;
+        encode_stretch(text.substr(stretch.begin, stretch.end - stretch.begin), out, *scratch);
       }
-    });
-    if (options.add_special && special_.eos) {
-      out.push_back(static_cast<std::uint32_t>(*special_.eos));
+    }
+    if (options.surround == Surround::text) {
+      out.insert(out.end(), around_.after.begin(), around_.after.end());
     }
     return count;
   }
@@ -351,6 +343,27 @@ class SentencePiece final : public FileTokenizer {
   }
 
  private:
+  /// As a text of its own: each stretch gets SentencePiece's blank in front, where the model asks for one.
+  void encode_stretch(std::string_view text, std::vector<std::uint32_t>& out, SpmScratch& scratch) const {
+    const std::string normal = normalizer_.apply(text);
+    bool after_unknown = false;
+    encoder_->encode(normal, scratch, [&](std::string_view piece, std::uint32_t id) {
+      if (id != unknown_) {
+        out.push_back(id);
+        after_unknown = false;
+      } else if (spec_.byte_fallback) {
+        for (const char c : piece) {
+          out.push_back(bytes_[static_cast<unsigned char>(c)]);
+        }
+      } else {
+        if (!after_unknown) {
+          out.push_back(id);
+        }
+        after_unknown = true;
+      }
+    });
+  }
+
   void read_pieces(const fs::path& file) {
     std::optional<std::uint32_t> unknown;
     byte_of_.resize(spec_.pieces.size());
@@ -425,6 +438,7 @@ class SentencePiece final : public FileTokenizer {
   std::vector<std::uint32_t> bytes_;  // ids, by byte
   std::vector<unsigned char> byte_of_;
   SpecialIds special_;
+  PostProcessor around_;
   AddedTokens controls_;
   std::unique_ptr<SpmEncoder> encoder_;
   mutable ScratchPool<SpmScratch> scratch_;

@@ -63,11 +63,10 @@ std::unique_ptr<FileTokenizer> open_tekken(const json::Value& value, std::string
   spec.special_in_text = false;  // mistral-common never reads them from text
   const SpecialIds ids{id_of(spec.special, "<s>"), id_of(spec.special, "</s>"), id_of(spec.special, "<pad>")};
   if (ids.bos && ids.eos) {
-    spec.before = {static_cast<std::uint32_t>(*ids.bos)};
-    spec.after = {static_cast<std::uint32_t>(*ids.eos)};
+    spec.before = {static_cast<std::uint32_t>(*ids.bos)};  // and nothing behind, unless it is a document to learn from: data.add_eos
   }
   try {
-    return std::make_unique<RankTokenizer>(std::move(spec), content, ids, file.parent_path());
+    return std::make_unique<RankTokenizer>(std::move(spec), content, ids);
   } catch (Error& error) {
     throw error.context("in " + file.string());
   }

@@ -99,8 +99,17 @@ Vocabulary read_ranks(const std::string& content, const fs::path& file) {
   return out;
 }
 
-/// FILE.json: {"pattern": NAME or a regular expression, "special_tokens": {NAME: ID}, "bos_token": NAME}.
-void read_sidecar(const fs::path& sidecar, RankSpec& spec) {
+std::optional<std::int64_t> id_of(const RankSpec& spec, std::string_view name) {
+  for (const auto& [id, text] : spec.special) {
+    if (text == name) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
+/// FILE.json: {"pattern": NAME or a regular expression, "special_tokens": {NAME: ID}, "bos_token": NAME}. What it names goes to `ids`.
+void read_sidecar(const fs::path& sidecar, RankSpec& spec, SpecialIds& ids) {
   const json::Value root = json::parse(read_file(sidecar), sidecar.string());
   const json::Place place(root, sidecar.string() + ": ");
   place.warn_unknown({"pattern", "special_tokens", "bos_token", "eos_token", "pad_token"});
@@ -115,6 +124,14 @@ void read_sidecar(const fs::path& sidecar, RankSpec& spec) {
       spec.special[static_cast<std::uint32_t>(id.as_integer(0, (1 << 26) - 1))] = member.first;
     }
   }
+  const std::pair<const char*, std::optional<std::int64_t>*> named[] = {
+      {"bos_token", &ids.bos}, {"eos_token", &ids.eos}, {"pad_token", &ids.pad}};
+  for (const auto& [key, id] : named) {
+    if (place.has(key)) {
+      *id = id_of(spec, place.at(key).as_string());
+      KF_CHECK(*id, Code::data, "{} = {} is none of the special_tokens", place.path(key), kf::quoted(place.at(key).as_string()));
+    }
+  }
 }
 
 }  // namespace
@@ -127,8 +144,10 @@ std::unique_ptr<FileTokenizer> open_tiktoken(const std::string& content, const f
   const fs::path sidecar = file.string() + ".json";
   std::error_code ignored;
   std::string hashed = content;
+  SpecialIds said;
+  bool begins = false;  // whether its library puts BOS in front of a text
   if (fs::exists(sidecar, ignored)) {
-    read_sidecar(sidecar, spec);
+    read_sidecar(sidecar, spec, said);
     hashed += read_file(sidecar);
   } else {
     const Encoding& encoding = find_encoding(file, spec.tokens.size());
@@ -136,12 +155,15 @@ std::unique_ptr<FileTokenizer> open_tiktoken(const std::string& content, const f
     for (const auto& [distance, name] : encoding.special) {
       spec.special[static_cast<std::uint32_t>(spec.tokens.size()) + distance] = name;
     }
-    if (std::string_view(encoding.name) == "llama") {
-      spec.before = {static_cast<std::uint32_t>(spec.tokens.size())};
-    }
+    begins = std::string_view(encoding.name) == "llama";
   }
   try {
-    return std::make_unique<RankTokenizer>(std::move(spec), hashed, std::nullopt, file.parent_path());
+    SpecialIds ids = special_ids(file.parent_path(), [&](std::string_view name) { return id_of(spec, name); });
+    ids = {said.bos ? said.bos : ids.bos, said.eos ? said.eos : ids.eos, said.pad ? said.pad : ids.pad};
+    PostProcessor around = surrounding(file.parent_path(), ids, {begins, false});
+    spec.before = std::move(around.before);
+    spec.after = std::move(around.after);
+    return std::make_unique<RankTokenizer>(std::move(spec), hashed, ids);
   } catch (Error& error) {
     throw error.context("in " + file.string());
   }

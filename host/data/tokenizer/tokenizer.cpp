@@ -54,6 +54,17 @@ std::size_t Tokenizer::append(std::string_view text, std::vector<std::uint32_t>&
   return 0;
 }
 
+std::vector<std::int64_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text) {
+  const EncodeOptions options{SpecialText::special, Surround::prompt};
+  std::vector<std::uint32_t> front;
+  tokenizer.append("", front, options);
+  std::vector<std::uint32_t> ids;
+  tokenizer.append(text, ids, options);
+  const std::size_t size = front.size();
+  const bool twice = size > 0 && ids.size() >= 2 * size && std::equal(front.begin(), front.end(), ids.begin() + static_cast<long>(size));
+  return {ids.begin() + static_cast<long>(twice ? size : 0), ids.end()};
+}
+
 TextStream::TextStream(const Tokenizer& tokenizer, std::span<const std::int64_t> before) : tokenizer_(tokenizer) {
   if (before.empty() || tokenizer.decode(before.last(1)).empty()) {
     return;  // behind a special token a text begins

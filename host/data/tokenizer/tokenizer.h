@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/byte_range.h"
+
 namespace kf {
 
 namespace config {
@@ -23,10 +25,16 @@ enum class SpecialText { text, special, error };
 /// "text", "special" or "error"; throws Code::config for another word.
 SpecialText special_text_named(std::string_view word);
 
+/// What is added of the tokenizer's own, as its files say: nothing, what stands around a text (BOS, EOS, [CLS] and [SEP]), or of that only
+/// what stands in front, as before a prompt, which goes on behind its last word.
+enum class Surround { nothing, text, prompt };
+
 struct EncodeOptions {
   SpecialText special = SpecialText::text;
-  /// Whether to add what the tokenizer itself puts around a text (BOS, EOS, [CLS], as its file says).
-  bool add_special = false;
+  Surround surround = Surround::nothing;
+  /// Stretches, rising, in which names of special tokens are the tokens whatever `special` says, and whatever `reads_special` says: what a
+  /// format wrote around what people say. A name that lies half in such a stretch is text.
+  std::span<const ByteRange> written = {};
 };
 
 /// Text is UTF-8. Bytes that are not: tokenizers that work on bytes (byte-level BPE without a normalizer, tiktoken, tekken) keep them, so
@@ -71,6 +79,10 @@ class Tokenizer {
   /// "byte-level BPE, 50,257 tokens": for logs.
   virtual std::string summary() const { return {}; }
 };
+
+/// The ids of a text that a model goes on from: what the tokenizer's library puts in front of a text, and nothing behind it. A text that
+/// begins with that itself has it once. Names of special tokens in it are the tokens, where the tokenizer reads them at all.
+std::vector<std::int64_t> encode_prompt(const Tokenizer& tokenizer, std::string_view text);
 
 /// Text of ids that arrive one by one: gives out what can no longer change. Whole UTF-8 characters only, until `finish`.
 class TextStream {

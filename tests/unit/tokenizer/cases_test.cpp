@@ -38,9 +38,9 @@ class Checker {
       return;
     }
     const std::string& input = entry.find("text")->text;
-    ids(input, entry.find("ids"), {SpecialText::special, false});
-    ids(input, entry.find("text_ids"), {SpecialText::text, false});
-    ids(input, entry.find("special_ids"), {SpecialText::special, true});
+    ids(input, entry.find("ids"), {SpecialText::special});
+    ids(input, entry.find("text_ids"), {SpecialText::text});
+    ids(input, entry.find("special_ids"), {SpecialText::special, Surround::text});
     for (const char* key : {"decoded", "decoded_skip"}) {
       if (const json::Value* wanted = entry.find(key)) {
         text(ids_of(*entry.find("ids")), *wanted, key == std::string("decoded_skip"));

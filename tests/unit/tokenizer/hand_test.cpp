@@ -51,13 +51,13 @@ TEST_CASE("tokenizer: names of special tokens are text, tokens or an error, and 
   const std::string text = "a<|endoftext|>b";
   const auto as_text = encode(*tokenizer, text);
   CHECK(std::count(as_text.begin(), as_text.end(), eos) == 0);
-  const auto as_special = encode(*tokenizer, text, {SpecialText::special, false});
+  const auto as_special = encode(*tokenizer, text, {SpecialText::special});
   CHECK(std::count(as_special.begin(), as_special.end(), eos) == 1);
   CHECK(tokenizer->decode(Ids(as_text.begin(), as_text.end())) == text);
   std::vector<std::uint32_t> out;
   CHECK(tokenizer->append(text + text, out, {}) == 2);
-  CHECK_THROWS_WITH(encode(*tokenizer, text, {SpecialText::error, false}), Contains("<|endoftext|>") && Contains("byte 1"));
-  CHECK(encode(*tokenizer, "nothing special", {SpecialText::error, false}) == encode(*tokenizer, "nothing special"));
+  CHECK_THROWS_WITH(encode(*tokenizer, text, {SpecialText::error}), Contains("<|endoftext|>") && Contains("byte 1"));
+  CHECK(encode(*tokenizer, "nothing special", {SpecialText::error}) == encode(*tokenizer, "nothing special"));
 }
 
 TEST_CASE("tokenizer: one token may begin and end documents, and a tokenizer may have none") {  // H32
@@ -269,7 +269,7 @@ TEST_CASE("tokenizer: of several post-processors each treats what the one before
                    "post_processor": {"type": "Sequence", "processors": [)" +
                                                         processors + "]}}")
                            .string());
-    return encode(*tokenizer, "a", {SpecialText::text, true});
+    return encode(*tokenizer, "a", {SpecialText::text, Surround::text});
   };
   const std::string around = R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>"}}, {"Sequence": {"id": "A"}},
       {"SpecialToken": {"id": "</s>"}}], "special_tokens": {"<s>": {"ids": [1]}, "</s>": {"ids": [2]}}})";
@@ -278,6 +278,99 @@ TEST_CASE("tokenizer: of several post-processors each treats what the one before
   CHECK(ids(around + R"(, {"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})") == Few{1, 1, 2, 0, 2, 2, 2});
   CHECK(ids(around + R"(, {"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})") == Few{1, 1, 2, 2, 0, 2, 2, 2, 2});
   CHECK_THROWS_WITH(ids(around + ", " + around), Contains("post_processor.processors[1]") && Contains("not supported"));
+}
+
+/// What stands around a text, and before a prompt. Values of transformers 5.3.0 but where its name says something else.
+TEST_CASE("tokenizer: before a prompt stands what the library puts in front of a text, and nothing behind it") {
+  const test::TempDir folder;
+  const std::string model = R"({"model": {"type": "BPE", "vocab": {"a": 0, "<s>": 1, "</s>": 2}, "merges": []},
+      "added_tokens": [{"id": 1, "content": "<s>", "special": true}, {"id": 2, "content": "</s>", "special": true}],)";
+  const auto with = [&](const std::string& processor) {
+    return open_tokenizer(folder.write("tokenizer.json", model + R"("post_processor": )" + processor + "}").string());
+  };
+  const std::string ends = R"({"type": "TemplateProcessing", "single": [{"Sequence": {"id": "A"}}, {"SpecialToken": {"id": "</s>"}}],
+      "special_tokens": {"</s>": {"ids": [2]}}})";
+  CHECK(encode_prompt(*with(ends), "aa") == Ids{0, 0});
+  CHECK(encode(*with(ends), "aa", {SpecialText::text, Surround::text}) == std::vector<std::uint32_t>{0, 0, 2});
+  const auto bert = with(R"({"type": "BertProcessing", "sep": ["</s>", 2], "cls": ["<s>", 1]})");
+  CHECK(encode_prompt(*bert, "aa") == Ids{1, 0, 0});
+  CHECK(encode_prompt(*bert, "<s>aa") == Ids{1, 0, 0});  // once
+  CHECK(encode_prompt(*bert, "") == Ids{1});
+  CHECK(encode_prompt(*with(R"({"type": "ByteLevel"})"), "aa") == Ids{0, 0});
+  folder.write("tokenizer_config.json", R"({"add_bos_token": true, "bos_token": "<s>"})");
+  CHECK(encode_prompt(*with(R"({"type": "ByteLevel"})"), "aa") == Ids{0, 0});  // tokenizer.json decides
+}
+
+TEST_CASE("tokenizer: SentencePiece, ranks and vocab.json have BOS and EOS by tokenizer_config.json, else by their library") {
+  const test::TempDir folder;
+  const auto shape = [&](const char* kind, const std::string& config) {
+    fs::remove_all(folder / kind);
+    fs::copy(sample(kind), folder / kind, fs::copy_options::recursive);
+    if (!config.empty()) {
+      folder.write(std::string(kind) + "/tokenizer_config.json", config);
+    }
+    const auto tokenizer = open_tokenizer((folder / kind).string());
+    std::string out;
+    const Ids bare = encode_prompt(*tokenizer, "the cat");
+    const std::vector<std::uint32_t> whole = encode(*tokenizer, "the cat", {SpecialText::text, Surround::text});
+    const std::size_t plain = tokenizer->encode("the cat").size();
+    out += bare.size() == plain ? "-" : bare.size() == plain + 1 && bare.front() == tokenizer->bos_id() ? "B" : "?";
+    out += whole.size() == bare.size() ? "-" : whole.size() == bare.size() + 1 && whole.back() == tokenizer->eos_id() ? "E" : "?";
+    return out;
+  };
+  const std::string t5 = R"({"tokenizer_class": "T5Tokenizer"})";
+  const std::string no_bos = R"({"add_bos_token": false})";
+  const std::string eos = R"({"add_eos_token": true})";
+  const std::string neither = R"({"add_bos_token": false, "add_eos_token": null})";
+  for (const char* kind : {"spm_bpe_bytes", "spm_unigram_nmt_nfkc"}) {
+    CAPTURE(kind);
+    CHECK(shape(kind, "") == "B-");
+    CHECK(shape(kind, no_bos) == "--");
+    CHECK(shape(kind, eos) == "BE");
+    CHECK(shape(kind, t5) == "-E");
+    CHECK(shape(kind, neither) == "--");
+  }
+  CHECK(shape("tekken", "") == "B-");
+  CHECK(shape("tiktoken_llama", "") == "B-");
+  CHECK(shape("tiktoken_llama", no_bos) == "--");
+  CHECK(shape("vocab_merges", "") == "--");
+}
+
+TEST_CASE("tokenizer: the file beside ranks says which tokens begin and end documents") {
+  const test::TempDir folder;
+  const std::string ranks = "YQ== 0\nYg== 1\n";
+  const std::string file = folder.write("own.tiktoken", ranks).string();
+  folder.write("own.tiktoken.json",
+               R"({"pattern": "gpt2", "special_tokens": {"<go>": 2, "<stop>": 3}, "bos_token": "<go>", "eos_token": "<stop>"})");
+  CHECK(open_tokenizer(file)->bos_id() == 2);
+  CHECK(open_tokenizer(file)->eos_id() == 3);
+  folder.write("own.tiktoken.json", R"({"pattern": "gpt2", "special_tokens": {"<go>": 2}, "eos_token": "<end>"})");
+  CHECK_THAT(error_of(file), Contains("eos_token") && Contains("<end>") && Contains("special_tokens"));
+}
+
+TEST_CASE("tokenizer: names of special tokens in what a format wrote are the tokens, in what it was given they are text") {
+  const std::string format = "<s>x</s>";
+  for (const char* kind : {"llama2", "spm_bpe_bytes", "tekken", "byte_gpt2"}) {
+    CAPTURE(kind);
+    const auto tokenizer = open_tokenizer(sample(kind).string());
+    const std::uint32_t begin = static_cast<std::uint32_t>(*tokenizer->token_id("<s>"));
+    const std::string text = format + "<s></s>" + format;
+    const std::vector<ByteRange> written{{0, format.size()}, {text.size() - format.size(), text.size()}};
+    const auto count = [&](const std::vector<std::uint32_t>& ids) { return std::count(ids.begin(), ids.end(), begin); };
+    std::vector<std::uint32_t> ids;
+    EncodeOptions options;
+    options.written = written;
+    CHECK(tokenizer->append(text, ids, options) == 2);  // names in what was given
+    CHECK(count(ids) == 2);
+    options.special = SpecialText::error;
+    CHECK_THROWS_WITH(tokenizer->append(text, ids, options), Contains("<s>") && Contains("byte 8"));
+    const std::vector<ByteRange> half{{0, 2}};
+    options = {};
+    options.written = half;
+    ids.clear();
+    tokenizer->append(format, ids, options);
+    CHECK(count(ids) == 0);
+  }
 }
 
 TEST_CASE("tokenizer: bytes that decoding leaves unfinished are one U+FFFD a character for what follows the byte level") {
