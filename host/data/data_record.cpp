@@ -176,11 +176,11 @@ std::string data_record(const std::string& training, const std::vector<EvalRecor
   return out;
 }
 
-DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since, const std::string& source) {
+DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since, const std::string& only) {
   const Parsed old = parse(before);
   const Parsed now = parse(after);
   DataChanges out;
-  out.training = words(compare(old.training, now.training), since, "the data files" + (source.empty() ? "" : " (" + source + ")"),
+  out.training = words(compare(old.training, now.training), since, "the data files" + (only.empty() ? "" : " (" + only + ")"),
                        "the files of data set ");
   if (old.has_evaluation && now.has_evaluation) {
     // Sets that were added or left out are the job's own wish; those of both sides are compared.

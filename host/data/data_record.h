@@ -40,7 +40,7 @@ struct DataChanges {
   std::string training;
   std::string evaluation;
 };
-/// What the record of a checkpoint does not have (an older program wrote less) is not compared. `source`: how a single source is called.
-DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since, const std::string& source = {});
+/// What the record of a checkpoint does not have (an older program wrote less) is not compared. `only`: how a single source is called.
+DataChanges data_changes(const std::string& before, const std::string& after, const std::string& since, const std::string& only = {});
 
 }  // namespace kf
