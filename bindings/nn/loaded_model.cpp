@@ -91,6 +91,7 @@ std::vector<std::string> evaluation_overrides(lua_State* L, int index) {
   std::vector<std::string> out;
   if (lua_type(L, index) == LUA_TSTRING) {
     out.push_back("--eval.dataset_path=" + check_text(L, index, "model:evaluate", "a path"));
+    out.emplace_back("--eval.file_pattern=");  // of a folder every file whose name says data
     out.emplace_back("--eval.steps=-1");
     return out;
   }

@@ -10,8 +10,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/read/info.h"
 #include "data/read/settings.h"
+#include "data/tokenizer/tokenizer.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -121,7 +124,8 @@ std::vector<Asked> sources_of(const InfoCall& call, const config::Loaded& loaded
 
 /// A chat that nobody named: read as one, and said so.
 void notice_chat(const SourceFiles& source, const config::Loaded& loaded, ReadOptions& options) {
-  if (!options.messages_field.empty() || !options.text_template.empty() || given(loaded, "data.hf_dataset_text_field")) {
+  if (!options.messages_field.empty() || !options.text_template.empty() || !options.completion_field.empty() ||
+      given(loaded, "data.hf_dataset_text_field")) {
     return;
   }
   Record record;
@@ -133,11 +137,17 @@ void notice_chat(const SourceFiles& source, const config::Loaded& loaded, ReadOp
       return false;
     }
   };
-  ReadOptions chat = options;
-  chat.messages_field = "messages";
-  if (!readable(options) && readable(chat)) {
-    log::info("the records hold chats: read with data.messages_field = \"messages\", which a job must say itself");
-    options = chat;
+  if (readable(options)) {
+    return;
+  }
+  for (const char* field : {"messages", "conversations"}) {
+    ReadOptions chat = options;
+    chat.messages_field = field;
+    if (readable(chat)) {
+      log::info("the records hold chats: read with data.messages_field = \"{}\", which a job must say itself", field);
+      options = chat;
+      return;
+    }
   }
 }
 
@@ -156,6 +166,13 @@ SourceInfo inspect(const Asked& asked, const config::Loaded& loaded) {
     return inspect_tokens(source, options);
   }
   ReadOptions options = asked.options;
+  const config::DataConfig& data = loaded.config.data;
+  if (!options.messages_field.empty() || !options.completion_field.empty()) {
+    const bool file = !data.tokenizer_path.empty() && !data.tokenizer_path.starts_with("lua:");
+    const std::unique_ptr<Tokenizer> tokenizer =
+        file && !data.chat_template.empty() ? hub::open_named_tokenizer(data.tokenizer_path) : nullptr;
+    options.chat = make_chat_format(data, tokenizer.get());
+  }
   notice_chat(source, loaded, options);
   return inspect_text(source, options);
 }

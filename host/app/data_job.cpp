@@ -43,6 +43,12 @@ bool same(const SourceSpec& a, const SourceSpec& b) {
          a.hf_config == b.hf_config && a.hf_split == b.hf_split && a.max_documents == b.max_documents && a.max_tokens == b.max_tokens;
 }
 
+bool same_text(const ReadOptions& a, const ReadOptions& b) {
+  return a.text_field == b.text_field && a.text_template == b.text_template && a.messages_field == b.messages_field &&
+         a.prompt_field == b.prompt_field && a.prompt_template == b.prompt_template && a.completion_field == b.completion_field &&
+         a.answers_only == b.answers_only;
+}
+
 }  // namespace
 
 DataCall parse_data_call(const Arguments& args, const std::string& usage, bool views) {
@@ -72,11 +78,11 @@ DataCall parse_data_call(const Arguments& args, const std::string& usage, bool v
 
 std::string DataSource::what() const { return spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path); }
 
-DataJob::DataJob(const DataCall& call) : session_(call.target.ends_with(".lua") ? call.target : "") {
+DataJob::DataJob(const DataCall& call) : session_(!call.files && call.target.ends_with(".lua") ? call.target : "") {
   warn_unused_settings(call.overrides, SettingsUse::data);
   config::Request request;
   request.overrides = call.overrides;
-  is_job_ = call.target.ends_with(".toml") || call.target.ends_with(".lua");
+  is_job_ = !call.files && (call.target.ends_with(".toml") || call.target.ends_with(".lua"));
   if (session_.has_script()) {
     request.recipe = session_.job();
     KF_CHECK(request.recipe.has_value(), Code::config, "{} returns no job", call.target);
@@ -104,7 +110,7 @@ std::vector<DataSource> data_sources(const config::Config& config, const Registr
   const auto add = [&](SourceSpec spec, SourceOptions options) {
     options.build = build;
     for (const DataSource& other : out) {
-      if (same(other.spec, spec) && other.options.text_field == options.text_field) {
+      if (same(other.spec, spec) && same_text(other.options.read, options.read)) {
         return;
       }
     }

@@ -18,6 +18,7 @@ namespace kf {
 /// Words of `kf-host data build|peek|verify|stats`.
 struct DataCall {
   std::string target;                     // a job (.toml, .lua), files, or hf:NAME
+  bool files = false;                     // the target is no job, whatever its name ends with
   std::vector<std::string> overrides;     // settings
   bool json = false;                      // --format json
   std::optional<std::int64_t> documents;  // --documents N

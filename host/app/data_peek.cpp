@@ -92,6 +92,23 @@ class Painter {
   bool colour_ = false;
 };
 
+/// A document with what does not count for the loss in brackets.
+std::string document_text(const Painter& painter, const Documents& documents, std::int64_t index, std::span<const std::int64_t> ids) {
+  if (!documents.has_mask()) {
+    return painter.text(ids);
+  }
+  std::vector<std::uint8_t> mask(ids.size());
+  documents.read_mask(documents.start(index), mask);
+  std::string out;
+  for (std::size_t i = 0; i < ids.size();) {
+    const std::size_t end =
+        static_cast<std::size_t>(std::find(mask.begin() + static_cast<std::ptrdiff_t>(i), mask.end(), mask[i] == 0) - mask.begin());
+    out += mask[i] != 0 ? painter.text(ids.subspan(i, end - i)) : painter.masked(ids.subspan(i, end - i));
+    i = end;
+  }
+  return out;
+}
+
 void show_documents(const DataSource& source, const DataJob& job, const DataCall& call) {
   const SourceFiles files = find_files(source.spec, job.config());
   std::cout << source.what() << "\n";
@@ -110,27 +127,70 @@ void show_documents(const DataSource& source, const DataJob& job, const DataCall
     std::vector<std::int64_t> ids(std::min(kShown, static_cast<std::size_t>(documents.length(i))));
     documents.read(documents.start(i), ids);
     std::cout << painter.heading(format("document {}, {} tokens", i, documents.length(i))) << "\n"
-              << painter.text(ids) << (static_cast<std::int64_t>(ids.size()) < documents.length(i) ? " ..." : "") << "\n";
+              << document_text(painter, documents, i, ids) << (static_cast<std::int64_t>(ids.size()) < documents.length(i) ? " ..." : "")
+              << "\n";
   }
 }
 
-/// One row: a border between documents, what is never predicted in brackets (dim on a terminal), padding as its length.
-std::string row_text(const Painter& painter, std::span<const std::int64_t> tokens, std::span<const std::int64_t> labels,
-                     std::span<const std::int64_t> doc_ids) {
-  std::string out;
-  for (std::size_t t = 0; t < tokens.size();) {
-    const std::int64_t document = doc_ids.empty() ? 0 : doc_ids[t];
-    const auto hidden = [&](std::size_t i) { return i > 0 && labels[i - 1] == kIgnore; };
-    std::size_t end = t + 1;
-    while (end < tokens.size() && (doc_ids.empty() || doc_ids[end] == document) && hidden(end) == hidden(t)) {
-      ++end;
+/// What a row shows one after the other: ids with whether the model learns them, and padding.
+struct Shown {
+  enum class Kind { hidden, learned, other, padding };  // other: a label that is not the next id, as batch transforms make them
+  Kind kind = Kind::hidden;
+  std::int64_t document = 0;
+  std::vector<std::int64_t> ids;
+};
+
+class RowView {
+ public:
+  RowView(std::span<const std::int64_t> tokens, std::span<const std::int64_t> labels, std::span<const std::int64_t> doc_ids)
+      : tokens_(tokens), labels_(labels), doc_ids_(doc_ids) {}
+
+  /// By the labels that training takes: an id is learned where the position before it has it as its label. The first id of a row, or of a
+  /// document that is kept apart, is nobody's label; the label of the last position is learned without being an input.
+  std::vector<Shown> all() {
+    for (std::size_t t = 0; t < tokens_.size(); ++t) {
+      const bool first = t == 0 || document(t - 1) != document(t);
+      const std::int64_t label = first ? kIgnore : labels_[t - 1];
+      if (label != kIgnore && label != tokens_[t]) {
+        add(Shown::Kind::other, t, label);
+      }
+      add(document(t) < 0 ? Shown::Kind::padding : label == tokens_[t] ? Shown::Kind::learned : Shown::Kind::hidden, t, tokens_[t]);
+      const bool last = t + 1 == tokens_.size() || document(t + 1) != document(t);
+      if (last && labels_[t] != kIgnore) {
+        add(Shown::Kind::learned, t, labels_[t]);
+      }
     }
-    const auto ids = tokens.subspan(t, end - t);
-    if (t > 0 && !doc_ids.empty() && doc_ids[t - 1] != document) {
+    return std::move(out_);
+  }
+
+ private:
+  std::int64_t document(std::size_t t) const { return doc_ids_.empty() ? 0 : doc_ids_[t]; }
+  void add(Shown::Kind kind, std::size_t t, std::int64_t id) {
+    if (out_.empty() || out_.back().kind != kind || out_.back().document != document(t)) {
+      out_.push_back({kind, document(t), {}});
+    }
+    out_.back().ids.push_back(id);
+  }
+
+  std::span<const std::int64_t> tokens_;
+  std::span<const std::int64_t> labels_;
+  std::span<const std::int64_t> doc_ids_;
+  std::vector<Shown> out_;
+};
+
+/// One row: a border between documents, what is never predicted in brackets (dim on a terminal), padding as its length.
+std::string row_text(const Painter& painter, const std::vector<Shown>& row) {
+  std::string out;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    if (i > 0 && row[i - 1].document != row[i].document) {
       out += painter.border();
     }
-    out += document < 0 ? format("({} of padding)", ids.size()) : hidden(t) ? painter.masked(ids) : painter.text(ids);
-    t = end;
+    switch (row[i].kind) {
+      case Shown::Kind::hidden: out += painter.masked(row[i].ids); break;
+      case Shown::Kind::learned: out += painter.text(row[i].ids); break;
+      case Shown::Kind::other: out += "{to learn: " + painter.text(row[i].ids) + "}"; break;
+      case Shown::Kind::padding: out += format("({} of padding)", row[i].ids.size()); break;
+    }
   }
   return out;
 }
@@ -155,7 +215,7 @@ void show_rows(const DataJob& job, const DataCall& call) {
       };
       std::cout << painter.heading(format("micro-batch {}, row {}, sample {}", index, row, batch.samples[static_cast<std::size_t>(row)]))
                 << "\n"
-                << row_text(painter, span_of(batch.tokens), span_of(batch.labels), span_of(batch.doc_ids)) << "\n";
+                << row_text(painter, RowView(span_of(batch.tokens), span_of(batch.labels), span_of(batch.doc_ids)).all()) << "\n";
     }
   }
 }

@@ -19,7 +19,7 @@ constexpr const char* kUsage =
     "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
     "checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
     "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
-    "  --data PATH               all of this file or folder (--eval.file_pattern='*.txt')\n"
+    "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
     "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
     "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
     "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
@@ -56,7 +56,12 @@ InferenceRequest request_of(const OptionList& list, at::Device device) {
   request.tokenizer = list.last("--tokenizer");
   request.with_data = !list.has("--choices") && !list.has("--data");
   if (list.has("--data")) {
-    request.overrides = {"--eval.enabled=true", "--eval.dataset_path=" + list.last("--data")};
+    const std::string data = list.last("--data");
+    request.overrides = {"--eval.enabled=true",
+                         data.starts_with("hf:") ? "--eval.hf_dataset_name=" + data.substr(3) : "--eval.dataset_path=" + data};
+    if (!is_given(list, "eval.file_pattern")) {
+      request.overrides.emplace_back("--eval.file_pattern=");  // of a folder every file whose name says data, as data info takes them
+    }
     if (!is_given(list, "eval.steps")) {
       request.overrides.emplace_back("--eval.steps=-1");
     }

@@ -12,6 +12,7 @@
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
+#include "core/hub_name.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -42,7 +43,8 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
   }
   const std::string tokenizer = tokenizer_in(dir / "job.toml");
   if (const fs::path copy = recorded_tokenizer(dir); !tokenizer.empty() && !path_exists(tokenizer) && !copy.empty()) {
-    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", tokenizer, copy);
+    log::info("data.tokenizer_path: {} {}; the run's own copy is taken: {}", tokenizer,
+              hub_name(tokenizer, true) ? "is a name of the hub" : "is not there any more", copy);
     out.push_back("--data.tokenizer_path=" + copy.string());
     out.push_back("--checkpoint.accept_changes=[\"data.tokenizer_path\"]");
   }

@@ -11,6 +11,7 @@
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/chat/prompts.h"
 #include "train/answer_stream.h"
 #include "train/generate.h"
 
@@ -22,7 +23,11 @@ constexpr const char* kUsage =
     "Continues texts with the model of a checkpoint: a step_N folder, a run folder (its latest checkpoint),\n"
     "a Hugging Face folder, or a model's name on its hub (ORG/NAME).\n\n"
     "  --prompt TEXT             what to continue; \"\" starts a document; may be given several times\n"
-    "  --prompts FILE            JSON lines, - for standard input: \"text\", {\"prompt\": \"text\"} or {\"ids\": [1, 2]}\n"
+    "  --prompts FILE            JSON lines, - for standard input: \"text\", {\"prompt\": \"text\"}, {\"ids\": [1, 2]}\n"
+    "                            or a chat, {\"messages\": [{\"role\": \"user\", \"content\": \"text\"}]}\n"
+    "  --chat                    prompts are what a user says: written as the model's chats are, by its template\n"
+    "                            or data.message_format\n"
+    "  --system TEXT             with --chat: what the system says first\n"
     "  --max-new-tokens N        length of an answer (default: generate.max_new_tokens of the job, or what fits)\n"
     "  --temperature T           0 always takes the likeliest token (default: generate.temperature)\n"
     "  --top-k K                 draw from the K likeliest only (default: generate.top_k)\n"
@@ -39,9 +44,9 @@ constexpr const char* kUsage =
     "  --device D                auto, cpu or cuda (default auto)\n";
 
 const OptionNames kNames{"kf-host generate",
-                         {"--prompt", "--prompts", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p",
+                         {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p",
                           "--repetition-penalty", "--stop", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device"},
-                         {"--logprobs"},
+                         {"--logprobs", "--chat"},
                          false};
 
 void set_option(GenerateOptions& out, const std::string& name, const std::string& value) {
@@ -104,11 +109,18 @@ GenerateArguments parse(const Arguments& args) {
       out.prompts.push_back({value, {}});
     }
   }
+  KF_CHECK(out.list.has("--chat") || !out.list.has("--system"), Code::config,
+           "--system TEXT is what the system says in a chat: add --chat");
+  for (Prompt& prompt : out.prompts) {
+    if (out.list.has("--chat") && prompt.ids.empty() && prompt.chat.empty()) {
+      prompt.chat = ChatPrompts::of_user(out.list.last("--system"), valid_utf8(prompt.text));
+    }
+  }
   return out;
 }
 
 /// The ids of each prompt; those given as ids must be the model's.
-std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
+std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded, const ChatPrompts* chats) {
   std::vector<std::vector<std::int64_t>> out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].ids.empty()) {
@@ -123,8 +135,19 @@ std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts
         "nothing turns text into ids for the model of {}: its job names no tokenizer (data.tokenizer_path); give --tokenizer, or prompts "
         "as {\"ids\": [1, 2]}",
         loaded.path);
-    out.push_back(prompt_ids(*loaded.tokenizer, prompts[i].text, loaded.prompts));
+    out.push_back(prompts[i].chat.empty() ? prompt_ids(*loaded.tokenizer, prompts[i].text, loaded.prompts)
+                                          : chats->ids(prompts[i].chat, format("prompt {}", i + 1), loaded.prompts.bos));
   }
+  return out;
+}
+
+/// How chats are written, where there is one among the prompts.
+std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
+  if (loaded.tokenizer == nullptr || std::all_of(prompts.begin(), prompts.end(), [](const Prompt& each) { return each.chat.empty(); })) {
+    return nullptr;
+  }
+  auto out = std::make_unique<const ChatPrompts>(loaded.config.data, *loaded.tokenizer, loaded.prompts.as_its_file_says);
+  log::info("chats by {}", out->describe());
   return out;
 }
 
@@ -189,11 +212,15 @@ int generate_command(const Arguments& args) {
   ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
-  request.prompts = encode(arguments.prompts, loaded);
+  const std::unique_ptr<const ChatPrompts> chats = open_chats(arguments.prompts, loaded);
+  request.prompts = encode(arguments.prompts, loaded, chats.get());
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
   request.tokenizer = loaded.tokenizer.get();
   request.eos = loaded.tokenizer != nullptr ? loaded.tokenizer->eos_id() : std::nullopt;
+  if (chats != nullptr && !chats->ends().empty()) {
+    request.eos = chats->ends().front();
+  }
   request.max_positions = loaded.config.model.max_seq_len;
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
 

@@ -161,7 +161,8 @@ std::string tokenizer_copy(const fs::path& checkpoint) {
   }
   const fs::path copy = recorded_tokenizer(*run);
   if (!copy.empty()) {
-    log::info("data.tokenizer_path: {} is not there any more; the run's own copy is taken: {}", *given, copy);
+    log::info("data.tokenizer_path: {} {}; the run's own copy is taken: {}", *given,
+              hub_name(*given, true) ? "is a name of the hub" : "is not there any more", copy);
   }
   return copy.string();
 }

@@ -25,13 +25,14 @@ Prompt prompt_of(const config::Node& node, const std::string& place) {
   if (const auto* text = std::get_if<std::string>(&node.value)) {
     return {*text, {}};
   }
-  KF_CHECK(node.table() != nullptr, Code::data, "{}: expected a JSON string, {\"prompt\": \"text\"} or {\"ids\": [1, 2]}", place);
+  KF_CHECK(node.table() != nullptr, Code::data,
+           "{}: expected a JSON string, {\"prompt\": \"text\"}, {\"ids\": [1, 2]} or {\"messages\": [...]}", place);
   if (const config::Node* ids = node.table()->find("ids")) {
     return {"", ids_of(*ids, place)};
   }
   const config::Node* const prompt = node.table()->find("prompt");
   const auto* const text = prompt != nullptr ? std::get_if<std::string>(&prompt->value) : nullptr;
-  KF_CHECK(text != nullptr, Code::data, "{}: the object has neither a string \"prompt\" nor a list \"ids\"", place);
+  KF_CHECK(text != nullptr, Code::data, "{}: the object has neither a string \"prompt\" nor a list \"ids\" or \"messages\"", place);
   return {*text, {}};
 }
 
@@ -43,7 +44,9 @@ std::vector<Prompt> parse_prompts(std::string_view content, const std::string& n
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!trim(lines[i]).empty()) {
       const std::string place = format("{}:{}", name, i + 1);
-      prompts.push_back(prompt_of(config::parse_json(lines[i], place), place));
+      const config::Node node = config::parse_json(lines[i], place);
+      const bool chat = node.table() != nullptr && node.table()->find("messages") != nullptr;
+      prompts.push_back(chat ? Prompt{"", {}, lines[i]} : prompt_of(node, place));
     }
   }
   KF_CHECK(!prompts.empty(), Code::data, "{} holds no prompt", name);

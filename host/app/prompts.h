@@ -13,10 +13,11 @@ namespace kf {
 struct Prompt {
   std::string text;
   std::vector<std::int64_t> ids;  // instead of a text, where not empty
+  std::string chat = {};          // instead of both: a JSON object with messages
 };
 
-/// One prompt a line: a JSON string, {"prompt": "text"} or {"ids": [1, 2]}; other keys are passed over, and so are blank lines. `name` is
-/// the file, for messages. Throws Code::data with file and line.
+/// One prompt a line: a JSON string, {"prompt": "text"}, {"ids": [1, 2]} or a chat, {"messages": [...]}; other keys are passed over, and so
+/// are blank lines. `name` is the file, for messages. Throws Code::data with file and line.
 std::vector<Prompt> parse_prompts(std::string_view content, const std::string& name);
 
 /// The same of a file, or of standard input for "-".

@@ -45,6 +45,13 @@
 namespace kf {
 namespace {
 
+/// What becomes of rows of the vocabulary that checkpoint.init_from lacks.
+VocabRows vocab_rows(const config::Config& config) {
+  const std::string& how = config.checkpoint.init_vocab;
+  const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
+  return {fill, config.model.vocab_size};
+}
+
 /// What this build cannot do although the settings allow it is said before anything starts.
 void refuse_unbuilt(const config::Loaded& loaded, const config::Plan& plan) {
   KF_CHECK(loaded.config.train.mixed_precision != "fp8", Code::config,
@@ -339,7 +346,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
 
   // Before the folder is made: weights that do not fit leave nothing behind.
   if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {
-    CheckpointManager::load_weights(*config.checkpoint.init_from, *model);
+    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config));
     log::info("weights from {}", *config.checkpoint.init_from);
   }
   folders.make(checkpoints, nothing_saved);

@@ -1,14 +1,19 @@
 #include <algorithm>
 #include <charconv>
+#include <deque>
 #include <functional>
 #include <iostream>
 #include <iterator>
 #include <map>
 
 #include "app/commands.h"
+#include "app/data_job.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/log.h"
+#include "data/chat/chat_format.h"
 #include "data/hub/model.h"
+#include "data/read/reader.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
 #include "data/tokenizer/train.h"
@@ -20,7 +25,7 @@ constexpr const char* kUsage =
     R"(usage: kf-host tokenizer encode TOKENIZER [TEXT | --file FILE | --jsonl] [--add-special] [--special text|special|error]
        kf-host tokenizer decode TOKENIZER [ID ... | --jsonl] [--skip-special]
        kf-host tokenizer info TOKENIZER [--format json]
-       kf-host tokenizer train FILE ... --vocab-size N --out FOLDER [options]
+       kf-host tokenizer train DATA ... | --job JOB --vocab-size N --out FOLDER [options] [--section.key=value ...]
 
 TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
 merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
@@ -34,7 +39,10 @@ decode  prints the text of ids
   --jsonl           one JSON array a line from standard input, one JSON string a line to standard output
   --skip-special    leave special tokens out
 info    what the tokenizer is
-train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json
+train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DATA is what `kf-host data info` reads: files (text,
+        JSON lines, CSV, Parquet, Arrow, compressed or not), folders, patterns, hf:NAME; settings say which text records have
+        (--data.hf_dataset_text_field=body, --data.text_template=...)
+  --job JOB         the training data of a job
   --vocab-size N    ids in all, special tokens included
   --pattern NAME    how text is split: gpt2, cl100k (default, as Llama 3), qwen2, o200k, tekken
   --special NAME    a special token; again for more (default <|endoftext|>)
@@ -214,9 +222,86 @@ int info(const Arguments& args) {
   return 0;
 }
 
+/// The texts of all that is named, by the rules of the data commands.
+class TrainingTexts {
+ public:
+  TrainingTexts(std::vector<std::string> targets, const DataCall& call) : targets_(std::move(targets)), call_(call) {}
+
+  bool next(std::string_view& text) {
+    while (reader_ || open_next()) {
+      if (reader_->next(record_)) {
+        text = record_.text;
+        return true;
+      }
+      reader_.reset();
+    }
+    return false;
+  }
+  std::string describe() const { return targets_.size() == 1 ? targets_[0] : targets_[0] + " and the others"; }
+
+ private:
+  bool open_next() {
+    while (files_.empty()) {
+      if (sources_.empty() && !open_target()) {
+        return false;
+      }
+      open_source();
+    }
+    reader_ = open_records(files_.front(), {}, read_, skipped_);
+    files_.pop_front();
+    return true;
+  }
+
+  bool open_target() {
+    if (at_ == targets_.size()) {
+      return false;
+    }
+    call_.target = targets_[at_++];
+    job_ = std::make_unique<DataJob>(call_);
+    for (DataSource& source : job_->sources(false)) {
+      if (!source.spec.path_key.starts_with("eval.")) {  // what a model is judged by is not learned from
+        sources_.push_back(std::move(source));
+      }
+    }
+    return true;
+  }
+
+  void open_source() {
+    const DataSource source = std::move(sources_.front());
+    sources_.pop_front();
+    const SourceFiles found = find_files(source.spec, job_->config());
+    KF_CHECK(!found.tokens, Code::data, "{} holds token files: a tokenizer learns from text", source.what());
+    if (!source.spec.transforms.empty()) {
+      log::warn("{} is read without its transforms", source.what());
+    }
+    read_ = source.options.read;
+    if (!read_.messages_field.empty() || !read_.completion_field.empty()) {
+      read_.chat = make_chat_format(job_->config().data, nullptr);
+    }
+    files_.assign(found.files.begin(), found.files.end());
+  }
+
+  std::vector<std::string> targets_;
+  DataCall call_;
+  std::size_t at_ = 0;
+  std::unique_ptr<DataJob> job_;
+  std::deque<DataSource> sources_;
+  std::deque<SourceFile> files_;
+  ReadOptions read_;
+  Skipped skipped_;
+  std::unique_ptr<RecordReader> reader_;
+  Record record_;
+};
+
 int train(const Arguments& args) {
-  const Words words = parse(args, {"--vocab-size", "--out", "--pattern", "--special", "--min-count", "--threads"}, {});
-  KF_CHECK(!words.rest.empty(), Code::config, "no file to learn from was given\n{}", kUsage);
+  const auto is_setting = [](const std::string& arg) {
+    return arg.starts_with("--") && arg.substr(0, arg.find('=')).find('.') != std::string::npos;
+  };
+  Arguments options_only;
+  std::copy_if(args.begin(), args.end(), std::back_inserter(options_only), [&](const std::string& arg) { return !is_setting(arg); });
+  const Words words = parse(options_only, {"--vocab-size", "--out", "--pattern", "--special", "--min-count", "--threads", "--job"}, {});
+  KF_CHECK(words.rest.empty() == words.has("--job"), Code::config,
+           words.rest.empty() ? "nothing to learn from was given\n{}" : "give files to learn from or --job, one of them\n{}", kUsage);
   KF_CHECK(words.has("--vocab-size") && words.has("--out"), Code::config, "--vocab-size N and --out FOLDER are needed");
   BpeTraining options;
   options.vocab_size = static_cast<std::uint32_t>(integer("--vocab-size", words.value("--vocab-size", ""), 257, 1 << 24));
@@ -230,8 +315,14 @@ int train(const Arguments& args) {
   if (words.has("--special")) {
     options.special = words.options.at("--special");
   }
-  const std::vector<fs::path> files(words.rest.begin(), words.rest.end());
-  const TrainedBpe trained = train_bpe(files, options);
+  DataCall call;
+  std::copy_if(args.begin(), args.end(), std::back_inserter(call.overrides), is_setting);
+  std::vector<std::string> targets = words.has("--job") ? std::vector<std::string>{words.value("--job", "")} : words.rest;
+  KF_CHECK(!words.has("--job") || targets[0].ends_with(".toml") || targets[0].ends_with(".lua"), Code::config,
+           "--job {}: a job is a .toml or .lua file", targets[0]);
+  call.files = !words.has("--job");
+  TrainingTexts texts(std::move(targets), call);
+  const TrainedBpe trained = train_bpe([&](std::string_view& text) { return texts.next(text); }, texts.describe(), options);
   const fs::path folder = words.value("--out", "");
   fs::create_directories(folder);
   write_file_atomic(folder / "tokenizer.json", tokenizer_json(trained, options));

@@ -44,7 +44,7 @@ class Batches {
 std::unique_ptr<Batches> open_parquet(const TableRequest& request);
 std::unique_ptr<Batches> open_ipc(const TableRequest& request);
 
-/// Throws when a column asked for is not there, or twice.
-void check_columns(const arrow::Schema& schema, const TableRequest& request);
+/// The columns of a table that hold what is asked for. Throws when one is not there, or twice, or of a type that cannot be read.
+std::vector<std::string> columns_of(const arrow::Schema& schema, const TableRequest& request);
 
 }  // namespace kf::table

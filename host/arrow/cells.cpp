@@ -69,39 +69,84 @@ std::optional<std::string> printed_at(const arrow::Array& array, std::int64_t ro
 }
 
 std::string problem_of_chat(const arrow::DataType& type) {
+  if (is_text(type)) {
+    return "";
+  }
   if (type.id() != arrow::Type::LIST && type.id() != arrow::Type::LARGE_LIST) {
     return "no list of messages";
   }
-  const arrow::DataType& item = *type.field(0)->type();
-  if (item.id() != arrow::Type::STRUCT) {
-    return "a list of something else than structs with role and content";
-  }
-  for (const char* name : {"role", "content"}) {
-    const auto field = static_cast<const arrow::StructType&>(item).GetFieldByName(name);
-    if (field == nullptr || !is_text(*field->type())) {
-      return field == nullptr ? format("a list of structs without {}", name) : format("a list of structs whose {} is no text", name);
-    }
-  }
-  return "";
+  return type.field(0)->type()->id() == arrow::Type::STRUCT ? "" : "a list of something else than structs with role and content";
 }
 
-std::string chat_at(const arrow::Array& array, std::int64_t row, std::vector<Message>& out) {
-  if (array.IsNull(row)) {
-    return "null";
-  }
-  const Stretch stretch = list_at(array, row);
-  const auto& items = static_cast<const arrow::StructArray&>(*stretch.values);
-  const auto roles = items.GetFieldByName("role");
-  const auto contents = items.GetFieldByName("content");
-  for (std::int64_t i = stretch.begin; i < stretch.end; ++i) {
-    const auto role = items.IsNull(i) ? std::nullopt : text_at(*roles, i);
-    const auto content = items.IsNull(i) ? std::nullopt : text_at(*contents, i);
-    if (!role || !content) {
-      return format("message {}: {} is null", i - stretch.begin, role ? "content" : "role");
+namespace {
+
+void append_quoted(std::string_view text, std::string& out) {
+  constexpr std::string_view hex = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (c == '"' || c == '\\') {
+      out += '\\';
+      out += c;
+    } else if (byte < 0x20) {
+      out += "\\u00";
+      out += hex[byte >> 4];
+      out += hex[byte & 15];
+    } else {
+      out += c;
     }
-    out.push_back({*role, *content});
   }
-  return out.empty() ? "an empty list" : "";
+  out += '"';
+}
+
+void append_list(const Stretch& stretch, std::string& out) {
+  out += '[';
+  for (std::int64_t i = stretch.begin; i < stretch.end; ++i) {
+    out += i == stretch.begin ? "" : ",";
+    append_json(*stretch.values, i, out);
+  }
+  out += ']';
+}
+
+void append_struct(const arrow::StructArray& array, std::int64_t row, std::string& out) {
+  out += '{';
+  for (int i = 0; i < array.num_fields(); ++i) {
+    out += i == 0 ? "" : ",";
+    append_quoted(array.struct_type()->field(i)->name(), out);
+    out += ':';
+    append_json(*array.field(i), row, out);
+  }
+  out += '}';
+}
+
+}  // namespace
+
+void append_json(const arrow::Array& array, std::int64_t row, std::string& out) {
+  const arrow::DataType& type = *array.type();
+  if (array.IsNull(row)) {
+    out += "null";
+  } else if (is_text(type)) {
+    if (const auto text = text_at(array, row)) {
+      append_quoted(*text, out);
+    } else {
+      out += "null";
+    }
+  } else if (type.id() == arrow::Type::LIST || type.id() == arrow::Type::LARGE_LIST || type.id() == arrow::Type::MAP) {
+    append_list(list_at(array, row), out);
+  } else if (type.id() == arrow::Type::FIXED_SIZE_LIST) {
+    const auto& list = static_cast<const arrow::FixedSizeListArray&>(array);
+    append_list({list.values(), list.value_offset(row), list.value_offset(row) + list.value_length()}, out);
+  } else if (type.id() == arrow::Type::STRUCT) {
+    append_struct(static_cast<const arrow::StructArray&>(array), row, out);
+  } else {
+    const std::string text = value_of(array.GetScalar(row))->ToString();
+    const bool number = is_printable(type) && text.find_first_of("nN") == std::string::npos;  // neither nan nor inf
+    if (number || type.id() == arrow::Type::BOOL) {
+      out += text;
+    } else {
+      append_quoted(text, out);
+    }
+  }
 }
 
 }  // namespace kf::table

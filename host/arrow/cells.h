@@ -9,8 +9,6 @@
 #include <string_view>
 #include <vector>
 
-#include "data/read/record_text.h"
-
 namespace kf::table {
 
 /// Whether values of the type are text: string, large_string, string_view, and dictionaries of these.
@@ -23,9 +21,9 @@ std::optional<std::string_view> text_at(const arrow::Array& array, std::int64_t 
 /// The same for a number or boolean, printed.
 std::optional<std::string> printed_at(const arrow::Array& array, std::int64_t row);
 
-/// "" when the type is a list of structs with the text fields role and content; else what is wrong.
+/// "" when the type can be a chat: a list of structs, or text that holds such a list; else what is wrong.
 std::string problem_of_chat(const arrow::DataType& type);
-/// The messages of a row, appended; "" or what is wrong with them.
-std::string chat_at(const arrow::Array& array, std::int64_t row, std::vector<Message>& out);
+/// The value of a row as JSON, whatever its type: lists, structs (null members too), maps as lists of keys and values.
+void append_json(const arrow::Array& array, std::int64_t row, std::string& out);
 
 }  // namespace kf::table

@@ -17,7 +17,7 @@ namespace {
 arrow::ipc::IpcReadOptions options_for(const arrow::Schema& schema, const TableRequest& request) {
   arrow::ipc::IpcReadOptions options = arrow::ipc::IpcReadOptions::Defaults();
   options.use_threads = false;
-  for (const std::string& column : request.columns) {
+  for (const std::string& column : columns_of(schema, request)) {
     options.included_fields.push_back(schema.GetFieldIndex(column));
   }
   std::sort(options.included_fields.begin(), options.included_fields.end());
@@ -38,7 +38,6 @@ class FileBatches final : public Batches {
  public:
   explicit FileBatches(const TableRequest& request) : file_(open(request.path)) {
     schema_ = value_of(arrow::ipc::RecordBatchFileReader::Open(file_))->schema();
-    check_columns(*schema_, request);
     reader_ = value_of(arrow::ipc::RecordBatchFileReader::Open(file_, options_for(*schema_, request)));
   }
   std::shared_ptr<arrow::RecordBatch> next() override {
@@ -62,7 +61,6 @@ class StreamBatches final : public Batches {
  public:
   explicit StreamBatches(const TableRequest& request) : file_(open(request.path)) {
     schema_ = value_of(arrow::ipc::RecordBatchStreamReader::Open(file_))->schema();
-    check_columns(*schema_, request);
     check(file_->Seek(0));
     reader_ = value_of(arrow::ipc::RecordBatchStreamReader::Open(file_, options_for(*schema_, request)));
   }

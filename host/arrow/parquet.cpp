@@ -55,9 +55,9 @@ class ParquetBatches final : public Batches {
     builder.properties(properties);
     check(builder.Build(&reader_));
     check(reader_->GetSchema(&schema_));
-    check_columns(*schema_, request);
+    const std::vector<std::string> columns = columns_of(*schema_, request);
     choose_groups(request);
-    batches_ = value_of(reader_->GetRecordBatchReader(groups_, leaves_of(request)));
+    batches_ = value_of(reader_->GetRecordBatchReader(groups_, leaves_of(columns)));
   }
 
   std::shared_ptr<arrow::RecordBatch> next() override {
@@ -94,10 +94,10 @@ class ParquetBatches final : public Batches {
     }
   }
 
-  std::vector<int> leaves_of(const TableRequest& request) const {
+  std::vector<int> leaves_of(const std::vector<std::string>& columns) const {
     std::vector<int> leaves;
     for (const parquet::arrow::SchemaField& field : reader_->manifest().schema_fields) {
-      if (std::find(request.columns.begin(), request.columns.end(), field.field->name()) != request.columns.end()) {
+      if (std::find(columns.begin(), columns.end(), field.field->name()) != columns.end()) {
         add_leaves(field, leaves);
       }
     }

@@ -1,5 +1,7 @@
 #include "arrow/rows.h"
 
+#include <algorithm>
+
 #include "arrow/cells.h"
 #include "core/text.h"
 
@@ -8,10 +10,7 @@ namespace {
 
 void check_type(const arrow::Field& field, const std::string& described, const TableRequest& request) {
   const arrow::DataType& type = *field.type();
-  if (request.chat) {
-    if (const std::string problem = problem_of_chat(type); !problem.empty()) {
-      throw Problem(format("the {} is {}: its type is {}", described, problem, type.ToString()));
-    }
+  if (request.json) {
     return;
   }
   const bool good = is_text(type) || (!request.strings_only && is_printable(type));
@@ -22,20 +21,40 @@ void check_type(const arrow::Field& field, const std::string& described, const T
 
 }  // namespace
 
-void check_columns(const arrow::Schema& schema, const TableRequest& request) {
+std::vector<std::string> columns_of(const arrow::Schema& schema, const TableRequest& request) {
+  std::vector<std::string> out;
   for (std::size_t i = 0; i < request.columns.size(); ++i) {
-    const std::vector<int> found = schema.GetAllFieldIndices(request.columns[i]);
+    std::string name = request.columns[i];
+    std::vector<int> found = schema.GetAllFieldIndices(name);
+    if (found.empty() && request.json && name.find('.') != std::string::npos) {
+      name = name.substr(0, name.find('.'));
+      found = schema.GetAllFieldIndices(name);
+    }
+    if (found.empty() && request.optional[i]) {
+      continue;
+    }
     if (found.size() != 1) {
       throw Problem(format("{} {}; the columns are {}", found.empty() ? "no" : "several columns for the", request.described[i],
                            join(schema.field_names(), ", ")));
     }
     check_type(*schema.field(found[0]), request.described[i], request);
+    if (request.chat && i == 0 && name == request.columns[0]) {
+      const arrow::DataType& type = *schema.field(found[0])->type();
+      if (const std::string problem = problem_of_chat(type); !problem.empty()) {
+        throw Problem(format("the {} is {}: its type is {}", request.described[0], problem, type.ToString()));
+      }
+    }
+    if (std::find(out.begin(), out.end(), name) == out.end()) {
+      out.push_back(std::move(name));
+    }
   }
+  return out;
 }
 
 Rows::Rows(const TableRequest& request) : request_(request), batches_(request.parquet ? open_parquet(request) : open_ipc(request)) {
   row_ = batches_->first_row() - 1;
-  values_.resize(request.columns.size());
+  names_ = columns_of(*batches_->schema(), request_);
+  values_.resize(names_.size());
 }
 
 TableRows::Step Rows::next() noexcept {
@@ -57,7 +76,7 @@ TableRows::Step Rows::step() {
   }
   ++row_;
   ++at_;
-  return request_.chat ? read_chat() : read_fields();
+  return request_.json ? read_json() : read_fields();
 }
 
 bool Rows::next_batch() {
@@ -67,7 +86,7 @@ bool Rows::next_batch() {
   if (!batch_) {
     return false;
   }
-  for (const std::string& name : request_.columns) {
+  for (const std::string& name : names_) {
     columns_.push_back(batch_->GetColumnByName(name));
     if (columns_.back() == nullptr) {
       throw Problem(format("a batch without the column {}", kf::quoted(name)));
@@ -99,10 +118,14 @@ TableRows::Step Rows::read_fields() {
   return Step::row;
 }
 
-TableRows::Step Rows::read_chat() {
-  messages_.clear();
-  const std::string problem = chat_at(*columns_[0], at_ - 1, messages_);
-  return problem.empty() ? Step::row : broken(format("the {}: {}", request_.described[0], problem));
+TableRows::Step Rows::read_json() {
+  printed_.clear();
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::string& text = printed_.emplace_back();
+    append_json(*columns_[i], at_ - 1, text);
+    values_[i] = text;
+  }
+  return Step::row;
 }
 
 }  // namespace kf::table

@@ -131,14 +131,14 @@ void check_taken(const OptimizerState& stored, const OptimizerState& taken, cons
 
 /// The weights of a checkpoint; those that it leaves out come from where they came from first.
 void load_with_left_out(const SafetensorsFile& file, const fs::path& checkpoint, const LeftOut& left_out, const std::string& frozen_from,
-                        Model& model) {
+                        Model& model, const VocabRows& rows = {}) {
   if (left_out.names.empty()) {
-    load_weights_from(file, checkpoint / kModelFile, model);
+    load_weights_from(file, checkpoint / kModelFile, model, rows);
     return;
   }
   const std::string base = frozen_from.empty() ? left_out.from : frozen_from;
   try {
-    CheckpointManager::load_weights(base, model);
+    CheckpointManager::load_weights(base, model, rows);
   } catch (Error& error) {
     throw error.context(
         format("{} leaves frozen weights out (checkpoint.save_frozen = false); they come from checkpoint.init_from", checkpoint));
@@ -158,7 +158,7 @@ void load_with_left_out(const SafetensorsFile& file, const fs::path& checkpoint,
     all.names.push_back(name);
   }
   all.get = [&tensors](const std::string& name) { return tensors.at(name); };
-  load_weights_from(all, checkpoint / kModelFile, model);
+  load_weights_from(all, checkpoint / kModelFile, model, rows);
 }
 
 /// Steps below `dir`, highest first.
@@ -307,21 +307,21 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
   });
 }
 
-void CheckpointManager::load_weights(const fs::path& asked, Model& model) {
+void CheckpointManager::load_weights(const fs::path& asked, Model& model, const VocabRows& rows) {
   as_checkpoint_error([&] {
     const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
     KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
     if (config::is_huggingface_folder(source)) {
-      load_huggingface(source, model);
+      load_huggingface(source, model, rows);
       return;
     }
     if (fs::is_directory(source)) {
       const fs::path folder = find(source);
       const StateFile content = read_state_file(folder);
       verify_files(folder, content);
-      load_with_left_out(SafetensorsFile(folder / kModelFile), folder, content.left_out, {}, model);
+      load_with_left_out(SafetensorsFile(folder / kModelFile), folder, content.left_out, {}, model, rows);
     } else {
-      load_weights_from(SafetensorsFile(source), source, model);
+      load_weights_from(SafetensorsFile(source), source, model, rows);
     }
   });
 }

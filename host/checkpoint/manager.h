@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "checkpoint/left_out.h"
+#include "checkpoint/weights.h"
 #include "config/node.h"
 #include "core/fs.h"
 #include "model/model.h"
@@ -68,7 +69,7 @@ class CheckpointManager {
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer, const std::string& frozen_from = {});
   /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or the name of a model of the hub, or a .safetensors file
   /// (`checkpoint.init_from`). Missing, extra and misshapen names are one error.
-  static void load_weights(const fs::path& source, Model& model);
+  static void load_weights(const fs::path& source, Model& model, const VocabRows& rows = {});
 
  private:
   CheckpointOptions options_;

@@ -49,10 +49,11 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
 /// Collects what does not fit, for one message.
 struct Faults {
   std::vector<std::string> missing, unexpected, misfits;
+  std::string remedy;
 
   void check(const fs::path& path) const {
-    const std::string text =
-        list_names("missing in the file", missing) + list_names("unknown to the model", unexpected) + list_names("do not fit", misfits);
+    const std::string text = list_names("missing in the file", missing) + list_names("unknown to the model", unexpected) +
+                             list_names("do not fit", misfits) + remedy;
     KF_CHECK(text.empty(), Code::checkpoint, "{} does not hold the weights of this model{}", path, text);
   }
 };
@@ -67,8 +68,8 @@ struct Match {
 /// Which tensors of the file each parameter takes; every name by which the model knows it counts, and stacks in either form.
 class Matcher {
  public:
-  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model)
-      : tensors_(tensors), names_(tensors.names.begin(), tensors.names.end()) {
+  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows)
+      : tensors_(tensors), rows_(rows), names_(tensors.names.begin(), tensors.names.end()) {
     for (const auto& [alias, listed] : model.aliases()) {
       aliases_[listed].push_back(alias);
     }
@@ -134,7 +135,7 @@ class Matcher {
         continue;
       }
       used_.insert(view.name);
-      at::Tensor tensor = tensors_.get(view.name);
+      at::Tensor tensor = widened(parameter, view, tensors_.get(view.name));
       const std::string misfit = misfit_of(view.name, tensor, view.shape(parameter.shape));
       if (misfit.empty()) {
         found.push_back({nullptr, view, std::move(tensor)});
@@ -143,6 +144,40 @@ class Matcher {
       }
     }
     return faults_.missing.size() + faults_.misfits.size() == before;
+  }
+
+  /// With rows for all ids of the model, where the tensor has one an id and fewer; the tensor itself where it fits or nothing widens it.
+  at::Tensor widened(const Parameter& parameter, const StoredView& view, at::Tensor tensor) {
+    const std::vector<std::int64_t> shape = view.shape(parameter.shape);
+    const bool by_id = rows_.vocab_size > 0 && !shape.empty() && shape[0] == rows_.vocab_size &&
+                       tensor.dim() == static_cast<std::int64_t>(shape.size()) &&
+                       tensor.sizes().slice(1) == at::IntArrayRef(shape).slice(1) && tensor.is_floating_point();
+    if (!by_id || tensor.size(0) == shape[0]) {
+      return tensor;
+    }
+    const std::int64_t have = tensor.size(0);
+    if (have > shape[0] || rows_.fill == VocabRows::Fill::none) {
+      faults_.remedy =
+          have > shape[0]
+              ? format("\n  the file has rows for {} ids: set model.vocab_size = {}; ids that the tokenizer lacks do no harm", have, have)
+              : format(
+                    "\n  the file has rows for {} ids and model.vocab_size is {}: checkpoint.init_vocab = \"mean\" (or \"init\") "
+                    "makes the further rows",
+                    have, shape[0]);
+      return tensor;
+    }
+    const at::NoGradGuard no_grad;
+    at::Tensor out = at::empty(shape, tensor.options());
+    out.narrow(0, 0, have).copy_(tensor);
+    at::Tensor more = out.narrow(0, have, shape[0] - have);
+    if (rows_.fill == VocabRows::Fill::mean) {
+      more.copy_(tensor.to(at::kFloat).mean(at::IntArrayRef{0}, /*keepdim=*/true).expand(more.sizes()));
+    } else {
+      more.copy_(view.of(parameter.master).narrow(0, have, shape[0] - have));
+    }
+    log::info("{}: rows {} to {} are {}", view.name, have, shape[0] - 1,
+              rows_.fill == VocabRows::Fill::mean ? "the mean of the file's" : "new, drawn by train.seed");
+    return out;
   }
 
   static bool agree(const Parameter& parameter, const std::vector<Match>& a, const std::vector<Match>& b) {
@@ -167,6 +202,7 @@ class Matcher {
   }
 
   const NamedTensors& tensors_;
+  VocabRows rows_;
   std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> aliases_;
   std::set<std::string> used_;
@@ -195,12 +231,12 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   return weights;
 }
 
-void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model) {
-  load_weights_from(tensors_in(file, path), path, model);
+void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model, const VocabRows& rows) {
+  load_weights_from(tensors_in(file, path), path, model, rows);
 }
 
-void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model) {
-  const Matcher matcher(tensors, path, model);
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows) {
+  const Matcher matcher(tensors, path, model, rows);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
     match.view.of(match.parameter->master).copy_(match.tensor);

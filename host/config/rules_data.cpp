@@ -145,15 +145,83 @@ void mixtures_have_blocks(const Job& job, Findings& findings) {
   }
 }
 
-/// A record's text is a field, a template's or a chat's.
+/// What a source or [data] says of a record's text, by the prefix of its keys.
+void check_text_keys(const std::string& prefix, const std::string& text_template, const std::string& messages, const std::string& prompt,
+                     const std::string& prompt_template, const std::string& completion, Findings& findings) {
+  const bool pair = !prompt.empty() || !prompt_template.empty() || !completion.empty();
+  if (!messages.empty() && !text_template.empty()) {
+    findings.problem({prefix + "text_template", prefix + "messages_field"},
+                     format("{}text_template and {}messages_field both say what the text of a record is; leave one out", prefix, prefix));
+  }
+  if (pair && (!messages.empty() || !text_template.empty())) {
+    const std::string other = prefix + (messages.empty() ? "text_template" : "messages_field");
+    findings.problem({prefix + "completion_field", other},
+                     format("{}completion_field and {} both say what the text of a record is; leave one out{}", prefix, other,
+                            messages.empty() ? format("; {}prompt_template makes a prompt of several fields", prefix) : ""));
+  }
+  if (pair && completion.empty()) {
+    const std::string key = prefix + (prompt.empty() ? "prompt_template" : "prompt_field");
+    findings.problem({key}, format("{} names a prompt, and nothing answers it: set {}completion_field", key, prefix));
+  }
+  if (!completion.empty() && prompt.empty() == prompt_template.empty()) {
+    findings.problem(
+        {prefix + "completion_field"},
+        format("{}completion_field answers a prompt: set {}prompt_field or {}prompt_template, one of them", prefix, prefix, prefix));
+  }
+}
+
+/// A record's text is a field, a template's, a chat's, or a prompt with its completion.
 void text_comes_one_way(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
-  if (!d.messages_field.empty() && !d.text_template.empty()) {
-    findings.problem({"data.text_template", "data.messages_field"},
-                     "data.text_template and data.messages_field both say what the text of a record is; leave one out");
+  check_text_keys("data.", d.text_template, d.messages_field, d.prompt_field, d.prompt_template, d.completion_field, findings);
+  for (std::size_t i = 0; i < d.datasets.size(); ++i) {
+    const DatasetSource& s = d.datasets[i];
+    check_text_keys(format("data.datasets[{}].", i), s.text_template.value_or(""), s.messages_field.value_or(""),
+                    s.prompt_field.value_or(""), s.prompt_template.value_or(""), s.completion_field.value_or(""), findings);
   }
-  if (d.messages_field.empty() && d.message_format != DataConfig().message_format) {
-    findings.warn({"data.message_format"}, "data.message_format has no effect without data.messages_field, which names the chats");
+}
+
+/// Keys about chats and answers, where there are none.
+void chats_have_messages(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
+  const DataConfig usual;
+  const auto any = [&](auto member, const std::string& own) {
+    return !own.empty() ||
+           std::any_of(d.datasets.begin(), d.datasets.end(), [&](const DatasetSource& s) { return !(s.*member).value_or("").empty(); });
+  };
+  const bool pairs = any(&DatasetSource::completion_field, d.completion_field);
+  const bool chats = any(&DatasetSource::messages_field, d.messages_field) || pairs;  // prompts may be lists of messages, too
+  const std::pair<const char*, bool> about_chats[] = {
+      {"data.message_format", d.message_format != usual.message_format && d.chat_template.empty()},
+      {"data.role_field", !d.role_field.empty()},
+      {"data.content_field", !d.content_field.empty()},
+      {"data.tool_calls", d.tool_calls != usual.tool_calls}};
+  for (const auto& [key, set] : about_chats) {
+    if (set && !chats) {
+      findings.warn({key}, format("{} has no effect without data.messages_field, which names the chats", key));
+    }
+  }
+  if (d.message_format != usual.message_format && !d.chat_template.empty()) {
+    findings.warn({"data.message_format", "data.chat_template"}, "data.chat_template wins over data.message_format, which has no effect");
+  }
+  if (!d.chat_template_args.empty() && d.chat_template.empty()) {
+    findings.warn({"data.chat_template_args"}, "data.chat_template_args has no effect without data.chat_template");
+  }
+  if (d.tool_calls != usual.tool_calls && !d.chat_template.empty() && chats) {
+    findings.warn({"data.tool_calls"}, "data.tool_calls has no effect with data.chat_template, which writes the calls itself");
+  }
+  if (d.prompt_as_chat && !pairs) {
+    findings.warn({"data.prompt_as_chat"}, "data.prompt_as_chat has no effect without data.completion_field");
+  }
+  if (d.special_tokens == "special" && !d.messages_field.empty()) {
+    findings.warn({"data.special_tokens"},
+                  "data.special_tokens = \"special\" has no effect on chats: special tokens of the format are the tokens anyway, and those "
+                  "that somebody says never are");
+  }
+  if (d.loss_on == "answers" && !chats && d.datasets.empty() && (!d.dataset_path.empty() || d.hf_dataset_name)) {
+    findings.problem({"data.loss_on"},
+                     "data.loss_on = \"answers\" is about chats and completions: set data.messages_field, or data.prompt_field and "
+                     "data.completion_field");
   }
 }
 
@@ -264,10 +332,23 @@ void paths_exist(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> data_rules() {
-  return {sources_say_where,        datasets_win,           phases_rise,        phases_or_annealing,
-          phase_weights_make_sense, mixture_names_differ,   eos_is_a_token,     simulated_tokens_have_both,
-          mixtures_have_blocks,     text_comes_one_way,     loading_has_bounds, windows_have_an_order,
-          packing_has_documents,    epochs_have_one_length, limits_are_read,    paths_exist};
+  return {sources_say_where,
+          datasets_win,
+          phases_rise,
+          phases_or_annealing,
+          phase_weights_make_sense,
+          mixture_names_differ,
+          eos_is_a_token,
+          simulated_tokens_have_both,
+          mixtures_have_blocks,
+          text_comes_one_way,
+          chats_have_messages,
+          loading_has_bounds,
+          windows_have_an_order,
+          packing_has_documents,
+          epochs_have_one_length,
+          limits_are_read,
+          paths_exist};
 }
 
 }  // namespace kf::config

@@ -11,6 +11,7 @@
 #include "data/id_check.h"
 #include "data/packed_dataset.h"
 #include "data/read/megatron.h"
+#include "data/read/settings.h"
 #include "data/stream_dataset.h"
 #include "data/token_dataset.h"
 #include "data/token_documents.h"
@@ -67,6 +68,7 @@ void warn_of_text_keys(const SourceSpec& spec, const config::DataConfig& data) {
   };
   note(!data.text_template.empty(), "data.text_template");
   note(!data.messages_field.empty(), "data.messages_field");
+  note(!data.completion_field.empty(), "data.completion_field");
   note(data.loss_on == "answers", "data.loss_on");
   note(data.special_tokens != "text", "data.special_tokens");
   note(data.add_bos, "data.add_bos");
@@ -165,7 +167,7 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
   options.registries = registries;
   options.window = config.train.seq_len + 1;
   options.vocab_size = config.model.vocab_size;
-  options.text_field = config.data.hf_dataset_text_field;
+  options.read = read_options(config.data);
   if (config.data.token_dtype) {
     options.token_type = token_type_named(*config.data.token_dtype);
   }
@@ -174,19 +176,13 @@ SourceOptions source_options(const config::Config& config, const Registries* reg
 
 SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i) {
   SourceOptions options = source_options(config, registries);
-  if (const auto& field = config.data.datasets[i].text_field) {
-    options.text_field = *field;
-    options.text_field_key = format("data.datasets[{}].text_field", i);
-  }
+  options.read = read_options(config.data, i);
   return options;
 }
 
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
   SourceOptions options = source_options(config, registries);
-  if (const auto& field = config.eval.datasets[i].text_field) {
-    options.text_field = *field;
-    options.text_field_key = format("eval.datasets[{}].text_field", i);
-  }
+  options.read = read_options_of_evaluation(config, i);
   return options;
 }
 

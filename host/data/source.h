@@ -50,8 +50,7 @@ struct SourceOptions {
   std::int64_t window = 0;  // train.seq_len + 1
   std::int64_t vocab_size = 0;
   std::optional<TokenType> token_type;
-  std::string text_field;
-  std::string text_field_key = "data.hf_dataset_text_field";
+  ReadOptions read;                        // which text a record has
   bool build = true;                       // false: text that is not in the cache yet is an error
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none

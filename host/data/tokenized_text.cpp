@@ -5,9 +5,12 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/sha256.h"
 #include "data/cache/cache.h"
 #include "data/cache/cached_documents.h"
 #include "data/cache/memory.h"
+#include "data/chat/chat_format.h"
+#include "data/read/settings.h"
 #include "data/text_documents.h"
 #include "data/text_source.h"
 #include "data/tokenizer/tokenizer.h"
@@ -16,6 +19,8 @@
 
 namespace kf {
 namespace {
+
+constexpr const char* kChats = "chats 1";  // a change of how chats are written makes other caches
 
 class TextOpener {
  public:
@@ -27,16 +32,18 @@ class TextOpener {
         tokenizer_(make_tokenizer(*options.config, options.registries)),
         transforms_(make_transforms(spec.transforms, *options.config, options.registries)),
         eos_(end_id()),
-        bos_(begin_id()) {
+        bos_(begin_id()),
+        read_(options.read) {
     KF_CHECK(data_.special_tokens != "special" || tokenizer_->reads_special(), Code::config,
              "data.special_tokens = \"special\" has no effect: the tokenizer {} never reads special tokens from text; leave it out",
              bytes() ? "of bytes" : kf::quoted(data_.tokenizer_path));
-    KF_CHECK(data_.loss_on != "answers" || !data_.messages_field.empty(), Code::config,
-             "data.loss_on = \"answers\" is about chats: set data.messages_field to the field that holds them");
-    KF_CHECK(
-        data_.loss_on != "answers" || transforms_.empty(), Code::config,
-        "data.loss_on = \"answers\" needs to know where the answers stand, and transforms = [{}] change the text; leave one of them out",
-        join(spec_.transforms, ", "));
+    read_.chat = may_hold_chats() ? make_chat_format(data_, tokenizer_.get()) : nullptr;
+    KF_CHECK(!read_.answers_only || transforms_.empty(), Code::config,
+             "data.loss_on = \"{}\" needs to know where the answers stand, and transforms = [{}] change the text; leave one of them out",
+             data_.loss_on, join(spec_.transforms, ", "));
+    KF_CHECK(transforms_.empty() || !writes_special(), Code::config,
+             "transforms = [{}] change the text, and then nobody knows which special tokens in it the format wrote; leave one of them out",
+             join(spec_.transforms, ", "));
   }
 
   TokenizedText open() {
@@ -63,6 +70,12 @@ class TextOpener {
       }
     }
     check(*out.documents);
+    if (read_.chat && read_.chat->dropped_calls() > 0) {
+      log::warn(
+          "{}: {} messages call tools, which data.message_format leaves out; data.tool_calls = \"json\" writes them, and a "
+          "data.chat_template writes them its own way",
+          what(), grouped(read_.chat->dropped_calls()));
+    }
     out.documents =
         first_documents(std::move(out.documents), spec_.max_documents, spec_.max_tokens, options_.window, spec_.limit_key + ".max_tokens");
     return out;
@@ -76,9 +89,10 @@ class TextOpener {
 
   /// Plain files are their own ids, and starting on them costs nothing.
   bool stays_mapped() const {
-    return bytes() && transforms_.empty() && data_.messages_field.empty() && data_.text_template.empty() &&
-           std::all_of(files_.files.begin(), files_.files.end(),
-                       [](const SourceFile& file) { return file.kind == FileKind{} && file.remote == nullptr; });
+    return bytes() && transforms_.empty() && read_.messages_field.empty() && read_.text_template.empty() &&
+           read_.completion_field.empty() && std::all_of(files_.files.begin(), files_.files.end(), [](const SourceFile& file) {
+             return file.kind == FileKind{} && file.remote == nullptr;
+           });
   }
 
   DocumentsPtr mapped(std::vector<FilePrint>& prints) const {
@@ -125,17 +139,17 @@ class TextOpener {
     return bos;
   }
 
-  ReadOptions read_options() const {
-    ReadOptions read;
-    read.text_field = options_.text_field;
-    read.text_field_key = options_.text_field_key;
-    read.text_template = data_.text_template;
-    read.messages_field = data_.messages_field;
-    read.message_format = data_.message_format;
-    read.answers_only = data_.loss_on == "answers";
-    read.skip_broken = data_.on_error == "skip";
-    read.max_record_bytes = static_cast<std::size_t>(data_.max_record_bytes);
-    return read;
+  bool may_hold_chats() const { return !read_.messages_field.empty() || !read_.completion_field.empty(); }
+
+  /// Whether a format or template writes special tokens.
+  bool writes_special() const {
+    for (const std::string& text : {read_.text_template, read_.prompt_template, read_.chat ? read_.chat->source() : std::string()}) {
+      std::vector<std::uint32_t> ids;
+      if (tokenizer_->append(text, ids, {}) > 0) {
+        return true;
+      }
+    }
+    return false;
   }
 
   cache::CacheRequest request() {
@@ -143,9 +157,12 @@ class TextOpener {
     request.dir = cache::cache_folder(data_.cache_dir);
     request.files = &files_;
     request.source = what();
-    request.read = read_options();
+    request.read = read_;
     request.encode.tokenizer = tokenizer_.get();
     request.encode.options.special = special_text_named(data_.special_tokens);
+    if (writes_chats(read_) && request.encode.options.special == SpecialText::special) {
+      request.encode.options.special = SpecialText::text;  // the format's are tokens anyway, and what is said never is
+    }
     request.encode.bos = bos_;
     request.encode.eos = eos_;
     request.encode.vocab_size = options_.vocab_size;
@@ -169,16 +186,22 @@ class TextOpener {
   std::map<std::string, std::string> key_options(const cache::CacheRequest& request) const {
     std::map<std::string, std::string> out;
     const ReadOptions& read = request.read;
+    out["data.loss_on"] = read.answers_only ? "answers" : "all";
+    if (read.chat) {
+      out["data.chat"] = chat_key(read);
+    }
     if (!read.messages_field.empty()) {
       out["data.messages_field"] = read.messages_field;
-      out["data.message_format"] = read.message_format;
-      out["data.loss_on"] = data_.loss_on;
+    } else if (!read.completion_field.empty()) {
+      out["data.prompt_field"] = read.prompt_field;
+      out["data.prompt_template"] = read.prompt_template;
+      out["data.completion_field"] = read.completion_field;
     } else if (!read.text_template.empty()) {
       out["data.text_template"] = read.text_template;
     } else {
       out["data.hf_dataset_text_field"] = read.text_field;
     }
-    out["data.special_tokens"] = data_.special_tokens;
+    out["data.special_tokens"] = request.encode.options.special == SpecialText::text ? "text" : data_.special_tokens;
     out["data.add_bos"] = id_text(request.encode.bos);
     out["data.add_eos"] = id_text(request.encode.eos);
     out["data.on_error"] = data_.on_error;
@@ -192,6 +215,17 @@ class TextOpener {
       out["max_tokens"] = to_text(spec_.max_tokens);
     }
     return out;
+  }
+
+  /// How chats are read and written.
+  std::string chat_key(const ReadOptions& read) const {
+    const std::string& args = data_.chat_template_args;
+    return Sha256()
+        .add(format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n", kChats, read.role_field, read.content_field, join(data_.answer_roles, "\n"),
+                    data_.tool_calls, read.prompt_as_chat, read.chat->is_template() ? read.tools_field + args : "",
+                    read.chat->is_template()))
+        .add(read.chat->source())
+        .hex();
   }
 
   static std::string id_text(const std::optional<std::int64_t>& id) { return id ? "id " + to_text(*id) : "none"; }
@@ -208,9 +242,9 @@ class TextOpener {
              files_.files.size() == 1 ? files_.files.front().path.string() : "none of the " + to_text(files_.files.size()) + " files");
     KF_CHECK(
         !documents.has_mask() || any_counts(documents), Code::data,
-        "{}: data.loss_on = \"answers\", and nothing would be learned: no message of the role assistant has a content; learn from all with "
-        "data.loss_on = \"all\", or call that role so",
-        what());
+        "{}: data.loss_on = \"answers\", and nothing would be learned: no answer ({}) has a content; learn from all with data.loss_on = "
+        "\"all\", or name the roles that answer in data.answer_roles",
+        what(), read_.messages_field.empty() ? "data.completion_field" : "a message of the role " + join(data_.answer_roles, " or "));
   }
 
   /// Up to the first id that counts.
@@ -234,6 +268,7 @@ class TextOpener {
   std::vector<std::unique_ptr<Transform>> transforms_;
   std::optional<std::int64_t> eos_;
   std::optional<std::int64_t> bos_;
+  ReadOptions read_;
 };
 
 }  // namespace

@@ -330,7 +330,7 @@ TEST_CASE("cache: peek shows documents with their ends, and rows with borders an
   CAPTURE(peek.err);
   REQUIRE(peek.status == 0);
   CHECK_THAT(peek.out, Contains("document 0, 11 tokens\nfirst\\nline<end>\ndocument 1, 7 tokens\nsecond<end>\nrows as"));
-  CHECK_THAT(peek.out, Contains("first\\nline<end>|[s]econd<end>|[a] third"));
+  CHECK_THAT(peek.out, Contains("[f]irst\\nline<end>|[s]econd<end>|[a] third"));
   CHECK(peek.out.find('\x1b') == std::string::npos);
 }
 
@@ -483,6 +483,73 @@ TEST_CASE("cache: names of special tokens in documents are text, or what data.sp
   const Finished error = peek("error");
   CHECK(error.status == 5);
   CHECK_THAT(error.err, Contains("c.jsonl, record 1"));
+}
+
+/// A byte-level tokenizer without merges: ids 0 to 2 are special, 3 to 258 bytes.
+void write_marks(const Toy& toy) {
+  REQUIRE(toy.host({"tokenizer", "train", "text/a.txt", "--vocab-size", "259", "--out", "marks", "--special", "<|endoftext|>", "--special",
+                    "<|start|>", "--special", "<|end|>"})
+              .status == 0);
+}
+
+TEST_CASE("cache: special tokens that a format writes are the tokens, those that somebody says are text, and a document has one end",
+          "[cache]") {
+  const Toy toy;
+  write_marks(toy);
+  toy.write("c.jsonl",
+            "{\"messages\": [{\"role\": \"u\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"}]}\n"
+            "{\"messages\": [{\"role\": \"u\", \"content\": \"<|end|>\"}, {\"role\": \"assistant\", \"content\": \"no\"}]}\n");
+  const auto peek = [&](const std::vector<std::string>& more) {
+    Finished out = toy.host(joined({"data", "peek", "c.jsonl", "--data.tokenizer_path=marks", "--data.messages_field=messages",
+                                    "--data.message_format=<|start|>{role}\n{content}<|end|>\n", "--data.loss_on=answers"},
+                                   more));
+    INFO(out.err);
+    REQUIRE(out.status == 0);
+    return out.out;
+  };
+  // 2 marks, role, break, content a message; a break between them; what ends a document unless its end stands there already.
+  const std::string format = peek({});
+  CHECK_THAT(format, Contains("document 0, 22 tokens\n[<|start|>u\\nhi<|end|>\\n<|start|>assistant\\n]yo<|end|><end>"));
+  CHECK_THAT(format, Contains("document 1, 27 tokens\n[<|start|>u\\n<|end|><|end|>\\n<|start|>assistant\\n]no<|end|><end>"));
+  CHECK(peek({"--data.special_tokens=special"}) == format);  // what is said never is a token
+  CHECK_THAT(peek({"--data.eos_id=2"}), Contains("document 0, 21 tokens") && Contains("]yo<end>\n"));
+  toy.write("t.jinja",
+            "{% for m in messages %}<|start|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}{% if add_generation_prompt %}"
+            "<|start|>assistant\n{% endif %}");
+  const std::string by_template = peek({"--data.chat_template=t.jinja"});
+  CHECK(by_template.substr(by_template.find("document 0")) == format.substr(format.find("document 0")));
+  toy.write("marks/tokenizer_config.json",
+            "{\"chat_template\": \"{{ bos_token }}{{ messages[-1].content }}{{ eos_token }}\", \"bos_token\": "
+            "\"<|start|>\", \"eos_token\": {\"content\": \"<|end|>\"}}");
+  CHECK_THAT(peek({"--data.chat_template=tokenizer"}), Contains("document 1, 4 tokens\n") && Contains("no<end>\n"));
+}
+
+TEST_CASE("cache: templates of text and prompts write their special tokens, fields do not; completions alone count", "[cache]") {
+  const Toy toy;
+  write_marks(toy);
+  toy.write("p.jsonl", "{\"q\": \"<|end|>\", \"a\": \"b\"}\n");
+  const auto peek = [&](const std::vector<std::string>& more) {
+    return toy.host(joined({"data", "peek", "p.jsonl", "--data.tokenizer_path=marks"}, more));
+  };
+  const Finished text = peek({"--data.text_template=<|start|>{q}<|end|>"});
+  CHECK_THAT(text.out, Contains("document 0, 10 tokens\n<|start|><|end|><|end|><end>"));
+  const Finished pair = peek({"--data.prompt_template=<|start|>{q}<|end|>", "--data.completion_field=a"});
+  CHECK_THAT(pair.out, Contains("document 0, 11 tokens\n[<|start|><|end|><|end|>]b<end>"));
+  CHECK_THAT(peek({"--data.prompt_field=q", "--data.completion_field=a", "--data.loss_on=all"}).out,
+             Contains("document 0, 9 tokens\n<|end|>b<end>"));
+  CHECK_THAT(peek({"--data.prompt_field=q"}).err, Contains("data.prompt_field names a prompt, and nothing answers it"));
+  CHECK_THAT(peek({"--data.completion_field=a"}).err, Contains("set data.prompt_field or data.prompt_template"));
+}
+
+TEST_CASE("cache: peek brackets what is no label: the first id of a row, and shows the label behind the last", "[cache]") {
+  const Toy toy;
+  toy.write("d/c.jsonl", "{\"text\": \"abcdefgh\"}\n{\"text\": \"ij\"}\n");
+  const Finished packed = toy.host(
+      joined({"data", "peek", "toy.toml", "--rows=1", "--documents=0"},
+             reading("d", {"--data.pack_method=best_fit", "--train.batch_size=1", "--train.grad_accum_steps=1", "--data.shuffle=none"})));
+  CAPTURE(packed.err);
+  REQUIRE(packed.status == 0);
+  CHECK_THAT(packed.out, Contains("[a]bcdefgh<end>|[i]j<end>|("));  // the end of a packed document is learned and never an input
 }
 
 TEST_CASE("cache: data.cache_dir wins over KF_CACHE_DIR, which wins over .kf-cache; a copied cache is used as it is", "[cache]") {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <cmath>
 #include <csignal>
 #include <filesystem>
 
@@ -248,6 +249,27 @@ TEST_CASE("resume: init_from and load_path take a run, its checkpoints or one of
   INFO(longer.err);
   CHECK(longer.status == 0);
   CHECK(longer.err.find("step_10: step 10") != std::string::npos);
+}
+
+TEST_CASE("resume: tokens are added to a model by checkpoint.init_vocab", "[resume]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--run.name=straight"}).status == 0);
+  const auto wider = [&](const char* name, const std::vector<std::string>& more) {
+    std::vector<std::string> words{std::string("--run.name=") + name, "--model.vocab_size=260", "--checkpoint.init_from=runs/straight"};
+    words.insert(words.end(), more.begin(), more.end());
+    return toy.train(words);
+  };
+  const Finished refused = wider("exact", {});
+  CHECK(refused.status == 6);
+  CHECK(refused.err.find("checkpoint.init_vocab = \"mean\"") != std::string::npos);
+  REQUIRE(toy.train({"--run.name=same", "--checkpoint.init_from=runs/straight"}).status == 0);
+  REQUIRE(wider("mean", {"--checkpoint.init_vocab=mean"}).status == 0);
+  REQUIRE(wider("init", {"--checkpoint.init_vocab=init"}).status == 0);
+  // A row that is the mean of all has the mean of their logits, and exp(mean) is at most the mean of exp: three more terms among 257.
+  const double before = std::stod(toy.series("same", "loss").at(1));
+  const double after = std::stod(toy.series("mean", "loss").at(1));
+  CHECK(after > before - 1e-5);
+  CHECK(after < before + std::log(260.0 / 257.0) + 1e-5);
 }
 
 TEST_CASE("resume: weights that do not fit leave no run behind", "[resume]") {

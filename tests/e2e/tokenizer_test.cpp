@@ -110,6 +110,46 @@ TEST_CASE("tokenizer: train writes a tokenizer that encode and info read", "[tok
   CHECK(tokenizer({"train", file, "--vocab-size", "lots", "--out", out}).status == 2);
 }
 
+TEST_CASE("tokenizer: train reads what data info reads: folders, patterns, fields of records, compressed files and a job's data",
+          "[tokenizer]") {
+  const TempDir folder;
+  const std::string line = "the cat and the other cats sat on the mat\n";
+  std::string text;
+  std::string records;
+  std::string bodies;
+  for (int i = 0; i < 200; ++i) {
+    text += line;
+    records += "{\"text\": \"the cat and the other cats sat on the mat\\n\"}\n";
+    bodies += "{\"title\": \"zzzz qqqq\", \"body\": \"the cat and the other cats sat on the mat\\n\"}\n";
+  }
+  folder.write("plain/a.txt", text);
+  folder.write("records/a.jsonl", records);
+  folder.write("bodies/a.jsonl", bodies);
+  folder.write("job.toml", "[model]\nvocab_size = 300\n[data]\nhf_dataset_text_field = \"body\"\n[[data.datasets]]\npath = \"" +
+                               (folder / "bodies").string() + "\"\nfile_pattern = \"*.jsonl\"\n");
+  const auto learned = [&](std::vector<std::string> words) {
+    const std::string out = (folder / "tok").string();
+    words.insert(words.begin(), "train");
+    words.insert(words.end(), {"--vocab-size", "270", "--out", out});
+    const Finished done = tokenizer(words);
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    std::ifstream file(out + "/tokenizer.json");
+    std::stringstream content;
+    content << file.rdbuf();
+    return content.str();
+  };
+  const std::string wanted = learned({(folder / "plain" / "a.txt").string()});
+  CHECK(learned({(folder / "plain").string()}) == wanted);
+  CHECK(learned({(folder / "pl*" / "*.txt").string()}) == wanted);
+  CHECK(learned({(folder / "records").string()}) == wanted);
+  CHECK(learned({(folder / "bodies").string(), "--data.hf_dataset_text_field=body"}) == wanted);
+  CHECK(learned({"--job", (folder / "job.toml").string()}) == wanted);
+  CHECK_THAT(tokenizer({"train", (folder / "none").string(), "--vocab-size=270", "--out=x"}).err, Contains("none"));
+  CHECK_THAT(tokenizer({"train", (folder / "plain").string(), "--job", "x.toml", "--vocab-size=270", "--out=x"}).err,
+             Contains("one of them"));
+}
+
 TEST_CASE("tokenizer: a model with fewer rows than the tokenizer has ids is refused, naming both", "[tokenizer]") {
   const TempDir folder;
   folder.write("text.txt", std::string(5000, 'a'));

@@ -271,7 +271,8 @@ class Builder {
       }
       const std::size_t begin = batch.text.size();
       batch.text.append(text);
-      batch.items.push_back({begin, batch.text.size(), record_.masked, record_.counted, pieces_[at_].file, record_.number});
+      batch.items.push_back(
+          {begin, batch.text.size(), record_.masked, record_.counted, record_.written, pieces_[at_].file, record_.number});
       ++documents_;
     }
 

@@ -23,7 +23,8 @@ class BatchEncoder {
     if (rules_.bos) {
       put(*rules_.bos, !item.masked);
     }
-    const bool counts = item.masked ? masked_text(text, item.counted) : piece(text, true);
+    written_ = item.written;
+    const bool counts = item.masked ? masked_text(text, item.counted) : piece(text, 0, text.size(), true);
     one_beginning(first);
     if (rules_.eos && (out_.ids.size() == first || !ends_itself(first))) {
       put(*rules_.eos, counts);
@@ -47,13 +48,26 @@ class BatchEncoder {
     }
   }
 
-  /// Whether its last id counts.
-  bool piece(std::string_view text, bool counts) {
-    if (!text.empty()) {
-      out_.special_names += static_cast<std::int64_t>(rules_.tokenizer->append(text, out_.ids, rules_.options));
+  /// Bytes [begin, end) of a text. Whether its last id counts.
+  bool piece(std::string_view text, std::size_t begin, std::size_t end, bool counts) {
+    if (begin < end) {
+      EncodeOptions options = rules_.options;
+      within(begin, end);
+      options.written = within_;
+      out_.special_names += static_cast<std::int64_t>(rules_.tokenizer->append(text.substr(begin, end - begin), out_.ids, options));
       fill_mask(counts);
     }
     return counts;
+  }
+
+  /// What a format wrote of a piece, from the piece's start.
+  void within(std::size_t begin, std::size_t end) {
+    within_.clear();
+    for (const ByteRange& range : written_) {
+      if (range.begin < end && range.end > begin) {
+        within_.push_back({std::max(range.begin, begin) - begin, std::min(range.end, end) - begin});
+      }
+    }
   }
 
   bool masked_text(std::string_view text, const std::vector<ByteRange>& counted) {
@@ -62,15 +76,15 @@ class BatchEncoder {
     for (const ByteRange& range : counted) {
       KF_CHECK(range.begin >= done && range.begin <= range.end && range.end <= text.size(), Code::data,
                "bytes {} to {} of a text of {} are to count", range.begin, range.end, text.size());
-      piece(text.substr(done, range.begin - done), false);
-      piece(text.substr(range.begin, range.end - range.begin), true);
+      piece(text, done, range.begin, false);
+      piece(text, range.begin, range.end, true);
       last = range.end > range.begin || last;
       done = range.end;
     }
     if (done < text.size() && !is_blank(text.substr(done))) {
       last = false;
     }
-    piece(text.substr(done), false);
+    piece(text, done, text.size(), false);
     return last;
   }
 
@@ -103,6 +117,8 @@ class BatchEncoder {
 
   const EncodeRules& rules_;
   IdBatch& out_;
+  std::span<const ByteRange> written_;  // of the text
+  std::vector<ByteRange> within_;       // of the piece
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ struct TextBatch {
     std::size_t end = 0;
     bool masked = false;
     std::vector<ByteRange> counted;
+    std::vector<ByteRange> written;
     std::size_t file = 0;     // of the source
     std::int64_t number = 0;  // of the record, for messages
   };

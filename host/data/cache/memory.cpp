@@ -40,7 +40,7 @@ class MemoryReader {
       return;
     }
     text_bytes_ += static_cast<std::int64_t>(batch.text.size());
-    batch.items.push_back({0, batch.text.size(), record.masked, record.counted, file_, record.number});
+    batch.items.push_back({0, batch.text.size(), record.masked, record.counted, record.written, file_, record.number});
     const IdBatch encoded = encode_batch(batch, request_.encode, *request_.files);
     documents_->add(std::vector<std::int64_t>(encoded.ids.begin(), encoded.ids.end()), encoded.hashes.front(), encoded.mask);
   }

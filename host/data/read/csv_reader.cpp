@@ -27,6 +27,8 @@ class CsvReader final : public RowReader {
   std::int64_t position() const override { return rows_.position(); }
 
  private:
+  static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+
   void read_header() {
     if (!rows_.next()) {
       return;  // an empty file: no record
@@ -38,6 +40,10 @@ class CsvReader final : public RowReader {
     }
     for (std::size_t i = 0; i < text_.fields().size(); ++i) {
       const auto at = std::find(names.begin(), names.end(), text_.fields()[i]);
+      if (at == names.end() && text_.optional(i)) {
+        wanted_.push_back(kNone);
+        continue;
+      }
       KF_CHECK(at != names.end(), Code::data, "{}: no {}; the first row has the columns {}", path_, text_.describe(i), join(names, ", "));
       KF_CHECK(std::count(names.begin(), names.end(), *at) == 1, Code::data, "{}: several columns are called {}", path_, kf::quoted(*at));
       wanted_.push_back(static_cast<std::size_t>(at - names.begin()));
@@ -53,7 +59,7 @@ class CsvReader final : public RowReader {
       throw BrokenRecord(format("{}:{}: a row of {} fields, the first row has {}", path_, rows_.line(), rows_.size(), columns_));
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i) {
-      values_[i] = rows_.field(wanted_[i]);
+      values_[i] = wanted_[i] == kNone ? std::string_view() : rows_.field(wanted_[i]);
       if (!is_utf8(values_[i])) {
         throw BrokenRecord(format("{}:{}: the {} is not valid UTF-8", path_, rows_.line(), text_.describe(i)));
       }

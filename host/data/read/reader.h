@@ -23,6 +23,8 @@
 
 namespace kf {
 
+class ChatFormat;
+
 /// A file that lies on another machine and is fetched when it is read, then forgotten (`data.hf_streaming`).
 class RemoteFile {
  public:
@@ -73,7 +75,8 @@ SourceFiles resolve_source(const SourceRequest& request);
 struct Record {
   std::string_view text;           // valid UTF-8; may be empty
   bool masked = false;             // only `counted` counts for the loss; else all of it
-  std::vector<ByteRange> counted;  // rising, not touching: what the assistant says (data.loss_on = "answers")
+  std::vector<ByteRange> counted;  // rising, not touching: the answers (data.loss_on)
+  std::vector<ByteRange> written;  // rising: by a format or template, not by who wrote the data: its special tokens are the tokens
   std::int64_t number = 0;         // its line (from 1) or row (from 0) in the file; of a part: relative to the part
 };
 
@@ -82,9 +85,18 @@ struct ReadOptions {
   std::string text_field = "text";
   std::string text_template;   // "{title}\n\n{body}"; "" takes text_field alone
   std::string messages_field;  // a chat instead of text; "" for none
+  std::string role_field;      // of a message; "" takes role or from
+  std::string content_field;   // of a message; "" takes content or value
   std::string message_format = "{role}: {content}\n";
-  bool answers_only = false;  // data.loss_on = "answers"
-  bool skip_broken = false;   // data.on_error = "skip"
+  std::string tools_field;                 // of a record, for chat templates; "" for none
+  std::shared_ptr<const ChatFormat> chat;  // how chats are written; null takes message_format
+  std::string prompt_field;                // a prompt instead of text, or
+  std::string prompt_template;             // one made of several fields; with
+  std::string completion_field;            // what answers it
+  bool prompt_as_chat = false;             // prompt and completion are messages
+  bool answers_only = false;               // data.loss_on: the answers alone count
+  bool ask = false;                        // a chat ends where an answer is to begin: a prompt, not a document
+  bool skip_broken = false;                // data.on_error = "skip"
   std::string text_field_key = "data.hf_dataset_text_field";
   std::size_t max_record_bytes = std::size_t{1} << 30;  // data.max_record_bytes: a longer line, row or text is an error
 };

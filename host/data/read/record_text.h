@@ -1,6 +1,7 @@
 #pragma once
-// From the fields of a record to its text: one field, a template of several, or the messages of a chat.
+// From the fields of a record to its text: one field, a template of several, a prompt and what completes it, or the messages of a chat.
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -8,7 +9,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "data/chat/chat_format.h"
 #include "data/read/reader.h"
+#include "data/read/text_template.h"
 
 namespace kf {
 
@@ -18,56 +21,54 @@ class BrokenRecord : public Error {
   explicit BrokenRecord(std::string message) : Error(Code::data, std::move(message)) {}
 };
 
-/// "{title}\n\n{body}" taken apart. `{{` and `}}` stand for braces.
-class TextTemplate {
- public:
-  /// `key` (data.text_template) is for messages. Throws Code::config when a brace is left open or a name is empty.
-  TextTemplate(std::string_view pattern, const std::string& key);
-
-  struct Piece {
-    std::string text;         // as it is; or
-    std::size_t field = kNo;  // the place of a field in `fields`
-  };
-  static constexpr std::size_t kNo = static_cast<std::size_t>(-1);
-  const std::vector<Piece>& pieces() const { return pieces_; }
-  const std::vector<std::string>& fields() const { return fields_; }
-
- private:
-  std::vector<Piece> pieces_;
-  std::vector<std::string> fields_;
-};
-
-struct Message {
-  std::string_view role;
-  std::string_view content;
-};
-
 /// Builds records. One a reader: it holds the text of the last record.
 class RecordText {
  public:
   /// Throws Code::config for templates and formats that make no sense.
   explicit RecordText(const ReadOptions& options);
 
-  bool chat() const { return chat_; }
-  /// The fields that a record must have, in the order in which `from_fields` takes them; of a chat: the one with its messages.
+  enum class Shape { text, fields, pair, chat };
+  Shape shape() const { return shape_; }
+  bool chat() const { return shape_ == Shape::chat; }
+  /// Whether some field may be more than a text: a list of messages, or a path into objects.
+  bool nested() const;
+  /// The fields of a record, in the order in which `from_fields` takes them: of a pair those of its prompt, then the completion; of a chat
+  /// the one with its messages, and its tools where a template takes them.
   const std::vector<std::string>& fields() const { return fields_; }
+  /// Whether a record may lack the field, which then is "".
+  bool optional(std::size_t field) const { return optional_.at(field); }
   /// Whether fields must be strings; in a template numbers and booleans are printed as well.
   bool strings_only() const { return !template_; }
   /// "the text field "text" (data.hf_dataset_text_field)", for messages.
   std::string describe(std::size_t field) const;
+  /// How a message of a chat is read, and written.
+  const ReadOptions& options() const { return options_; }
+  const ChatFormat& writer() const { return *format_; }
 
-  /// The values stay the caller's until the record is used up. All are valid UTF-8.
+  /// The values stay the caller's until the record is used up. All are valid UTF-8. Not for chats.
   void from_fields(std::span<const std::string_view> values, Record& record);
-  void from_messages(std::span<const Message> messages, Record& record);
+  /// The prompt that a pair's fields (all but the completion) make.
+  std::string_view prompt_of(std::span<const std::string_view> values);
+  /// Of messages those from `first_learned` on may be answers. Throws BrokenRecord for what the format refuses.
+  void from_messages(std::span<const Message> messages, std::size_t first_learned, Record& record);
+  void from_messages(const RichChat& chat, std::size_t first_learned, Record& record);
 
  private:
-  std::string key_;
-  std::string text_;
+  void take_pair();
+  void take_template(const std::string& pattern);
+  void put_template(std::span<const std::string_view> values);
+  void finish(Record& record) const;
+
+  ReadOptions options_;
+  Shape shape_ = Shape::text;
+  ChatText text_;
+  std::string prompt_;
   std::vector<std::string> fields_;
+  std::vector<std::string> keys_;  // of the settings, by field
+  std::vector<bool> optional_;
   std::optional<TextTemplate> template_;
-  std::optional<TextTemplate> message_;
-  bool chat_ = false;
-  bool answers_only_ = false;
+  std::optional<TextTemplate> without_input_;  // Alpaca's, for records whose input is empty
+  std::shared_ptr<const ChatFormat> format_;
 };
 
 }  // namespace kf

@@ -8,8 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "data/read/record_text.h"
-
 namespace kf {
 
 /// What to read of a table.
@@ -20,8 +18,10 @@ struct TableRequest {
   std::int64_t end = 0;
   std::vector<std::string> columns;    // as RecordText::fields
   std::vector<std::string> described;  // each column for messages, as RecordText::describe
+  std::vector<bool> optional;          // whether a table may lack it
   bool strings_only = true;            // else numbers and booleans are printed
-  bool chat = false;                   // the one column is a list of {role, content}
+  bool json = false;                   // every value is JSON, of any type; "a.b" stands for the column a where there is none of that name
+  bool chat = false;                   // the first column is a list of messages, or such a list as text
 };
 
 /// The rows of a table, one after the other.
@@ -31,15 +31,15 @@ class TableRows {
   enum class Step { row, end, broken, failed };  // broken: this row only; failed: for good
   virtual Step next() noexcept = 0;
   virtual std::int64_t row() const noexcept = 0;  // in the file, from 0
-  /// Of the row: a value a column; or the messages. Until the next step.
+  /// Of the row: a value a column asked for; with `json` one for each of `names`. Until the next step.
   virtual std::span<const std::string_view> values() const noexcept = 0;
-  virtual std::span<const Message> messages() const noexcept = 0;
+  virtual std::span<const std::string> names() const noexcept = 0;
   virtual std::int64_t position() const noexcept = 0;  // bytes of the file used up, about
   virtual const std::string& error() const noexcept = 0;
 };
 
 /// Changes with these declarations: a module of another build is refused.
-constexpr int kTableModuleVersion = 1;
+constexpr int kTableModuleVersion = 2;
 
 /// The module's `kf_open_table`: null, and why in `error`, when the table cannot be opened. The caller deletes the rows.
 using OpenTable = TableRows* (*)(const TableRequest& request, std::string& error) noexcept;

@@ -1,11 +1,16 @@
 // Parquet and Arrow through the module beside the program. Finding it: see table_library.
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 #include "data/read/input_file.h"
+#include "data/read/json_record.h"
+#include "data/read/lines.h"
 #include "data/read/readers.h"
 #include "data/read/table_library.h"
 #include "data/read/utf8.h"
+#include "data/tokenizer/json.h"
 
 namespace kf {
 namespace {
@@ -19,9 +24,11 @@ TableRequest request_for(const SourceFile& file, const FilePart& part, const Rea
   request.columns = text.fields();
   for (std::size_t i = 0; i < text.fields().size(); ++i) {
     request.described.push_back(text.describe(i));
+    request.optional.push_back(text.optional(i));
   }
   request.strings_only = text.strings_only();
   request.chat = text.chat();
+  request.json = text.nested() || std::find(request.optional.begin(), request.optional.end(), true) != request.optional.end();
   KF_CHECK(!options.text_field.empty() || text.chat(), Code::config, "{} is empty; name the column of {} that holds the text",
            options.text_field_key, file.path);
   return request;
@@ -30,11 +37,13 @@ TableRequest request_for(const SourceFile& file, const FilePart& part, const Rea
 class TableReader final : public RowReader {
  public:
   TableReader(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped)
-      : RowReader(options, skipped), path_(file.path), text_(options) {
+      : RowReader(options, skipped), path_(file.path), text_(options), record_(options) {
     const InputFile readable(file.path);  // says best what is wrong with a file that is none
     KF_CHECK(readable.size() > 0, Code::data, "{} is empty (0 bytes): no {} file", path_, to_text(file.kind));
     std::string error;
-    rows_.reset(open_table_library()(request_for(file, part, options, text_), error));
+    const TableRequest request = request_for(file, part, options, text_);
+    json_ = request.json;
+    rows_.reset(open_table_library()(request, error));
     KF_CHECK(rows_ != nullptr, Code::data, "{}: {}", path_, error);
   }
 
@@ -50,19 +59,31 @@ class TableReader final : public RowReader {
         fail(Code::data, "{}{}: {}", path_, rows_->row() < 0 ? std::string() : format(": after row {}", rows_->row()), rows_->error());
     }
     record.number = rows_->row();
-    if (text_.chat()) {
-      for (const Message& message : rows_->messages()) {
-        check(message.role);
-        check(message.content);
-      }
-      text_.from_messages(rows_->messages(), record);
+    for (const std::string_view value : rows_->values()) {
+      check(value);
+    }
+    if (json_) {
+      read_json(record);
     } else {
-      for (const std::string_view value : rows_->values()) {
-        check(value);
-      }
       text_.from_fields(rows_->values(), record);
     }
     return true;
+  }
+
+  /// As a line of a JSONL file with the same content.
+  void read_json(Record& record) {
+    object_ = "{";
+    for (std::size_t i = 0; i < rows_->values().size(); ++i) {
+      object_ += i == 0 ? "" : ",";
+      object_ += json::quote(rows_->names()[i]);
+      object_ += ':';
+      object_ += rows_->values()[i];
+    }
+    object_ += '}';
+    const std::size_t size = object_.size();
+    object_.append(Lines::kPadding, ' ');
+    record_.release();
+    record_.read(std::string_view(object_).substr(0, size), record, [&] { return format("{}: row {}", path_, rows_->row()); });
   }
 
   void check(std::string_view text) const {
@@ -73,6 +94,9 @@ class TableReader final : public RowReader {
 
   fs::path path_;
   RecordText text_;
+  JsonRecord record_;
+  std::string object_;
+  bool json_ = false;
   std::unique_ptr<TableRows> rows_;
 };
 

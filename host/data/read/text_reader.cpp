@@ -20,10 +20,12 @@ class TextReader final : public RowReader {
         path_(file.path),
         most_(options.max_record_bytes),
         stream_(open_bytes(file.path, file.kind.compression)) {
-    KF_CHECK(options.messages_field.empty() && options.text_template.empty(), Code::config,
+    KF_CHECK(options.messages_field.empty() && options.text_template.empty() && options.completion_field.empty(), Code::config,
              "{} is plain text, which has no fields: data.{} is for records (JSON, CSV, Parquet, Arrow)", file.path,
-             options.messages_field.empty() ? "text_template" : "messages_field");
-    KF_CHECK(!options.answers_only, Code::config, "data.loss_on = \"answers\" is about chats, {} is plain text", file.path);
+             !options.messages_field.empty()  ? "messages_field"
+             : !options.text_template.empty() ? "text_template"
+                                              : "completion_field");
+    KF_CHECK(!options.answers_only, Code::config, "data.loss_on = \"answers\" is about chats and completions, {} is plain text", file.path);
   }
 
   std::int64_t position() const override { return stream_->position(); }
@@ -37,6 +39,7 @@ class TextReader final : public RowReader {
     read_all();
     record.masked = false;
     record.counted.clear();
+    record.written.clear();
     record.number = 1;
     record.text = text_;
     if (record.text.starts_with(kMark)) {

@@ -329,7 +329,7 @@ class Evaluator {
     check_defined(expr, object);
     const Value key = value_of(*expr.parts[1]);
     if (object.dict() != nullptr) {
-      const Value* const found = object.dict()->find(key);
+      const Value* const found = object.dict()->at(key);
       return found != nullptr        ? *found
              : key.text() != nullptr ? method_of(object, key.text()->bytes)
                                      : Value(Undefined{printed(key).bytes});

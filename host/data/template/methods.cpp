@@ -200,7 +200,7 @@ Value dict_method(const Value& object, std::string_view name) {
     return bound([](const Dict& dict, const Arguments& arguments) -> Value {
       const Value* const key = arguments.find(0, "key");
       KF_CHECK(key != nullptr, Code::data, "get() wants a key");
-      const Value* const found = dict.find(*key);
+      const Value* const found = dict.at(*key);
       const Value* const fallback = arguments.find(1, "default");
       return found != nullptr ? *found : fallback != nullptr ? *fallback : Value(None{});
     });

@@ -187,15 +187,15 @@ class JsonPrinter {
     if (cp >= 0x20 && (cp < 0x7f || !style_.ascii) && cp != unicode::kInvalid) {
       return std::string(bytes);
     }
-    std::string out = "\\u";
+    std::string code = "\\u";
     if (cp >= 0x10000 && cp != unicode::kInvalid) {
-      append_hex(out, 0xd800 + ((cp - 0x10000) >> 10), 4);
-      out += "\\u";
-      append_hex(out, 0xdc00 + ((cp - 0x10000) & 0x3ffU), 4);
+      append_hex(code, 0xd800 + ((cp - 0x10000) >> 10), 4);
+      code += "\\u";
+      append_hex(code, 0xdc00 + ((cp - 0x10000) & 0x3ffU), 4);
     } else {
-      append_hex(out, cp == unicode::kInvalid ? 0xfffd : cp, 4);
+      append_hex(code, cp == unicode::kInvalid ? 0xfffd : cp, 4);
     }
-    return out;
+    return code;
   }
 
   const JsonStyle& style_;

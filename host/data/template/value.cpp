@@ -79,7 +79,7 @@ const Value* Dict::find(std::string_view key) const {
   return nullptr;
 }
 
-const Value* Dict::find(const Value& key) const {
+const Value* Dict::at(const Value& key) const {
   for (const Pair& item : items) {
     if (equal(item.first, key)) {
       return &item.second;
@@ -112,7 +112,7 @@ bool equal(const Value& a, const Value& b) {
     const Dict& other = *b.dict();
     return a.dict()->items.size() == other.items.size() &&
            std::all_of(a.dict()->items.begin(), a.dict()->items.end(), [&](const Pair& item) {
-             const Value* const found = other.find(item.first);
+             const Value* const found = other.at(item.first);
              return found != nullptr && equal(item.second, *found);
            });
   }
@@ -144,7 +144,7 @@ bool contains(const Value& container, const Value& item) {
     return text->bytes.find(item.text()->bytes) != std::string::npos;
   }
   if (const Dict* dict = container.dict()) {
-    return dict->find(item) != nullptr;
+    return dict->at(item) != nullptr;
   }
   const List list = items_of(container);
   return std::any_of(list.begin(), list.end(), [&](const Value& each) { return equal(each, item); });

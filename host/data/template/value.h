@@ -115,7 +115,7 @@ struct Dict {
   bool fixed = true;
 
   const Value* find(std::string_view key) const;
-  const Value* find(const Value& key) const;
+  const Value* at(const Value& key) const;
   void set(const Value& key, Value value);
   void put(std::string_view key, Value value) { set(Value::text(key), std::move(value)); }
 };

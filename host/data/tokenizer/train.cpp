@@ -86,6 +86,61 @@ Counts count_pieces(const std::vector<std::string_view>& parts, const BpeTrainin
   return std::move(counts[0]);
 }
 
+/// Counts of texts that come one by one: gathered until threads are worth it.
+class Counter {
+ public:
+  explicit Counter(const BpeTraining& options) : options_(options) {}
+
+  void add(std::string_view text) {
+    if (text.size() >= kBatchBytes) {
+      count(parts_of(text));
+      return;
+    }
+    borders_.push_back(batch_.size());
+    batch_ += text;
+    if (batch_.size() >= kBatchBytes) {
+      flush();
+    }
+  }
+
+  Counts take() {
+    flush();
+    return std::move(counts_);
+  }
+
+ private:
+  static constexpr std::size_t kBatchBytes = std::size_t{64} << 20;
+
+  void flush() {
+    std::vector<std::string_view> parts;
+    borders_.push_back(batch_.size());
+    for (std::size_t i = 0; i + 1 < borders_.size(); ++i) {
+      for (const std::string_view part : parts_of(std::string_view(batch_).substr(borders_[i], borders_[i + 1] - borders_[i]))) {
+        parts.push_back(part);
+      }
+    }
+    count(parts);
+    batch_.clear();
+    borders_.clear();
+  }
+
+  void count(const std::vector<std::string_view>& parts) {
+    Counts more = count_pieces(parts, options_);
+    if (counts_.empty()) {
+      counts_ = std::move(more);
+      return;
+    }
+    for (const auto& [piece, times] : more) {
+      counts_[piece] += times;
+    }
+  }
+
+  const BpeTraining& options_;
+  std::string batch_;
+  std::vector<std::size_t> borders_;  // where texts begin in it
+  Counts counts_;
+};
+
 struct Word {
   std::vector<std::uint32_t> ids;
   std::int64_t count;
@@ -231,20 +286,15 @@ std::vector<Word> words_of(const Counts& counts, const std::vector<std::uint32_t
 
 }  // namespace
 
-TrainedBpe train_bpe(const std::vector<fs::path>& files, const BpeTraining& options) {
-  std::vector<MappedFile> maps;
-  std::vector<std::string_view> parts;
+TrainedBpe train_bpe(const NextText& next, const std::string& what, const BpeTraining& options) {
   TrainedBpe out;
-  for (const fs::path& file : files) {
-    const auto bytes = maps.emplace_back(file).bytes();
-    for (const std::string_view part : parts_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()})) {
-      parts.push_back(part);
-    }
-    out.bytes += static_cast<std::int64_t>(bytes.size());
+  Counter counter(options);
+  for (std::string_view text; next(text);) {
+    out.bytes += static_cast<std::int64_t>(text.size());
+    counter.add(text);
   }
-  KF_CHECK(out.bytes > 0, Code::data, "there is no text to learn from: {} {} empty", files[0],
-           files.size() == 1 ? "is" : "and the others are");
-  const Counts counts = count_pieces(parts, options);
+  KF_CHECK(out.bytes > 0, Code::data, "there is no text to learn from: {} holds none", what);
+  const Counts counts = counter.take();
   out.different = static_cast<std::int64_t>(counts.size());
   for (const auto& entry : counts) {
     out.pieces += entry.second;

@@ -2,11 +2,12 @@
 // Learns a byte-level BPE vocabulary from text.
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include "core/fs.h"
 #include "data/tokenizer/scanners.h"
 
 namespace kf {
@@ -27,10 +28,13 @@ struct TrainedBpe {
   std::int64_t different = 0;                                   // of those, how many differ
 };
 
+/// Gives the next text, which lives until the next call; false at the end.
+using NextText = std::function<bool(std::string_view&)>;
+
 /// The pair of neighbours seen most often becomes a token, again and again; of pairs seen equally often the one whose ids are smaller, as
 /// in Hugging Face's trainer. The same text gives the same vocabulary, whatever the number of threads. Special tokens standing in the text
-/// are learned from as text. Throws Code::data for files that cannot be read and for text too small for vocab_size.
-TrainedBpe train_bpe(const std::vector<fs::path>& files, const BpeTraining& options);
+/// are learned from as text. Throws Code::data for text too small for vocab_size, naming `what` it is.
+TrainedBpe train_bpe(const NextText& next, const std::string& what, const BpeTraining& options);
 
 /// As tokenizer.json, which Hugging Face's tokenizers read.
 std::string tokenizer_json(const TrainedBpe& trained, const BpeTraining& options);

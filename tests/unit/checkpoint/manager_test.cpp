@@ -375,6 +375,40 @@ TEST_CASE("checkpoint: weights that do not fit are one error with every kind of 
   CHECK(model.filled() == 7);
 }
 
+TEST_CASE("checkpoint: rows of the vocabulary that a file lacks are refused with the remedy, drawn anew, or the mean of its rows",
+          "[checkpoint]") {
+  const test::TempDir dir;
+  const at::Tensor few = at::tensor({1., 2., 3., 3., 6., 9.}).view({2, 3});  // of 4 ids the first two; means of their rows 2, 4, 6
+  const bool tied = GENERATE(true, false);
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", few}, {"head.weight", few}, {"norm.weight", at::ones({3})}});
+  FakeModel model(3, tied);
+  model.fill(7);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::none, 4}),
+                    Contains("embedding.weight is (2, 3) in the file, (4, 3) in the model") &&
+                        Contains("rows for 2 ids and model.vocab_size is 4") && Contains("checkpoint.init_vocab = \"mean\""));
+  CHECK(model.filled() == 7);
+  const auto rows = [&](const char* name) {
+    for (const ParameterPtr& parameter : model.parameters()) {
+      if (parameter->name == name) {
+        return parameter->master.clone();
+      }
+    }
+    return at::Tensor();
+  };
+  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4});
+  const at::Tensor mean = at::tensor({1., 2., 3., 3., 6., 9., 2., 4., 6., 2., 4., 6.}).view({4, 3});
+  CHECK(rows("embedding.weight").equal(mean.to(at::kFloat)));
+  CHECK((tied || rows("head.weight").equal(mean.to(at::kFloat))));
+  model.fill(7);
+  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::init, 4});
+  CHECK(rows("embedding.weight").narrow(0, 2, 2).eq(7).all().item<bool>());
+  CHECK(rows("embedding.weight").narrow(0, 0, 2).equal(few.to(at::kFloat)));
+  const at::Tensor many = at::ones({6, 3});
+  write_safetensors(dir / "w.safetensors", {{"embedding.weight", many}, {"head.weight", many}, {"norm.weight", at::ones({3})}});
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4}),
+                    Contains("set model.vocab_size = 6"));
+}
+
 TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a run", "[checkpoint]") {
   const test::TempDir dir;
   Run run(dir / "checkpoints");

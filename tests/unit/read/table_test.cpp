@@ -76,10 +76,40 @@ TEST_CASE("tables: chats are lists of structs, as the JSON lines of the same cha
     CAPTURE(name);
     CHECK(test::texts_of(kTables / name, options) == expected);
   }
-  CHECK_THAT(test::error_of(kTables / "chat_null.parquet", options),
-             Contains("row 1: the messages field \"messages\"") && Contains("content is null"));
+  CHECK(test::texts_of(kTables / "chat_null.parquet", options) == Texts{"user: Hi\nassistant: Yes?", "user: "});
   options.messages_field = "text";
-  CHECK_THAT(test::error_of(kTables / "string.parquet", options), Contains("is no list of messages: its type is string"));
+  CHECK_THAT(test::error_of(kTables / "string.parquet", options),
+             Contains("row 0: the messages field \"text\"") && Contains("not a list of messages"));
+  options.messages_field = "id";
+  CHECK_THAT(test::error_of(kTables / "chat.parquet", options), Contains("is no list of messages: its type is int64"));
+}
+
+TEST_CASE("tables: chats, pairs and nested fields of every shape are read as the JSON lines of the same record", "[read]") {
+  for (const char* name : {"shapes.parquet", "shapes.arrow"}) {
+    CAPTURE(name);
+    const auto chat = [&](const char* field) {
+      ReadOptions options;
+      options.messages_field = field;
+      return test::texts_of(kTables / name, options);
+    };
+    CHECK(chat("conversations") == Texts{"user: hi \"\\\n\nassistant: hello"});
+    CHECK(chat("calls") == Texts{"user: w?\nassistant: "});
+    CHECK(chat("parts") == Texts{"user: ab"});
+    CHECK(chat("string") == Texts{"user: in a string"});
+    ReadOptions options;
+    options.prompt_field = "prompt";
+    options.completion_field = "completion";
+    CHECK(test::texts_of(kTables / name, options) == Texts{"two is four"});
+    ReadOptions nested;
+    nested.text_template = "{deep.n}{deep.t.1}{deep.b}{deep.none?!}{missing?!}";
+    CHECK(test::texts_of(kTables / name, nested) == Texts{"3ytrue"});
+    nested.text_template.clear();
+    nested.text_field = "deep.t.0";
+    CHECK(test::texts_of(kTables / name, nested) == Texts{"x"});
+    nested.text_field = "nothing.t";
+    CHECK_THAT(test::error_of(kTables / name, nested),
+               Contains("no text field \"nothing.t\"") && Contains("the columns are conversations"));
+  }
 }
 
 TEST_CASE("tables: null is a broken record, named by its row, and can be left out", "[read]") {

@@ -338,13 +338,17 @@ TEST_CASE("tokenizer: SentencePiece, ranks and vocab.json have BOS and EOS by to
 
 TEST_CASE("tokenizer: the file beside ranks says which tokens begin and end documents") {
   const test::TempDir folder;
-  const std::string ranks = "YQ== 0\nYg== 1\n";
+  std::string ranks;
+  for (int byte = 0; byte < 256; ++byte) {  // each byte in base64: six bits and two
+    constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    ranks += format("{}{}== {}\n", letters[static_cast<std::size_t>(byte >> 2)], letters[static_cast<std::size_t>((byte & 3) << 4)], byte);
+  }
   const std::string file = folder.write("own.tiktoken", ranks).string();
   folder.write("own.tiktoken.json",
-               R"({"pattern": "gpt2", "special_tokens": {"<go>": 2, "<stop>": 3}, "bos_token": "<go>", "eos_token": "<stop>"})");
-  CHECK(open_tokenizer(file)->bos_id() == 2);
-  CHECK(open_tokenizer(file)->eos_id() == 3);
-  folder.write("own.tiktoken.json", R"({"pattern": "gpt2", "special_tokens": {"<go>": 2}, "eos_token": "<end>"})");
+               R"({"pattern": "gpt2", "special_tokens": {"<go>": 300, "<stop>": 301}, "bos_token": "<go>", "eos_token": "<stop>"})");
+  CHECK(open_tokenizer(file)->bos_id() == 300);
+  CHECK(open_tokenizer(file)->eos_id() == 301);
+  folder.write("own.tiktoken.json", R"({"pattern": "gpt2", "special_tokens": {"<go>": 300}, "eos_token": "<end>"})");
   CHECK_THAT(error_of(file), Contains("eos_token") && Contains("<end>") && Contains("special_tokens"));
 }
 

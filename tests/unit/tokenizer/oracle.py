@@ -229,7 +229,7 @@ def spm(name, **options):
     cases = []
     for t in [text() for _ in range(count)] + HARD:
         ids = sp.encode(t)
-        special = sp.encode(t, add_bos=True, add_eos=True)
+        special = sp.encode(t, add_bos=True)
         cases.append({"text": t, "ids": ids, "text_ids": ids, "special_ids": special, "decoded": sp.decode(ids), "decoded_skip": sp.decode(ids)})
         noise = [rng.randrange(sp.get_piece_size()) for _ in range(10)]
         cases.append({"noise": noise, "decoded": sp.decode(noise)})
@@ -354,7 +354,7 @@ def tekken(name):
     cases = []
     for t in [text() for _ in range(count)] + HARD:
         ids = lib.encode(t, False, False)
-        cases.append({"text": t, "ids": ids, "text_ids": ids, "special_ids": lib.encode(t, True, True), "decoded": lib.decode(ids)})
+        cases.append({"text": t, "ids": ids, "text_ids": ids, "special_ids": lib.encode(t, True, False), "decoded": lib.decode(ids)})
     write(name, {}, cases)
 
 

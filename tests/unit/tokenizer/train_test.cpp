@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include "core/error.h"
+#include "core/fs.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/temp_dir.h"
 
@@ -19,19 +20,27 @@ std::string some_text() {
   return out;
 }
 
+TrainedBpe train(const std::vector<std::string>& texts, const BpeTraining& options) {
+  std::size_t at = 0;
+  const NextText next = [&](std::string_view& text) {
+    text = at < texts.size() ? std::string_view(texts[at]) : std::string_view();
+    return at++ < texts.size();
+  };
+  return train_bpe(next, "a.txt", options);
+}
+
 TEST_CASE("tokenizer: a trained vocabulary is the same for any number of threads, and encodes what it learned from") {
   const test::TempDir folder;
   std::string text;
   for (int i = 0; i < 120; ++i) {
     text += some_text();  // more than one part
   }
-  const fs::path file = folder.write("a.txt", text);
   BpeTraining options;
   options.vocab_size = 330;
   options.threads = 1;
-  const TrainedBpe one = train_bpe({file}, options);
+  const TrainedBpe one = train({text}, options);
   options.threads = 3;
-  const TrainedBpe three = train_bpe({file}, options);
+  const TrainedBpe three = train({text}, options);
   CHECK(one.tokens == three.tokens);
   CHECK(one.merges == three.merges);
   CHECK(one.tokens.size() == 330);
@@ -47,25 +56,23 @@ TEST_CASE("tokenizer: a trained vocabulary is the same for any number of threads
 }
 
 TEST_CASE("tokenizer: the first merges are the pairs seen most often, ties going to smaller ids") {
-  const test::TempDir folder;
-  const fs::path file = folder.write("a.txt", "aaab aaab xy xy xy");  // " xy" three times: "xy" before "aa"
+  const std::string text = "aaab aaab xy xy xy";  // " xy" three times: "xy" before "aa"
   BpeTraining options;
   options.vocab_size = 259;
   options.special = {};
   options.pattern = scan::Pattern::gpt2;
   options.min_count = 1;
-  const TrainedBpe trained = train_bpe({file}, options);
+  const TrainedBpe trained = train({text}, options);
   CHECK(trained.tokens[256] == "aa");  // in "aaab" it is there twice, so four times
   CHECK(trained.tokens[257] == "xy");
 }
 
 TEST_CASE("tokenizer: training says when the text is too small or missing") {
-  const test::TempDir folder;
   BpeTraining options;
   options.vocab_size = 400;
-  CHECK_THROWS_WITH(train_bpe({folder.write("a", "")}, options), Contains("no text"));
-  CHECK_THROWS_WITH(train_bpe({folder.write("b", "abc abc")}, options), Contains("too small for 400 ids") && Contains("--min-count"));
-  CHECK_THROWS_AS(train_bpe({folder / "none"}, options), Error);
+  CHECK_THROWS_WITH(train({""}, options), Contains("no text"));
+  CHECK_THROWS_WITH(train({"abc", "abc"}, options), Contains("too small for 400 ids") && Contains("--min-count"));
+  CHECK_THROWS_AS(train({}, options), Error);
 }
 
 }  // namespace

@@ -49,6 +49,25 @@ nulls = [CHATS[0], [{"role": "user", "content": None}]]
 pq.write_table(pa.table({"messages": pa.array(nulls, pa.list_(ROLE))}), "chat_null.parquet")
 pq.write_table(pa.table({"text": ["a", "b", None, "d"]}), "null.parquet")
 
+# Chats and pairs as they are published: ShareGPT, parts of text, tool calls, a list within a string, nested fields.
+SHARE = pa.list_(pa.struct([("from", pa.string()), ("value", pa.large_string()), ("weight", pa.float64())]))
+CALL = pa.struct([("id", pa.string()), ("function", pa.struct([("name", pa.string()), ("arguments", pa.string())]))])
+PART = pa.list_(pa.struct([("type", pa.string()), ("text", pa.string())]))
+shapes = pa.table({
+    "conversations": pa.array([[{"from": "human", "value": "hi \"\\\n"}, {"from": "gpt", "value": "hello", "weight": 0.5}]], SHARE),
+    "calls": pa.array([[{"role": "user", "content": "w?", "tool_calls": None},
+                        {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": {"name": "w", "arguments": "{}"}}]}]],
+                      pa.list_(pa.struct([("role", pa.string()), ("content", pa.string()), ("tool_calls", pa.list_(CALL))]))),
+    "parts": pa.array([[{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}]],
+                      pa.list_(pa.struct([("role", pa.string()), ("content", PART)]))),
+    "string": pa.array(['[{"role": "user", "content": "in a string"}]']),
+    "prompt": pa.array(["two"]),
+    "completion": pa.array([" is four"], pa.large_string()),
+    "deep": pa.array([{"n": 3, "t": ["x", "y"], "b": True}], pa.struct([("n", pa.int16()), ("t", pa.list_(pa.string())), ("b", pa.bool_())])),
+})
+pq.write_table(shapes, "shapes.parquet")
+file("shapes.arrow", shapes)
+
 # A string column over bytes that are no UTF-8: pyarrow makes it without asking.
 bad = pa.Array.from_buffers(pa.string(), 2, pa.array([b"ok", b"a\xffb"]).buffers())
 pq.write_table(pa.table({"text": bad}), "invalid_utf8.parquet")
