@@ -12,11 +12,13 @@ namespace kf::lua {
 void push_row(lua_State* L, const StepRow& row) {
   lua_createtable(L, 0, 12);
   set(L, "step", static_cast<double>(row.step));
-  set(L, "loss", row.loss);
-  set(L, "ce", row.ce);
-  set(L, "z_loss", row.z_loss);
-  set(L, "aux_loss", row.aux_loss);
-  set(L, "grad_norm", row.grad_norm);
+  if (row.has_loss) {
+    set(L, "loss", row.loss);
+    set(L, "ce", row.ce);
+    set(L, "z_loss", row.z_loss);
+    set(L, "aux_loss", row.aux_loss);
+    set(L, "grad_norm", row.grad_norm);
+  }
   set(L, "lr", row.lr);
   push_wide(L, row.tokens);
   lua_setfield(L, -2, "tokens");

@@ -53,7 +53,9 @@ void push_result(lua_State* L, const RunResult& result) {
   set(L, "skipped", static_cast<double>(result.skipped));
   push_wide(L, result.tokens);
   lua_setfield(L, -2, "tokens");
-  set(L, "loss", result.loss);
+  if (result.loss) {
+    set(L, "loss", *result.loss);
+  }
   set(L, "seconds", result.seconds);
   if (!result.checkpoint.empty()) {
     set(L, "checkpoint", std::string_view(result.checkpoint));

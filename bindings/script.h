@@ -43,7 +43,7 @@ struct ScriptHost {
   /// Trains the job that a table given to kf.run describes (Request::recipe). Empty: kf.run is an error.
   std::function<RunResult(config::Node)> run;
   /// The model of a checkpoint, for kf.load_model. Empty: kf.load_model is an error.
-  std::function<ScriptModel(const fs::path&)> load_model;
+  std::function<ScriptModel(const fs::path&, const std::string& weights)> load_model;
   std::int64_t rank = 0;
   std::int64_t world = 1;
 };

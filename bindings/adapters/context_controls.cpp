@@ -39,7 +39,10 @@ int context_log(lua_State* L) {
 }
 
 int context_stop(lua_State* L) {
-  controls(L, "stop").stop = optional_text(L, 2, "ctx:stop", "a reason");
+  const std::string reason = optional_text(L, 2, "ctx:stop", "a reason");
+  constexpr std::size_t longest = 1000;  // it stands in a line of the terminal, in the state and in the result
+  KF_CHECK(reason.size() <= longest, Code::script, "ctx:stop: the reason has {} bytes; {} are the most", reason.size(), longest);
+  controls(L, "stop").stop = reason;
   return 0;
 }
 

@@ -49,6 +49,18 @@ std::vector<std::string> read_stop(lua_State* L, const std::string& where) {
   return stop;
 }
 
+std::vector<std::int64_t> read_stop_ids(lua_State* L, const std::string& where) {
+  KF_CHECK(lua_istable(L, -1), Code::script, "{}: stop_ids must be a list of ids, got {}", where, describe(L, -1));
+  std::vector<std::int64_t> ids;
+  const int table = lua_gettop(L);
+  for (std::size_t i = 1; i <= lua_objlen(L, table); ++i) {
+    lua_rawgeti(L, table, static_cast<int>(i));
+    ids.push_back(count_option(L, where, "each of stop_ids"));
+    lua_pop(L, 1);
+  }
+  return ids;
+}
+
 /// The value on top, as the option `key`; false where there is no such option.
 bool read_option(lua_State* L, const std::string& where, const std::string& key, GenerateOptions& options) {
   if (key == "max_new_tokens") {
@@ -69,6 +81,8 @@ bool read_option(lua_State* L, const std::string& where, const std::string& key,
     options.seed = static_cast<std::uint64_t>(count_option(L, where, key));
   } else if (key == "stop") {
     options.stop = read_stop(L, where);
+  } else if (key == "stop_ids") {
+    options.stop_ids = read_stop_ids(L, where);
   } else {
     return false;
   }
@@ -80,7 +94,8 @@ GenerateOptions read_generate_options(lua_State* L, int index, const std::string
     return options;
   }
   KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a table of options, got {}", where, describe(L, index));
-  const std::vector<std::string> names = {"max_new_tokens", "temperature", "top_k", "top_p", "min_p", "repetition_penalty", "seed", "stop"};
+  const std::vector<std::string> names = {"max_new_tokens",     "temperature", "top_k", "top_p",   "min_p",
+                                          "repetition_penalty", "seed",        "stop",  "stop_ids"};
   for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
     const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
     KF_CHECK(read_option(L, where, key, options), Code::script, "{}: no option '{}'{}", where, key, suggestion(key, names));

@@ -72,18 +72,22 @@ int context_tostring(lua_State* L) {
   return 1;
 }
 
+/// nil where the step has no label that counts.
+int push_number(lua_State* L, std::optional<double> number) {
+  number ? lua_pushnumber(L, *number) : lua_pushnil(L);
+  return 1;
+}
+
 int context_loss(lua_State* L) {
   const HookContext& context = self(L, "loss");
   const Crossing crossing(L);
-  lua_pushnumber(L, available(L, "loss", context.loss)());
-  return 1;
+  return push_number(L, available(L, "loss", context.loss)());
 }
 
 int context_grad_norm(lua_State* L) {
   const HookContext& context = self(L, "grad_norm");
   const Crossing crossing(L);
-  lua_pushnumber(L, available(L, "grad_norm", context.grad_norm)());
-  return 1;
+  return push_number(L, available(L, "grad_norm", context.grad_norm)());
 }
 
 int context_metrics(lua_State* L) {
@@ -141,11 +145,16 @@ HookContextHandle make_hook_context(lua_State* L) {
 void push_eval(lua_State* L, const EvalResult& eval) {
   lua_createtable(L, 0, 6);
   set(L, "step", static_cast<double>(eval.step));
-  set(L, "loss", eval.loss);
-  set(L, "perplexity", eval.perplexity);
+  if (eval.has_loss()) {
+    set(L, "loss", eval.loss);
+    set(L, "perplexity", eval.perplexity);
+  }
   set(L, "tokens", static_cast<double>(eval.tokens));
   if (eval.ema) {
     set(L, "ema", *eval.ema);
+  }
+  if (eval.mtp_acceptance) {
+    set(L, "mtp_acceptance", *eval.mtp_acceptance);
   }
   if (eval.bits_per_byte) {
     set(L, "bits_per_byte", *eval.bits_per_byte);

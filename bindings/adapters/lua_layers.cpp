@@ -81,6 +81,13 @@ KvCache::Layer cache_inside(const Module& module, const std::string& where, std:
   return found.front()->make_cache(batch, capacity, like);
 }
 
+/// Whether what the native attentions inside keep of a text stays right when it grows.
+bool keeps_cache_inside(const Module& module, std::int64_t length, std::int64_t longer) {
+  std::vector<const Attention*> found;
+  find_attentions(module, found);
+  return std::all_of(found.begin(), found.end(), [&](const Attention* one) { return one->keeps_cache(length, longer); });
+}
+
 class LuaAttention final : public Wrapped<Attention> {
  public:
   using Wrapped::Wrapped;
@@ -91,6 +98,7 @@ class LuaAttention final : public Wrapped<Attention> {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
   bool has_cache() const override { return keeps_inside(*this); }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override { return keeps_cache_inside(*this, length, longer); }
 };
 
 class LuaBlock final : public Wrapped<Block> {
@@ -104,6 +112,7 @@ class LuaBlock final : public Wrapped<Block> {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
   bool has_cache() const override { return keeps_inside(*this); }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override { return keeps_cache_inside(*this, length, longer); }
 };
 
 class LuaModel final : public Wrapped<Model> {
@@ -116,8 +125,9 @@ class LuaModel final : public Wrapped<Model> {
 
   at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override {
     const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
-    context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
-                                                : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device());
+    context.visible = context.doc_ids.defined()
+                          ? std::make_shared<const Visibility>(context.doc_ids)
+                          : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), at::Tensor(), context.lengths);
     const std::int64_t recomputed = recompute_calls();
     at::Tensor logits = part().call_free(tokens, &context);
     if (std::exchange(wants_recompute_, wants_recompute_ && !training()) && training() && recompute_calls() == recomputed) {
@@ -143,6 +153,7 @@ class LuaModel final : public Wrapped<Model> {
     find_attentions(*this, found);
     return !found.empty() && std::all_of(found.begin(), found.end(), [](const Attention* one) { return one->has_cache(); });
   }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override { return keeps_cache_inside(*this, length, longer); }
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override {
     std::vector<const Attention*> found;
     find_attentions(*this, found);

@@ -35,7 +35,10 @@ void push_batch(lua_State* L, const Batch& batch) {
 
 class LuaLoss final : public Loss {
  public:
-  LuaLoss(std::string where, FunctionPart part) : where_(std::move(where)), part_(std::move(part)) {}
+  LuaLoss(std::string name, std::string where, FunctionPart part)
+      : name_(std::move(name)), where_(std::move(where)), part_(std::move(part)) {}
+
+  std::string own_name() const override { return name_; }
 
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override {
     Batch batch;
@@ -108,6 +111,7 @@ class LuaLoss final : public Loss {
     return at::scalar_tensor(lua_tonumber(L, index), at::kDouble);
   }
 
+  std::string name_;
   std::string where_;
   FunctionPart part_;
   mutable bool judged_ = false;
@@ -118,8 +122,9 @@ class LuaLoss final : public Loss {
 void add_loss(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("loss", info);
   const auto factory = take_factory(L, 2, "loss");
-  session.registries.loss.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<Loss> {
-    return std::make_unique<LuaLoss>(where, build_function(*factory, where, args, {}, "a function(logits, labels, batch)"));
+  const std::string name = info.name;
+  session.registries.loss.add(std::move(info), [factory, name, where](const PartArgs& args) -> std::unique_ptr<Loss> {
+    return std::make_unique<LuaLoss>(name, where, build_function(*factory, where, args, {}, "a function(logits, labels, batch)"));
   });
 }
 

@@ -12,6 +12,7 @@
 #include "metrics/jsonl.h"
 #include "model/parameter.h"
 #include "train/metric.h"
+#include "train/own_draws.h"
 
 namespace kf::lua {
 namespace {
@@ -107,6 +108,7 @@ class LuaSink final : public Sink {
  private:
   template <class Row>
   void write(const Row& row) {
+    const OwnDraws draws(at::kCPU, static_cast<std::uint64_t>(row.step), where_);  // training is the same with any metrics.log_interval
     call_part(
         write_, where_, format(", write() at step {}", row.step),
         [&](lua_State* L) {

@@ -134,17 +134,36 @@ class WithoutStates {
   PartStates* before_;
 };
 
+/// `weights` of the table at `index`: which of the checkpoint's weights are wanted.
+std::string weights_option(lua_State* L, int index) {
+  if (lua_isnoneornil(L, index)) {
+    return "saved";
+  }
+  KF_CHECK(lua_istable(L, index), Code::script, "kf.load_model: expected options such as { weights = \"average\" }, got {}",
+           describe(L, index));
+  std::string out = "saved";
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    const std::string key = lua_type(L, -2) == LUA_TSTRING ? lua_tostring(L, -2) : describe(L, -2);
+    KF_CHECK(key == "weights", Code::script, "kf.load_model: no option '{}'; there is weights", key);
+    out = check_text(L, lua_gettop(L), "kf.load_model", "weights (\"saved\", \"average\" or \"raw\")");
+    KF_CHECK(out == "saved" || out == "average" || out == "raw", Code::script,
+             "kf.load_model: weights must be \"saved\", \"average\" or \"raw\", got {}", kf::quoted(out));
+  }
+  return out;
+}
+
 }  // namespace
 
 int load_model(lua_State* L) {
   Session& session = Session::of(L);
   const std::string path = check_text(L, 1, "kf.load_model", "the folder of a checkpoint");
+  const std::string weights = weights_option(L, 2);
   KF_CHECK(session.host.load_model, Code::script, "kf.load_model: this program checks jobs and loads no models");
   const Crossing crossing(L);  // parts of the model may be Lua
   const WithoutStates guest(session);
   std::shared_ptr<GuestModel> model;
   try {
-    model = std::make_shared<GuestModel>(session.host.load_model(path));
+    model = std::make_shared<GuestModel>(session.host.load_model(path, weights));
   } catch (Error& error) {
     throw error.context(format("in kf.load_model({})", kf::quoted(path)));
   }

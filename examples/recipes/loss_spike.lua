@@ -9,6 +9,9 @@ kf.register.hook("loss_spike", function(a)
     every = a.options.every,
     on_step_end = function(ctx)
       local loss = ctx:loss() -- a method, not a field: it waits for the device
+      if not loss then
+        return -- a step without a label that counts
+      end
       if loss ~= loss then
         ctx:stop("the loss is not a number")
         return

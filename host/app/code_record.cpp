@@ -1,6 +1,10 @@
 #include "app/code_record.h"
 
 #include <algorithm>
+#include <set>
+
+#include "config/resume_class.h"
+#include "config/schema.h"
 
 namespace kf {
 namespace {
@@ -14,7 +18,38 @@ std::string text_at(const Node& node, const char* key) {
   return text != nullptr ? *text : "";
 }
 
+/// Every text in `node`: names of parts are among them.
+void collect_texts(const Node& node, std::set<std::string>& out) {
+  if (const auto* const text = std::get_if<std::string>(&node.value)) {
+    out.insert(*text);
+  } else if (node.array() != nullptr) {
+    for (const Node& item : *node.array()) {
+      collect_texts(item, out);
+    }
+  } else if (node.table() != nullptr) {
+    for (const auto& [key, value] : *node.table()) {
+      collect_texts(value, out);
+    }
+  }
+}
+
 }  // namespace
+
+bool code_makes_identity(const config::Config& config, const config::Catalog& catalog) {
+  std::set<std::string> texts;
+  for (const config::Row& row : config::rows()) {
+    collect_texts(row.get(config), texts);
+  }
+  for (const auto& [kind, parts] : catalog) {
+    for (const config::PartInfo& part : parts) {
+      const bool own = part.origin != "native" && texts.contains(part.name);
+      if (own && config::resume_class(kind + "." + part.name) == config::ResumeClass::identity) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 Node code_digests(const std::vector<CodeFile>& code) {
   Table files;

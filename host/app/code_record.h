@@ -5,9 +5,13 @@
 #include <vector>
 
 #include "bindings/script.h"
+#include "config/config.h"
 #include "config/node.h"
 
 namespace kf {
+
+/// Whether the job takes a part that a script registered for its model, its data or its loss: then other code may make another run.
+bool code_makes_identity(const config::Config& config, const config::Catalog& catalog);
 
 /// Digests of every file by its name, for state.json.
 config::Node code_digests(const std::vector<CodeFile>& code);

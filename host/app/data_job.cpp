@@ -6,6 +6,7 @@
 #include "app/unused_settings.h"
 #include "config/layers.h"
 #include "core/error.h"
+#include "data/chat/chat_format.h"
 #include "data/token_file.h"
 #include "data/tokenizer/tokenizer.h"
 
@@ -132,7 +133,7 @@ std::vector<DataSource> data_sources(const config::Config& config, const Registr
     }
   }
   if (eval.enabled && eval.datasets.empty() && (!eval.dataset_path.empty() || eval.hf_dataset_name)) {
-    add(evaluation_source(config), source_options(config, registries));
+    add(evaluation_source(config), evaluation_options(config, registries));
   }
   return out;
 }
@@ -152,7 +153,10 @@ void check_data(const config::Config& config) {
     }
   }
   if (text && !config.data.tokenizer_path.starts_with("lua:")) {
-    make_tokenizer(config, nullptr);
+    const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(config, nullptr);
+    if (!config.data.chat_template.empty()) {
+      make_chat_format(config.data, tokenizer.get());  // the template is there, and is understood
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include "app/choices_report.h"
 #include "app/commands.h"
 #include "app/device.h"
+#include "app/documents_report.h"
 #include "app/inference.h"
 #include "app/option_list.h"
 #include "config/finite.h"
@@ -15,28 +16,35 @@ namespace kf {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE] [--section.key=value ...] [options]\n\n"
+    "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE | --documents FILE] [--section.key=value ...] [options]\n\n"
     "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
     "checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
     "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
     "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
     "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
+    "  --documents FILE          word and byte perplexity as lm-evaluation-harness has them, each document by itself:\n"
+    "                            JSON lines \"text\" or {\"text\": ...} (.jsonl), else the file is one document\n"
     "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
     "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
     "  --format text|json        how the result is printed\n"
     "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
     "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
+    "  --weights KIND            saved (default), average (averaging.type, the hook weight_ema), or raw (what\n"
+    "                            schedule_free_adamw goes on from)\n"
     "  --device D                auto, cpu or cuda (default auto)\n";
 
-const OptionNames kNames{
-    "kf-host eval", {"--data", "--choices", "--items", "--delimiter", "--format", "--script", "--tokenizer", "--device"}, {}, true};
+const OptionNames kNames{"kf-host eval",
+                         {"--data", "--choices", "--documents", "--documents", "--items", "--delimiter", "--format", "--script",
+                          "--tokenizer", "--weights", "--device"},
+                         {},
+                         true};
 
 OptionList parse(const Arguments& args) {
   OptionList list = parse_options(args, kNames);
   KF_CHECK(!list.words.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
   KF_CHECK(list.words.size() == 1, Code::config, "one checkpoint at a time, got '{}' and '{}'", list.words[0], list.words[1]);
-  KF_CHECK(!(list.has("--data") && list.has("--choices")), Code::config,
-           "--data and --choices are two evaluations; run one after the other");
+  KF_CHECK(int{list.has("--data")} + int{list.has("--choices")} + int{list.has("--documents")} <= 1, Code::config,
+           "--data, --choices and --documents are evaluations of their own; run one after the other");
   for (const char* option : {"--items", "--delimiter"}) {
     KF_CHECK(!list.has(option) || list.has("--choices"), Code::config, "{} needs --choices", option);
   }
@@ -54,7 +62,8 @@ bool is_given(const OptionList& list, const std::string& key) {
 InferenceRequest request_of(const OptionList& list, at::Device device) {
   InferenceRequest request{list.words[0], device};
   request.tokenizer = list.last("--tokenizer");
-  request.with_data = !list.has("--choices") && !list.has("--data");
+  request.weights = weight_kind_named(list.has("--weights") ? list.last("--weights") : "saved", "--weights");
+  request.with_data = !list.has("--choices") && !list.has("--documents") && !list.has("--data");
   if (list.has("--data")) {
     const std::string data = list.last("--data");
     request.overrides = {"--eval.enabled=true",
@@ -78,8 +87,8 @@ std::string padded(const std::string& text, std::size_t width) {
 
 std::string row_text(std::string name, const EvalResult& eval, std::size_t width) {
   name.resize(std::max(width, name.size()), ' ');
-  return name + padded(fixed(eval.loss, 4), 10) + padded(fixed(eval.perplexity, 3), 13) +
-         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(fixed(eval.accuracy.value_or(0), 4), 11) +
+  return name + padded(eval.has_loss() ? fixed(eval.loss, 4) : "-", 10) + padded(eval.has_loss() ? fixed(eval.perplexity, 3) : "-", 13) +
+         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(eval.accuracy ? fixed(*eval.accuracy, 4) : "-", 11) +
          padded(grouped(eval.tokens), 14);
 }
 
@@ -105,14 +114,17 @@ void print_json(const LoadedModel& loaded, const EvalResult& eval) {
   std::cout << config::to_json(config::with_finite_numbers(config::Node(std::move(row)))) << '\n';
 }
 
+std::int64_t batch_size_of(const LoadedModel& loaded) { return loaded.config.eval.batch_size > 0 ? loaded.config.eval.batch_size : 16; }
+
 ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at::Device device) {
   ChoicesRequest request;
   request.file = list.last("--choices");
   request.items = list.last("--items");
   request.json = list.last("--format") == "json";
   request.options.device = device;
+  request.options.style = loaded.prompts;
   request.options.max_positions = loaded.config.model.max_seq_len;
-  request.options.batch_size = loaded.config.eval.batch_size > 0 ? loaded.config.eval.batch_size : 16;
+  request.options.batch_size = batch_size_of(loaded);
   if (list.has("--delimiter")) {
     request.options.delimiter = list.last("--delimiter");
   }
@@ -135,6 +147,10 @@ int eval_command(const Arguments& args) {
   const LoadedModel loaded = load_for_inference(request, script.registries());
   if (list.has("--choices")) {
     report_choices(loaded, choices_of(list, loaded, device), std::cout);
+    return 0;
+  }
+  if (list.has("--documents")) {
+    report_documents(loaded, {list.last("--documents"), list.last("--format") == "json", device, batch_size_of(loaded)}, std::cout);
     return 0;
   }
   const EvalResult eval = evaluate_loaded(loaded, loaded.config, device, script.registries());

@@ -30,24 +30,29 @@ constexpr const char* kUsage =
     "  --system TEXT             with --chat: what the system says first\n"
     "  --max-new-tokens N        length of an answer (default: generate.max_new_tokens of the job, or what fits)\n"
     "  --temperature T           0 always takes the likeliest token (default: generate.temperature)\n"
-    "  --top-k K                 draw from the K likeliest only (default: generate.top_k)\n"
+    "  --top-k K                 draw from the K likeliest, and what equals the K-th (default: generate.top_k)\n"
     "  --top-p P                 draw from the likeliest with mass P only (default: generate.top_p)\n"
     "  --min-p P                 only tokens at least P times as likely as the likeliest (default: generate.min_p)\n"
     "  --repetition-penalty R    above 1 avoids tokens that occurred (default: generate.repetition_penalty)\n"
     "  --stop TEXT               ends an answer before TEXT; may be given several times (default: generate.stop)\n"
+    "  --stop-id ID              ends an answer, besides the end of a document; may be given several times\n"
+    "                            (default: generate.stop_ids)\n"
     "  --seed N                  of the draws; prompt i draws from N + i (default 0)\n"
     "  --batch-size N            prompts at a time (default 16)\n"
     "  --format text|json        json: one object a prompt, with ids\n"
     "  --logprobs                with json: log-probability of each token under the model itself\n"
     "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
     "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
+    "  --weights KIND            saved (default), average (averaging.type, the hook weight_ema), or raw (what\n"
+    "                            schedule_free_adamw goes on from)\n"
     "  --device D                auto, cpu or cuda (default auto)\n";
 
-const OptionNames kNames{"kf-host generate",
-                         {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p",
-                          "--repetition-penalty", "--stop", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--device"},
-                         {"--logprobs", "--chat"},
-                         false};
+const OptionNames kNames{
+    "kf-host generate",
+    {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty", "--stop",
+     "--stop-id", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--weights", "--device"},
+    {"--logprobs", "--chat"},
+    false};
 
 void set_option(GenerateOptions& out, const std::string& name, const std::string& value) {
   if (name == "--max-new-tokens") {
@@ -68,13 +73,18 @@ void set_option(GenerateOptions& out, const std::string& name, const std::string
   } else if (name == "--stop") {
     KF_CHECK(!value.empty(), Code::config, "--stop: an empty text would end every answer at once");
     out.stop.push_back(value);
+  } else if (name == "--stop-id") {
+    out.stop_ids.push_back(option_number<std::int64_t>(name, value, 0, 1e9));
   }
 }
 
-/// The job's options under those of the command line; the first --stop replaces the job's.
+/// The job's options under those of the command line; the first --stop replaces the job's, and so does the first --stop-id.
 GenerateOptions merged(GenerateOptions options, const OptionList& list) {
   if (list.has("--stop")) {
     options.stop.clear();
+  }
+  if (list.has("--stop-id")) {
+    options.stop_ids.clear();
   }
   for (const auto& [name, value] : list.options) {
     set_option(options, name, value);
@@ -153,7 +163,7 @@ std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts
 
 void print_json(const Prompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
   config::Table row;
-  if (prompt.ids.empty()) {
+  if (prompt.ids.empty() && (prompt.chat.empty() || !prompt.text.empty())) {
     row["prompt"] = config::Node(valid_utf8(prompt.text));
   }
   if (with_text) {
@@ -182,9 +192,12 @@ std::string ids_text(const std::vector<std::int64_t>& ids) {
   return join(words, " ");
 }
 
+/// What is printed before an answer: the text that it goes on from; in a chat an answer stands alone.
+std::string before_answer(const Prompt& prompt) { return prompt.chat.empty() ? valid_utf8(prompt.text) : ""; }
+
 /// Prompt and answer, or the ids of the answer where nothing makes text of them.
 void print_text(const Prompt& prompt, const Completion& answer, bool with_text) {
-  std::cout << valid_utf8(prompt.text) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
+  std::cout << before_answer(prompt) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
 }
 
 void say_speed(const std::vector<Completion>& answers, double seconds) {
@@ -204,31 +217,32 @@ int generate_command(const Arguments& args) {
   }
   const GenerateArguments arguments = parse(args);
   const OptionList& list = arguments.list;
-  GenerateRequest request;
-  request.device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
-  InferenceRequest wanted{list.words[0], request.device};
+  const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
+  InferenceRequest wanted{list.words[0], device};
   wanted.tokenizer = list.last("--tokenizer");
+  wanted.weights = weight_kind_named(list.has("--weights") ? list.last("--weights") : "saved", "--weights");
   const RecordedScript own = script_for(list.last("--script"), list.words[0]);
   ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
+  if (!loaded.generation.empty()) {
+    log::info("{}", loaded.generation);
+  }
+  GenerateRequest request = generate_request(loaded, device);
   const std::unique_ptr<const ChatPrompts> chats = open_chats(arguments.prompts, loaded);
   request.prompts = encode(arguments.prompts, loaded, chats.get());
+  for (const std::int64_t end : chats != nullptr ? chats->ends() : std::vector<std::int64_t>()) {
+    request.ends.push_back(end);
+  }
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
-  request.tokenizer = loaded.tokenizer.get();
-  request.eos = loaded.tokenizer != nullptr ? loaded.tokenizer->eos_id() : std::nullopt;
-  if (chats != nullptr && !chats->ends().empty()) {
-    request.eos = chats->ends().front();
-  }
-  request.max_positions = loaded.config.model.max_seq_len;
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
 
   // One text appears as it is written; several only when they are whole, in their order.
   WholeCharacters characters;
   const bool streams = !arguments.json && arguments.prompts.size() == 1 && request.tokenizer != nullptr;
   if (streams) {
-    std::cout << valid_utf8(arguments.prompts[0].text) << std::flush;
+    std::cout << before_answer(arguments.prompts[0]) << std::flush;
     request.on_text = [&](std::size_t, const std::string& bytes) { std::cout << characters.push(bytes) << std::flush; };
   }
   const auto begin = std::chrono::steady_clock::now();

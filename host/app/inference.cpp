@@ -4,8 +4,10 @@
 #include <set>
 #include <utility>
 
+#include "app/answer_ends.h"
 #include "app/unused_settings.h"
 #include "checkpoint/manager.h"
+#include "config/huggingface/generation.h"
 #include "config/huggingface/huggingface.h"
 #include "config/layers.h"
 #include "config/load.h"
@@ -133,6 +135,39 @@ bool holds_tokenizer(const fs::path& folder) {
   return !glob(folder, "*.tiktoken").empty();
 }
 
+/// What ends an answer of another program's model, as transformers has it: what its files name, else the tokenizer's own end.
+void take_generation_file(LoadedModel& out) {
+  const config::GenerationFile file = config::read_generation_file(out.path);
+  out.ends = file.ends;
+  std::vector<std::string> words;
+  for (const auto& [key, value] : file.generate) {
+    words.push_back(key + " " + brief(value));
+  }
+  out.generation = words.empty() ? "" : format("generation_config.json: {}", join(words, ", "));
+  if (!file.ends.empty()) {
+    std::vector<std::string> ids;
+    for (const std::int64_t id : file.ends) {
+      ids.push_back(to_text(id));
+    }
+    out.generation += format("{}answers end at {} ({})", words.empty() ? "" : "; ", join(ids, ", "), file.ends_from);
+  } else if (out.tokenizer != nullptr && out.tokenizer->eos_id()) {
+    out.ends = {*out.tokenizer->eos_id()};
+  }
+  if (!file.unfollowed.empty()) {
+    log::warn("{}: generation_config.json has {}, which kf-host's generation does not follow", out.path, join(file.unfollowed, ", "));
+  }
+}
+
+/// Whether the tokenizer's file itself begins a text with BOS.
+bool puts_bos_in_front(const Tokenizer* tokenizer) {
+  return tokenizer != nullptr && tokenizer->bos_id() &&
+         begun_ids(*tokenizer, "", {true, false}) == std::vector<std::int64_t>{*tokenizer->bos_id()};
+}
+
+bool sets_key(const std::vector<std::string>& overrides, const std::string& key) {
+  return std::any_of(overrides.begin(), overrides.end(), [&](const std::string& one) { return one.starts_with("--" + key + "="); });
+}
+
 /// A folder of another program: the model and what it comes with.
 config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
   config::Table model;
@@ -142,6 +177,7 @@ config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
   config::Table job;
   job["model"] = config::Node(std::move(model));
   job["train"] = config::Node(std::move(train));
+  job["generate"] = config::Node(config::read_generation_file(folder).generate);
   if (holds_tokenizer(folder)) {
     config::Table data;
     data["tokenizer_path"] = config::Node(folder.string());
@@ -185,7 +221,8 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   config::Request probe;
   probe.recipe = huggingface_job(folder, 1);
   probe.files_must_exist = false;
-  const std::int64_t positions = config::load_or_fail(probe, registries.catalog()).config.model.max_seq_len;
+  const config::Loaded probed = config::load(probe, registries.catalog());  // what it warns of, the second time says
+  const std::int64_t positions = probed.report.problems.empty() ? probed.config.model.max_seq_len : 1;
   out.recipe = huggingface_job(folder, std::min(positions, kLongestWindow));
   return config::load_or_fail(out, registries.catalog()).config;
 }
@@ -262,6 +299,7 @@ GenerateOptions generate_options(const config::GenerateConfig& config) {
   options.min_p = config.min_p;
   options.repetition_penalty = config.repetition_penalty;
   options.stop = config.stop;
+  options.stop_ids = config.stop_ids;
   options.shorten = true;  // max_new_tokens is a default until somebody asks for a length
   return options;
 }
@@ -282,7 +320,7 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
   }
   out.model = build_model(out.config, registries);
   materialize(*out.model, request.device, at::kFloat, 0);
-  CheckpointManager::load_weights(out.path, *out.model);
+  CheckpointManager::load_weights(out.path, *out.model, {}, request.weights);
   out.model->train(false);
   // A folder of another program without a tokenizer says nothing about its ids: bytes would be a guess.
   if (!huggingface || !out.config.data.tokenizer_path.empty()) {
@@ -295,7 +333,11 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
   }
   out.sampler = sampler_of(out.config, registries);
   out.prompts = {huggingface, out.config.data.add_bos};
-  if (!huggingface) {
+  if (huggingface) {
+    out.begins_documents = puts_bos_in_front(out.tokenizer.get()) && !sets_key(request.overrides, "data.add_bos");
+    take_generation_file(out);
+  } else {
+    out.ends = answer_ends(out.config, out.tokenizer.get());
     out.step = CheckpointManager::peek(out.path).run.step;
   }
   return out;
@@ -309,11 +351,17 @@ config::Config settings_for_inference(const InferenceRequest& request, const Reg
 EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries) {
   KF_CHECK(config.eval.enabled, Code::config,
            "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH (in Lua: m:evaluate(path))", loaded.path);
-  std::vector<EvalSet> sets = make_eval_sets(config, {0, 1, &registries});
+  config::Config own = config;
+  if (loaded.begins_documents) {
+    own.data.add_bos = true;
+    log::info("documents of text begin with BOS, as the tokenizer of {} has it (--data.add_bos=false leaves it out)", loaded.path);
+  }
+  std::vector<EvalSet> sets = make_eval_sets(own, {0, 1, &registries});
   if (loaded.tokenizer == nullptr) {
     log::info("no bits per byte: nothing turns these ids into text (data.tokenizer_path)");
   }
-  const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get()};
+  const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get(), static_cast<std::uint64_t>(config.train.seed),
+                            config.eval.mtp_head};
   std::vector<EvalResult> results;
   for (EvalSet& set : sets) {
     KF_CHECK(!set.text || loaded.tokenizer != nullptr, Code::config,
@@ -321,6 +369,8 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
     results.push_back(evaluate_sums(*loaded.model, *set.data, options).result(loaded.step.value_or(0), set.data->describe()));
     results.back().name = set.name;
   }
+  KF_CHECK(std::any_of(results.begin(), results.end(), [](const EvalResult& set) { return set.has_loss(); }), Code::data,
+           "there is nothing to evaluate: no label counts");
   if (results.front().name.empty()) {
     return results.front();
   }
@@ -328,20 +378,26 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
   return join(std::move(results), together);
 }
 
+GenerateRequest generate_request(const LoadedModel& loaded, at::Device device) {
+  GenerateRequest request;
+  request.tokenizer = loaded.tokenizer.get();
+  request.ends = loaded.ends;
+  request.max_positions = loaded.config.model.max_seq_len;
+  request.vocab_size = loaded.config.model.vocab_size;
+  request.device = device;
+  return request;
+}
+
 std::vector<Completion> generate_loaded(const LoadedModel& loaded, const std::vector<std::string>& prompts, GenerateOptions options,
                                         at::Device device) {
   KF_CHECK(loaded.tokenizer != nullptr, Code::config,
            "nothing turns text into ids for the model of {}: its job names no tokenizer (data.tokenizer_path)", loaded.path);
-  GenerateRequest request;
+  GenerateRequest request = generate_request(loaded, device);
   for (const std::string& prompt : prompts) {
     request.prompts.push_back(prompt_ids(*loaded.tokenizer, prompt, loaded.prompts));
   }
   request.options = std::move(options);
   request.options.strategy = loaded.sampler.get();
-  request.tokenizer = loaded.tokenizer.get();
-  request.eos = loaded.tokenizer->eos_id();
-  request.max_positions = loaded.config.model.max_seq_len;
-  request.device = device;
   return generate(*loaded.model, request);
 }
 

@@ -9,6 +9,7 @@
 
 #include "app/run_record.h"
 #include "app/script_session.h"
+#include "checkpoint/averages.h"
 #include "config/config.h"
 #include "core/fs.h"
 #include "data/tokenizer/tokenizer.h"
@@ -25,6 +26,9 @@ struct LoadedModel {
   std::unique_ptr<Tokenizer> tokenizer;   // null: nothing turns its ids into text
   std::unique_ptr<TokenSampler> sampler;  // generate.strategy
   PromptStyle prompts;                    // what prompts begin with
+  std::vector<std::int64_t> ends;         // ids that end an answer
+  bool begins_documents = false;          // of a Hugging Face folder: documents of --data begin with BOS, as its tokenizer has it
+  std::string generation;                 // where `ends` and [generate] come from, where that is a Hugging Face folder: for the log
   fs::path path;                          // the step_N folder, or the Hugging Face folder
   std::optional<std::int64_t> step;       // of a checkpoint
 };
@@ -36,6 +40,7 @@ struct InferenceRequest {
   std::vector<std::string> overrides = {};  // --section.key=value
   bool with_data = false;                   // keep [data] and [eval] as they are, and insist that their files exist
   ScriptSession* script = nullptr;          // whose parts the job may name
+  WeightKind weights = WeightKind::saved;   // which of a checkpoint's
   std::string tokenizer = {};               // instead of data.tokenizer_path; "bytes" for none; "" for what the checkpoint says
 };
 
@@ -59,6 +64,8 @@ config::Config settings_for_inference(const InferenceRequest& request, const Reg
 
 /// The model on the sets of `config`.eval, all of them as one. Throws Code::config where there is none.
 EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries);
+/// A request for this model, without prompts and options.
+GenerateRequest generate_request(const LoadedModel& loaded, at::Device device);
 /// Answers to texts, in their order.
 std::vector<Completion> generate_loaded(const LoadedModel& loaded, const std::vector<std::string>& prompts, GenerateOptions options,
                                         at::Device device);

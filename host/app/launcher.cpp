@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <string>
@@ -50,7 +49,7 @@ std::string address_limit() {
 /// Libraries that run out of memory while they are loaded end the process here: nobody could catch what their constructors throw.
 [[noreturn]] void out_of_memory() {
   std::fprintf(stderr,
-               "kf-host: there is not enough memory%s to load torch, which takes about 1 GB of address space before any data and weights;\n"
+               "kf-host: there is not enough memory%s to load torch, which takes about 0.6 GB of address space before any data and weights;\n"
                "  `ulimit -v unlimited` lifts the shell's limit, a container or a batch system has one of its own\n",
                address_limit().c_str());
   std::_Exit(1);
@@ -119,22 +118,26 @@ struct Arguments {
   int status;
 };
 
-/// A program of this size does not fit into stacks of a few hundred kB, nor do the threads of its libraries, whose stacks are as large as
-/// the limit says: below kLeast it runs on a stack of its own, and others get kThread.
-constexpr std::size_t kLeast = std::size_t{4} << 20;
-constexpr std::size_t kOwn = std::size_t{8} << 20;
+/// The program runs on a stack of its own: large enough that Lua's own limit ends a recursion through its library (a string.gsub within a
+/// string.gsub takes 9 kB a level) before the stack is full, and that a small `ulimit -s` does not matter. Only what is used is memory.
+constexpr std::size_t kOwn = std::size_t{64} << 20;
+/// Threads of the libraries get stacks as large as the limit says; below kLeast they get kThread.
+constexpr std::size_t kLeast = std::size_t{1} << 20;
 constexpr std::size_t kThread = std::size_t{2} << 20;
 
-bool stack_is_small() {
+/// Bytes of `ulimit -s`; the largest number where there is no limit.
+rlim_t stack_limit() {
   struct rlimit limit {};
-  return ::getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < kLeast;
+  return ::getrlimit(RLIMIT_STACK, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
 int start_on_own_stack(int argc, char** argv) {
   pthread_attr_t attributes;
   ::pthread_attr_init(&attributes);
-  ::pthread_attr_setstacksize(&attributes, kThread);
-  ::pthread_setattr_default_np(&attributes);
+  if (stack_limit() < kLeast) {
+    ::pthread_attr_setstacksize(&attributes, kThread);
+    ::pthread_setattr_default_np(&attributes);
+  }
   ::pthread_attr_setstacksize(&attributes, kOwn);
   Arguments arguments{argc, argv, 1};
   pthread_t thread{};
@@ -148,9 +151,7 @@ int start_on_own_stack(int argc, char** argv) {
       &arguments);
   ::pthread_attr_destroy(&attributes);
   if (error != 0) {
-    std::fprintf(stderr, "kf-host: the stack is limited to less than 4 MB (ulimit -s), and a larger one cannot be had: %s\n",
-                 std::strerror(error));
-    return 1;
+    out_of_memory();
   }
   ::pthread_join(thread, nullptr);
   return arguments.status;
@@ -160,5 +161,5 @@ int start_on_own_stack(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::set_terminate(out_of_memory);
-  return stack_is_small() ? start_on_own_stack(argc, argv) : start_program(argc, argv);
+  return stack_limit() < kOwn ? start_on_own_stack(argc, argv) : start_program(argc, argv);
 }

@@ -100,7 +100,7 @@ class Decision {
   void compare_code(Refused& refused) {
     for (const CodeChange& change : code_changes(resume_.state.code, q_.code)) {
       const std::string line = format("the script's code: {}: {}", change.path, change.what);
-      if (change.mild || accepts(q_.config, "code")) {
+      if (change.mild || !q_.code_is_identity || accepts(q_.config, "code")) {
         resume_.remarks.push_back(line);
       } else {
         refused.add(line, "code");

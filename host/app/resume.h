@@ -31,6 +31,7 @@ struct ResumeQuestion {
   std::optional<fs::path> newest;  // checkpoint; none: the run is new
   const config::Config& config;
   const std::vector<CodeFile>& code;  // of the script; empty for TOML
+  bool code_is_identity = true;       // a part of the script makes the model, the data or the loss
   std::int64_t max_steps = 0;
   std::string data_fingerprint;
 };
@@ -47,7 +48,7 @@ struct Resume {
 /// What to do with the newest checkpoint of the run, by what the changed keys mean (config/resume_class.h):
 /// - an unfinished run goes on, and so does a finished one of which more steps are asked, or that a hook stopped and run.go_on takes up;
 /// - otherwise a finished one is complete.
-/// Throws Code::config, naming what changed, for another model, data source or loss, other data files or other code, each of which
+/// Throws Code::config, naming what changed, for another model, data source or loss, other data files or other code of these, each of which
 /// checkpoint.accept_changes takes; and for a finished run that differs in its course and has no more steps to make.
 Resume decide_resume(const ResumeQuestion& question);
 

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <map>
 
+#include "app/answer_ends.h"
 #include "app/device.h"
 #include "app/header.h"
 #include "app/inference.h"
@@ -20,6 +21,7 @@
 #include "app/run_record.h"
 #include "app/stored_result.h"
 #include "app/strategies.h"
+#include "checkpoint/head_source.h"
 #include "checkpoint/manager.h"
 #include "config/batch_plan.h"
 #include "config/derived.h"
@@ -49,7 +51,7 @@ namespace {
 VocabRows vocab_rows(const config::Config& config) {
   const std::string& how = config.checkpoint.init_vocab;
   const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
-  return {fill, config.model.vocab_size};
+  return {fill, config.model.vocab_size, head_source(config.checkpoint.init_head)};
 }
 
 /// What this build cannot do although the settings allow it is said before anything starts.
@@ -147,13 +149,17 @@ std::string data_record_of(const Loader& training, const std::vector<EvalSet>& s
   return data_record(training.fingerprint(), evaluation);
 }
 
+void say_remarks(const Resume& resume) {
+  for (const std::string& remark : resume.remarks) {
+    log::warn("{}", remark);
+  }
+}
+
 void say_changes(const Resume& resume) {
   for (const Difference& d : resume.changed) {
     log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
   }
-  for (const std::string& remark : resume.remarks) {
-    log::warn("{}", remark);
-  }
+  say_remarks(resume);
 }
 
 /// A line on standard output, and in the log.
@@ -163,6 +169,7 @@ void say(const std::string& line) {
 }
 
 RunResult already_complete(const Resume& resume, const fs::path& dir) {
+  say_remarks(resume);
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
   RunResult result = stored_result(teller, resume.checkpoint, resume.state);
@@ -289,6 +296,7 @@ CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& op
 }
 
 RunResult train(const RunRequest& request, const Registries& registries, RunEnd& end) {
+  const double began = WallTime::system_clock()();
   const config::Config& config = request.loaded.config;
   const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
   const at::Device device = compute.device;
@@ -319,7 +327,8 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   spare_job_file(plan.dir);
-  const Resume resume = decide_resume({newest, config, request.code, plan.max_steps, data_record_of(*train_data, eval_sets)});
+  const Resume resume = decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps,
+                                       data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -328,6 +337,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   set_matmul_precision(config.train);
   materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+  sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());
   std::unique_ptr<Optimizer> optimizer = make_optimizer(config, registries, *model);
   Averaged* average = nullptr;
   if (config.averaging.type != "none") {
@@ -346,8 +356,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
 
   // Before the folder is made: weights that do not fit leave nothing behind.
   if (resume.kind != Resume::Kind::resume && config.checkpoint.init_from) {
-    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config));
-    log::info("weights from {}", *config.checkpoint.init_from);
+    const std::string& kind = config.checkpoint.init_weights;
+    CheckpointManager::load_weights(*config.checkpoint.init_from, *model, vocab_rows(config),
+                                    weight_kind_named(kind, "checkpoint.init_weights"));
+    log::info("weights from {}{}", *config.checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
   }
   folders.make(checkpoints, nothing_saved);
   write_file_atomic(plan.dir / "job.toml", config::to_toml(config));
@@ -413,12 +425,23 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
                       {false, config.data.add_bos},
                       plan.dir,
                       config.train.shutdown_timeout_sec};
+  options.ends = answer_ends(config, tokenizer.get());
+  options.vocab_size = config.model.vocab_size;
+  options.seed = static_cast<std::uint64_t>(config.train.seed);
+  options.mtp_head = config.eval.mtp_head;
   options.seconds_before = seconds_before;
   options.before_save = [&folders] { folders.check_there(); };
+  options.metrics = config.metrics;
+  options.heartbeat = plan.dir / "heartbeat.json";
+  options.began = began;
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
   RunResult result = loop.run();
   result.history = read_rows(plan.dir / "metrics.jsonl");  // those before a resume, too
+  for (auto row = result.history.rbegin(); !result.loss && row != result.history.rend(); ++row) {
+    const auto* const step = std::get_if<StepRow>(&*row);
+    result.loss = step != nullptr && step->has_loss ? std::optional(step->loss) : std::nullopt;
+  }
   store_result(result, end.id(), plan.dir);
   say_end(result, request);
   return result;

@@ -40,7 +40,8 @@ Hooks make_hooks(const config::Config& config, const Registries& registries, con
   }
   for (const std::string& name : config.metrics.extra) {
     const PartArgs args{config, Registries::options_of(config, "metric", name), registries};
-    hooks.push_back(metric_hook(name, registries.metric.get(name).factory(args), config.metrics.log_interval));
+    hooks.push_back(metric_hook(name, registries.metric.get(name).factory(args), config.metrics.log_interval,
+                                static_cast<std::uint64_t>(config.train.seed)));
   }
   if (last) {
     hooks.push_back(last());

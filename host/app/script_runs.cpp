@@ -1,6 +1,7 @@
 #include "app/script_runs.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "app/inference.h"
 #include "app/invocation.h"
@@ -23,10 +24,15 @@ bool names_data(const std::vector<std::string>& overrides) {
   });
 }
 
-ScriptModel load_script_model(const fs::path& path, const Registries& registries) {
-  const auto loaded = std::make_shared<const LoadedModel>(load_for_inference({path}, registries));
+ScriptModel load_script_model(const fs::path& path, const std::string& weights, const Registries& registries) {
+  InferenceRequest wanted{path};
+  wanted.weights = weight_kind_named(weights, "weights");
+  const auto loaded = std::make_shared<const LoadedModel>(load_for_inference(wanted, registries));
   ScriptModel out{loaded->model, generate_options(loaded->config.generate), {}, {}};
-  out.generate = [loaded](const std::vector<std::string>& prompts, const GenerateOptions& options) {
+  out.generate = [loaded, said = false](const std::vector<std::string>& prompts, const GenerateOptions& options) mutable {
+    if (!loaded->generation.empty() && !std::exchange(said, true)) {
+      log::info("{}", loaded->generation);
+    }
     return generate_loaded(*loaded, prompts, options, at::kCPU);
   };
   out.evaluate = [loaded, path, &registries](const std::vector<std::string>& overrides) {
@@ -55,7 +61,7 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
       registries_(registries),
       script_(registries,
               {[this](config::Node recipe) { return run(std::move(recipe)); },
-               [this](const fs::path& path) { return load_script_model(path, registries_); }},
+               [this](const fs::path& path, const std::string& weights) { return load_script_model(path, weights, registries_); }},
               arguments_.script) {}
 
 void ScriptRuns::run_file() {

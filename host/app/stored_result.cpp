@@ -39,9 +39,7 @@ RunResult read(const fs::path& path) {
   result.step = value<std::int64_t>(table, "steps");
   result.tokens = value<std::int64_t>(table, "tokens");
   result.skipped = table.find("skipped") != nullptr ? value<std::int64_t>(table, "skipped") : 0;  // earlier versions had none
-  const std::optional<double> loss = config::real_at(table, "loss");
-  KF_CHECK(loss.has_value(), Code::other, "'loss' is no number");
-  result.loss = *loss;
+  result.loss = config::real_at(table, "loss");                                                   // null: no step had one
   result.checkpoint = value<std::string>(table, "checkpoint");
   result.seconds = value<double>(table, "seconds");
   return result;
@@ -91,8 +89,8 @@ void add_history(RunResult& result, const fs::path& rows, bool with_loss) {
   for (const auto& row : result.history) {
     if (const auto* eval = std::get_if<EvalResult>(&row)) {
       result.eval = *eval;
-    } else if (with_loss) {
-      result.loss = std::get<StepRow>(row).loss;
+    } else if (const auto& step = std::get<StepRow>(row); with_loss && step.has_loss) {
+      result.loss = step.loss;
     }
   }
 }
@@ -107,7 +105,7 @@ void store_result(const RunResult& result, const std::string& id, const fs::path
   table["steps"] = Node(result.step);
   table["tokens"] = Node(result.tokens);
   table["skipped"] = Node(result.skipped);
-  table["loss"] = Node(result.loss);
+  table["loss"] = result.loss ? Node(*result.loss) : Node();
   table["checkpoint"] = Node(result.checkpoint);
   table["seconds"] = Node(result.seconds);
   write_file_atomic(run_dir / kFile, config::to_json(config::with_finite_numbers(Node(std::move(table))), JsonStyle::exact, 1) + "\n");

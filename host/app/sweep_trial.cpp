@@ -28,7 +28,7 @@ class Reports {
 
   /// True: the trial is to end. A finished trial is not cut any more.
   bool report(std::int64_t step, std::int64_t max_steps, double value) {
-    const bool cut = store_.report(trial_, step, value, options_) && step < max_steps;
+    const bool cut = store_.report(trial_, step, value, options_, max_steps);
     pruned_ = pruned_ || cut;
     last_ = value;
     return cut;
@@ -73,7 +73,7 @@ class ReportHook final : public Hook {
     if (objective_.starts_with("eval.")) {
       return find_number(*context.eval, objective_.substr(5));
     }
-    return objective_ == "loss" && context.loss ? std::optional(context.loss()) : std::nullopt;
+    return objective_ == "loss" && context.loss ? context.loss() : std::nullopt;
   }
 
   Reports& reports_;
@@ -143,7 +143,7 @@ class TrialRun {
     };
     const Script::RunScope scope(script_, loaded.config);
     run_request.states = &scope.states();
-    return finish(run_job(run_request, registries_), reports);
+    return finish(run_job(run_request, registries_), reports, loaded.config.train.max_steps);
   }
 
   config::Request request(bool fresh) const {
@@ -167,9 +167,12 @@ class TrialRun {
     return options;
   }
 
-  bool finish(const RunResult& result, const Reports& reports) {
+  bool finish(const RunResult& result, const Reports& reports, std::int64_t max_steps) {
+    const std::optional<std::int64_t> cut = store_->cut_at(trial_.id);
     if (reports.pruned()) {
       store_->finish(trial_.id, sweep::TrialState::pruned, reports.last());
+    } else if (cut && result.step >= *cut && result.step < max_steps) {  // by an earlier process, which was killed before it could say so
+      store_->finish(trial_.id, sweep::TrialState::pruned, store_->trial(name_.number).reports.at(*cut));
     } else if (result.status == "complete" && result.history.empty()) {
       const std::optional<double> value = last_report();
       if (!value) {

@@ -307,10 +307,12 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
   });
 }
 
-void CheckpointManager::load_weights(const fs::path& asked, Model& model, const VocabRows& rows) {
+void CheckpointManager::load_weights(const fs::path& asked, Model& model, const VocabRows& rows, WeightKind kind) {
   as_checkpoint_error([&] {
     const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
     KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
+    KF_CHECK(kind == WeightKind::saved || (fs::is_directory(source) && !config::is_huggingface_folder(source)), Code::checkpoint,
+             "{} is no checkpoint of kf-host and has one set of weights; leave the choice of weights (saved, average, raw) out", source);
     if (config::is_huggingface_folder(source)) {
       load_huggingface(source, model, rows);
       return;
@@ -320,6 +322,7 @@ void CheckpointManager::load_weights(const fs::path& asked, Model& model, const 
       const StateFile content = read_state_file(folder);
       verify_files(folder, content);
       load_with_left_out(SafetensorsFile(folder / kModelFile), folder, content.left_out, {}, model, rows);
+      load_kind(folder, kind, model);
     } else {
       load_weights_from(SafetensorsFile(source), source, model, rows);
     }

@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "checkpoint/head_source.h"
 #include "core/error.h"
 #include "core/log.h"
 
@@ -81,12 +82,51 @@ class Matcher {
         faults_.unexpected.push_back(name);
       }
     }
+    faults_.remedy += remedy();
     faults_.check(path);
   }
 
   const std::vector<Match>& matches() const { return matches_; }
 
  private:
+  /// What to do where embedding and head alone do not fit.
+  std::string remedy() const {
+    static const std::string head = "output_head.proj.", embedding = "token_embedding.embedding.weight";
+    const auto has = [](const std::vector<std::string>& names, const std::string& start) {
+      return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(start); });
+    };
+    std::string out;
+    if (has(faults_.missing, head + "weight") && names_.count(embedding) > 0) {
+      out +=
+          "\n  the file ties its head to its embedding: set model.tie_embeddings = true, or, with checkpoint.init_from, "
+          "checkpoint.init_head = \"embedding\" for a copy or \"fresh\" for a new head";
+    }
+    if (has(faults_.missing, head + "bias")) {
+      out +=
+          "\n  the file's head has no bias: set model.head_bias = false, or, with checkpoint.init_from, checkpoint.init_head = "
+          "\"embedding\" or \"fresh\"";
+    }
+    if (has(faults_.unexpected, head)) {
+      out +=
+          "\n  the model has no such part of a head: set model.tie_embeddings = false and model.head_bias as in the file, or, with "
+          "checkpoint.init_from, checkpoint.init_head = \"embedding\"";
+    }
+    if (has(faults_.misfits, embedding + " and ") || has(faults_.misfits, head + "weight and ")) {
+      out +=
+          "\n  set model.tie_embeddings = false to keep both, or, with checkpoint.init_from, checkpoint.init_head = \"embedding\" to "
+          "leave the file's head out";
+    }
+    if (has(faults_.misfits, head + "weight is ") && !has(faults_.misfits, embedding + " is ")) {
+      out +=
+          "\n  the file's head is of another size than its embedding: with checkpoint.init_from, checkpoint.init_head = \"fresh\" "
+          "makes a new one";
+    }
+    if (has(faults_.misfits, embedding + " is ") && faults_.misfits.size() <= 2 && faults_.remedy.empty()) {
+      out += "\n  set model.vocab_size to the rows of the file; above them, with checkpoint.init_from, checkpoint.init_vocab adds rows";
+    }
+    return out;
+  }
+
   void match(const ParameterPtr& parameter) {
     std::vector<std::vector<StoredView>> forms = parameter->forms();
     for (const std::string& alias : aliases_[parameter->name]) {
@@ -236,7 +276,8 @@ void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model&
 }
 
 void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows) {
-  const Matcher matcher(tensors, path, model, rows);
+  const NamedTensors taken = with_head_from(rows.head, tensors, model);
+  const Matcher matcher(taken, path, model, rows);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
     match.view.of(match.parameter->master).copy_(match.tensor);

@@ -18,11 +18,20 @@ struct NamedTensors {
   std::function<at::Tensor(const std::string&)> get;  // for each of `names`
 };
 
-/// What becomes of rows of the vocabulary that a model has and a file lacks (checkpoint.init_vocab): embedding, output head and its bias.
+/// Where the output head of a model comes from when it takes its weights from elsewhere (checkpoint.init_head).
+enum class HeadSource {
+  file,       // as it lies there
+  embedding,  // the file's embedding: a tied file for a model with a head of its own, or the other way round
+  fresh       // what the model has: its initial values
+};
+
+/// What becomes of rows of the vocabulary that a model has and a file lacks (checkpoint.init_vocab): embedding, output head and its bias;
+/// and of the head itself.
 struct VocabRows {
   enum class Fill { none, init, mean };  // refused; as the model was initialised, by seed and name; the mean of the file's rows
   Fill fill = Fill::none;
   std::int64_t vocab_size = 0;  // of the model; 0: nothing is known of it
+  HeadSource head = HeadSource::file;
 };
 
 /// A line for a message, "\n  missing in the file (12): a, b, ...", of at most ten names; "" for none.

@@ -25,7 +25,7 @@ std::int64_t data_ranks(const DistributedConfig& d, std::int64_t world) { return
 
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks) {
   const TrainConfig& t = config.train;
-  return times(times(t.batch_size, t.seq_len), times(BatchPlan(t, ranks).micros(0), ranks));
+  return times(times(BatchPlan(t, ranks).sequences(0), t.seq_len), ranks);
 }
 
 std::int64_t steps_for_tokens(std::int64_t tokens, std::int64_t per_step) {
@@ -38,8 +38,8 @@ std::int64_t effective_max_steps(const Config& config, std::int64_t world) {
     return t.max_steps;
   }
   const std::int64_t ranks = data_ranks(config.distributed, world);
-  const std::int64_t micros = steps_for_tokens(*t.max_tokens, times(times(t.batch_size, t.seq_len), ranks));
-  return BatchPlan(t, ranks).steps_for(micros);
+  const BatchPlan plan(t, ranks);
+  return plan.steps_for_pieces(steps_for_tokens(*t.max_tokens, times(times(plan.piece(), t.seq_len), ranks)));
 }
 
 std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps) { return scheduler.total_steps.value_or(max_steps); }

@@ -14,7 +14,7 @@ std::int64_t shard_ranks(const DistributedConfig& distributed, std::int64_t worl
 /// Ranks that see different data, of `world`: dp_replicate * dp_shard.
 std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world);
 
-/// Tokens of the first update on `ranks` data ranks: batch_size * seq_len * micro-batches * ranks.
+/// Tokens of the first update on `ranks` data ranks: its sequences * seq_len.
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks);
 
 /// ceil(tokens / per_step), at least 1.

@@ -13,9 +13,20 @@ namespace kf::config {
 std::int64_t kv_heads(const ModelConfig& model);
 /// head_dim, or dim / n_heads where unset.
 std::int64_t head_dim(const ModelConfig& model);
+/// Those of layer `index` (from 0): global_kv_heads and global_head_dim in global layers, where they are set.
+std::int64_t kv_heads(const ModelConfig& model, std::int64_t index);
+std::int64_t head_dim(const ModelConfig& model, std::int64_t index);
+/// Whether the values of layer `index` (from 0) are its keys: global_k_is_v.
+bool keys_are_values(const ModelConfig& model, std::int64_t index);
+/// rope_fraction, or rope_fraction_local in local layers, where it is set.
+double rope_fraction(const ModelConfig& model, std::int64_t index);
+/// Width of what attention gives and the feed-forward layer gets: attn_out_dim, or dim.
+std::int64_t branch_dim(const ModelConfig& model);
+/// Width of what routed experts read and give: moe_input_dim, or that of their layer.
+std::int64_t expert_dim(const ModelConfig& model);
 /// What the keys of layer `index` (from 0) are: "global", "local" or "chunk"; layer_pattern repeated, global before window_from_layer.
 const std::string& layer_kind(const ModelConfig& model, std::int64_t index);
-/// Whether layer `index` (from 0) rotates its queries and keys.
+/// Whether layer `index` (from 0) rotates its queries and keys: rope_pattern repeated, or all but every nope_every-th.
 bool has_rope(const ModelConfig& model, std::int64_t index);
 /// Whether the feed-forward layers have a gate: mlp_gated; unset gates silu and swiglu_oai.
 bool mlp_gated(const ModelConfig& model);
@@ -26,7 +37,10 @@ std::int64_t expert_ffn_hidden_dim(const ModelConfig& model);
 /// moe_shared_ffn_dim, or an expert's width.
 std::int64_t shared_ffn_hidden_dim(const ModelConfig& model);
 bool is_moe(const ModelConfig& model);
-/// Whether layer `index` (from 0) has experts: every moe_frequency-th, starting with number moe_frequency - 1, from moe_first_dense on.
+/// Whether the experts' router takes a sigmoid or sqrt(softplus) of its logits, which the sequence balancing loss is for.
+bool scores_by_sigmoid(const ModelConfig& model);
+/// Whether layer `index` (from 0) has experts: moe_pattern repeated, or without it every moe_frequency-th, starting with number
+/// moe_frequency - 1, from moe_first_dense on.
 bool is_moe_layer(const ModelConfig& model, std::int64_t index);
 /// Whether the projections into attention, or the one out of it, have a bias.
 bool has_input_bias(const ModelConfig& model);

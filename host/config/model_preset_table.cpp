@@ -212,6 +212,10 @@ n_layers = 36
 n_heads = 32
 ffn_hidden_dim = 9728
 tie_embeddings = true
+["qwen3-4b-thinking-2507"]
+from = "qwen3-4b"
+rope_theta = 5000000.0
+max_seq_len = 262144
 ["qwen3-8b"]
 from = "_qwen3"
 dim = 4096
@@ -259,6 +263,15 @@ num_experts = 160
 moe_ffn_dim = 2560
 rope_theta = 10000000.0
 max_seq_len = 262144
+["qwen3-custom-30b-a3b"]
+from = "qwen3-30b-a3b"
+n_heads = 16
+n_kv_heads = 2
+head_dim = 256
+ffn_hidden_dim = 2048
+moe_ffn_dim = 2048
+attn_out_dim = 768
+rope_theta = 10000000.0
 ["qwen1.5-moe-a2.7b"]
 norm_eps = 1e-6
 head_dim = 128
@@ -386,6 +399,91 @@ head_dim = 128
 attn_scale = 0.0771516749810460
 ffn_hidden_dim = 21504
 
+[_gemma4]
+norm_eps = 1e-6
+norm_placement = "sandwich"
+activation = "gelu_tanh"
+mlp_gated = true
+embed_scale = 0.0
+tie_embeddings = true
+qk_norm = true
+v_norm = "plain"
+attn_scale = 1.0
+layer_scalar = true
+final_logit_softcap = 30.0
+layer_pattern = ["local", "local", "local", "local", "local", "global"]
+window = 1024
+head_dim = 256
+global_head_dim = 512
+global_k_is_v = true
+rope_theta = 1000000.0
+rope_theta_local = 10000.0
+rope_fraction = 0.25
+rope_partial = "proportional"
+rope_fraction_local = 1.0
+vocab_size = 262144
+max_seq_len = 262144
+[gemma4-26b]
+from = "_gemma4"
+dim = 2816
+n_layers = 30
+n_heads = 16
+n_kv_heads = 8
+global_kv_heads = 2
+ffn_hidden_dim = 2112
+num_experts = 128
+moe_top_k = 8
+moe_ffn_dim = 704
+moe_router = "softmax_normed"
+moe_beside_dense = true
+moe_aux_loss_weight = 0.001
+[gemma4-31b]
+from = "_gemma4"
+dim = 5376
+n_layers = 60
+n_heads = 32
+n_kv_heads = 16
+global_kv_heads = 4
+ffn_hidden_dim = 21504
+
+[_llama4]
+norm_eps = 1e-5
+dim = 5120
+n_layers = 48
+n_heads = 40
+n_kv_heads = 8
+head_dim = 128
+vocab_size = 202048
+rope_theta = 500000.0
+rope_layout = "interleaved"
+nope_every = 4
+layer_pattern = ["chunk", "chunk", "chunk", "global"]
+chunk = 8192
+attn_temp_tuning = true
+moe_top_k = 1
+moe_router = "sigmoid"
+moe_weight_on_input = true
+moe_shared_experts = 1
+moe_ffn_dim = 8192
+[llama4-17b-16e]
+from = "_llama4"
+ffn_hidden_dim = 8192
+max_seq_len = 10485760
+rope_scaling = "llama3"
+rope_factor = 16.0
+rope_low_freq = 1.0
+rope_high_freq = 1.0
+rope_orig_len = 8192
+qk_norm = true
+qk_norm_kind = "l2"
+num_experts = 16
+[llama4-17b-128e]
+from = "_llama4"
+ffn_hidden_dim = 16384
+max_seq_len = 1048576
+num_experts = 128
+moe_frequency = 2
+
 [_olmo2]
 norm_eps = 1e-6
 norm_placement = "post"
@@ -433,6 +531,17 @@ rope_scaling = "yarn"
 rope_factor = 8.0
 rope_orig_len = 8192
 max_seq_len = 65536
+[olmo3-7b-pt]
+from = "_olmo2"
+dim = 4096
+n_layers = 32
+n_heads = 32
+n_kv_heads = 32
+ffn_hidden_dim = 11008
+vocab_size = 100278
+layer_pattern = ["local", "local", "local", "global"]
+window = 4096
+max_seq_len = 8192
 [olmo3-7b]
 from = "_olmo3"
 dim = 4096
@@ -483,6 +592,16 @@ dim = 1600
 n_layers = 48
 n_heads = 25
 ffn_hidden_dim = 6400
+[gpt3-52k]
+from = "_gpt2"
+norm_unit_offset = true
+dim = 16
+n_layers = 1
+n_heads = 2
+head_dim = 8
+ffn_hidden_dim = 64
+vocab_size = 1024
+max_seq_len = 2048
 [gpt3-6b]
 from = "_gpt2"
 norm_unit_offset = true
@@ -617,6 +736,19 @@ moe_routed_scale = 2.5
 moe_ffn_dim = 2048
 moe_shared_experts = 1
 moe_first_dense = 3
+[deepseek3-test]
+from = "deepseek3-671b"
+dim = 512
+moe_ffn_dim = 512
+[deepseek3-tiny]
+from = "deepseek3-671b"
+dim = 64
+n_heads = 4
+ffn_hidden_dim = 64
+mla_q_rank = 32
+mla_kv_rank = 16
+num_experts = 16
+moe_ffn_dim = 64
 [kimi-k2-1t]
 from = "deepseek3-671b"
 n_heads = 64

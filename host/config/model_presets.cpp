@@ -72,7 +72,7 @@ Table from_folder(const fs::path& folder, const Node& asked, Report& report) {
   std::vector<std::string> problems;
   Table model;
   try {
-    model = model_of_config_json(folder / "config.json", problems);
+    model = model_of_config_json(folder / "config.json", problems, &report.warnings);
   } catch (const Error& error) {
     problems.push_back(error.what());
   }
@@ -160,10 +160,12 @@ void scale_model(Table& model, std::int64_t scale) {
   const std::int64_t all = std::int64_t{1} << (k / 3);
   const std::int64_t heads = all * (k % 3 >= 1 ? 2 : 1);
   multiply(model, "n_layers", all);
-  for (const char* key : {"n_heads", "n_kv_heads", "ffn_hidden_dim", "moe_ffn_dim", "moe_shared_ffn_dim"}) {
+  for (const char* key : {"n_heads", "n_kv_heads", "global_kv_heads", "ffn_hidden_dim", "moe_ffn_dim", "moe_shared_ffn_dim"}) {
     multiply(model, key, heads);
   }
-  multiply(model, "dim", all * (k % 3 == 2 ? 2 : 1));
+  for (const char* key : {"dim", "attn_out_dim", "moe_input_dim"}) {
+    multiply(model, key, all * (k % 3 == 2 ? 2 : 1));
+  }
 }
 
 std::optional<ModelPreset> lay_model_preset(Table& merged, std::vector<Table>& layers, Report& report) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/budget.h"
+#include "config/derived.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -46,6 +47,13 @@ Plan make_plan(const Loaded& loaded, const fs::path& file, std::int64_t world, b
   plan.token_dtype = config.data.token_dtype.value_or(config.model.vocab_size <= 65536 ? "uint16" : "uint32");
   if (config.train.max_tokens) {
     plan.notes.push_back(budget_note(config, plan));
+  }
+  const ModelConfig& m = config.model;
+  if (is_moe(m) && scores_by_sigmoid(m) && m.moe_sequence_aux_loss_weight > 0 && m.moe_aux_loss_weight != 1) {
+    plan.notes.push_back(
+        format("model.moe_sequence_aux_loss_weight ({}) counts as it is; KempnerForge multiplies it by model.moe_aux_loss_weight ({}): for "
+               "its numbers give {}",
+               m.moe_sequence_aux_loss_weight, m.moe_aux_loss_weight, m.moe_sequence_aux_loss_weight * m.moe_aux_loss_weight));
   }
   return plan;
 }

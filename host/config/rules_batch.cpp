@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "config/batch_plan.h"
 #include "config/budget.h"
 #include "config/rules.h"
 #include "core/text.h"
@@ -41,17 +42,26 @@ void one_way_to_size(const Job& job, Findings& findings) {
   }
 }
 
+/// Sizes must go evenly over the ranks, and into micro-batches where the job wants it so.
 void check_multiple(const Job& job, Findings& findings, const std::string& key, const std::string& name, std::int64_t size) {
   const std::int64_t each = each_micro(job);
+  const std::int64_t batch_size = job.config.train.batch_size;
   if (each <= 0 || size <= 0 || size % each == 0) {
     return;
   }
-  const std::int64_t below = size / each * each;
-  findings.problem(
-      {key, "train.batch_size"},
-      format("{} ({}) must be a multiple of train.batch_size ({}){}; the nearest {} {}{}", name, size, job.config.train.batch_size,
-             each == job.config.train.batch_size ? "" : format(" x {} data ranks", each / job.config.train.batch_size),
-             below == 0 ? "is" : "are", below == 0 ? "" : format("{} and ", below), below + each));
+  const std::int64_t ranks = each / batch_size;
+  const bool divides = job.config.train.allow_nondivisible_batch;
+  if (divides && size % ranks == 0) {
+    return;
+  }
+  const std::int64_t unit = divides ? ranks : each;
+  const std::int64_t below = size / unit * unit;
+  const std::string of = divides      ? format("the {} data ranks", ranks)
+                         : ranks == 1 ? format("train.batch_size ({})", batch_size)
+                                      : format("train.batch_size ({}) x {} data ranks", batch_size, ranks);
+  findings.problem({key, "train.batch_size"}, format("{} ({}) must be a multiple of {}; the nearest {} {}{}{}", name, size, of,
+                                                     below == 0 ? "is" : "are", below == 0 ? "" : format("{} and ", below), below + unit,
+                                                     divides ? "" : ", or set train.allow_nondivisible_batch = true"));
 }
 
 void sizes_are_whole_micro_batches(const Job& job, Findings& findings) {
@@ -84,8 +94,21 @@ void stages_ascend(const Job& job, Findings& findings) {
   }
 }
 
+/// Phases that change the micro-batch keep the number of them in an update.
+void phases_have_whole_micro_batches(const Job& job, Findings& findings) {
+  const List<PhaseEntry>& phases = job.config.phases;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    if (phases[i].batch_size && BatchPlan(job.config.train, data_ranks(job.config.distributed, job.world.value_or(1))).uneven()) {
+      findings.problem({"phases", "train.global_batch_size", "train.batch_schedule"},
+                       format("phases[{}].batch_size ({}) needs updates of whole micro-batches: train.global_batch_size and the sizes of "
+                              "train.batch_schedule must be multiples of train.batch_size ({})",
+                              i, *phases[i].batch_size, job.config.train.batch_size));
+    }
+  }
+}
+
 }  // namespace
 
-std::vector<Rule> batch_rules() { return {one_way_to_size, sizes_are_whole_micro_batches, stages_ascend}; }
+std::vector<Rule> batch_rules() { return {one_way_to_size, phases_have_whole_micro_batches, sizes_are_whole_micro_batches, stages_ascend}; }
 
 }  // namespace kf::config

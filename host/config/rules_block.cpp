@@ -37,6 +37,9 @@ void norms_fit(const Job& job, Findings& findings) {
         "model.qk_norm = true");
   needs(findings, m.qk_norm_type == "layernorm", {"model.qk_norm_bias"}, "model.qk_norm_type = 'layernorm'");
   needs(findings, m.pos_embedding == "alibi", {"model.alibi_scale"}, "model.pos_embedding = 'alibi'");
+  needs(findings, m.attention == "gqa",
+        {"model.v_norm", "model.attn_gate", "model.global_head_dim", "model.global_kv_heads", "model.global_k_is_v"},
+        "model.attention = 'gqa'");
   if (m.qk_norm && m.qk_norm_bias && (m.qk_norm_kind == "each" || m.qk_norm_kind == "l2")) {
     findings.problem({"model.qk_norm_bias", "model.qk_norm_kind"},
                      format("model.qk_norm_bias = true needs model.qk_norm_kind = 'head' or 'full', not '{}'", m.qk_norm_kind));
@@ -79,6 +82,15 @@ void feed_forward_fits(const Job& job, Findings& findings) {
 
 void vocabulary_fits(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
+  const CheckpointConfig& c = job.config.checkpoint;
+  needs(findings, c.init_from.has_value(), {"checkpoint.init_head"}, "checkpoint.init_from");
+  if (c.init_head == "fresh" && m.tie_embeddings) {
+    findings.problem({"checkpoint.init_head", "model.tie_embeddings"},
+                     "checkpoint.init_head = 'fresh' needs a head of its own: set model.tie_embeddings = false");
+  }
+  if (m.logits_dtype != "cast" && (job.config.train.mixed_precision == "fp32" || m.model_type != "transformer")) {
+    needs(findings, false, {"model.logits_dtype"}, "train.mixed_precision = 'bf16' or 'fp16' and the model 'transformer'");
+  }
   if (m.head_bias && m.tie_embeddings) {
     findings.problem({"model.head_bias", "model.tie_embeddings"},
                      "model.head_bias needs a head of its own: set model.tie_embeddings = false, or leave the bias out");
@@ -100,28 +112,43 @@ void positions_fit(const Job& job, Findings& findings) {
       findings, rope,
       {"model.rope_theta", "model.rope_theta_local", "model.rope_scaling", "model.rope_fraction", "model.rope_layout", "model.nope_every"},
       "model.pos_embedding = 'rope'");
-  if (rope && m.nope_every == 1) {
+  needs(findings, m.rope_pattern.empty(), {"model.nope_every"}, "no model.rope_pattern, which wins");
+  if (rope && !m.rope_pattern.empty() && std::find(m.rope_pattern.begin(), m.rope_pattern.end(), "rope") == m.rope_pattern.end()) {
+    findings.problem({"model.rope_pattern"}, "model.rope_pattern leaves no layer that rotates; use model.pos_embedding = 'none'");
+  }
+  if (static_cast<std::int64_t>(m.rope_pattern.size()) > m.n_layers) {
+    findings.problem({"model.rope_pattern", "model.n_layers"},
+                     format("model.rope_pattern names {} layers, model.n_layers is {}", m.rope_pattern.size(), m.n_layers));
+  }
+  if (rope && m.rope_pattern.empty() && m.nope_every == 1) {
     findings.problem({"model.nope_every"}, "model.nope_every = 1 leaves no layer that rotates; use model.pos_embedding = 'none'");
   }
   if (!rope) {
     return;
   }
-  if (m.rope_fraction <= 0) {
-    findings.problem({"model.rope_fraction"}, "model.rope_fraction (0) must be above 0; use model.pos_embedding = 'none' for no rotation");
-  } else if (m.attention != "mla" && m.rope_fraction < 1) {
-    const double turning = static_cast<double>(head_dim(m)) * m.rope_fraction;
-    if (static_cast<std::int64_t>(turning) % 2 != 0 || turning < 2) {
-      findings.problem({"model.rope_fraction", "model.head_dim"},
-                       format("model.rope_fraction ({}) of a head of {} makes {} rotated components; it must be an even number",
-                              m.rope_fraction, head_dim(m), static_cast<std::int64_t>(turning)));
+  if (m.rope_fraction <= 0 || m.rope_fraction_local.value_or(1) <= 0) {
+    const char* const key = m.rope_fraction <= 0 ? "model.rope_fraction" : "model.rope_fraction_local";
+    findings.problem({key}, format("{} (0) must be above 0; use model.pos_embedding = 'none' or model.rope_pattern for no rotation", key));
+    return;
+  }
+  for (std::int64_t layer = 0; m.attention != "mla" && layer < std::min(m.n_layers, kMostLayers); ++layer) {
+    const double fraction = rope_fraction(m, layer);
+    const double turning = static_cast<double>(head_dim(m, layer)) * fraction;
+    const bool whole = m.rope_partial == "proportional" || static_cast<std::int64_t>(turning) % 2 == 0;
+    if (fraction < 1 && (!whole || turning < 2)) {
+      const bool local = m.rope_fraction_local && layer_kind(m, layer) == "local";
+      findings.problem({local ? "model.rope_fraction_local" : "model.rope_fraction", "model.head_dim"},
+                       format("model.rope_fraction{} ({}) of a head of {} makes {} rotated components; it must be an even number",
+                              local ? "_local" : "", fraction, head_dim(m, layer), static_cast<std::int64_t>(turning)));
+      break;
     }
   }
-  needs(findings, m.rope_fraction < 1, {"model.rope_partial"}, "model.rope_fraction below 1");
+  needs(findings, m.rope_fraction < 1 || m.rope_fraction_local.value_or(1) < 1, {"model.rope_partial"}, "model.rope_fraction below 1");
 }
 
 /// One factor a pair of rotated components.
 void long_factors_fit(const ModelConfig& m, Findings& findings) {
-  const auto share = static_cast<std::int64_t>(static_cast<double>(head_dim(m)) * m.rope_fraction);
+  const auto share = static_cast<std::int64_t>(static_cast<double>(head_dim(m, 0)) * rope_fraction(m, 0));
   const std::int64_t width = m.attention == "mla" ? m.mla_rope_dim : share;
   const auto check = [&](const std::string& key, const Reals& factors) {
     if (static_cast<std::int64_t>(factors.size()) != width / 2) {
@@ -139,7 +166,7 @@ void stretch_fits(const Job& job, Findings& findings) {
     needs(findings, false,
           {"model.rope_factor", "model.rope_low_freq", "model.rope_high_freq", "model.rope_orig_len", "model.rope_beta_fast",
            "model.rope_beta_slow", "model.rope_truncate", "model.rope_attn_factor", "model.rope_mscale", "model.rope_short_factors",
-           "model.rope_long_factors"},
+           "model.rope_long_factors", "model.rope_gain"},
           "model.rope_scaling");
     return;
   }
@@ -147,18 +174,34 @@ void stretch_fits(const Job& job, Findings& findings) {
   needs(findings, kind == "yarn",
         {"model.rope_beta_fast", "model.rope_beta_slow", "model.rope_truncate", "model.rope_attn_factor", "model.rope_mscale"},
         "model.rope_scaling = 'yarn'");
+  needs(findings, kind == "yarn" || kind == "longrope", {"model.rope_gain"}, "model.rope_scaling = 'yarn' or 'longrope'");
   needs(findings, kind != "linear", {"model.rope_orig_len"}, "a model.rope_scaling other than 'linear'");
   needs(findings, kind == "longrope", {"model.rope_short_factors", "model.rope_long_factors"}, "model.rope_scaling = 'longrope'");
   if (kind == "longrope") {
     long_factors_fit(m, findings);
   }
-  if (kind == "llama3" && m.rope_low_freq >= m.rope_high_freq) {
+  if (kind == "llama3" && m.rope_low_freq > m.rope_high_freq) {
     findings.problem({"model.rope_low_freq", "model.rope_high_freq"},
-                     format("model.rope_low_freq ({}) must be below model.rope_high_freq ({})", m.rope_low_freq, m.rope_high_freq));
+                     format("model.rope_low_freq ({}) must be at most model.rope_high_freq ({})", m.rope_low_freq, m.rope_high_freq));
   }
   if (kind == "yarn" && m.rope_beta_fast < m.rope_beta_slow) {
     findings.problem({"model.rope_beta_fast", "model.rope_beta_slow"},
                      format("model.rope_beta_fast ({}) must be at least model.rope_beta_slow ({})", m.rope_beta_fast, m.rope_beta_slow));
+  }
+}
+
+/// What global layers have of their own.
+void global_layers_fit(const ModelConfig& m, Findings& findings) {
+  const bool mixed = has_layer(m, "global") && (has_layer(m, "local") || has_layer(m, "chunk"));
+  needs(findings, mixed, {"model.global_head_dim", "model.global_kv_heads", "model.global_k_is_v"},
+        "'global' beside 'local' in model.layer_pattern");
+  if (m.global_kv_heads && m.n_heads % *m.global_kv_heads != 0) {
+    findings.problem({"model.global_kv_heads", "model.n_heads"},
+                     format("model.n_heads ({}) must be divisible by model.global_kv_heads ({})", m.n_heads, *m.global_kv_heads));
+  }
+  if (m.global_head_dim && *m.global_head_dim % 2 != 0 && m.pos_embedding == "rope") {
+    findings.problem({"model.global_head_dim"},
+                     format("model.global_head_dim ({}) must be even for rotary embeddings", *m.global_head_dim));
   }
 }
 
@@ -184,7 +227,9 @@ void pattern_fits(const Job& job, Findings& findings) {
     findings.problem({"model.layer_pattern", "model.chunk"},
                      "model.layer_pattern has chunk layers: set model.chunk to the positions of a chunk");
   }
-  needs(findings, has_layer(m, "local"), {"model.window", "model.rope_theta_local"}, "'local' in model.layer_pattern");
+  needs(findings, has_layer(m, "local"), {"model.window", "model.rope_theta_local", "model.rope_fraction_local"},
+        "'local' in model.layer_pattern");
+  global_layers_fit(m, findings);
   needs(findings, has_layer(m, "chunk"), {"model.chunk"}, "'chunk' in model.layer_pattern");
 }
 
@@ -239,7 +284,8 @@ void kernel_fits(const Job& job, Findings& findings) {
         "model.sdpa_backend = 'math': fused kernels keep scores and softmax in fp32");
   needs(findings, m.attn_temp_tuning, {"model.attn_temp_scale", "model.attn_temp_floor", "model.attn_temp_layers"},
         "model.attn_temp_tuning = true");
-  if (m.attn_temp_tuning && m.attention != "mla" && m.attn_temp_layers == "nope" && m.nope_every == 0 && m.pos_embedding == "rope") {
+  if (m.attn_temp_tuning && m.attention != "mla" && m.attn_temp_layers == "nope" && m.nope_every == 0 && m.rope_pattern.empty() &&
+      m.pos_embedding == "rope") {
     findings.problem({"model.attn_temp_tuning", "model.nope_every"},
                      "model.attn_temp_tuning works in layers without rotation: set model.nope_every, model.pos_embedding = 'none', or "
                      "model.attn_temp_layers = 'all'");

@@ -46,7 +46,7 @@ bool is_name(const std::string& name) {
 }
 
 void sets_have_names(const Job& job, Findings& findings) {
-  const std::vector<std::string> taken{"step", "loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema"};
+  const std::vector<std::string> taken{"step", "loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema", "mtp_acceptance"};
   const std::vector<EvalDataset>& sets = job.config.eval.datasets;
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const std::string key = sets[i].name.empty() ? format("eval.datasets[{}]", i) : key_of(i, "name");
@@ -119,10 +119,29 @@ void stop_texts_say_something(const Job& job, Findings& findings) {
   }
 }
 
+void stop_ids_are_ids(const Job& job, Findings& findings) {
+  for (const Int id : job.config.generate.stop_ids) {
+    if (id >= job.config.model.vocab_size) {
+      findings.problem({"generate.stop_ids", "model.vocab_size"},
+                       format("generate.stop_ids has {}, which is no id of the model: they are 0 to {} (model.vocab_size = {})", id,
+                              job.config.model.vocab_size - 1, job.config.model.vocab_size));
+    }
+  }
+}
+
+void acceptance_has_its_layer(const Job& job, Findings& findings) {
+  if (job.config.eval.mtp_head > job.config.model.mtp_layers) {
+    findings.problem({"eval.mtp_head", "model.mtp_layers"},
+                     format("eval.mtp_head ({}) names a layer of multi-token prediction that the model has not: model.mtp_layers = {}",
+                            job.config.eval.mtp_head, job.config.model.mtp_layers));
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> eval_rules() {
-  return {evaluation_has_data, holdout_is_used, one_source_wins, sets_have_names, sets_say_where, intervals_fit, stop_texts_say_something};
+  return {evaluation_has_data, holdout_is_used,          one_source_wins,  sets_have_names,         sets_say_where,
+          intervals_fit,       stop_texts_say_something, stop_ids_are_ids, acceptance_has_its_layer};
 }
 
 }  // namespace kf::config

@@ -47,6 +47,9 @@ void sizes_fit_64_bits(const Job& job, Findings& findings) {
                                                                 {"model.n_heads", m.n_heads},
                                                                 {"model.n_kv_heads", m.n_kv_heads.value_or(0)},
                                                                 {"model.head_dim", m.head_dim.value_or(0)},
+                                                                {"model.global_head_dim", m.global_head_dim.value_or(0)},
+                                                                {"model.attn_out_dim", m.attn_out_dim},
+                                                                {"model.moe_input_dim", m.moe_input_dim},
                                                                 {"model.vocab_size", m.vocab_size},
                                                                 {"model.num_experts", m.num_experts},
                                                                 {"model.moe_ffn_dim", m.moe_ffn_dim.value_or(0)},
@@ -87,11 +90,7 @@ void top_k_fits_experts(const Job& job, Findings& findings) {
 }
 
 /// Whether the router scores by sigmoid or sqrtsoftplus; a script's own router may do anything.
-bool scores_by_sigmoid(const ModelConfig& m) {
-  return m.moe_router == "sigmoid_topk" || m.moe_router == "sigmoid" || m.moe_router == "sqrtsoftplus";
-}
-
-bool scores_by_softmax(const ModelConfig& m) { return m.moe_router == "softmax_topk" || m.moe_router == "softmax"; }
+bool scores_by_softmax(const ModelConfig& m) { return m.moe_router.starts_with("softmax"); }
 
 bool chooses_in_groups(const ModelConfig& m) {
   return m.moe_router == "softmax" || m.moe_router == "sigmoid" || m.moe_router == "sqrtsoftplus";
@@ -129,6 +128,19 @@ void dense_layers_come_first(const Job& job, Findings& findings) {
   if (!is_moe(m) || m.moe_frequency <= 0) {
     return;
   }
+  if (static_cast<std::int64_t>(m.moe_pattern.size()) > m.n_layers) {
+    findings.problem({"model.moe_pattern", "model.n_layers"},
+                     format("model.moe_pattern names {} layers, model.n_layers is {}", m.moe_pattern.size(), m.n_layers));
+    return;
+  }
+  if (!m.moe_pattern.empty()) {
+    for (const auto& [key, given] :
+         {std::pair("model.moe_first_dense", m.moe_first_dense != 0), std::pair("model.moe_frequency", m.moe_frequency != 1)}) {
+      if (given && findings.given(key)) {
+        findings.warn({key}, format("{} has no effect: model.moe_pattern says which layers have experts", key));
+      }
+    }
+  }
   if (m.moe_first_dense > m.n_layers) {
     findings.problem({"model.moe_first_dense", "model.n_layers"},
                      format("model.moe_first_dense ({}) must be <= model.n_layers ({})", m.moe_first_dense, m.n_layers));
@@ -141,13 +153,17 @@ void dense_layers_come_first(const Job& job, Findings& findings) {
   }
   findings.warn(
       {"model.num_experts", "model.moe_frequency", "model.moe_first_dense", "model.n_layers"},
-      format("model.num_experts = {}, but none of the {} layers has experts: model.moe_frequency = {}, model.moe_first_dense = {}",
-             m.num_experts, m.n_layers, m.moe_frequency, m.moe_first_dense));
+      m.moe_pattern.empty()
+          ? format("model.num_experts = {}, but none of the {} layers has experts: model.moe_frequency = {}, model.moe_first_dense = {}",
+                   m.num_experts, m.n_layers, m.moe_frequency, m.moe_first_dense)
+          : format("model.num_experts = {}, but none of the {} layers has experts: model.moe_pattern", m.num_experts, m.n_layers));
 }
 
 void bias_rule_fits_router(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
-  const bool fits = m.moe_bias_rule == "ema" ? m.moe_router != "softmax_topk" : m.moe_bias_rule == "sign" ? chooses_in_groups(m) : true;
+  const bool fits = m.moe_bias_rule == "ema"    ? !m.moe_router.starts_with("softmax_")
+                    : m.moe_bias_rule == "sign" ? chooses_in_groups(m)
+                                                : true;
   if (is_moe(m) && !fits) {
     findings.problem({"model.moe_bias_rule", "model.moe_router"},
                      format("model.moe_bias_rule = {} needs model.moe_router = {}softmax, sigmoid or sqrtsoftplus, not {}", m.moe_bias_rule,
@@ -155,10 +171,29 @@ void bias_rule_fits_router(const Job& job, Findings& findings) {
   }
 }
 
+/// A branch of its own width.
+void narrow_branch_fits(const Job& job, Findings& findings) {
+  const ModelConfig& m = job.config.model;
+  if (m.attn_out_dim > 0 && (m.attention != "gqa" || m.norm_placement != "pre" || m.block != "standard")) {
+    findings.problem({"model.attn_out_dim", "model.attention", "model.norm_placement", "model.block"},
+                     "model.attn_out_dim needs model.attention = 'gqa', model.norm_placement = 'pre' and model.block = 'standard'");
+  }
+  for (const auto& [key, on] :
+       {std::pair("model.moe_beside_dense", m.moe_beside_dense), std::pair("model.moe_input_dim", m.moe_input_dim > 0)}) {
+    if (on && !is_moe(m) && findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: it needs model.num_experts above 0", key));
+    }
+  }
+}
+
 void expert_options_fit_together(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   if (!is_moe(m)) {
     return;
+  }
+  if (m.moe_beside_dense && (m.norm_placement == "post" || m.norm_placement.starts_with("parallel") || m.attn_out_dim > 0)) {
+    findings.problem({"model.moe_beside_dense", "model.norm_placement", "model.attn_out_dim"},
+                     "model.moe_beside_dense = true needs model.norm_placement = 'sandwich' or 'pre', and no model.attn_out_dim");
   }
   if (m.moe_weight_on_input && m.moe_top_k != 1) {
     findings.problem({"model.moe_weight_on_input", "model.moe_top_k"},
@@ -202,6 +237,10 @@ void expert_keys_have_effect(const Job& job, Findings& findings) {
   }
   if (scores_by_softmax(m) && m.moe_sequence_aux_loss_weight > 0) {
     idle("model.moe_sequence_aux_loss_weight", format("the router {} is balanced by model.moe_aux_loss_weight", m.moe_router));
+  }
+  if (m.moe_sequence_aux_scope != "batch" && (scores_by_softmax(m) || m.moe_sequence_aux_loss_weight == 0)) {
+    idle("model.moe_sequence_aux_scope",
+         "there is no sequence balancing loss; model.moe_sequence_aux_loss_weight turns it on for sigmoid routers");
   }
   if (m.moe_norm_topk && m.moe_router != "softmax") {
     idle("model.moe_norm_topk", format("the router {} always divides its weights by their sum", m.moe_router));
@@ -247,10 +286,10 @@ void experts_and_fused_kernels(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> model_rules() {
-  std::vector<Rule> rules{heads_divide_dim,         head_width_is_even,          kv_heads_divide_heads,   sizes_fit_64_bits,
-                          derived_widths_fit,       top_k_fits_experts,          groups_divide_experts,   dense_layers_come_first,
-                          bias_rule_fits_router,    expert_options_fit_together, expert_keys_have_effect, look_ahead_fits_sequence,
-                          experts_and_fused_kernels};
+  std::vector<Rule> rules{heads_divide_dim,         head_width_is_even,       kv_heads_divide_heads,       sizes_fit_64_bits,
+                          derived_widths_fit,       top_k_fits_experts,       groups_divide_experts,       dense_layers_come_first,
+                          bias_rule_fits_router,    narrow_branch_fits,       expert_options_fit_together, expert_keys_have_effect,
+                          look_ahead_fits_sequence, experts_and_fused_kernels};
   for (const Rule rule : block_rules()) {
     rules.push_back(rule);
   }

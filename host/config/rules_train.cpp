@@ -79,6 +79,10 @@ void window_runs_forward(const Job& job, Findings& findings) {
 
 void one_source_of_weights(const Job& job, Findings& findings) {
   const CheckpointConfig& c = job.config.checkpoint;
+  if (c.init_weights != "saved" && !c.init_from) {
+    findings.warn({"checkpoint.init_weights"},
+                  "checkpoint.init_weights has no effect: checkpoint.init_from names no weights to start from");
+  }
   if (c.load_path && c.init_from) {
     findings.problem({"checkpoint.load_path", "checkpoint.init_from"},
                      "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give "
@@ -151,6 +155,14 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
   }
 }
 
+void watched_keys_have_effect(const Job& job, Findings& findings) {
+  for (const char* key : {"metrics.watch_interval", "metrics.watch_per_param"}) {
+    if (job.config.metrics.watch.empty() && findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: metrics.watch is empty, so nothing is watched", key));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> train_rules() {
@@ -164,7 +176,8 @@ std::vector<Rule> train_rules() {
           run_name_is_a_name,
           folders_are_spelled_out,
           accepted_changes_are_known,
-          frozen_weights_come_from_somewhere};
+          frozen_weights_come_from_somewhere,
+          watched_keys_have_effect};
 }
 
 }  // namespace kf::config

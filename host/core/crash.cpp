@@ -40,21 +40,21 @@ bool in_guard(const siginfo_t* info) {
 }
 
 void say_rest() {
-  Running::write(STDERR_FILENO);
+  Running::report();
   if (runs_on > 0) {
-    write_plain(STDERR_FILENO, "What was saved is whole: the same command goes on from the last checkpoint.\n");
+    report("What was saved is whole: the same command goes on from the last checkpoint.\n");
   }
 }
 
 extern "C" void on_crash(int signal, siginfo_t* info, void*) {
   // Only async-signal-safe calls here. The handler is reset already: a second fault ends the process at once.
-  write_plain(STDERR_FILENO, "\nkf-host: ");
+  report("\nkf-host: ");
   for (const Kind& kind : kKinds) {
     if (kind.signal == signal) {
-      write_plain(STDERR_FILENO, signal == SIGSEGV && in_guard(info) ? "SIGSEGV, the stack is full (ulimit -s)" : kind.text);
+      report(signal == SIGSEGV && in_guard(info) ? "SIGSEGV, the stack is full (ulimit -s)" : kind.text);
     }
   }
-  write_plain(STDERR_FILENO, "\n");
+  report("\n");
   say_rest();
   ::raise(signal);  // blocked until this returns; then it ends the process as it would have without us
 }
@@ -70,14 +70,14 @@ extern "C" void on_crash(int signal, siginfo_t* info, void*) {
     text = failure_text(error);
   } catch (...) {  // keeps the text
   }
-  write_plain(STDERR_FILENO, ("\nkf-host: " + text + "\n").c_str());
+  report(("\nkf-host: " + text + "\n").c_str());
   say_rest();
   ::_exit(1);
 }
 
 void on_exit() {
   if (runs_on > 0) {
-    write_plain(STDERR_FILENO, "\nkf-host: exit() was called inside of a run, which is not saved; ctx:stop(reason) ends one\n");
+    report("\nkf-host: exit() was called inside of a run, which is not saved; ctx:stop(reason) ends one\n");
     say_rest();
     ::_exit(1);
   }

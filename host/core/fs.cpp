@@ -50,6 +50,8 @@ struct Watched {
 std::array<Watched, 1024> watched_maps;  // more maps than that end by the signal alone
 std::mutex watched_mutex;
 
+struct sigaction before_bus_watch {};  // the handler that was there
+
 /// Only calls that a signal's handler may make.
 void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
   const auto* const at = static_cast<const std::byte*>(info->si_addr);
@@ -64,7 +66,7 @@ void on_bus_error(int signal, siginfo_t* info, void* /*context*/) {
       ::_exit(written < 0 ? 1 : static_cast<int>(Code::data));
     }
   }
-  ::signal(signal, SIG_DFL);  // none of ours: the access is tried again and ends the process as ever
+  ::sigaction(signal, &before_bus_watch, nullptr);  // none of ours: the access is tried again and ends the process as ever
 }
 
 void watch(const std::byte* begin, std::size_t size, const fs::path& path) {
@@ -73,7 +75,7 @@ void watch(const std::byte* begin, std::size_t size, const fs::path& path) {
     struct sigaction action {};
     action.sa_sigaction = on_bus_error;
     action.sa_flags = SA_SIGINFO;
-    ::sigaction(SIGBUS, &action, nullptr);
+    ::sigaction(SIGBUS, &action, &before_bus_watch);
   });
   const std::lock_guard lock(watched_mutex);
   for (Watched& map : watched_maps) {

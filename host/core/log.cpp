@@ -1,10 +1,14 @@
 #include "core/log.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <spdlog/sinks/basic_file_sink.h>
@@ -16,6 +20,7 @@
 #include "core/fs.h"
 #include "core/log_keep.h"
 #include "core/plain_file.h"
+#include "core/running.h"
 
 namespace kf::log {
 namespace {
@@ -32,6 +37,7 @@ struct State {
   std::mutex mutex;
   spdlog::logger terminal{"kf", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
   std::unique_ptr<spdlog::logger> file;
+  int reports = -1;  // the same file, for crashes (core/running.h)
   std::vector<EarlyLine> early;
   void (*before)() = nullptr;
   void (*after)() = nullptr;
@@ -110,12 +116,18 @@ void open_file(const std::filesystem::path& path) {
     log.file->log(line.time, {}, to_spdlog(line.level), line.text);
   }
   log.early.clear();
+  log.reports = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  set_report_file(log.reports);
 }
 
 void close_file() {
   State& log = state();
   const std::lock_guard lock(log.mutex);
   log.file.reset();
+  set_report_file(-1);
+  if (log.reports >= 0) {
+    ::close(std::exchange(log.reports, -1));
+  }
 }
 
 std::size_t count(Level level) { return state().counts[static_cast<std::size_t>(level)]; }

@@ -34,6 +34,35 @@ void write_plain(int fd, std::int64_t number) {
   write_plain(fd, digits.data() + at);
 }
 
+namespace {
+
+std::atomic<int> report_file{-1};
+
+}  // namespace
+
+void set_report_file(int fd) { report_file = fd; }
+
+void report(const char* text) {
+  write_plain(STDERR_FILENO, text);
+  if (const int file = report_file; file >= 0) {
+    write_plain(file, text);
+  }
+}
+
+void report(std::int64_t number) {
+  write_plain(STDERR_FILENO, number);
+  if (const int file = report_file; file >= 0) {
+    write_plain(file, number);
+  }
+}
+
+void Running::report() {
+  write(STDERR_FILENO);
+  if (const int file = report_file; file >= 0) {
+    write(file);
+  }
+}
+
 void Running::write(int fd) {
   for (const Running* one = current_.load(std::memory_order_acquire); one != nullptr; one = one->outer_) {
     write_plain(fd, "  in ");

@@ -20,6 +20,8 @@ class Running {
 
   /// A line "  in ..." for each scope into `fd`, the innermost first. Does only what a signal handler may.
   static void write(int fd);
+  /// The same as a report.
+  static void report();
   /// Whether there is any scope.
   static bool any() { return current_.load(std::memory_order_acquire) != nullptr; }
 
@@ -35,5 +37,11 @@ class Running {
 /// Writes text, or a whole number, as a signal handler may.
 void write_plain(int fd, const char* text);
 void write_plain(int fd, std::int64_t number);
+
+/// Into standard error, and into the file of set_report_file.
+void report(const char* text);
+void report(std::int64_t number);
+/// The descriptor of the run's log, for what nobody can log any more; -1: none.
+void set_report_file(int fd);
 
 }  // namespace kf

@@ -26,8 +26,14 @@ std::atomic<sem_t*> waking{nullptr};  // of the watchdog
 std::array<struct sigaction, kSignals.size()> earlier{};
 struct sigaction earlier_pipe {};
 
-extern "C" void on_signal(int) {
+pthread_t owner{};  // the thread that made the StopSignals
+
+extern "C" void on_signal(int number) {
   // Only async-signal-safe calls here.
+  if (pthread_equal(pthread_self(), owner) == 0) {  // a signal to the process may come to any thread; what listens belongs to one
+    pthread_kill(owner, number);
+    return;
+  }
   if (arrived.fetch_add(1) > 0) {
     _exit(130);
   }
@@ -105,10 +111,10 @@ class StopSignals::Watchdog {
   }
 
   void leave() const {
-    write_plain(STDERR_FILENO, "\nkf-host: train.shutdown_timeout_sec (");
-    write_plain(STDERR_FILENO, static_cast<std::int64_t>(grace_));
-    write_plain(STDERR_FILENO, ") is over, and the run has not come to its end; it leaves without a further save\n");
-    Running::write(STDERR_FILENO);
+    report("\nkf-host: train.shutdown_timeout_sec (");
+    report(static_cast<std::int64_t>(grace_));
+    report(") is over, and the run has not come to its end; it leaves without a further save\n");
+    Running::report();
     _exit(130);
   }
 
@@ -121,6 +127,7 @@ class StopSignals::Watchdog {
 
 StopSignals::StopSignals(double grace) {
   arrived = 0;
+  owner = pthread_self();
   constexpr double kLongest = 1e9;  // seconds; more is for ever
   if (grace < kLongest) {
     watchdog_ = std::make_unique<Watchdog>(grace);

@@ -19,9 +19,20 @@ Batch collate(const Dataset& data, std::span<const std::int64_t> samples, const 
   const auto row_of = [&](const at::Tensor& tensor, std::size_t row) {
     return tensor.defined() ? std::span(tensor.data_ptr<std::int64_t>() + row * width, width) : std::span<std::int64_t>();
   };
+  const bool apart = batch.doc_ids.defined();
   for (std::size_t row = 0; row < samples.size(); ++row) {
+    const auto filled = static_cast<std::size_t>(data.inputs(samples[row], options.seq_len));
+    if (filled < width && !batch.doc_ids.defined()) {
+      batch.doc_ids = make().zero_();  // one document a row, and padding
+    }
     const RowView view{row_of(batch.tokens, row), row_of(batch.labels, row), row_of(batch.doc_ids, row)};
-    data.row(samples[row], options.eos, view);
+    data.row(samples[row], options.eos,
+             {view.tokens.first(filled), view.labels.first(filled), apart ? view.doc_ids.first(filled) : std::span<std::int64_t>()});
+    std::fill(view.tokens.begin() + static_cast<std::ptrdiff_t>(filled), view.tokens.end(), kPaddingToken);
+    std::fill(view.labels.begin() + static_cast<std::ptrdiff_t>(filled), view.labels.end(), kIgnore);
+    if (filled < width) {
+      std::fill(view.doc_ids.begin() + static_cast<std::ptrdiff_t>(filled), view.doc_ids.end(), kPadding);
+    }
     batch.counted += options.seq_len - std::count(view.labels.begin(), view.labels.end(), kIgnore);
   }
   batch.samples.assign(samples.begin(), samples.end());

@@ -15,10 +15,30 @@ struct RowView {
   std::span<std::int64_t> doc_ids;  // empty where documents are not kept apart; kPadding behind the last document
 };
 
+/// How a stream of ids is cut into windows. `apart`: side by side, seq_len + 1 ids each, the tail left out, as training reads them.
+/// `all`: each begins with the last id of the one before it and the last may be shorter, so that every id but the first of the stream is a
+/// label once, as evaluation reads them.
+enum class Windows { apart, all };
+
+/// Windows of `window` ids in a stream of `tokens`.
+constexpr std::int64_t windows_in(std::int64_t tokens, std::int64_t window, Windows how) {
+  return how == Windows::apart ? tokens / window : tokens < 2 ? 0 : (tokens - 2) / (window - 1) + 1;
+}
+/// Where the window `index` begins, and how many inputs it has.
+constexpr std::int64_t window_start(std::int64_t index, std::int64_t window, Windows how) {
+  return index * (how == Windows::apart ? window : window - 1);
+}
+constexpr std::int64_t window_inputs(std::int64_t index, std::int64_t tokens, std::int64_t window, Windows how) {
+  const std::int64_t left = tokens - 1 - window_start(index, window, how);
+  return left < window - 1 ? left : window - 1;
+}
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual std::int64_t size() const = 0;
+  /// How many of `seq_len` inputs sample `index` has: fewer than all only at the end of Windows::all. `get` and `row` are given as many.
+  virtual std::int64_t inputs(std::int64_t /*index*/, std::int64_t seq_len) const { return seq_len; }
   /// Fills `window` (seq_len + 1 ids) with sample `index`, 0 <= index < size(). Throws Code::data naming file, offset and id for an
   /// id outside the vocabulary. Safe to call from several threads, unless any_thread() is false.
   virtual void get(std::int64_t index, std::span<std::int64_t> window) const = 0;

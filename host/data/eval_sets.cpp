@@ -85,7 +85,7 @@ EvalSet flat_set(const config::Config& config, const LoaderOptions& options) {
   std::string prefix;
   TrainData data;
   if (!eval.dataset_path.empty() || eval.hf_dataset_name) {
-    data = data_of(open_source(evaluation_source(config), source_options(config, options.registries), {}));
+    data = data_of(open_source(evaluation_source(config), evaluation_options(config, options.registries), {}));
   } else {
     KF_CHECK(config.data.holdout > 0 && !is_synthetic(config.data), Code::data,
              "eval.enabled = true, but there is nothing to evaluate on: set eval.dataset_path, eval.datasets, or data.holdout to a share "

@@ -1,9 +1,15 @@
 #include "data/loader.h"
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "core/text.h"
 
 namespace kf {
+
+double Loader::epochs(std::int64_t index) const {
+  return static_cast<double>(index) / static_cast<double>(std::max<std::int64_t>(1, batches_per_epoch()));
+}
 
 void Loader::change(std::int64_t /*index*/, const DataChange& /*change*/) {
   fail(Code::data, "{} cannot change while it is read", describe());

@@ -39,6 +39,8 @@ class Loader {
   virtual Batch batch(std::int64_t index) = 0;
   /// Micro-batches before an epoch ends; of an evaluation loader, all there are (the last may be shorter).
   virtual std::int64_t batches_per_epoch() const = 0;
+  /// How often the data have been read through before micro-batch `index`.
+  virtual double epochs(std::int64_t index) const;
   /// Phase factor of the learning rate for the update after `step` completed ones (1 without phases).
   virtual double lr_scale(std::int64_t step) const = 0;
   /// Micro-batches before the data end (data.epochs, data.mix_stop), as far as the changes so far say; kEndless when they never do.

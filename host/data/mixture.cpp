@@ -62,6 +62,11 @@ std::int64_t MixtureDataset::source_of(std::int64_t index) const {
   return std::upper_bound(offsets_.begin(), offsets_.end(), index) - offsets_.begin() - 1;
 }
 
+std::int64_t MixtureDataset::inputs(std::int64_t index, std::int64_t seq_len) const {
+  const auto source = static_cast<std::size_t>(source_of(index));
+  return datasets_[source]->inputs(index - offsets_[source], seq_len);
+}
+
 void MixtureDataset::get(std::int64_t index, std::span<std::int64_t> window) const {
   const auto source = static_cast<std::size_t>(source_of(index));
   datasets_[source]->get(index - offsets_[source], window);

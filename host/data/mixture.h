@@ -18,6 +18,7 @@ class MixtureDataset final : public Dataset {
   MixtureDataset(std::vector<std::unique_ptr<Dataset>> datasets, std::vector<std::string> names);
 
   std::int64_t size() const override { return offsets_.back(); }
+  std::int64_t inputs(std::int64_t index, std::int64_t seq_len) const override;
   void get(std::int64_t index, std::span<std::int64_t> window) const override;
   void row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const override;
   bool packed() const override;

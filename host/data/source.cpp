@@ -25,6 +25,7 @@ class FirstWindows final : public Dataset {
  public:
   FirstWindows(std::unique_ptr<Dataset> data, std::int64_t most) : data_(std::move(data)), size_(std::min(most, data_->size())) {}
   std::int64_t size() const override { return size_; }
+  std::int64_t inputs(std::int64_t index, std::int64_t seq_len) const override { return data_->inputs(index, seq_len); }
   void get(std::int64_t index, std::span<std::int64_t> window) const override {
     KF_CHECK(index >= 0 && index < size_, Code::data, "sample {} asked for, there are {}", index, size_);
     data_->get(index, window);
@@ -47,7 +48,7 @@ bool packs_documents(const SourceOptions& options) { return options.config->data
 /// Documents packed, or as windows of one stream.
 std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const SourceOptions& options, const std::string& what) {
   if (!packs_documents(options)) {
-    return std::make_unique<StreamDataset>(documents, options.window, what);
+    return std::make_unique<StreamDataset>(documents, options.window, what, options.windows);
   }
   const config::DataConfig& data = options.config->data;
   PackOptions how;
@@ -130,7 +131,7 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
     documents = first_documents(std::move(documents), 0, spec.max_tokens, options.window, spec.limit_key + ".max_tokens");
     return {sequences_of(documents, options, spec.path_key), false, std::nullopt, documents, sampled_prints(found)};
   }
-  auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options);
+  auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options, options.windows);
   check_before_start(data->files(), false, *options.config);
   if (spec.max_tokens == 0) {
     return {std::move(data), false, std::nullopt, {}, sampled_prints(found)};
@@ -180,8 +181,14 @@ SourceOptions mixture_options(const config::Config& config, const Registries* re
   return options;
 }
 
-SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries) {
   SourceOptions options = source_options(config, registries);
+  options.windows = Windows::all;
+  return options;
+}
+
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
+  SourceOptions options = evaluation_options(config, registries);
   options.read = read_options_of_evaluation(config, i);
   return options;
 }
@@ -246,7 +253,11 @@ SourceFiles find_files(const SourceSpec& spec, const config::Config& config) {
   return resolve_source(request);
 }
 
-OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& given, const SourcePart& part) {
+  SourceOptions options = given;
+  if (part.holdout > 0 && part.side == Side::held_out) {
+    options.windows = Windows::all;
+  }
   const SourceFiles found = find_files(spec, *options.config);
   return found.tokens ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);
 }

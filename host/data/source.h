@@ -51,6 +51,7 @@ struct SourceOptions {
   std::int64_t vocab_size = 0;
   std::optional<TokenType> token_type;
   ReadOptions read;                        // which text a record has
+  Windows windows = Windows::apart;        // of data.pack_method = "concat"
   bool build = true;                       // false: text that is not in the cache yet is an error
   const config::Config* config = nullptr;  // for parts: tokenizers, transforms; outlives the call only
   const Registries* registries = nullptr;  // null: there are none
@@ -60,7 +61,9 @@ struct SourceOptions {
 SourceOptions source_options(const config::Config& config, const Registries* registries);
 /// With what data.datasets[i] says itself.
 SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i);
-/// With what eval.datasets[i] says itself.
+/// For eval.dataset_path or eval.hf_dataset_name: every label once.
+SourceOptions evaluation_options(const config::Config& config, const Registries* registries);
+/// The same with what eval.datasets[i] says itself.
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i);
 
 /// Which part of it: everything, or one side of a hold-out.

@@ -7,8 +7,10 @@
 
 namespace kf {
 
-StreamDataset::StreamDataset(std::shared_ptr<const Documents> documents, std::int64_t window, const std::string& what)
-    : documents_(std::move(documents)), window_(window) {
+StreamDataset::StreamDataset(std::shared_ptr<const Documents> documents, std::int64_t window, const std::string& what, Windows how)
+    : documents_(std::move(documents)), window_(window), how_(how) {
+  KF_CHECK(size() > 0 || how == Windows::apart, Code::data, "{}: {} documents make {} ids; an evaluation needs two", what,
+           documents_->count(), documents_->tokens());
   KF_CHECK(size() > 0, Code::data,
            "{}: {} documents make {} ids, fewer than a window of {} (train.seq_len + 1); lower train.seq_len or bring more text", what,
            documents_->count(), documents_->tokens(), window);
@@ -16,14 +18,14 @@ StreamDataset::StreamDataset(std::shared_ptr<const Documents> documents, std::in
 
 void StreamDataset::get(std::int64_t index, std::span<std::int64_t> window) const {
   KF_CHECK(index >= 0 && index < size(), Code::data, "sample {} asked for, the text has {}", index, size());
-  documents_->read(index * window_, window);
+  documents_->read(window_start(index, window_, how_), window);
 }
 
 void StreamDataset::row(std::int64_t index, std::optional<std::int64_t> /*eos*/, const RowView& out) const {
   std::vector<std::int64_t> window(out.tokens.size() + 1);
   get(index, window);
   split_window(window, out.tokens, out.labels);
-  const std::int64_t first = index * window_;
+  const std::int64_t first = window_start(index, window_, how_);
   if (documents_->has_mask()) {
     std::vector<std::uint8_t> counts(window.size());
     documents_->read_mask(first, counts);

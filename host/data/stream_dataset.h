@@ -1,5 +1,5 @@
 #pragma once
-// Documents as one stream, cut into windows side by side that may cross documents; the tail is left out.
+// Documents as one stream, cut into windows that may cross documents.
 
 #include <memory>
 
@@ -10,10 +10,13 @@ namespace kf {
 
 class StreamDataset final : public Dataset {
  public:
-  /// `window` is train.seq_len + 1. Throws Code::data naming `what` when there is no whole window.
-  StreamDataset(std::shared_ptr<const Documents> documents, std::int64_t window, const std::string& what);
+  /// `window` is train.seq_len + 1. Throws Code::data naming `what` when there is no window.
+  StreamDataset(std::shared_ptr<const Documents> documents, std::int64_t window, const std::string& what, Windows how = Windows::apart);
 
-  std::int64_t size() const override { return documents_->tokens() / window_; }
+  std::int64_t size() const override { return windows_in(documents_->tokens(), window_, how_); }
+  std::int64_t inputs(std::int64_t index, std::int64_t /*seq_len*/) const override {
+    return window_inputs(index, documents_->tokens(), window_, how_);
+  }
   void get(std::int64_t index, std::span<std::int64_t> window) const override;
   /// Borders are those of the documents, and what their mask leaves out is no label.
   void row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const override;
@@ -23,6 +26,7 @@ class StreamDataset final : public Dataset {
  private:
   std::shared_ptr<const Documents> documents_;
   std::int64_t window_;
+  Windows how_;
 };
 
 }  // namespace kf

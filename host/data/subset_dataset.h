@@ -15,6 +15,7 @@ class SubsetDataset final : public Dataset {
   SubsetDataset(std::unique_ptr<Dataset> all, double share, std::int64_t seed, const std::string& what);
 
   std::int64_t size() const override { return size_; }
+  std::int64_t inputs(std::int64_t index, std::int64_t seq_len) const override { return all_->inputs(in_all(index), seq_len); }
   void get(std::int64_t index, std::span<std::int64_t> window) const override { all_->get(in_all(index), window); }
   void row(std::int64_t index, std::optional<std::int64_t> eos, const RowView& out) const override { all_->row(in_all(index), eos, out); }
   bool packed() const override { return all_->packed(); }

@@ -16,6 +16,7 @@
 #include "data/source_tally.h"
 #include "data/train_data.h"
 #include "data/train_order.h"
+#include "data/uneven_loader.h"
 
 namespace kf {
 namespace {
@@ -256,15 +257,29 @@ class SyntheticLoader final : public AheadLoader {
 
 }  // namespace
 
+namespace {
+
+/// The job whose micro-batches are the pieces of this one's.
+config::Config in_pieces(config::Config config, const config::BatchPlan& plan) {
+  config.train.batch_size = plan.piece();
+  config.data.reuse_batches *= plan.pieces_per_micro();
+  return config;
+}
+
+}  // namespace
+
 std::unique_ptr<Loader> make_train_loader(const config::Config& config, const LoaderOptions& options) {
-  TrainData data = open_train_data(config, options, {config.data.holdout, Side::training});
-  warn_of(config, data);
+  const config::BatchPlan plan(config.train, options.world);
+  const config::Config pieces = in_pieces(config, plan);
+  TrainData data = open_train_data(pieces, options, {config.data.holdout, Side::training});
+  warn_of(pieces, data);
+  std::unique_ptr<Loader> loader;
   if (is_synthetic(config.data)) {
-    return with_batch_transforms(std::make_unique<SyntheticLoader>(config, std::move(data), options), config.data.batch_transforms, config,
-                                 options, true);
+    loader = std::make_unique<SyntheticLoader>(pieces, std::move(data), options);
+  } else {
+    loader = std::make_unique<TrainLoader>(pieces, std::move(data), options);
   }
-  return with_batch_transforms(std::make_unique<TrainLoader>(config, std::move(data), options), config.data.batch_transforms, config,
-                               options, true);
+  return with_batch_transforms(joined(std::move(loader), plan), config.data.batch_transforms, config, options, true);
 }
 
 }  // namespace kf

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <ostream>
@@ -116,7 +115,9 @@ ConsoleSink::~ConsoleSink() {
 void ConsoleSink::step(const StepRow& row) {
   flush_row();
   row_ = row;
-  last_ = row;
+  if (row.has_loss) {
+    last_ = row;
+  }
   rate_.add(row.tokens_per_sec);
   for (const auto& [name, value] : row.extra) {
     if (name == "data_wait") {
@@ -127,7 +128,7 @@ void ConsoleSink::step(const StepRow& row) {
 }
 
 void ConsoleSink::eval(const EvalResult& result) {
-  std::string note = "val " + number(result.loss, 3, 1e4);
+  std::string note = "val " + (result.has_loss() ? number(result.loss, 3, 1e4) : "-");
   if (result.bits_per_byte) {
     note += " (" + number(*result.bits_per_byte, 2, 1e4) + " bits/byte)";
   }
@@ -137,7 +138,7 @@ void ConsoleSink::eval(const EvalResult& result) {
   noted_step_ = result.step;
   notes_.push_back(std::move(note));
   for (const EvalResult& set : result.sets) {
-    notes_.push_back(set.name + " " + number(set.loss, 3, 1e4));
+    notes_.push_back(set.name + " " + (set.has_loss() ? number(set.loss, 3, 1e4) : "-"));
   }
 }
 
@@ -197,8 +198,11 @@ void ConsoleSink::print(const std::string& line) {
 }
 
 std::string ConsoleSink::table_row(const StepRow& row) const {
-  return right(std::to_string(row.step), 5) + cell(row.loss, 4, 9) + cell(perplexity(row.ce), 1, 7) + "  " + left(rate_text(row.lr), 7) +
-         cell(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
+  const auto of_loss = [&row](double value, int digits, std::size_t width) {
+    return row.has_loss ? cell(value, digits, width) : right("-", width);
+  };
+  return right(std::to_string(row.step), 5) + of_loss(row.loss, 4, 9) + of_loss(perplexity(row.ce), 1, 7) + "  " +
+         left(rate_text(row.lr), 7) + of_loss(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
          right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", 7) + right(eta(row.step), 7);
 }
 

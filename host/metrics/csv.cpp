@@ -1,69 +1,140 @@
 #include "metrics/csv.h"
 
+#include <algorithm>
+#include <charconv>
+#include <exception>
 #include <fstream>
+#include <utility>
 
 #include "config/json.h"
+#include "core/csv.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "metrics/jsonl.h"
+#include "train/eval_table.h"
 
 namespace kf {
 namespace {
 
-/// The step of a line; -1 where it has none.
-std::int64_t step_of(const std::string& line) {
-  try {
-    return std::stoll(line.substr(0, line.find(',')));
-  } catch (const std::exception&) {
-    return -1;
-  }
+using config::Node;
+using config::Table;
+
+/// The step of a line; nothing where it has none.
+std::optional<std::int64_t> step_of(const std::vector<std::string>& line) {
+  const std::string& text = line.front();
+  std::int64_t step = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(step) : std::nullopt;
 }
 
-std::string cell(const config::Node& value) {
-  const auto* text = std::get_if<std::string>(&value.value);
-  return text != nullptr ? *text : config::to_json(value);
+std::string cell(const Node& value) {
+  const auto* const text = std::get_if<std::string>(&value.value);
+  const auto* const real = std::get_if<double>(&value.value);
+  return value.is_null() ? "" : text != nullptr ? *text : real != nullptr ? to_text(*real) : config::to_json(value);
+}
+
+/// The numbers of an evaluation as columns: "eval_loss", and "eval_code_loss" of the set `code`.
+void add_eval(Table& line, const Table& numbers, const std::string& prefix) {
+  for (const auto& [name, value] : numbers) {
+    if (const Table* const set = value.table()) {
+      add_eval(line, *set, prefix + name + "_");
+    } else {
+      line[prefix + name] = value;
+    }
+  }
 }
 
 }  // namespace
 
 CsvSink::CsvSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) { keep(completed_steps); }
 
-void CsvSink::rewind(std::int64_t step) { keep(step); }
+CsvSink::~CsvSink() {
+  try {
+    flush();  // of a run that ends with an error
+  } catch (const std::exception& e) {
+    log::error("{}", e.what());
+  }
+}
+
+void CsvSink::rewind(std::int64_t step) {
+  flush();
+  keep(step);
+}
 
 void CsvSink::keep(std::int64_t completed_steps) {
   std::string kept;
   columns_.clear();
   if (completed_steps > 0 && fs::exists(path_)) {
-    for (const std::string& line : split(read_file(path_), '\n')) {
+    for (std::vector<std::string>& line : csv_lines(read_file(path_))) {
       if (columns_.empty()) {
-        columns_ = split(line, ',');
-      } else if (step_of(line) < 0 || step_of(line) > completed_steps) {
-        continue;
+        kept += csv_line(line);
+        columns_ = std::move(line);
+      } else if (const std::optional<std::int64_t> step = step_of(line); step && *step <= completed_steps) {
+        line.resize(columns_.size());
+        kept += csv_line(line);
       }
-      kept += line + '\n';
     }
   }
   write_file_atomic(path_, kept);
 }
 
+/// What comes for another step than the one before ends its line.
+void CsvSink::begin(std::int64_t step) {
+  if (!pending_.empty() && !(pending_["step"] == Node(step))) {
+    flush();
+  }
+  pending_["step"] = Node(step);
+}
+
 void CsvSink::step(const StepRow& row) {
-  config::Table table = to_table(row);
-  table["eval_loss"] = eval_ ? config::Node(*eval_) : config::Node(std::string());
-  eval_.reset();
-  std::string text;
-  if (columns_.empty()) {
-    for (const auto& [name, value] : table) {
+  const Table table = to_table(row);  // throws before anything is kept
+  begin(row.step);
+  for (const auto& [name, value] : table) {
+    pending_[name] = value;
+  }
+}
+
+void CsvSink::eval(const EvalResult& result) {
+  begin(result.step);
+  add_eval(pending_, to_numbers(result), "eval_");
+}
+
+void CsvSink::step_over(std::int64_t /*step*/) { flush(); }
+void CsvSink::close() { flush(); }
+
+/// Columns that the pending line has and the file has not; the lines before get empty cells.
+void CsvSink::add_columns() {
+  const std::size_t known = columns_.size();
+  for (const auto& [name, value] : pending_) {
+    if (std::find(columns_.begin(), columns_.end(), name) == columns_.end()) {
       columns_.push_back(name);
     }
-    text = join(columns_, ",") + '\n';
   }
+  if (columns_.size() == known) {
+    return;
+  }
+  std::vector<std::vector<std::string>> lines = fs::exists(path_) ? csv_lines(read_file(path_)) : std::vector<std::vector<std::string>>();
+  std::string text = csv_line(columns_);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    lines[i].resize(columns_.size());
+    text += csv_line(lines[i]);
+  }
+  write_file_atomic(path_, text);
+}
+
+void CsvSink::flush() {
+  if (pending_.empty()) {
+    return;
+  }
+  add_columns();
   std::vector<std::string> cells;
   for (const std::string& column : columns_) {
-    const config::Node* const value = table.find(column);
+    const Node* const value = pending_.find(column);
     cells.push_back(value != nullptr ? cell(*value) : "");
   }
+  pending_ = {};
   std::ofstream out(path_, std::ios::app);
-  out << text << join(cells, ",") << '\n' << std::flush;
+  out << csv_line(cells) << std::flush;
   KF_CHECK(out.good(), Code::other, "cannot write {}", path_);
 }
 

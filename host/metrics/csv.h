@@ -1,12 +1,15 @@
 #pragma once
-// runs/<name>/metrics.csv: one line a logged step, for spreadsheets. Columns are those of the first row; evaluations fill eval_loss of the
-// next one.
+// runs/<name>/metrics.csv: one line a step that was logged or evaluated, for spreadsheets; cells as RFC 4180 has them.
+//
+// A number that comes later than the first line (a metric with a period, a source of the mixture, an evaluation) gets a column behind the
+// others: the file is then written anew, and the lines before have an empty cell there. Numbers that a line does not have, and means over
+// nothing, are empty cells.
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "config/node.h"
 #include "core/fs.h"
 #include "metrics/sink.h"
 
@@ -16,17 +19,26 @@ class CsvSink final : public Sink {
  public:
   /// Goes on after `completed_steps`: lines of later steps are removed. Throws Code::other when the file cannot be read or written.
   CsvSink(fs::path path, std::int64_t completed_steps);
+  ~CsvSink() override;
+  CsvSink(const CsvSink&) = delete;
+  CsvSink& operator=(const CsvSink&) = delete;
 
   void step(const StepRow& row) override;
-  void eval(const EvalResult& result) override { eval_ = result.loss; }
+  /// Columns eval_loss, eval_perplexity, ...; of a set of [[eval.datasets]] eval_NAME_loss, ...
+  void eval(const EvalResult& result) override;
   void rewind(std::int64_t step) override;
+  void step_over(std::int64_t step) override;
+  void close() override;
 
  private:
   void keep(std::int64_t completed_steps);
+  void begin(std::int64_t step);
+  void add_columns();
+  void flush();
 
   fs::path path_;
   std::vector<std::string> columns_;
-  std::optional<double> eval_;
+  config::Table pending_;  // of the running step: column by column
 };
 
 }  // namespace kf

@@ -46,6 +46,10 @@ StepRow step_row(const Table& table) {
       continue;
     }
     const std::optional<double> value = real_at(table, name);
+    if (!value && node.is_null()) {  // a mean over nothing: null without a word in not_finite
+      row.has_loss = row.has_loss && name != "loss";
+      continue;
+    }
     KF_CHECK(value.has_value(), Code::other, "'{}' is no number", name);
     const auto is_it = [&name = name](const auto& entry) { return name == entry.first; };
     if (const auto* const real = std::find_if(std::begin(reals), std::end(reals), is_it); real != std::end(reals)) {
@@ -111,10 +115,11 @@ std::string kept_rows(const std::string& content, const fs::path& path, std::int
 
 /// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
 Table to_table(const StepRow& row) {
+  const auto of_loss = [&row](double value) { return row.has_loss ? Node(value) : Node(); };
   Table table;
   table["step"] = Node(row.step);
-  table["loss"] = Node(row.loss);
-  table["grad_norm"] = Node(row.grad_norm);
+  table["loss"] = of_loss(row.loss);
+  table["grad_norm"] = of_loss(row.grad_norm);
   table["lr"] = Node(row.lr);
   table["tokens"] = Node(row.tokens);
   table["tokens_per_sec"] = Node(row.tokens_per_sec);
@@ -123,9 +128,9 @@ Table to_table(const StepRow& row) {
   table["seconds"] = Node(row.seconds);
   table["time"] = Node(row.time);
   table["skipped"] = Node(row.skipped);
-  table["ce"] = Node(row.ce);
-  table["z_loss"] = Node(row.z_loss);
-  table["aux_loss"] = Node(row.aux_loss);
+  table["ce"] = of_loss(row.ce);
+  table["z_loss"] = of_loss(row.z_loss);
+  table["aux_loss"] = of_loss(row.aux_loss);
   const Table own = table;
   for (const auto& [name, value] : row.extra) {
     // "eval" marks the other kind of row.

@@ -8,7 +8,8 @@
 //   ... and "NAME": {"loss": ...} for each set of [[eval.datasets]]
 //
 // `time` is seconds since 1970, `seconds` those of training over all processes of the run. Reals are the shortest text that reads back to
-// the same double; one that is not finite is null, and "not_finite" says what it was: {"loss": null, "not_finite": {"loss": "nan"}}.
+// the same double; one that is not finite is null, and "not_finite" says what it was: {"loss": null, "not_finite": {"loss": "nan"}}. A mean
+// over nothing is null alone: loss, ce, z_loss, aux_loss and grad_norm of a step without a label, loss and perplexity of a set without one.
 
 #include <cstdint>
 #include <variant>

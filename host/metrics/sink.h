@@ -14,8 +14,9 @@ namespace kf {
 /// One logged step. `loss` is the optimised total; NaN stays NaN.
 struct StepRow {
   std::int64_t step = 0;
+  bool has_loss = true;  // false in a step without a label that counts: loss, ce, z_loss, aux_loss and grad_norm then stand for nothing
   double loss = 0;
-  double ce = 0;
+  double ce = 0;  // cross entropy, whatever train.loss_fn is
   double z_loss = 0;
   double aux_loss = 0;
   double grad_norm = 0;

@@ -7,6 +7,8 @@
 
 namespace kf {
 
+class Rope;
+
 /// The first half of a block. Causal, inside a document; native kinds are gqa (grouped_attention.h) and mla (latent_attention.h).
 class Attention : public Module {
  public:
@@ -22,7 +24,13 @@ class Attention : public Module {
   virtual bool has_cache() const { return false; }
   /// Whether rows behind padding (Visibility with starts) give what they give alone.
   virtual bool takes_padding() const { return false; }
+  /// See Model::keeps_cache.
+  virtual bool keeps_cache(std::int64_t /*length*/, std::int64_t /*longer*/) const { return true; }
 };
+
+/// x (B, H, T, D) of this forward, turned by `rope`; null leaves it as it is. Texts of several lengths in one batch are turned as each is
+/// alone. `absolute` counts positions from the beginning of a document (for what does not depend on differences alone).
+at::Tensor rotated(const Rope* rope, const at::Tensor& x, const ForwardContext& context, bool absolute = false);
 
 /// Writes the positions after `filled` and returns all that are there: (B, H, fresh, D) -> (B, H, filled + fresh, D).
 at::Tensor append(const at::Tensor& kept, std::int64_t filled, const at::Tensor& fresh);

@@ -4,6 +4,7 @@
 
 #include "kernels/product.h"
 #include "model/expert_rows.h"
+#include "model/kept_results.h"
 
 namespace kf {
 namespace {
@@ -55,23 +56,23 @@ StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activa
 at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch) const {
   const ExpertRows rows(dispatch.experts, experts_);
   const at::Tensor in = sorted_input(x, dispatch, rows);
-  const auto linear = [&](const Stack& stack, const at::Tensor& input) {
-    return grouped_linear(input, stack.weight->value, value_of(stack.bias), rows);
+  const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& input) {
+    return named_result(name, [&] { return grouped_linear(input, stack.weight->value, value_of(stack.bias), rows); });
   };
-  const at::Tensor up = linear(up_, in);  // (R, F)
-  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear(gate_, in), up) : activation_.plain(up);
-  return combined_output(linear(down_, hidden), dispatch, rows);
+  const at::Tensor up = linear("up", up_, in);  // (R, F)
+  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, in), up) : activation_.plain(up);
+  return combined_output(linear("down", down_, hidden), dispatch, rows);
 }
 
 at::Tensor LoopExperts::run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const {
   const auto e = static_cast<std::size_t>(expert);
-  const auto linear = [&](const Stack& stack, std::size_t which, const at::Tensor& input) {
-    const at::Tensor y = kf::linear(input, weights[which][e]);
+  const auto linear = [&](const char* name, const Stack& stack, std::size_t which, const at::Tensor& input) {
+    const at::Tensor y = named_result(name, [&] { return kf::linear(input, weights[which][e]); });
     return stack.bias != nullptr ? y + stack.bias->value[expert].to(y.scalar_type()) : y;
   };
-  const at::Tensor up = linear(up_, 0, x);
-  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear(gate_, 2, x), up) : activation_.plain(up);
-  return linear(down_, 1, hidden);
+  const at::Tensor up = linear("up", up_, 0, x);
+  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, 2, x), up) : activation_.plain(up);
+  return linear("down", down_, 1, hidden);
 }
 
 at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch) const {

@@ -6,6 +6,7 @@
 
 #include "config/derived.h"
 #include "model/init.h"
+#include "model/kept_results.h"
 #include "model/observe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
@@ -23,8 +24,8 @@ std::shared_ptr<Norm> norm_of(const config::ModelConfig& m, std::int64_t dim, co
 }  // namespace
 
 GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
-    : n_kv_heads_(config::kv_heads(args.config.model)),
-      head_dim_(config::head_dim(args.config.model)),
+    : n_kv_heads_(config::kv_heads(args.config.model, place.layer)),
+      head_dim_(config::head_dim(args.config.model, place.layer)),
       layer_(place.layer),
       mixer_(score_options(args.config, place.layer, head_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
@@ -42,9 +43,20 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   const bool bias = config::has_input_bias(m);
   q_ = add_child("q_proj", std::make_shared<Linear>(place.dim, m.n_heads * head_dim_, init, Role::hidden, bias));
   k_ = add_child("k_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
-  v_ = add_child("v_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  if (!config::keys_are_values(m, place.layer)) {
+    v_ = add_child("v_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  }
   const std::int64_t width = m.n_heads * head_dim_;
-  o_ = add_child("o_proj", std::make_shared<Linear>(width, place.dim, output_init(m, width), Role::hidden, config::has_output_bias(m)));
+  const std::int64_t out = config::branch_dim(m);
+  o_ = add_child("o_proj", std::make_shared<Linear>(width, out, output_init(m, width), Role::hidden, config::has_output_bias(m)));
+  if (m.attn_gate != "none") {
+    gate_ = add_child("gate_proj", std::make_shared<Linear>(place.dim, m.attn_gate == "head" ? m.n_heads : width, init));
+  }
+  if (m.v_norm != "none") {
+    NormOptions options = norm_options(args.config);
+    options.weight = options.weight && m.v_norm == "scaled";
+    v_norm_ = add_child("v_norm", std::make_shared<RmsNorm>(head_dim_, options));
+  }
   if (m.qk_norm) {
     add_norms(args.config);
   }
@@ -79,31 +91,34 @@ void GroupedAttention::add_norms(const config::Config& config) {
   k_norm_ = make("k_norm", n_kv_heads_);
 }
 
-at::Tensor GroupedAttention::heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const {
-  at::Tensor y = projection.forward(x);  // (B, T, H * D)
+at::Tensor GroupedAttention::heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const {
+  at::Tensor y = projected;  // (B, T, H * D)
   if (norm && norm_whole_ && !norm_late_) {
     y = norm->forward(y);
   }
-  if (clip_ > 0) {
-    y = y.clamp(-clip_, clip_);
+  return split(y, norm && !norm_whole_ && !norm_late_ ? norm : nullptr);
+}
+
+at::Tensor GroupedAttention::split(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const {
+  at::Tensor y = clip_ > 0 ? projected.clamp(-clip_, clip_) : projected;
+  y = y.view({y.size(0), y.size(1), -1, head_dim_});  // (B, T, H, D)
+  return (norm ? norm->forward(y) : y).transpose(1, 2);
+}
+
+at::Tensor GroupedAttention::gated(const at::Tensor& mixed, const at::Tensor& x) const {
+  const at::Tensor flat = mixed.transpose(1, 2).flatten(2);  // (B, T, H * D)
+  if (!gate_) {
+    return flat;
   }
-  y = y.view({x.size(0), x.size(1), -1, head_dim_});  // (B, T, H, D)
-  if (norm && !norm_whole_ && !norm_late_) {
-    y = norm->forward(y);
-  }
-  return y.transpose(1, 2);
+  const at::Tensor gate = gate_->forward(x).sigmoid();  // (B, T, H * D or H)
+  return gate.size(2) == flat.size(2) ? flat * gate : (flat.unflatten(2, {gate.size(2), -1}) * gate.unsqueeze(-1)).flatten(2);
 }
 
 at::Tensor GroupedAttention::placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const {
-  at::Tensor rotated = x;
-  if (rope_) {
-    // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
-    // documents begin at 0.
-    const bool absolute = norm_late_ && norm_absolute_ && context.visible;
-    rotated =
-        rope_->rotate(x, context.cache != nullptr ? context.cache->filled : 0, absolute ? context.visible->positions() : at::Tensor());
-  }
-  return norm && norm_late_ ? norm->forward(rotated) : rotated;
+  // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
+  // documents begin at 0.
+  const at::Tensor turned = rotated(rope_.get(), x, context, norm_late_ && norm_absolute_);
+  return norm && norm_late_ ? norm->forward(turned) : turned;
 }
 
 at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext& context) const {
@@ -118,9 +133,13 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
 at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
   const at::Tensor x = at::alias(input);  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
-  at::Tensor q = placed(heads(*q_, q_norm_, x), q_norm_, context);  // (B, H, T, D)
-  at::Tensor k = placed(heads(*k_, k_norm_, x), k_norm_, context);  // (B, Hkv, T, D)
-  at::Tensor v = heads(*v_, nullptr, x);
+  const auto projected = [&](const char* name, const Linear& projection) {
+    return named_result(name, [&] { return projection.forward(x); });
+  };
+  at::Tensor q = placed(heads(projected("q", *q_), q_norm_), q_norm_, context);  // (B, H, T, D)
+  const at::Tensor keys = projected("k", *k_);
+  at::Tensor k = placed(heads(keys, k_norm_), k_norm_, context);  // (B, Hkv, T, D)
+  at::Tensor v = split(v_ ? projected("v", *v_) : keys, v_norm_);
   if (temperature_) {
     q = tempered(q, context);
   }
@@ -130,7 +149,12 @@ at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardConte
     v = append(kept.v, first, v);
   }
   const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
-  return observed(*this, input, o_->forward(mixed.transpose(1, 2).flatten(2)));
+  const at::Tensor passed = gated(mixed, x);
+  return observed(*this, input, named_result("out", [&] { return o_->forward(passed); }));
+}
+
+bool GroupedAttention::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return !rope_ || same_angles(rope_->options(), length, longer);
 }
 
 void GroupedAttention::scale_queries(const at::Tensor& factors) const {
@@ -187,8 +211,8 @@ RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::
   options.fused = config.train.compile_model;
   options.head_dim = head_dim;
   options.max_seq_len = m.max_seq_len;
-  options.fraction = m.rope_fraction;
-  options.proportional = m.rope_fraction < 1 && m.rope_partial == "proportional";
+  options.fraction = config::rope_fraction(m, layer);
+  options.proportional = options.fraction < 1 && m.rope_partial == "proportional";
   options.interleaved = m.rope_layout == "interleaved";
   if (m.rope_theta_local && config::layer_kind(m, layer) == "local") {
     options.theta = *m.rope_theta_local;
@@ -205,7 +229,7 @@ RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::
     options.scaling = RopeOptions::Scaling::longrope;
     options.short_factors = m.rope_short_factors;
     options.long_factors = m.rope_long_factors;
-    options.gain = longrope_temperature(m.rope_factor, m.rope_orig_len);
+    options.gain = m.rope_gain.value_or(longrope_temperature(m.rope_factor, m.rope_orig_len));
   } else if (m.rope_scaling == "llama3") {
     options.scaling = RopeOptions::Scaling::llama3;
     options.low_freq = m.rope_low_freq;
@@ -215,7 +239,7 @@ RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::
     options.beta_fast = m.rope_beta_fast;
     options.beta_slow = m.rope_beta_slow;
     options.truncate = m.rope_truncate;
-    options.gain = m.rope_attn_factor == "rotary" ? yarn_temperature(m.rope_factor, m.rope_mscale) : 1;
+    options.gain = m.rope_gain.value_or(m.rope_attn_factor == "rotary" ? yarn_temperature(m.rope_factor, m.rope_mscale) : 1);
   }
   return options;
 }

@@ -36,10 +36,16 @@ class GroupedAttention final : public Attention {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
   bool has_cache() const override { return true; }
   bool takes_padding() const override { return true; }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
   void add_norms(const config::Config& config);
-  at::Tensor heads(const Linear& projection, const std::shared_ptr<Norm>& norm, const at::Tensor& x) const;  // -> (B, H or Hkv, T, D)
+  /// (B, T, H D) -> (B, H, T, D), normalised where that comes before the rotation.
+  at::Tensor heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const;
+  /// The same for values: `norm`, null for none, over D.
+  at::Tensor split(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const;
+  /// What was mixed, (B, H, T, D) -> (B, T, H D), behind the gate of the layer's input.
+  at::Tensor gated(const at::Tensor& mixed, const at::Tensor& x) const;
   /// Rotated, and normalised after it where the model does.
   at::Tensor placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const;
   at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
@@ -48,13 +54,14 @@ class GroupedAttention final : public Attention {
   std::int64_t head_dim_;    // D
   std::int64_t layer_;
   Mixer mixer_;
-  std::shared_ptr<const Rope> rope_;  // null in layers without rotation
-  std::shared_ptr<Linear> q_, k_, v_, o_;
-  std::shared_ptr<Norm> q_norm_, k_norm_;  // null for none
-  bool norm_whole_ = false;                // over all heads, not over D
-  bool norm_late_ = false;                 // after the rotation
-  bool norm_absolute_ = false;             // not the same for vectors that are turned: with weights, or a mean taken away
-  double clip_ = 0;                        // of projections, 0 for none
+  std::shared_ptr<const Rope> rope_;                // null in layers without rotation
+  std::shared_ptr<Linear> q_, k_, v_, o_;           // no v where the values are the keys
+  std::shared_ptr<Linear> gate_;                    // null for none
+  std::shared_ptr<Norm> q_norm_, k_norm_, v_norm_;  // null for none
+  bool norm_whole_ = false;                         // over all heads, not over D
+  bool norm_late_ = false;                          // after the rotation
+  bool norm_absolute_ = false;                      // not the same for vectors that are turned: with weights, or a mean taken away
+  double clip_ = 0;                                 // of projections, 0 for none
   std::optional<TemperatureTuning> temperature_;
   ParameterPtr sinks_;  // (H) or null
 };

@@ -4,6 +4,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "core/error.h"
+#include "core/text.h"
 
 namespace kf {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 thread_local KeptResults* active = nullptr;
+thread_local const char* current_name = nullptr;
+
+/// What a named result comes from: what else lies in its way (views, casts) costs nothing to make again.
+bool makes_results(const std::string& op) {
+  static const std::set<std::string> products{"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::linear", "aten::_grouped_mm"};
+  return products.count(op) > 0 || op.starts_with("aten::_scaled_dot_product_");
+}
 
 /// An operator under the name that users know it by: kernels/product.h reaches oneDNN's product by another one.
 const std::string& known_name(const c10::OperatorHandle& op) {
@@ -49,7 +57,15 @@ void register_fallback() {
 
 }  // namespace
 
-KeptResults::Scope::Scope(KeptResults& results, bool first) : before_(active), active_(!results.operators_.empty()) {
+ResultName::ResultName(const char* name) : before_(current_name) { current_name = name; }
+ResultName::~ResultName() { current_name = before_; }
+
+bool KeptResults::concerns(const std::string& op) const {
+  const bool named = current_name != nullptr && wanted_.count(std::string("#") + current_name) > 0;
+  return (named && makes_results(op)) || wanted_.count(op) > 0;
+}
+
+KeptResults::Scope::Scope(KeptResults& results, bool first) : before_(active), active_(!results.wanted_.empty()) {
   if (!active_) {
     return;
   }
@@ -88,6 +104,11 @@ std::vector<c10::IValue> KeptResults::next() {
   return std::move(kept.results);
 }
 
+const std::vector<std::string>& result_names() {
+  static const std::vector<std::string> all{"q", "k", "v", "qkv", "q_a", "kv_a", "kv", "context", "out", "gate", "up", "down"};
+  return all;
+}
+
 std::string operator_name(const std::string& text, const std::string& key) {
   const std::size_t colons = text.rfind("::");
   const std::string name = "aten::" + (colons == std::string::npos ? text : text.substr(colons + 2));
@@ -96,7 +117,8 @@ std::string operator_name(const std::string& text, const std::string& key) {
       return name;
     }
   }
-  fail(Code::config, "{}: LibTorch has no operator '{}'; give attention, mlp, or an operator as at::mm", key, text);
+  fail(Code::config, "{}: LibTorch has no operator '{}'; give attention, mlp, a result ({}), or an operator as at::mm", key, text,
+       join(result_names(), ", "));
 }
 
 }  // namespace kf

@@ -12,9 +12,29 @@
 
 namespace kf {
 
+/// Gives the results of the products and of attention that are computed while it lives a name: "q", "context", "up". Inner names win.
+class ResultName {
+ public:
+  explicit ResultName(const char* name);
+  ~ResultName();
+  ResultName(const ResultName&) = delete;
+  ResultName& operator=(const ResultName&) = delete;
+
+ private:
+  const char* before_;
+};
+
+/// What `compute` gives, under a name.
+template <class Compute>
+auto named_result(const char* name, const Compute& compute) {
+  const ResultName named(name);
+  return compute();
+}
+
 class KeptResults {
  public:
-  explicit KeptResults(std::vector<std::string> operators) : operators_(operators.begin(), operators.end()) {}
+  /// Operators, "aten::mm", and names, "#q".
+  explicit KeptResults(std::vector<std::string> wanted) : wanted_(wanted.begin(), wanted.end()) {}
 
   /// While one exists, this thread's calls of the operators are kept (first = true), or answered from what was kept, in the same order.
   /// Autograd lies above: the second time builds the graph as always.
@@ -30,7 +50,8 @@ class KeptResults {
     bool active_;
   };
 
-  bool concerns(const std::string& name) const { return operators_.count(name) > 0; }
+  /// Whether the results of an operator are kept, called under the name that this thread has now.
+  bool concerns(const std::string& op) const;
   bool first() const { return first_; }
   void keep(std::vector<c10::IValue> results);
   /// Throws Code::other when the calls differ from those of the first time.
@@ -42,11 +63,14 @@ class KeptResults {
     std::vector<std::int64_t> versions;  // of the tensors: a later change in place is an error
   };
 
-  std::set<std::string> operators_;
+  std::set<std::string> wanted_;
   std::vector<Kept> kept_;
   std::size_t next_ = 0;
   bool first_ = true;
 };
+
+/// The names under which layers compute what can be kept.
+const std::vector<std::string>& result_names();
 
 /// "at::mm", "mm" or "aten::mm" -> "aten::mm". Throws Code::config with `key` where there is no such operator.
 std::string operator_name(const std::string& text, const std::string& key);

@@ -6,6 +6,7 @@
 #include "config/derived.h"
 #include "model/grouped_attention.h"
 #include "model/init.h"
+#include "model/kept_results.h"
 #include "model/observe.h"
 #include "model/parts.h"
 #include "registry/registries.h"
@@ -47,31 +48,35 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
   }
 }
 
-at::Tensor LatentAttention::rotated(const at::Tensor& x, std::int64_t first) const { return rope_ ? rope_->rotate(x, first) : x; }
+bool LatentAttention::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return !rope_ || same_angles(rope_->options(), length, longer);
+}
 
-at::Tensor LatentAttention::queries(const at::Tensor& x, std::int64_t first) const {
-  const at::Tensor flat = q_ ? q_->forward(x) : q_b_->forward(q_a_norm_->forward(q_a_->forward(x)));
+at::Tensor LatentAttention::queries(const at::Tensor& x, const ForwardContext& context) const {
+  const at::Tensor in = q_ ? x : q_a_norm_->forward(named_result("q_a", [&] { return q_a_->forward(x); }));
+  const at::Tensor flat = named_result("q", [&] { return (q_ ? q_ : q_b_)->forward(in); });
   const at::Tensor q = flat.view({x.size(0), x.size(1), n_heads_, nope_ + rope_dim_}).transpose(1, 2);  // (B, H, T, nope + rope)
-  return at::cat({q.narrow(3, 0, nope_), rotated(q.narrow(3, nope_, rope_dim_), first)}, 3);
+  return at::cat({q.narrow(3, 0, nope_), rotated(rope_.get(), q.narrow(3, nope_, rope_dim_), context)}, 3);
 }
 
 at::Tensor LatentAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
   const at::Tensor x = at::alias(input);  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
-  const at::Tensor down = kv_a_->forward(x).unsqueeze(1);                // (B, 1, T, rank + rope)
-  at::Tensor latent = kv_a_norm_->forward(down.narrow(3, 0, rank_));     // (B, 1, T, rank)
-  at::Tensor k_rope = rotated(down.narrow(3, rank_, rope_dim_), first);  // (B, 1, T, rope)
+  const at::Tensor down = named_result("kv_a", [&] { return kv_a_->forward(x); }).unsqueeze(1);  // (B, 1, T, rank + rope)
+  at::Tensor latent = kv_a_norm_->forward(down.narrow(3, 0, rank_));                             // (B, 1, T, rank)
+  at::Tensor k_rope = rotated(rope_.get(), down.narrow(3, rank_, rope_dim_), context);           // (B, 1, T, rope)
   if (context.cache != nullptr) {
     const KvCache::Layer& kept = context.cache->layers.at(static_cast<std::size_t>(layer_));
     latent = append(kept.k, first, latent);
     k_rope = append(kept.v, first, k_rope);
   }
   const std::int64_t all = latent.size(2);
-  const at::Tensor up = kv_b_->forward(latent.squeeze(1)).view({x.size(0), all, n_heads_, nope_ + v_dim_}).transpose(1, 2);
+  const at::Tensor both = named_result("kv", [&] { return kv_b_->forward(latent.squeeze(1)); });
+  const at::Tensor up = both.view({x.size(0), all, n_heads_, nope_ + v_dim_}).transpose(1, 2);
   const at::Tensor k = at::cat({up.narrow(3, 0, nope_), k_rope.expand({x.size(0), n_heads_, all, rope_dim_})}, 3);
   const at::Tensor v = up.narrow(3, nope_, v_dim_);  // (B, H, S, v)
-  const at::Tensor mixed = mixer_.mix(queries(x, first), k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());
-  return observed(*this, input, o_->forward(mixed.transpose(1, 2).flatten(2)));
+  const at::Tensor mixed = mixer_.mix(queries(x, context), k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());
+  return observed(*this, input, named_result("out", [&] { return o_->forward(mixed.transpose(1, 2).flatten(2)); }));
 }
 
 KvCache::Layer LatentAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {

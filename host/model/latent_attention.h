@@ -25,10 +25,10 @@ class LatentAttention final : public Attention {
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
   bool has_cache() const override { return true; }
   bool takes_padding() const override { return true; }
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
-  at::Tensor queries(const at::Tensor& x, std::int64_t first) const;  // (B, T, C) -> (B, H, T, nope + rope)
-  at::Tensor rotated(const at::Tensor& x, std::int64_t first) const;
+  at::Tensor queries(const at::Tensor& x, const ForwardContext& context) const;  // (B, T, C) -> (B, H, T, nope + rope)
 
   std::int64_t n_heads_, nope_, rope_dim_, v_dim_, rank_;
   std::int64_t layer_;

@@ -4,6 +4,7 @@
 
 #include "config/config.h"
 #include "model/init.h"
+#include "model/kept_results.h"
 #include "model/observe.h"
 
 namespace kf {
@@ -16,7 +17,9 @@ GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activati
 
 at::Tensor GatedMlp::forward(const at::Tensor& x) const {
   const at::Tensor once = at::alias(x);  // see Block
-  return observed(*this, x, down_->forward(activation_.gate(gate_->forward(once), up_->forward(once))));
+  const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
+  const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
+  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
 }
 
 PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
@@ -24,7 +27,10 @@ PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activati
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
 }
 
-at::Tensor PlainMlp::forward(const at::Tensor& x) const { return observed(*this, x, down_->forward(activation_.plain(up_->forward(x)))); }
+at::Tensor PlainMlp::forward(const at::Tensor& x) const {
+  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(x); }));
+  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
+}
 
 MlpOptions mlp_options(const config::ModelConfig& m, std::int64_t dim, std::int64_t hidden) {
   return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};

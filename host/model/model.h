@@ -30,7 +30,8 @@ struct KvCache {
 /// What travels beside the hidden state through the blocks.
 struct ForwardContext {
   at::Tensor doc_ids;                         // (B, T) int64, undefined for one document a row: attention stays inside a document
-  std::shared_ptr<const Visibility> visible;  // who sees whom, made from doc_ids and cache once a forward
+  at::Tensor lengths;                         // (B) int64, undefined where rows are full: what follows in row b is padding on the right
+  std::shared_ptr<const Visibility> visible;  // who sees whom, made from doc_ids, lengths and cache once a forward
   KvCache* cache = nullptr;                   // generation only
   std::int64_t step = 0;                      // the update and its micro-batch, from 0: what dropout draws from
   std::int64_t micro = 0;
@@ -53,10 +54,18 @@ struct AuxLosses {
 
 /// The last matrix of a model, for losses that never hold all logits: logits = cap(scale * h W^T).
 struct OutputHead {
+  /// cast: logits of the compute type, their softmax in fp32; compute: both in the compute type; fp32: both in fp32.
+  enum class Precision { cast, compute, fp32 };
   at::Tensor weight;  // (V, C), as forward reads it
   double scale = 1;
   double softcap = 0;  // c tanh(logits / c); 0 for none
+  Precision precision = Precision::cast;
 };
+
+/// model.logits_dtype.
+OutputHead::Precision logits_precision(const std::string& name);
+/// h W^T in the type that the head's precision says: (.., C) -> (.., V).
+at::Tensor head_product(const at::Tensor& hidden, const OutputHead& head);
 
 class Model : public Module {
  public:
@@ -85,6 +94,9 @@ class Model : public Module {
   virtual bool has_cache() const { return true; }
   /// Whether rows behind padding (KvCache::starts) give what they give alone.
   virtual bool takes_padding() const { return false; }
+  /// Whether what a cache holds of a text of `length` positions is right for a text of `longer` ones. Where it is not, the text has to run
+  /// again from its beginning: rotary scalings that depend on the length move every number of every position.
+  virtual bool keeps_cache(std::int64_t /*length*/, std::int64_t /*longer*/) const { return true; }
 };
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.

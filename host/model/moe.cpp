@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "model/init.h"
 #include "model/observe.h"
+#include "model/parts.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -25,33 +26,41 @@ at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& wei
   return weights * fits;
 }
 
-MoeLayer::MoeLayer(const MoeOptions& options, std::shared_ptr<Router> router, std::shared_ptr<Experts> experts,
-                   std::vector<std::shared_ptr<Mlp>> shared, std::shared_ptr<Linear> shared_gate)
-    : options_(options),
-      router_(add_child("router", std::move(router))),
-      experts_(add_child("", std::move(experts))),
-      shared_(std::move(shared)),
-      shared_gate_(std::move(shared_gate)),
-      record_(std::make_unique<MoeRecord>()) {
-  for (std::size_t i = 0; i < shared_.size(); ++i) {
-    add_child(shared_.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), shared_[i]);
+MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts)
+    : options_(options), parts_(std::move(parts)), record_(std::make_unique<MoeRecord>()) {
+  add_child("router", parts_.router);
+  add_child("", parts_.experts);
+  for (std::size_t i = 0; i < parts_.shared.size(); ++i) {
+    add_child(parts_.shared.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), parts_.shared[i]);
   }
-  if (shared_gate_ != nullptr) {
-    add_child("shared_expert_gate", shared_gate_);
-  }
+  const auto add_where = [&](const char* name, const auto& part) {
+    if (part != nullptr) {
+      add_child(name, part);
+    }
+  };
+  add_where("shared_expert_gate", parts_.shared_gate);
+  add_where("input_norm", parts_.input_norm);
+  add_where("latent_down", parts_.down);
+  add_where("latent_up", parts_.up);
 }
 
 at::Tensor MoeLayer::shared(const at::Tensor& x) const {
-  at::Tensor y = shared_.front()->forward(x);
-  for (std::size_t i = 1; i < shared_.size(); ++i) {
-    y = y + shared_[i]->forward(x);
+  at::Tensor y = parts_.shared.front()->forward(x);
+  for (std::size_t i = 1; i < parts_.shared.size(); ++i) {
+    y = y + parts_.shared[i]->forward(x);
   }
-  return shared_gate_ != nullptr ? y * shared_gate_->forward(x).sigmoid() : y;
+  return parts_.shared_gate != nullptr ? y * parts_.shared_gate->forward(x).sigmoid() : y;
+}
+
+at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch) const {
+  const at::Tensor in = parts_.input_norm != nullptr ? parts_.input_norm->forward(tokens) : tokens;
+  const at::Tensor y = parts_.experts->forward(parts_.down != nullptr ? parts_.down->forward(in) : in, dispatch);
+  return parts_.up != nullptr ? parts_.up->forward(y) : y;
 }
 
 at::Tensor MoeLayer::forward(const at::Tensor& x) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const Routing routing = router_->route(tokens);
+  const Routing routing = parts_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
   Dispatch dispatch;
   dispatch.experts = routing.experts;
   dispatch.weights = options_.capacity_factor > 0
@@ -67,8 +76,8 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
     }
   }
   *record_ = std::move(record);
-  at::Tensor y = experts_->forward(tokens, dispatch);
-  if (!shared_.empty()) {
+  at::Tensor y = routed(tokens, dispatch);
+  if (!parts_.shared.empty()) {
     y = y + shared(tokens);
   }
   return observed(*this, x, y.view_as(x));
@@ -135,9 +144,23 @@ std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
   const PartArgs own{args.config, Registries::options_of(args.config, "router", m.moe_router), args.registries};
   const MoeOptions options{place.layer,          m.num_experts,         m.moe_capacity_factor,
                            m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
-  return std::make_shared<MoeLayer>(options, args.registries.router.get(m.moe_router).factory(own, place), make_experts(args, place),
-                                    make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m)),
-                                    m.moe_shared_gate ? std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim)) : nullptr);
+  Place inside = place;
+  inside.dim = config::expert_dim(m);
+  MoeParts parts;
+  parts.router = args.registries.router.get(m.moe_router).factory(own, place);
+  parts.experts = make_experts(args, inside);
+  parts.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));
+  if (m.moe_shared_gate) {
+    parts.shared_gate = std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim));
+  }
+  if (m.moe_beside_dense) {
+    parts.input_norm = make_norm(args, place);
+  }
+  if (inside.dim != place.dim) {
+    parts.down = std::make_shared<Linear>(place.dim, inside.dim, hidden_init(m, place.dim));
+    parts.up = std::make_shared<Linear>(inside.dim, place.dim, output_init(m, inside.dim));
+  }
+  return std::make_shared<MoeLayer>(options, std::move(parts));
 }
 
 }  // namespace kf

@@ -10,6 +10,7 @@
 #include "model/experts.h"
 #include "model/linear.h"
 #include "model/mlp.h"
+#include "model/norm.h"
 #include "model/router.h"
 
 namespace kf {
@@ -37,14 +38,23 @@ struct MoeRecord {
   at::Tensor extra;    // 0-dim, Routing::extra
 };
 
+/// What stands around the experts of a layer.
+struct MoeParts {
+  std::shared_ptr<Router> router;
+  std::shared_ptr<Experts> experts;
+  std::vector<std::shared_ptr<Mlp>> shared;
+  std::shared_ptr<Linear> shared_gate;  // (1, C), null without model.moe_shared_gate
+  std::shared_ptr<Norm> input_norm;     // of what routed experts get, not of what the router reads; null for none
+  std::shared_ptr<Linear> down, up;     // (d, C) and (C, d) around routed experts, null without model.moe_input_dim
+};
+
 class MoeLayer final : public Mlp {
  public:
-  MoeLayer(const MoeOptions& options, std::shared_ptr<Router> router, std::shared_ptr<Experts> experts,
-           std::vector<std::shared_ptr<Mlp>> shared, std::shared_ptr<Linear> shared_gate);
+  MoeLayer(const MoeOptions& options, MoeParts parts);
   at::Tensor forward(const at::Tensor& x) const override;
 
   const MoeOptions& options() const { return options_; }
-  Router& router() const { return *router_; }
+  Router& router() const { return *parts_.router; }
   /// Recomputation replaces it by equal values, so it may be read before or after a backward.
   const MoeRecord& last() const { return *record_; }
   void forget() { *record_ = {}; }
@@ -52,17 +62,15 @@ class MoeLayer final : public Mlp {
   std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra}; }
 
  private:
-  at::Tensor shared(const at::Tensor& x) const;  // (N, C)
+  at::Tensor shared(const at::Tensor& x) const;                                 // (N, C)
+  at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch) const;  // (N, C)
 
   MoeOptions options_;
-  std::shared_ptr<Router> router_;
-  std::shared_ptr<Experts> experts_;
-  std::vector<std::shared_ptr<Mlp>> shared_;
-  std::shared_ptr<Linear> shared_gate_;  // (1, C), null without model.moe_shared_gate
+  MoeParts parts_;
   std::unique_ptr<MoeRecord> record_;
 };
 
-/// By the settings, for the block at `place`.
+/// By the settings, for the block at `place`; with a norm of what the experts get where a dense layer stands beside them.
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
 
 /// The side terms of every such layer below `module`: what else than its result carries gradients out of it.

@@ -52,6 +52,7 @@ void MoeBook::end_micro() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> counts;
   at::Tensor balance, z, dropped;
+  double positions = 0;
   for (const auto& layer : layers_) {
     const MoeRecord& last = layer->last();
     if (!last.counts.defined()) {  // not part of this forward
@@ -59,6 +60,7 @@ void MoeBook::end_micro() {
       continue;
     }
     counts.push_back(last.counts);
+    positions = static_cast<double>(last.experts.size(0));
     add_to(balance, or_zero(last.balance, last.counts));
     add_to(z, or_zero(last.z, last.counts));
     if (layer->options().capacity_factor > 0) {
@@ -75,10 +77,10 @@ void MoeBook::end_micro() {
     layer = layer.defined() ? layer : at::zeros_like(*first);
   }
   const at::Tensor now = at::stack(counts);
-  const at::Tensor sums = at::stack({balance, z, or_zero(dropped, now)});
+  const at::Tensor sums = at::stack({balance, z, or_zero(dropped, now)}).to(at::kDouble) * positions;
   counts_ = step_is_over_ ? now : counts_ + now;
   sums_ = step_is_over_ ? sums : sums_ + sums;
-  micros_ = step_is_over_ ? 1 : micros_ + 1;
+  positions_ = step_is_over_ ? positions : positions_ + positions;
   step_is_over_ = false;
 }
 
@@ -104,7 +106,7 @@ std::vector<std::pair<std::string, double>> MoeBook::metrics() const {
   const at::Tensor load = counts_.to(at::kDouble);                             // (layers, E)
   const at::Tensor share = load / load.sum(1, /*keepdim=*/true).clamp_min(1);  // of a layer's assignments
   const at::Tensor entropy = at::special_entr(share).sum(1).mean() / std::log(std::max<double>(2, static_cast<double>(load.size(1))));
-  const at::Tensor sums = sums_.to(at::kDouble) / static_cast<double>(micros_);
+  const at::Tensor sums = sums_ / std::max(1.0, positions_);
   const at::Tensor read = at::stack({sums[0], sums[1], sums[2], load.min(), load.max(), share.max() * load.size(1), entropy}).to(at::kCPU);
   const auto* const numbers = read.const_data_ptr<double>();
   std::vector<std::pair<std::string, double>> out{

@@ -29,10 +29,10 @@ class MoeBook {
   /// before `end_step`.
   const at::Tensor& counts() const { return counts_; }
 
-  /// Means over the micro-batches, sums over the layers: moe/aux_loss (unweighted; 1 a layer at perfect balance with softmax routers),
-  /// moe/router_z_loss. From the counts of all layers: moe/expert_balance = least / most loaded, moe/max_load = most loaded / mean,
-  /// moe/load_entropy = mean over the layers of the entropy of the load over ln E (1 when even). moe/dropped = share of the assignments
-  /// beyond the capacity, where there is one.
+  /// Means over the micro-batches, weighed by their positions (padding counts), sums over the layers: moe/aux_loss (unweighted; 1 a layer
+  /// at perfect balance with softmax routers), moe/router_z_loss. From the counts of all layers: moe/expert_balance = least / most loaded,
+  /// moe/max_load = most loaded / mean, moe/load_entropy = mean over the layers of the entropy of the load over ln E (1 when even).
+  /// moe/dropped = share of the assignments beyond the capacity, where there is one.
   std::vector<std::pair<std::string, double>> metrics() const;
 
   const std::vector<std::shared_ptr<MoeLayer>>& layers() const { return layers_; }
@@ -42,9 +42,9 @@ class MoeBook {
 
   std::vector<std::shared_ptr<MoeLayer>> layers_;
   bool step_is_over_ = true;
-  std::int64_t micros_ = 0;
+  double positions_ = 0;
   at::Tensor counts_;  // (layers, E) int64
-  at::Tensor sums_;    // (3) fp32 over the micro-batches: balance, z, dropped share
+  at::Tensor sums_;    // (3) fp64 over the micro-batches, times their positions: balance, z, dropped share
 };
 
 }  // namespace kf

@@ -52,21 +52,26 @@ std::vector<std::vector<StoredView>> Parameter::forms() const {
 std::int64_t Parameter::numel() const { return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>()); }
 
 void Parameter::set_gradient(at::Tensor gradient) {
-  if (!is_low()) {
+  if (!sums_apart()) {
     value.mutable_grad() = std::move(gradient);
   } else {
     sum = std::move(gradient);
   }
 }
 
+at::Tensor Parameter::wide_gradient() const {
+  const at::Tensor own = gradient();
+  return own.defined() ? own.to(at::kFloat) : own;
+}
+
 void Parameter::accumulate() {
-  if (!is_low() || !value.grad().defined()) {
+  if (!sums_apart() || !value.grad().defined()) {
     return;
   }
   if (sum.defined()) {
     sum.add_(value.grad());
   } else {
-    sum = value.grad().to(at::kFloat);
+    sum = value.grad().to(sum_type);
   }
   value.mutable_grad() = at::Tensor();
 }
@@ -80,6 +85,12 @@ void Parameter::publish() {
   if (!value.is_same(master)) {
     const at::NoGradGuard no_grad;
     value.copy_(master);
+  }
+}
+
+void sum_gradients_in(at::ScalarType type, const ParameterList& parameters) {
+  for (const ParameterPtr& parameter : parameters) {
+    parameter->sum_type = type;
   }
 }
 

@@ -71,29 +71,39 @@ struct Parameter {
   std::optional<StackNames> stack;
   std::optional<Shard> shard;  // a hint of who declared it; nothing: the parallel layer decides by its name
 
-  at::Tensor value;   // read by forward; a leaf that requires grad; compute type
-  at::Tensor master;  // fp32, or bf16 by train.param_dtype; the same tensor as `value` where the types are the same
-  at::Tensor sum;     // fp32 gradient over the micro-batches of a `value` in low precision
+  at::Tensor value;                      // read by forward; a leaf that requires grad; compute type
+  at::Tensor master;                     // fp32, or bf16 by train.param_dtype; the same tensor as `value` where the types are the same
+  at::Tensor sum;                        // gradient over the micro-batches, where it is not summed in `value`'s own type
+  at::ScalarType sum_type = at::kFloat;  // of gradients, train.grad_dtype
 
   std::int64_t numel() const;
   /// The tensors that stand for it in a checkpoint: itself, or the slices of a stack.
   std::vector<StoredView> stored() const;
   /// Every form in which files may hold it; the first is `stored()`.
   std::vector<std::vector<StoredView>> forms() const;
-  /// Whether forward reads 16-bit numbers: gradients then are summed in fp32 beside them.
+  /// Whether forward reads 16-bit numbers.
   bool is_low() const { return value.defined() && c10::isReducedFloatingType(value.scalar_type()); }
-  /// The gradient of this step in fp32, undefined when nothing flowed here.
-  at::Tensor gradient() const { return is_low() ? sum : value.grad(); }
+  /// The gradient of this step in `sum_type`, undefined when nothing flowed here.
+  at::Tensor gradient() const { return sums_apart() ? sum : value.grad(); }
+  /// The same in fp32, for updates: itself, or a copy.
+  at::Tensor wide_gradient() const;
   /// Replaces the gradient (parity tests, clipping of spoilt ones).
   void set_gradient(at::Tensor gradient);
-  /// Moves what the last backward left on a low-precision `value` into the fp32 sum.
+  /// Moves what the last backward left on `value` into the sum, where that is apart.
   void accumulate();
   void clear_gradient();
   /// After the optimizer moved `master`: makes `value` follow.
   void publish();
+
+ private:
+  /// Autograd sums in the type of `value`: low types would lose small terms, and fp32 is more than grad_dtype = "bf16" wants.
+  bool sums_apart() const { return is_low() || sum_type != at::kFloat; }
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;
 using ParameterList = std::vector<ParameterPtr>;
+
+/// `type` (fp32 or bf16) as the `sum_type` of all.
+void sum_gradients_in(at::ScalarType type, const ParameterList& parameters);
 
 }  // namespace kf

@@ -20,7 +20,8 @@ std::shared_ptr<Norm> make_norm(const PartArgs& args, const Place& place) {
 }
 
 std::shared_ptr<Mlp> make_mlp(const PartArgs& args, const Place& place) {
-  if (config::is_moe_layer(args.config.model, place.layer)) {
+  const config::ModelConfig& m = args.config.model;
+  if (config::is_moe_layer(m, place.layer) && !m.moe_beside_dense) {
     return make_moe(args, place);
   }
   Place inside = place;

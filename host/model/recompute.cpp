@@ -6,6 +6,8 @@
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/csrc/autograd/engine.h>
 
+#include <algorithm>
+#include <map>
 #include <mutex>
 #include <vector>
 
@@ -145,13 +147,48 @@ bool may_recompute(const ForwardContext& context, bool training) {
 
 bool recomputing() { return depth > 0; }
 
+namespace {
+
+/// What the named policies keep of a block (MaxText's); nothing for other words.
+std::vector<std::string> kept_by(const std::string& policy) {
+  using Names = std::vector<std::string>;
+  static const std::map<std::string, Names> all{{"minimal", {"qkv", "out", "gate", "up", "down"}},
+                                                {"save_qkv_proj", {"qkv"}},
+                                                {"save_out_proj", {"out"}},
+                                                {"save_dot_except_mlp", {"qkv", "out"}},
+                                                {"save_dot_with_context_except_mlp", {"qkv", "context", "out"}},
+                                                {"save_dot_except_mlpwi", {"qkv", "out", "down"}}};
+  const auto found = all.find(policy);
+  return found == all.end() ? Names() : found->second;
+}
+
+/// "q" -> "#q"; keys and values of latent attention come from one product.
+void add_named(std::vector<std::string>& kept, const std::string& name) {
+  const std::vector<std::string> parts = name == "qkv"                ? std::vector<std::string>{"q", "k", "v", "kv"}
+                                         : name == "k" || name == "v" ? std::vector<std::string>{name, "kv"}
+                                                                      : std::vector<std::string>{name};
+  for (const std::string& part : parts) {
+    kept.push_back("#" + part);
+  }
+}
+
+bool is_result_name(const std::string& name) {
+  const std::vector<std::string>& all = result_names();
+  return std::find(all.begin(), all.end(), name) != all.end();
+}
+
+}  // namespace
+
 RecomputePolicy recompute_policy(const config::TrainConfig& train, std::int64_t layer) {
   RecomputePolicy out;
   if (train.activation_checkpointing == "none" || layer % train.remat_every != 0) {
     return out;
   }
-  if (train.activation_checkpointing == "full") {
+  if (train.activation_checkpointing != "selective") {
     out.block = true;
+    for (const std::string& name : kept_by(train.activation_checkpointing)) {  // full keeps none
+      add_named(out.kept, name);
+    }
     return out;
   }
   bool keeps_attention = false;
@@ -159,7 +196,9 @@ RecomputePolicy recompute_policy(const config::TrainConfig& train, std::int64_t 
   for (const std::string& name : train.remat_save) {
     keeps_attention = keeps_attention || name == "attention";
     keeps_mlp = keeps_mlp || name == "mlp";
-    if (name != "attention" && name != "mlp") {
+    if (is_result_name(name)) {
+      add_named(out.kept, name);
+    } else if (name != "attention" && name != "mlp") {
       out.kept.push_back(operator_name(name, "train.remat_save"));
     }
   }

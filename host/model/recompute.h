@@ -16,7 +16,7 @@ struct RecomputePolicy {
   bool block = false;      // the whole of it
   bool attention = false;  // or these branches of it
   bool mlp = false;
-  std::vector<std::string> kept;  // operators whose results are kept: "aten::mm"
+  std::vector<std::string> kept;  // operators whose results are kept: "aten::mm"; and named results: "#q"
 
   bool any() const { return block || attention || mlp; }
 };

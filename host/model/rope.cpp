@@ -18,7 +18,7 @@ at::Tensor llama3_frequencies(const RopeOptions& o, const at::Tensor& base) {
   const double longest = static_cast<double>(o.orig_len) / o.low_freq;
   const double shortest = static_cast<double>(o.orig_len) / o.high_freq;
   const at::Tensor wavelength = 2 * kPi / base;
-  const at::Tensor share = (static_cast<double>(o.orig_len) / wavelength - o.low_freq) / (o.high_freq - o.low_freq);
+  const at::Tensor share = (static_cast<double>(o.orig_len) / wavelength - o.low_freq) / std::max(o.high_freq - o.low_freq, 1e-9);
   const at::Tensor blended = (1 - share) * base / o.factor + share * base;
   return at::where(wavelength.gt(longest), base / o.factor, at::where(wavelength.lt(shortest), base, blended));
 }
@@ -51,11 +51,40 @@ double dynamic_theta(const RopeOptions& o, std::int64_t length) {
   return o.theta * std::pow(o.factor * stretch - (o.factor - 1), n / (n - 2));
 }
 
-bool depends_on_length(const RopeOptions& o) {
+bool stretches_by_length(const RopeOptions& o) {
   return o.scaling == RopeOptions::Scaling::dynamic || o.scaling == RopeOptions::Scaling::longrope;
 }
 
+at::Tensor components(const RopeOptions& o) {  // (n/2): 2i/n
+  return at::arange(0, o.rotated(), 2, at::kFloat) / static_cast<double>(o.rotated());
+}
+
+/// The components past the fraction do not turn.
+void stop_past_fraction(const RopeOptions& o, const at::Tensor& frequencies) {  // (.., n/2)
+  if (o.proportional) {
+    const auto turning = static_cast<std::int64_t>(o.fraction * static_cast<double>(o.head_dim) / 2);
+    frequencies.narrow(-1, turning, frequencies.size(-1) - turning).zero_();
+  }
+}
+
+/// What `dynamic_theta` gives, for lengths (.., 1) -> frequencies (.., n/2) fp32.
+at::Tensor dynamic_frequencies(const RopeOptions& o, const at::Tensor& lengths) {
+  const auto n = static_cast<double>(o.rotated());
+  const at::Tensor stretch = lengths.clamp_min(o.orig_len).to(at::kDouble) / static_cast<double>(o.orig_len);
+  const at::Tensor theta = (stretch * o.factor - (o.factor - 1)).pow(n / (n - 2)) * o.theta;
+  const at::Tensor frequencies = at::pow(theta, -components(o).to(lengths.device(), at::kDouble)).to(at::kFloat);
+  stop_past_fraction(o, frequencies);
+  return frequencies;
+}
+
 }  // namespace
+
+bool same_angles(const RopeOptions& o, std::int64_t length, std::int64_t longer) {
+  if (!stretches_by_length(o) || length == longer) {
+    return true;
+  }
+  return std::max(length, longer) <= o.orig_len || (o.scaling == RopeOptions::Scaling::longrope && std::min(length, longer) > o.orig_len);
+}
 
 std::int64_t RopeOptions::rotated() const {
   return proportional ? head_dim : static_cast<std::int64_t>(static_cast<double>(head_dim) * fraction);
@@ -68,13 +97,9 @@ double longrope_temperature(double factor, std::int64_t orig_len) {
 double yarn_temperature(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
 
 at::Tensor rope_frequencies(const RopeOptions& o, std::int64_t length) {
-  const std::int64_t width = o.rotated();
-  const at::Tensor exponents = at::arange(0, width, 2, at::kFloat) / static_cast<double>(width);  // (n/2)
-  at::Tensor base = 1.0 / at::pow(at::Scalar(o.scaling == RopeOptions::Scaling::dynamic ? dynamic_theta(o, length) : o.theta), exponents);
-  if (o.proportional) {  // the components past the fraction have angle 0
-    const auto turning = static_cast<std::int64_t>(o.fraction * static_cast<double>(o.head_dim) / 2);
-    base.narrow(0, turning, width / 2 - turning).zero_();
-  }
+  at::Tensor base =
+      1.0 / at::pow(at::Scalar(o.scaling == RopeOptions::Scaling::dynamic ? dynamic_theta(o, length) : o.theta), components(o));
+  stop_past_fraction(o, base);
   switch (o.scaling) {
     case RopeOptions::Scaling::none:
     case RopeOptions::Scaling::dynamic: return base;
@@ -103,9 +128,11 @@ at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::
 
 Rope::Rope(const RopeOptions& options) : options_(options) {}
 
+bool Rope::depends_on_length() const { return stretches_by_length(options_); }
+
 const Rope::Table& Rope::table(std::int64_t length, at::Device device) const {
   KF_CHECK(length <= options_.max_seq_len, Code::config, "{} positions exceed model.max_seq_len ({})", length, options_.max_seq_len);
-  const bool stretched = depends_on_length(options_) && length > options_.orig_len;
+  const bool stretched = depends_on_length() && length > options_.orig_len;
   Table& table = stretched ? stretched_ : usual_;
   const bool other = stretched && options_.scaling == RopeOptions::Scaling::dynamic && length != length_;
   if (!other && table.cos.defined() && table.cos.size(0) >= length && table.cos.device() == device) {
@@ -121,17 +148,40 @@ const Rope::Table& Rope::table(std::int64_t length, at::Device device) const {
 
 at::Tensor Rope::rotate(const at::Tensor& x, std::int64_t first, const at::Tensor& positions) const {
   const std::int64_t length = x.size(2);
-  const std::int64_t width = options_.rotated();
   const Table& all = table(first + length, x.device());
   const auto rows = [&](const at::Tensor& values) {  // (T, n/2), or (B or 1, 1, T, n/2)
     return positions.defined() ? values.index({positions}).unsqueeze(1) : values.narrow(0, first, length);
   };
-  const at::Tensor cos = rows(all.cos);
-  const at::Tensor sin = rows(all.sin);
+  return turned(x, rows(all.cos), rows(all.sin));
+}
+
+Rope::Table Rope::angles_of(const at::Tensor& positions, const at::Tensor& lengths) const {
+  if (options_.scaling == RopeOptions::Scaling::dynamic) {
+    const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) * dynamic_frequencies(options_, lengths.unsqueeze(-1));
+    return {(angles.cos() * options_.gain).unsqueeze(1), (angles.sin() * options_.gain).unsqueeze(1)};
+  }
+  const auto angles = [&](std::int64_t length) {  // (B or 1, T, n/2)
+    return positions.to(at::kFloat).unsqueeze(-1) * rope_frequencies(options_, length).to(positions.device());
+  };
+  const at::Tensor chosen = at::where(lengths.gt(options_.orig_len).unsqueeze(-1), angles(options_.orig_len + 1), angles(0));
+  return {(chosen.cos() * options_.gain).unsqueeze(1), (chosen.sin() * options_.gain).unsqueeze(1)};
+}
+
+at::Tensor Rope::rotate_texts(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& lengths) const {
+  if (!positions.is_same(texts_positions_) || !lengths.is_same(texts_lengths_)) {
+    texts_ = angles_of(positions, lengths);
+    texts_positions_ = positions;
+    texts_lengths_ = lengths;
+  }
+  return turned(x, texts_.cos, texts_.sin);
+}
+
+at::Tensor Rope::turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const {
+  const std::int64_t width = options_.rotated();
   const at::Tensor part = width == x.size(3) ? x : x.narrow(3, 0, width);
-  const at::Tensor turned =
+  const at::Tensor out =
       options_.fused ? fused_rotation(part, cos, sin, options_.interleaved) : plain_rotation(part, cos, sin, options_.interleaved);
-  return width == x.size(3) ? turned : at::cat({turned, x.narrow(3, width, x.size(3) - width)}, -1);
+  return width == x.size(3) ? out : at::cat({out, x.narrow(3, width, x.size(3) - width)}, -1);
 }
 
 std::shared_ptr<const Rope> RopeTables::get(const RopeOptions& options) {

@@ -42,8 +42,11 @@ struct RopeOptions {
 /// rotated()/2 angles per position, fp32. The base is theta^(-2i/n); linear divides by factor; llama3 (Meta, Llama 3.1) and yarn (Peng et
 /// al. 2023, with the borders of the reference implementation) stretch long wavelengths only. A forward of more than orig_len positions
 /// stretches dynamic (NTK-aware: theta grows by (factor length / orig_len - factor + 1)^(n / (n - 2))) and takes longrope's long factors
-/// (Ding et al. 2024) instead of its short ones.
+/// (Ding et al. 2024) instead of its short ones. The length is that of the text, not of the batch that it lies in.
 at::Tensor rope_frequencies(const RopeOptions& options, std::int64_t length = 0);
+/// Whether a text of `longer` positions turns its first `length` ones as a text of `length` does. What a cache holds of them is right only
+/// then: not the keys alone depend on the angles, but every layer's input above the first, too.
+bool same_angles(const RopeOptions& options, std::int64_t length, std::int64_t longer);
 
 /// 0.1 mscale ln(factor) + 1, and 1 without a stretch (Peng et al. 2023, equation 22).
 double yarn_temperature(double factor, double mscale);
@@ -58,8 +61,14 @@ class Rope {
   explicit Rope(const RopeOptions& options);
 
   /// x (B, H, T, D) at positions `first` .. `first` + T - 1 -> the same shape and type; the arithmetic is fp32. `positions` (B or 1, T)
-  /// int64, all below `first` + T, take their place where they are defined.
+  /// int64, all below `first` + T, take their place where they are defined. The text is `first` + T positions long.
   at::Tensor rotate(const at::Tensor& x, std::int64_t first, const at::Tensor& positions = {}) const;
+  /// The same for texts of any lengths in one batch: `positions` (B or 1, T) inside of them and the `lengths` (B or 1, T or 1) of the texts
+  /// that they belong to, both int64. For scalings that depend on the length.
+  at::Tensor rotate_texts(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& lengths) const;
+
+  bool depends_on_length() const;
+  const RopeOptions& options() const { return options_; }
 
  private:
   struct Table {
@@ -67,11 +76,16 @@ class Rope {
   };
   /// The table of forwards of `length` positions, long enough, on `device`.
   const Table& table(std::int64_t length, at::Device device) const;
+  /// (B or 1, 1, T, n/2): the angles of texts of several lengths.
+  Table angles_of(const at::Tensor& positions, const at::Tensor& lengths) const;
+  at::Tensor turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const;
 
   RopeOptions options_;
   mutable Table usual_;              // of forwards up to orig_len, or of all
   mutable Table stretched_;          // of longer ones
   mutable std::int64_t length_ = 0;  // dynamic: the length that stretched_ is for
+  mutable Table texts_;              // of the last batch of texts of several lengths: all layers ask for the same
+  mutable at::Tensor texts_positions_, texts_lengths_;
 };
 
 /// The tables of a model: layers with equal options share one.

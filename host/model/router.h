@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 #include "model/module.h"
 
 namespace kf {
@@ -20,6 +22,8 @@ class Router : public Module {
  public:
   /// x (N, C) -> where its rows go. The losses are there in training only.
   virtual Routing route(const at::Tensor& x) const = 0;
+  /// The same of N / length sequences, one after the other; for routers whose losses look at each sequence by itself.
+  virtual Routing route_sequences(const at::Tensor& x, std::int64_t /*length*/) const { return route(x); }
   /// Factor of `Routing::balance` in the loss.
   virtual double balance_weight() const = 0;
   /// After an update with `counts` (E) assignments: selection biases move. `progress` as in Model::end_step.

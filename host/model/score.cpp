@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "model/kept_results.h"
 #include "model/largest_scores.h"
 #include "model/twice_differentiable.h"
 
@@ -107,7 +108,9 @@ at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t
 
 at::Tensor Mixer::fused(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& mask, bool causal) const {
   const std::optional<at::Tensor> given = mask.defined() ? std::optional(mask) : std::nullopt;
-  const auto run = [&] { return at::scaled_dot_product_attention(q, k, v, given, 0.0, causal, options_.scale); };
+  const auto run = [&] {
+    return named_result("context", [&] { return at::scaled_dot_product_attention(q, k, v, given, 0.0, causal, options_.scale); });
+  };
   if (backend_ == Backend::any) {
     return run();
   }
@@ -143,7 +146,8 @@ at::Tensor Mixer::formula(const at::Tensor& q, const at::Tensor& k, const at::Te
   } else {
     weights = at::softmax(scores, -1);
   }
-  return at::matmul(dropout_.apply(weights.to(v.scalar_type()), context, training), v);
+  const at::Tensor dropped = dropout_.apply(weights.to(v.scalar_type()), context, training);
+  return named_result("context", [&] { return at::matmul(dropped, v); });
 }
 
 }  // namespace kf

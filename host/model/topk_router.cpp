@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
+#include <cmath>
 #include <limits>
 
 #include "config/derived.h"
@@ -28,9 +29,22 @@ TopKRouter::TopKRouter(const TopKRouterOptions& options) : options_(options) {
   if (options.gate_bias) {
     gate_bias_ = add_parameter("gate.bias", {options.experts}, Init::zeros(), Role::vector);
   }
+  if (options.normed) {
+    scale_ = add_parameter("scale", {options.dim}, Init::ones(), Role::vector);
+    expert_scale_ = add_parameter("expert_scale", {options.experts}, Init::ones(), Role::vector);
+  }
   if (options.bias) {
     bias_ = add_child("", std::make_shared<SelectionBias>(*options.bias));
   }
+}
+
+at::Tensor TopKRouter::read(const at::Tensor& x) const {
+  if (scale_ == nullptr) {
+    return x;
+  }
+  const at::Tensor wide = x.to(scale_->value.scalar_type());
+  const at::Tensor normed = wide * at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);
+  return (normed * scale_->value / std::sqrt(static_cast<double>(options_.dim))).to(x.scalar_type());
 }
 
 at::Tensor TopKRouter::logits(const at::Tensor& x) const {
@@ -76,26 +90,35 @@ at::Tensor TopKRouter::mixing(const at::Tensor& scores, const at::Tensor& expert
   if (options_.normalise && options_.top_k > 1) {
     weights = weights / (weights.sum(-1, /*keepdim=*/true) + 1e-20);
   }
+  if (expert_scale_ != nullptr) {
+    weights = weights * expert_scale_->value.index_select(0, experts.flatten()).view_as(experts);
+  }
   return options_.scale == 1 ? weights : weights * options_.scale;
 }
 
-at::Tensor TopKRouter::balance(const at::Tensor& scores, const at::Tensor& experts) const {
+at::Tensor TopKRouter::balance(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const {
   if (options_.score != Score::softmax && options_.sequence_weight == 0) {
     return {};
   }
   const double weight = options_.score == Score::softmax ? 1 : options_.sequence_weight;
+  if (options_.by_sequence && length < scores.size(0)) {
+    const at::Tensor own = experts.reshape({-1, length * experts.size(1)});  // (B, T k)
+    const at::Tensor counts = at::zeros({own.size(0), options_.experts}, own.options()).scatter_add_(1, own, at::ones_like(own));
+    const at::Tensor shares = counts.to(scores.scalar_type()) / static_cast<double>(own.size(1));  // (B, E)
+    return (shares * scores.view({-1, length, options_.experts}).mean(1)).sum(1).mean() * (weight * static_cast<double>(options_.experts));
+  }
   const at::Tensor share = count_assignments(experts, options_.experts).to(scores.scalar_type()) / static_cast<double>(experts.numel());
   return (share * scores.mean(0)).sum() * (weight * static_cast<double>(options_.experts));
 }
 
-Routing TopKRouter::route(const at::Tensor& x) const {
-  const at::Tensor logits = this->logits(x);
+Routing TopKRouter::route_sequences(const at::Tensor& x, std::int64_t length) const {
+  const at::Tensor logits = this->logits(read(x));
   const at::Tensor scores = this->scores(logits);
   Routing routing;
   routing.experts = choose(scores);
   routing.weights = mixing(scores, routing.experts);
   if (training() && x.size(0) > 0) {
-    routing.balance = balance(scores, routing.experts);
+    routing.balance = balance(scores, routing.experts, length);
     routing.z = logits.logsumexp(-1).square().mean();
   }
   return routing;
@@ -132,9 +155,12 @@ TopKRouterOptions topk_router_options(const PartArgs& args, const Place& place) 
   o.topk_groups = m.moe_topk_groups;
   o.gate_bias = m.moe_router_bias;
   o.fp32 = m.moe_router_fp32;
+  o.normed = m.moe_router == "softmax_normed";
+  o.eps = m.norm_eps;
   o.init = hidden_init(m, place.dim);
   o.balance_weight = m.moe_aux_loss_weight;
   o.sequence_weight = m.moe_sequence_aux_loss_weight;
+  o.by_sequence = o.score != Score::softmax && m.moe_sequence_aux_scope == "sequence";
   if (const std::string rule = config::moe_bias_rule(m); rule != "none") {
     o.bias = SelectionBiasOptions{m.num_experts, rule == "sign" ? SelectionBiasOptions::Rule::sign : SelectionBiasOptions::Rule::ema,
                                   bias_schedule(m.moe_bias_schedule), m.moe_bias_rate};

@@ -30,9 +30,14 @@ struct TopKRouterOptions {
   std::int64_t topk_groups = 0;  // that a token may visit
   bool gate_bias = false;        // b, learned
   bool fp32 = false;             // the gate in fp32 instead of the compute type
+  bool normed = false;           // x becomes RMS(x) * scale / sqrt(C), weights are multiplied by a number of the expert, both learned
+  double eps = 1e-6;             // normed: of the RMS
   Init init;
   double balance_weight = 0;   // softmax: of E sum_e f_e P_e
   double sequence_weight = 0;  // other scores: already inside `Routing::balance`; 0 = they have none
+  /// Whether that balance is the mean over sequences of each one's own (DeepSeek V3, equation 17, with scores that are not divided by their
+  /// sum) instead of one over all tokens, which is not linear in them.
+  bool by_sequence = false;
   std::optional<SelectionBiasOptions> bias;
   std::optional<std::uint64_t> random;  // seed of random experts, the same in every forward
 };
@@ -40,21 +45,26 @@ struct TopKRouterOptions {
 class TopKRouter final : public Router {
  public:
   explicit TopKRouter(const TopKRouterOptions& options);
-  Routing route(const at::Tensor& x) const override;
+  Routing route(const at::Tensor& x) const override { return route_sequences(x, x.size(0)); }
+  Routing route_sequences(const at::Tensor& x, std::int64_t length) const override;
   double balance_weight() const override;
   void rebalance(const at::Tensor& counts, double progress) override;
 
  private:
-  at::Tensor logits(const at::Tensor& x) const;                                   // (N, C) -> (N, E) fp32
-  at::Tensor scores(const at::Tensor& logits) const;                              // (N, E)
-  at::Tensor choose(const at::Tensor& scores) const;                              // (N, E) -> (N, k) int64
-  at::Tensor keep_best_groups(const at::Tensor& value) const;                     // (N, E), -inf outside
-  at::Tensor mixing(const at::Tensor& scores, const at::Tensor& experts) const;   // (N, k)
-  at::Tensor balance(const at::Tensor& scores, const at::Tensor& experts) const;  // 0-dim
+  at::Tensor read(const at::Tensor& x) const;                                    // (N, C): x, or normed
+  at::Tensor logits(const at::Tensor& x) const;                                  // (N, C) -> (N, E) fp32
+  at::Tensor scores(const at::Tensor& logits) const;                             // (N, E)
+  at::Tensor choose(const at::Tensor& scores) const;                             // (N, E) -> (N, k) int64
+  at::Tensor keep_best_groups(const at::Tensor& value) const;                    // (N, E), -inf outside
+  at::Tensor mixing(const at::Tensor& scores, const at::Tensor& experts) const;  // (N, k)
+  /// (N, E), (N, k) -> 0-dim: E sum_e f_e P_e with f the share of the assignments, P the mean score; the mean of those of N / length
+  /// sequences where they count by themselves.
+  at::Tensor balance(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const;
 
   TopKRouterOptions options_;
-  ParameterPtr gate_;       // (E, C) "gate.weight"
-  ParameterPtr gate_bias_;  // (E) "gate.bias"
+  ParameterPtr gate_;                  // (E, C) "gate.weight"
+  ParameterPtr gate_bias_;             // (E) "gate.bias"
+  ParameterPtr scale_, expert_scale_;  // normed: (C) and (E)
   std::shared_ptr<SelectionBias> bias_;
 };
 

@@ -8,6 +8,7 @@
 #include "config/derived.h"
 #include "core/error.h"
 #include "model/init.h"
+#include "model/observe.h"
 #include "model/parts.h"
 #include "model/rope.h"
 #include "registry/registries.h"
@@ -74,6 +75,7 @@ void Transformer::add_head(const PartArgs& args) {
   add_child("output_head", head);
   logit_scale_ = m.logit_scale;
   logit_cap_ = m.final_logit_softcap;
+  logits_precision_ = logits_precision(m.logits_dtype);
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
@@ -99,8 +101,13 @@ void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const Forwa
   }
 }
 
+at::Tensor Transformer::wide_head(const at::Tensor& h) const {
+  const at::Tensor z = head_product(h, {head_->weight()->value, 1, 0, logits_precision_});
+  return observed(*head_, h, head_->bias() != nullptr ? z + head_->bias()->value.to(z.scalar_type()) : z);
+}
+
 at::Tensor Transformer::logits(const at::Tensor& h) const {
-  at::Tensor z = head_->forward(h);  // (B, T, V)
+  at::Tensor z = logits_precision_ == OutputHead::Precision::fp32 ? wide_head(h) : head_->forward(h);  // (B, T, V)
   if (logit_scale_ != 1) {
     z = z * logit_scale_;
   }
@@ -110,7 +117,8 @@ at::Tensor Transformer::logits(const at::Tensor& h) const {
 at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) { return logits(hidden(tokens, context)); }
 
 std::optional<OutputHead> Transformer::head() {
-  return head_->bias() != nullptr ? std::nullopt : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_});
+  return head_->bias() != nullptr ? std::nullopt
+                                  : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_, logits_precision_});
 }
 
 void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
@@ -133,8 +141,9 @@ at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context
            max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
   const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
-  context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
-                                              : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts);
+  context.visible = context.doc_ids.defined()
+                        ? std::make_shared<const Visibility>(context.doc_ids)
+                        : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts, context.lengths);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
@@ -174,6 +183,11 @@ bool Transformer::has_cache() const {
 
 bool Transformer::takes_padding() const {
   return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->takes_padding(); });
+}
+
+bool Transformer::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return std::all_of(blocks_.begin(), blocks_.end(),
+                     [&](const std::shared_ptr<Block>& block) { return block->keeps_cache(length, longer); });
 }
 
 at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim) {

@@ -34,6 +34,7 @@ class Transformer final : public Model {
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
   bool has_cache() const override;
   bool takes_padding() const override;
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
   void add_embedding(const PartArgs& args);
@@ -42,7 +43,8 @@ class Transformer final : public Model {
   /// h (B, T, C) behind the last block -> context.ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
-  at::Tensor logits(const at::Tensor& h) const;  // (B, T, C) -> (B, T, V)
+  at::Tensor logits(const at::Tensor& h) const;     // (B, T, C) -> (B, T, V)
+  at::Tensor wide_head(const at::Tensor& h) const;  // the head's product in fp32
 
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;
@@ -58,6 +60,7 @@ class Transformer final : public Model {
   std::shared_ptr<Linear> head_;  // (V, C), the embedding itself when tied
   double logit_scale_ = 1;
   double logit_cap_ = 0;
+  OutputHead::Precision logits_precision_ = OutputHead::Precision::cast;
   std::unique_ptr<MoeBook> experts_;
   std::int64_t max_seq_len_ = 0;
 };

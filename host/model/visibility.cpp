@@ -5,13 +5,22 @@
 namespace kf {
 namespace {
 
-/// Index minus the index at which the document began: (B, T) -> (B, T).
-at::Tensor positions_in(const at::Tensor& doc_ids) {
+/// The index at which the document of each position began: (B, T) -> (B, T).
+at::Tensor begins_of(const at::Tensor& doc_ids) {
   const at::Tensor index = at::arange(doc_ids.size(1), doc_ids.options()).expand_as(doc_ids);
   at::Tensor begins = at::ones_like(doc_ids, at::kBool);
   begins.narrow(1, 1, doc_ids.size(1) - 1).copy_(doc_ids.narrow(1, 1, doc_ids.size(1) - 1).ne(doc_ids.narrow(1, 0, doc_ids.size(1) - 1)));
-  const at::Tensor starts = std::get<0>(at::where(begins, index, at::zeros_like(index)).cummax(1));
-  return index - starts;
+  return std::get<0>(at::where(begins, index, at::zeros_like(index)).cummax(1));
+}
+
+at::Tensor positions_in(const at::Tensor& doc_ids) {
+  return at::arange(doc_ids.size(1), doc_ids.options()).expand_as(doc_ids) - begins_of(doc_ids);
+}
+
+/// How many positions the document of each one has: (B, T) -> (B, T). Seen from behind a document begins where it ends.
+at::Tensor lengths_in(const at::Tensor& doc_ids) {
+  const at::Tensor ends = doc_ids.size(1) - begins_of(doc_ids.flip({1})).flip({1});  // one behind the last
+  return ends - begins_of(doc_ids);
 }
 
 }  // namespace
@@ -23,6 +32,20 @@ at::Tensor Visibility::positions() const {
     positions_ = doc_ids_.defined() ? positions_in(doc_ids_) : places(past_, past_ + fresh_);
   }
   return positions_;
+}
+
+at::Tensor Visibility::lengths() const {
+  if (lengths_.defined()) {
+    return lengths_;
+  }
+  if (doc_ids_.defined()) {
+    lengths_ = lengths_in(doc_ids_);
+  } else if (ends_.defined()) {
+    lengths_ = ends_.unsqueeze(1);
+  } else if (starts_.defined()) {
+    lengths_ = (past_ + fresh_ - starts_).unsqueeze(1);
+  }
+  return lengths_;
 }
 
 at::Tensor Visibility::places(std::int64_t first, std::int64_t end) const {

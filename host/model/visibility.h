@@ -18,11 +18,12 @@ struct Reach {
 };
 
 /// `fresh` queries behind `past` positions that a cache holds. With document ids a row holds several documents, and nothing is cached.
-/// With `starts` (B) int64 row b begins at position starts[b]: what lies before is padding, which nobody sees but itself.
+/// With `starts` (B) int64 row b begins at position starts[b]: what lies before is padding, which nobody sees but itself. With `lengths`
+/// (B) int64 row b ends after lengths[b] positions: what follows is padding, which nothing that comes before it sees.
 class Visibility {
  public:
-  Visibility(std::int64_t past, std::int64_t fresh, at::Device device, at::Tensor starts = {})
-      : past_(past), fresh_(fresh), device_(device), starts_(std::move(starts)) {}
+  Visibility(std::int64_t past, std::int64_t fresh, at::Device device, at::Tensor starts = {}, at::Tensor lengths = {})
+      : past_(past), fresh_(fresh), device_(device), starts_(std::move(starts)), ends_(std::move(lengths)) {}
   /// Rows of documents: (B, T) int64 ids; neighbours with one id are one document.
   explicit Visibility(const at::Tensor& doc_ids);
 
@@ -34,6 +35,9 @@ class Visibility {
   /// (B or 1, T) int64: the place of each query inside its document, from 0. The first position of a row counts as a document's first;
   /// padding is at 0.
   at::Tensor positions() const;
+  /// (B or 1, T or 1) int64: how long the text is that each query belongs to, padding left out: the row, or its document where documents
+  /// are kept apart. Undefined where all are past + fresh long.
+  at::Tensor lengths() const;
 
  private:
   at::Tensor places(std::int64_t first, std::int64_t end) const;  // (B or 1, end - first): index less the row's start
@@ -44,8 +48,9 @@ class Visibility {
   std::int64_t fresh_ = 0;
   at::Device device_;
   at::Tensor doc_ids_;  // (B, T), undefined for one document a row
-  at::Tensor starts_;   // (B), undefined without padding
-  mutable at::Tensor positions_;
+  at::Tensor starts_;   // (B), undefined without padding on the left
+  at::Tensor ends_;     // (B), undefined without padding on the right
+  mutable at::Tensor positions_, lengths_;
   mutable std::vector<std::pair<Reach, at::Tensor>> masks_;
 };
 

@@ -10,7 +10,6 @@
 namespace kf {
 namespace {
 
-constexpr const char* kPrefix = "average.";
 constexpr const char* kUpdates = "average_updates";
 constexpr const char* kWeightSum = "average_weight_sum";
 
@@ -80,7 +79,7 @@ void Averaged::swap(bool on) {
 OptimizerState Averaged::state() const {
   OptimizerState state = inner_->state();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    state.tensors[kPrefix + parameters_[i]->name] = averages_[i];
+    state.tensors[kAveragePrefix + parameters_[i]->name] = averages_[i];
   }
   state.integers[kUpdates] = updates_;
   state.reals[kWeightSum] = weight_sum_;
@@ -97,7 +96,7 @@ void Averaged::load(const OptimizerState& state) {
       "\"none\"",
       config_.type);
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::string name = kPrefix + parameters_[i]->name;
+    const std::string name = kAveragePrefix + parameters_[i]->name;
     const auto found = state.tensors.find(name);
     KF_CHECK(found != state.tensors.end() && found->second.sizes() == averages_[i].sizes(), Code::checkpoint,
              "the optimizer state lacks '{}', or it has another shape", name);

@@ -8,7 +8,11 @@
 
 namespace kf {
 
-/// An optimizer with an average of what it moves: after every update average += share (weights - average), from the initial weights on.
+/// Where a checkpoint keeps the average of the weight NAME: "average.NAME" of optimizer.safetensors.
+inline constexpr const char* kAveragePrefix = "average.";
+
+/// An optimizer with an average of what it moves: it begins as the weights before the first update (the initial ones, or those of
+/// checkpoint.init_from), and after every update average += share (weights - average).
 ///   ema              share = 1 - beta
 ///   ema_decay_sqrt   share = w / sum of all w, where w is 1 - beta before switch_step and then 1 - sqrt(min(1, (t - switch_step) /
 ///                    decay_steps)): a uniform mean that stands still in the end. t counts updates from 0.

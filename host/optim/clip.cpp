@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 namespace kf {
@@ -19,6 +20,13 @@ std::vector<at::Tensor> gradients_of(const ParameterList& parameters) {
   return gradients;
 }
 
+bool low(const std::vector<at::Tensor>& gradients) { return gradients.front().scalar_type() != at::kFloat; }
+
+/// 0-dim fp32 each.
+std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
+  return at::_foreach_norm(gradients, 2, low(gradients) ? std::optional(at::kFloat) : std::nullopt);
+}
+
 }  // namespace
 
 at::Tensor gradient_norm(const ParameterList& parameters) {
@@ -29,7 +37,7 @@ at::Tensor gradient_norm(const ParameterList& parameters) {
   if (gradients.empty()) {
     return at::zeros({}, at::kFloat);
   }
-  return at::linalg_vector_norm(at::stack(at::_foreach_norm(gradients, 2)), 2);
+  return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
 }
 
 void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm) {
@@ -38,8 +46,13 @@ void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, dou
   }
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> gradients = gradients_of(parameters);
-  if (!gradients.empty()) {
-    at::_foreach_mul_(gradients, at::clamp_max(max_norm / (norm + 1e-6), 1.0));
+  const at::Tensor factor = at::clamp_max(max_norm / (norm + 1e-6), 1.0);
+  if (!gradients.empty() && !low(gradients)) {
+    at::_foreach_mul_(gradients, factor);
+    return;
+  }
+  for (const at::Tensor& gradient : gradients) {
+    gradient.mul_(factor);  // the factor stays in fp32
   }
 }
 

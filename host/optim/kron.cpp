@@ -134,7 +134,7 @@ void Kron::update(const Parameter& parameter, bool moves, double lr, double weig
     start(left);
     start(right);
   }
-  mine[kMomentum].mul_(options_.momentum).add_(parameter.gradient(), 1 - options_.momentum);
+  mine[kMomentum].mul_(options_.momentum).add_(parameter.wide_gradient(), 1 - options_.momentum);
   const at::Tensor m = as_stack(mine[kMomentum]) / (1 - std::pow(options_.momentum, static_cast<double>(step_ + 1)));
   if (moves) {
     if (parameter.shape.size() > 1 && (moved_ + 1) % kBalanceEvery == 0) {

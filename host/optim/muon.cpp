@@ -77,7 +77,7 @@ double Muon::scale(double rows, double columns) const {
 }
 
 void Muon::update(const Parameter& parameter, double lr, double weight_decay) {
-  const at::Tensor gradient = parameter.gradient();
+  const at::Tensor gradient = parameter.wide_gradient();
   at::Tensor& momentum = slots_.of(parameter)[0];
   momentum.mul_(options_.momentum).add_(gradient);
   const at::Tensor ahead = options_.nesterov ? gradient + options_.momentum * momentum : momentum;

@@ -36,7 +36,7 @@ using Curvature = std::map<std::string, at::Tensor>;
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads `Parameter::gradient()`,
+  /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads `Parameter::wide_gradient()`,
   /// changes `Parameter::master`; the caller publishes and clears.
   virtual void step(double lr) = 0;
   /// State tensors are the live ones, not copies.

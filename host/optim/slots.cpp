@@ -80,7 +80,7 @@ TensorLists lists_of(const ParamGroup& group, Slots& slots) {
   TensorLists lists;
   lists.slots.resize(slots.size());
   for (const ParameterPtr& parameter : group.parameters) {
-    const at::Tensor gradient = parameter->gradient();
+    const at::Tensor gradient = parameter->wide_gradient();
     if (!gradient.defined()) {
       continue;
     }

@@ -85,7 +85,7 @@ void Soap::refresh(std::vector<at::Tensor>& mine, const at::Tensor& gradient, st
 }
 
 void Soap::update(const Parameter& parameter, std::int64_t step, double lr, double weight_decay) {
-  const at::Tensor gradient = parameter.gradient();
+  const at::Tensor gradient = parameter.wide_gradient();
   std::vector<at::Tensor>& mine = slots_.of(parameter);
   if (step == 0) {
     refresh(mine, gradient, step);

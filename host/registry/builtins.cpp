@@ -72,20 +72,24 @@ void add_routers(Registries& r) {
   add("softmax", "Top k of the softmax over all experts; moe_norm_topk divides by their sum (DeepSeek V2).");
   add("sigmoid",
       "Top k of sigmoid + selection bias in groups, weights over their sum (DeepSeek V3); moe_bias_rule = \"sign\" trains the bias.");
+  add("softmax_normed",
+      "As softmax_topk of the normalised input times a learned vector / sqrt(dim); each expert has a learned factor besides (Gemma 4).");
   add("sqrtsoftplus", "As sigmoid, with the score sqrt(ln(1 + e^x)).");
 }
 
 void add_losses(Registries& r) {
-  r.loss.add(native("cross_entropy", "Cross entropy in fp32."), [](const PartArgs&) { return std::make_unique<CrossEntropy>(); });
-  r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [](const PartArgs& a) {
+  const auto low = [](const PartArgs& a) { return a.config.model.logits_dtype == "compute"; };
+  r.loss.add(native("cross_entropy", "Cross entropy, in fp32 unless model.logits_dtype = \"compute\"."),
+             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a)); });
+  r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [low](const PartArgs& a) {
     const std::int64_t chunk = a.config.train.ce_chunk_size;
-    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk);
+    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a));
   });
   r.loss.add(native("fused_linear_cross_entropy",
                     "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
-             [](const PartArgs& a) {
+             [low](const PartArgs& a) {
                const config::TrainConfig& t = a.config.train;
-               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model);
+               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model, low(a));
              });
 }
 
@@ -93,7 +97,7 @@ void add_schedules(Registries& r) {
   const auto add = [&](const std::string& name, std::string doc) {
     r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
       const config::TrainConfig& t = a.config.train;
-      const auto sequences = static_cast<double>(t.batch_size * config::BatchPlan(t, 1).micros(0));
+      const auto sequences = static_cast<double>(config::BatchPlan(t, 1).sequences(0));
       return make_native_schedule(name, a.config.scheduler, max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
     });
   };

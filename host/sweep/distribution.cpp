@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "sweep/decimal.h"
 
 namespace kf::sweep {
 namespace {
@@ -12,9 +13,6 @@ namespace {
 using config::Array;
 using config::Node;
 using config::Table;
-
-/// Steps that fit between the bounds; a little room for 0.3 / 0.1.
-double whole_steps(double low, double high, double step) { return std::floor((high - low) / step + 1e-8); }
 
 double number(const Table& attributes, const char* key, double fallback) {
   const Node* node = attributes.find(key);
@@ -42,7 +40,7 @@ Node as_integer(double value) { return Node(static_cast<std::int64_t>(value)); }
 Distribution Distribution::real(double low, double high, double step, bool log) {
   Distribution out;
   out.low = low;
-  out.high = step > 0 ? low + whole_steps(low, high, step) * step : high;
+  out.high = step > 0 ? steps_between(low, high, step).high : high;
   out.step = step;
   out.log = log;
   return out;
@@ -73,11 +71,11 @@ std::optional<std::int64_t> Distribution::count() const {
   if (step <= 0) {
     return low == high ? std::optional<std::int64_t>(1) : std::nullopt;
   }
-  return static_cast<std::int64_t>(whole_steps(low, high, step)) + 1;
+  return steps_between(low, high, step).count + 1;
 }
 
 double Distribution::at(std::int64_t index) const {
-  return kind == Kind::choice ? static_cast<double>(index) : low + static_cast<double>(index) * step;
+  return kind == Kind::choice ? static_cast<double>(index) : std::clamp(low + static_cast<double>(index) * step, low, high);
 }
 
 bool Distribution::single() const { return count() == 1; }
@@ -94,8 +92,13 @@ double Distribution::nearest(double value) const {
   if (kind == Kind::choice) {
     return std::clamp(std::round(value), 0.0, static_cast<double>(choices.size()) - 1);
   }
-  const double on_grid = step > 0 ? low + std::round((value - low) / step) * step : value;
-  return std::clamp(on_grid, low, high);
+  if (step <= 0) {
+    return std::clamp(value, low, high);
+  }
+  // What is drawn beyond the bounds (half a step of room) is the outermost step, not the bound itself, which rounding may set apart from
+  // it.
+  const double last = static_cast<double>(*count() - 1);
+  return at(static_cast<std::int64_t>(std::clamp(std::nearbyint((value - low) / step), 0.0, last)));
 }
 
 Node Distribution::value(double stored) const {

@@ -20,6 +20,7 @@ struct Distribution {
   bool log = false;                   // even in the logarithm; real numbers then have no step
   std::vector<config::Node> choices;  // of a choice: booleans, numbers, strings (a list or table is there as its text)
 
+  /// With a step the upper bound is the last value that steps from `low` reach, counted in decimals: quniform(0.1, 0.35, 0.1) ends at 0.3.
   static Distribution real(double low, double high, double step = 0, bool log = false);
   static Distribution integer(std::int64_t low, std::int64_t high, std::int64_t step = 1, bool log = false);
   static Distribution choice(std::vector<config::Node> choices);
@@ -27,7 +28,7 @@ struct Distribution {
   bool numeric() const { return kind != Kind::choice; }
   /// How many values there are; nothing for every real number between two bounds.
   std::optional<std::int64_t> count() const;
-  /// The value number `index` of a countable distribution, from 0.
+  /// The value number `index` of a countable distribution, from 0: low + index step within the bounds, the double that Optuna gives.
   double at(std::int64_t index) const;
   /// Only one value is possible.
   bool single() const;

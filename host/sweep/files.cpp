@@ -1,9 +1,11 @@
 #include "sweep/files.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "config/json.h"
 #include "core/ascii.h"
+#include "core/csv.h"
 #include "core/text.h"
 #include "sweep/chart.h"
 #include "sweep/svg.h"
@@ -12,17 +14,6 @@ namespace kf::sweep {
 namespace {
 
 using config::Node;
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) {
-    return text;
-  }
-  std::string out = "\"";
-  for (const char c : text) {
-    out += c == '"' ? std::string("\"\"") : std::string(1, c);
-  }
-  return out + "\"";
-}
 
 std::string plain(const Node& node) {
   const auto* text = std::get_if<std::string>(&node.value);
@@ -82,14 +73,7 @@ std::string csv_text(const std::vector<Trial>& trials) {
   for (const char* name : {"started", "seconds", "error"}) {
     head.emplace_back(name);
   }
-  const auto line = [](const std::vector<std::string>& cells) {
-    std::vector<std::string> safe;
-    for (const std::string& cell : cells) {
-      safe.push_back(csv_cell(cell));
-    }
-    return join(safe, ",") + "\n";
-  };
-  std::string out = line(head);
+  std::string out = csv_line(head);
   for (const Trial& trial : trials) {
     std::vector<std::string> cells{std::to_string(trial.number), std::string(state_name(trial.state)),
                                    trial.value ? to_text(*trial.value) : ""};
@@ -105,7 +89,7 @@ std::string csv_text(const std::vector<Trial>& trials) {
     cells.push_back(trial.started);
     cells.push_back(trial.seconds() ? fixed(*trial.seconds(), 3) : "");
     cells.push_back(trial.text("error"));
-    out += line(cells);
+    out += csv_line(cells);
   }
   return out;
 }

@@ -49,6 +49,7 @@ INSERT OR IGNORE INTO version_info VALUES (1, 12, '5.0.0');
 INSERT INTO alembic_version SELECT 'v3.2.0.a' WHERE NOT EXISTS (SELECT 1 FROM alembic_version);
 )";
 constexpr const char* kRevision = "v3.2.0.a";
+constexpr const char* kCutAt = "kf:cut_at";       // the step at which a trial was cut
 constexpr const char* kRung = "completed_rung_";  // the key of Optuna's own pruner
 
 std::int64_t integer(const SqlValue& value) { return std::get<std::int64_t>(value); }
@@ -318,7 +319,15 @@ std::vector<double> Store::values_at_rung(std::int64_t rung, std::int64_t but_no
   return out;
 }
 
-bool Store::report(std::int64_t id, std::int64_t step, double value, const std::optional<AshaOptions>& options) {
+std::optional<std::int64_t> Store::cut_at(std::int64_t id) {
+  const auto rows =
+      database_.run("SELECT value_json FROM trial_system_attributes WHERE trial_id = ? AND \"key\" = ?", {id, std::string(kCutAt)});
+  const Node node = rows.empty() ? Node() : json(text(rows[0][0]));
+  const auto* const step = std::get_if<std::int64_t>(&node.value);
+  return step != nullptr ? std::optional(*step) : std::nullopt;
+}
+
+bool Store::report(std::int64_t id, std::int64_t step, double value, const std::optional<AshaOptions>& options, std::int64_t last_step) {
   return database_.write([&] {
     const Stored columns = stored(value);
     database_.run(
@@ -335,7 +344,15 @@ bool Store::report(std::int64_t id, std::int64_t step, double value, const std::
       database_.run("INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (?, ?, ?)",
                     {id, kRung + std::to_string(rung), exact_json(Node(value))});
     }
-    return verdict.prune;
+    if (const std::optional<std::int64_t> cut = cut_at(id)) {
+      return step >= *cut && step < last_step;
+    }
+    const bool cut = verdict.prune && step < last_step;
+    if (cut) {
+      database_.run("INSERT INTO trial_system_attributes (trial_id, \"key\", value_json) VALUES (?, ?, ?)",
+                    {id, std::string(kCutAt), exact_json(Node(step))});
+    }
+    return cut;
   });
 }
 

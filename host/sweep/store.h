@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,8 +50,12 @@ class Store {
   void set_trial_attribute(std::int64_t id, const std::string& key, const config::Node& value);
   /// These trials are worked on.
   void beat(const std::vector<std::int64_t>& ids);
-  /// Keeps a report; whether the trial should be cut is asked where `options` are given.
-  bool report(std::int64_t id, std::int64_t step, double value, const std::optional<AshaOptions>& options);
+  /// Keeps a report; whether the trial should be cut is asked where `options` are given, of a trial that ends at `last_step` only before
+  /// it. A cut is kept: a trial that was killed before it ended is cut again at the same step.
+  bool report(std::int64_t id, std::int64_t step, double value, const std::optional<AshaOptions>& options,
+              std::int64_t last_step = std::numeric_limits<std::int64_t>::max());
+  /// The step at which the trial was cut.
+  std::optional<std::int64_t> cut_at(std::int64_t id);
   /// Ends a running trial; nothing happens to one that has ended. A value that is not a number makes it failed.
   void finish(std::int64_t id, TrialState state, std::optional<double> value, const std::string& error = {});
   /// A running trial goes back in line, to be continued.

@@ -1,8 +1,6 @@
 #include "sweep/table.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <ostream>
 
 #include "config/json.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <ctime>
@@ -21,9 +22,13 @@ constexpr std::array<std::pair<TrialState, std::string_view>, 5> kStates{{{Trial
 /// Seconds since 1970 of "2026-01-31 12:00:00.000000" in UTC.
 std::optional<double> seconds_of(const std::string& text) {
   std::tm time{};
-  double second = 0;
-  if (std::sscanf(text.c_str(), "%d-%d-%d %d:%d:%lf", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour, &time.tm_min, &second) !=
-      6) {
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%d-%d-%d %d:%d:%n", &time.tm_year, &time.tm_mon, &time.tm_mday, &time.tm_hour, &time.tm_min, &read) != 5 ||
+      read == 0) {
+    return std::nullopt;
+  }
+  double second = 0;  // not scanf, whose point a script's locale may change
+  if (std::from_chars(text.data() + read, text.data() + text.size(), second).ec != std::errc()) {
     return std::nullopt;
   }
   time.tm_year -= 1900;

@@ -1,6 +1,7 @@
 #include "train/answer_stream.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "core/text.h"
@@ -54,11 +55,31 @@ std::size_t undecided(const std::string& text, const std::vector<std::string>& s
   return most;
 }
 
+/// The special token with which a text begins; nothing where it begins with text.
+std::optional<std::int64_t> special_start(const Tokenizer& tokenizer, const std::string& text) {
+  std::vector<std::uint32_t> ids;
+  if (tokenizer.reads_special()) {
+    tokenizer.append(text, ids, {SpecialText::special});
+  }
+  const std::optional<std::int64_t> named = tokenizer.token_id(text);  // where special tokens are never read from text
+  for (const std::optional<std::int64_t> id : {ids.empty() ? std::nullopt : std::optional<std::int64_t>(ids.front()), named}) {
+    if (id && tokenizer.decode(std::span(&*id, 1)).empty()) {
+      return id;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 AnswerStream::AnswerStream(const Tokenizer& tokenizer, std::span<const std::int64_t> prompt, std::vector<std::string> stop)
     : text_(tokenizer, prompt), stop_(std::move(stop)) {
   std::erase(stop_, std::string());  // found everywhere, and refused where options are read
+  for (const std::string& text : stop_) {
+    if (const std::optional<std::int64_t> id = special_start(tokenizer, text)) {
+      stop_ids_.push_back(*id);
+    }
+  }
 }
 
 /// Of what is held back and `text` behind it, the part that no stop text can begin in.
@@ -74,7 +95,14 @@ std::string AnswerStream::certain(std::string_view text) {
   return out;
 }
 
-std::string AnswerStream::push(std::int64_t id) { return certain(text_.push(id)); }
+std::string AnswerStream::push(std::int64_t id) {
+  if (std::find(stop_ids_.begin(), stop_ids_.end(), id) == stop_ids_.end()) {
+    return certain(text_.push(id));
+  }
+  std::string out = finish();
+  stopped_ = true;
+  return out;
+}
 
 std::string AnswerStream::finish() {
   if (stopped_) {

@@ -14,7 +14,8 @@ namespace kf {
 /// The answer to a prompt, in whole characters. What may be the beginning of a stop text is held back until it is decided.
 class AnswerStream {
  public:
-  /// `tokenizer` outlives this. The last ids of the prompt tell how the first of the answer reads (a word's space).
+  /// `tokenizer` outlives this. The last ids of the prompt tell how the first of the answer reads (a word's space). A stop text that is, or
+  /// begins with, the name of a special token ("<|im_end|>") ends the answer at that token, which has no text.
   AnswerStream(const Tokenizer& tokenizer, std::span<const std::int64_t> prompt, std::vector<std::string> stop);
 
   /// The text that this id makes certain: none of them belongs to a stop text.
@@ -29,6 +30,7 @@ class AnswerStream {
 
   TextStream text_;
   std::vector<std::string> stop_;
+  std::vector<std::int64_t> stop_ids_;
   std::string pending_;
   bool stopped_ = false;
 };

@@ -1,16 +1,14 @@
 #include "train/choice_file.h"
 
-#include <algorithm>
 #include <initializer_list>
 #include <utility>
 
 #include "config/json.h"
 #include "core/error.h"
+#include "train/rolling.h"
 
 namespace kf {
 namespace {
-
-constexpr std::string_view kSpace = " \t\n\v\f\r";
 
 /// The one of `names` that the record has.
 const config::Node& field(const config::Table& record, std::initializer_list<const char*> names, const std::string& place) {
@@ -71,9 +69,8 @@ std::vector<ChoiceItem> parse_choices(std::string_view content, const std::strin
   return items;
 }
 
-ChoiceIds encode_choice(const Tokenizer& tokenizer, std::string context, std::string continuation) {
-  const std::size_t last = context.find_last_not_of(kSpace);
-  const std::size_t kept = last == std::string::npos ? 0 : last + 1;
+ChoiceIds encode_choice(const Tokenizer& tokenizer, std::string context, std::string continuation, const PromptStyle& style) {
+  const std::size_t kept = without_spaces(context);
   continuation.insert(0, context, kept);
   context.resize(kept);
   ChoiceIds out;
@@ -82,12 +79,14 @@ ChoiceIds encode_choice(const Tokenizer& tokenizer, std::string context, std::st
     const std::optional<std::int64_t> first = tokenizer.bos_id() ? tokenizer.bos_id() : tokenizer.eos_id();
     KF_CHECK(first.has_value(), Code::data,
              "the context is empty, and the tokenizer has no id that begins or ends a document to stand for it");
-    out.ids = tokenizer.encode(continuation);
-    out.ids.insert(out.ids.begin(), *first);
+    out.ids = begun_ids(tokenizer, continuation, {});
+    if (out.ids.empty() || out.ids.front() != *first) {
+      out.ids.insert(out.ids.begin(), *first);
+    }
     before = 1;
   } else {
-    before = tokenizer.encode(context).size();
-    out.ids = tokenizer.encode(context + continuation);
+    before = begun_ids(tokenizer, context, style).size();
+    out.ids = begun_ids(tokenizer, context + continuation, style);
   }
   KF_CHECK(out.ids.size() > before, Code::data, "nothing is left to score of {}: its text melts into the tokens of the context",
            kf::quoted(continuation));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "data/tokenizer/tokenizer.h"
+#include "train/prompt_ids.h"
 
 namespace kf {
 
@@ -28,9 +29,10 @@ struct ChoiceIds {
   std::int64_t continuation = 0;  // how many at the end are scored
 };
 
-/// As lm-evaluation-harness divides them: white space at the end of the context goes to the continuation, and what is scored is
-/// encode(context + continuation) without as many ids as encode(context) has. An empty context is the BOS id, or else the end-of-document
-/// id. Throws Code::data where nothing is left to score, or there is no such id.
-ChoiceIds encode_choice(const Tokenizer& tokenizer, std::string context, std::string continuation);
+/// As lm-evaluation-harness (0.4.13) divides them: white space at the end of the context goes to the continuation, and what is scored is
+/// ids(context + continuation) without as many ids as ids(context) has, where ids() puts in front what `style` says, unless the text begins
+/// with it. An empty context is the BOS id, or else the end-of-document id, unless the continuation begins with that. Names of special
+/// tokens are special. Throws Code::data where nothing is left to score, or there is no such id.
+ChoiceIds encode_choice(const Tokenizer& tokenizer, std::string context, std::string continuation, const PromptStyle& style = {});
 
 }  // namespace kf

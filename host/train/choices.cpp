@@ -1,138 +1,62 @@
 #include "train/choices.h"
 
-#include <ATen/ATen.h>
-
 #include <algorithm>
 #include <cmath>
-#include <utility>
+#include <span>
 
 #include "core/error.h"
 #include "core/log.h"
-#include "model/mode.h"
+#include "train/score_ids.h"
 
 namespace kf {
 namespace {
 
-/// One answer on its way through the model.
-struct Request {
-  ChoiceIds text;
-  std::size_t item = 0;
-  std::size_t choice = 0;
+/// Code points of UTF-8, as Python counts the characters of a string.
+std::int64_t characters_in(const std::string& text) {
+  return std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; });
+}
 
-  std::int64_t length() const { return static_cast<std::int64_t>(text.ids.size()) - 1; }  // the last id is only predicted
-};
+/// The first of the largest.
+std::int64_t largest(const std::vector<double>& values) { return std::max_element(values.begin(), values.end()) - values.begin(); }
 
-class Scoring {
- public:
-  Scoring(Model& model, const Tokenizer& tokenizer, const std::vector<ChoiceItem>& items, const std::string& name,
-          const ChoiceOptions& options)
-      : model_(model), tokenizer_(tokenizer), items_(items), name_(name), options_(options) {}
-
-  std::vector<ChoiceScores> run() {
-    std::vector<ChoiceScores> out(items_.size());
-    for (std::size_t i = 0; i < items_.size(); ++i) {
-      out[i].loglikelihoods.resize(items_[i].choices.size());
-      for (std::size_t c = 0; c < items_[i].choices.size(); ++c) {
-        requests_.push_back(request_of(i, c));
-        out[i].bytes.push_back(static_cast<std::int64_t>(items_[i].choices[c].size()));
-      }
-    }
-    if (cut_ > 0) {
-      log::warn("{} of {} answers did not fit into model.max_seq_len ({}): their contexts lost their beginning", cut_, requests_.size(),
-                options_.max_positions);
-    }
-    // The longest first: a batch that is too large for the memory fails at once.
-    std::stable_sort(requests_.begin(), requests_.end(), [](const Request& a, const Request& b) { return a.length() > b.length(); });
-    const auto most = model_.takes_padding() ? static_cast<std::size_t>(options_.batch_size) : 1;
-    for (std::size_t first = 0; first < requests_.size(); first += most) {
-      score(std::span(requests_).subspan(first, std::min(most, requests_.size() - first)), out);
-    }
-    for (ChoiceScores& scores : out) {
-      choose(scores);
-    }
-    return out;
+std::vector<double> divided(const std::vector<double>& values, const std::vector<std::int64_t>& by) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    out.push_back(values[i] / static_cast<double>(by[i]));
   }
+  return out;
+}
 
- private:
-  Request request_of(std::size_t item, std::size_t choice) {
-    const std::string place = format("{}:{}, choice {}", name_, items_[item].line, choice);
-    Request out{{}, item, choice};
-    try {
-      out.text = encode_choice(tokenizer_, items_[item].context, options_.delimiter + items_[item].choices[choice]);
-    } catch (const Error& error) {
-      fail(error.code(), "{}: {}", place, error.what());
-    }
-    const std::int64_t most = options_.max_positions + 1;
-    if (options_.max_positions > 0 && static_cast<std::int64_t>(out.text.ids.size()) > most) {
-      KF_CHECK(out.text.continuation < most, Code::data, "{}: the answer has {} tokens, and the model takes {} (model.max_seq_len)", place,
-               out.text.continuation, options_.max_positions);
-      out.text.ids.erase(out.text.ids.begin(), out.text.ids.end() - most);
-      ++cut_;
-    }
-    return out;
+/// The ids of an answer behind its question, the beginning of which is cut off where they are too many; true then.
+bool encode(const Tokenizer& tokenizer, const ChoiceItem& item, std::size_t choice, const std::string& place, const ChoiceOptions& options,
+            ChoiceIds& out) {
+  try {
+    out = encode_choice(tokenizer, item.context, options.delimiter + item.choices[choice], options.style);
+  } catch (const Error& error) {
+    fail(error.code(), "{}: {}", place, error.what());
   }
-
-  /// Rows are filled up on the right: what comes later is seen by nothing that is scored.
-  void score(std::span<const Request> batch, std::vector<ChoiceScores>& out) {
-    const std::int64_t width = batch.front().length();
-    const at::Tensor tokens = at::zeros({static_cast<std::int64_t>(batch.size()), width}, at::kLong);
-    std::vector<std::int64_t> places;   // flat positions whose logits are wanted
-    std::vector<std::int64_t> targets;  // what should follow there
-    for (std::size_t row = 0; row < batch.size(); ++row) {
-      const std::vector<std::int64_t>& ids = batch[row].text.ids;
-      const auto start = static_cast<std::int64_t>(row) * width;
-      std::copy(ids.begin(), ids.end() - 1, tokens.data_ptr<std::int64_t>() + start);
-      for (std::int64_t t = batch[row].length() - batch[row].text.continuation; t < batch[row].length(); ++t) {
-        places.push_back(start + t);
-        targets.push_back(ids[static_cast<std::size_t>(t) + 1]);
-      }
-    }
-    const at::Tensor found = log_probabilities(tokens, places, targets);
-    const double* next = found.const_data_ptr<double>();
-    for (const Request& request : batch) {
-      double& sum = out[request.item].loglikelihoods[request.choice];
-      for (std::int64_t t = 0; t < request.text.continuation; ++t) {
-        sum += *next++;
-      }
-    }
+  const std::int64_t most = options.max_positions + 1;
+  if (options.max_positions == 0 || static_cast<std::int64_t>(out.ids.size()) <= most) {
+    return false;
   }
+  KF_CHECK(out.continuation < most, Code::data, "{}: the answer has {} tokens, and the model takes {} (model.max_seq_len)", place,
+           out.continuation, options.max_positions);
+  out.ids.erase(out.ids.begin(), out.ids.end() - most);
+  return true;
+}
 
-  /// (N) double on the host.
-  at::Tensor log_probabilities(const at::Tensor& tokens, const std::vector<std::int64_t>& places,
-                               const std::vector<std::int64_t>& targets) {
-    ForwardContext context;
-    const at::Tensor index = at::tensor(places, at::kLong).to(options_.device);
-    const at::Tensor input = tokens.to(options_.device);
-    const at::Tensor logits = model_.head()
-                                  ? model_.project(model_.hidden(input, context).flatten(0, 1).index_select(0, index).unsqueeze(0))
-                                  : model_.forward(input, context).flatten(0, 1).index_select(0, index);
-    const at::Tensor wide = logits.to(at::kFloat).view({static_cast<std::int64_t>(places.size()), -1}).log_softmax(-1);
-    return wide.gather(1, at::tensor(targets, at::kLong).to(options_.device).unsqueeze(1))
-        .squeeze(1)
-        .to(at::kCPU, at::kDouble)
-        .contiguous();
+ChoiceScores scores_of(const ChoiceItem& item, std::span<const double> sums) {
+  ChoiceScores out;
+  out.loglikelihoods.assign(sums.begin(), sums.end());
+  for (const std::string& choice : item.choices) {
+    out.bytes.push_back(static_cast<std::int64_t>(choice.size()));
+    out.characters.push_back(characters_in(choice));
   }
-
-  static void choose(ChoiceScores& scores) {
-    for (std::size_t i = 1; i < scores.loglikelihoods.size(); ++i) {
-      const auto by_bytes = [&](std::size_t c) { return scores.loglikelihoods[c] / static_cast<double>(scores.bytes[c]); };
-      if (scores.loglikelihoods[i] > scores.loglikelihoods[static_cast<std::size_t>(scores.best)]) {
-        scores.best = static_cast<std::int64_t>(i);
-      }
-      if (by_bytes(i) > by_bytes(static_cast<std::size_t>(scores.best_by_bytes))) {
-        scores.best_by_bytes = static_cast<std::int64_t>(i);
-      }
-    }
-  }
-
-  Model& model_;
-  const Tokenizer& tokenizer_;
-  const std::vector<ChoiceItem>& items_;
-  const std::string& name_;
-  const ChoiceOptions& options_;
-  std::vector<Request> requests_;
-  std::int64_t cut_ = 0;
-};
+  out.best = largest(out.loglikelihoods);
+  out.best_by_characters = largest(divided(out.loglikelihoods, out.characters));
+  out.best_by_bytes = largest(divided(out.loglikelihoods, out.bytes));
+  return out;
+}
 
 }  // namespace
 
@@ -140,15 +64,33 @@ Accuracy accuracy_of(const std::vector<bool>& right) {
   const auto n = static_cast<double>(right.size());
   Accuracy out;
   out.value = static_cast<double>(std::count(right.begin(), right.end(), true)) / n;
-  out.error = n > 1 ? std::sqrt(out.value * (1 - out.value) / (n - 1)) : 0;
+  if (right.size() > 1) {
+    out.error = std::sqrt(out.value * (1 - out.value) / (n - 1));
+  }
   return out;
 }
 
 std::vector<ChoiceScores> score_choices(Model& model, const Tokenizer& tokenizer, const std::vector<ChoiceItem>& items,
                                         const std::string& name, const ChoiceOptions& options) {
-  const at::NoGradGuard no_grad;
-  const EvaluationMode mode(model);
-  return Scoring(model, tokenizer, items, name, options).run();
+  std::vector<ChoiceIds> texts;
+  std::int64_t cut = 0;
+  for (const ChoiceItem& item : items) {
+    for (std::size_t c = 0; c < item.choices.size(); ++c) {
+      cut += encode(tokenizer, item, c, format("{}:{}, choice {}", name, item.line, c), options, texts.emplace_back()) ? 1 : 0;
+    }
+  }
+  if (cut > 0) {
+    log::warn("{} of {} answers did not fit into model.max_seq_len ({}): their contexts lost their beginning", cut, texts.size(),
+              options.max_positions);
+  }
+  const std::vector<double> sums = loglikelihoods(model, texts, options.device, options.batch_size);
+  std::vector<ChoiceScores> out;
+  std::size_t at = 0;
+  for (const ChoiceItem& item : items) {
+    out.push_back(scores_of(item, std::span(sums).subspan(at, item.choices.size())));
+    at += item.choices.size();
+  }
+  return out;
 }
 
 }  // namespace kf

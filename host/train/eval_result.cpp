@@ -26,11 +26,13 @@ void read_number(EvalResult& out, const std::string& name, double value) {
     out.accuracy = value;
   } else if (name == "ema") {
     out.ema = value;
+  } else if (name == "mtp_acceptance") {
+    out.mtp_acceptance = value;
   }
 }
 
 bool is_number_name(const std::string& name) {
-  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema"}) {
+  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema", "mtp_acceptance"}) {
     if (name == known) {
       return true;
     }
@@ -39,27 +41,28 @@ bool is_number_name(const std::string& name) {
 }
 
 std::optional<double> own_number(const EvalResult& eval, const std::string& name) {
-  if (name == "loss") {
-    return eval.loss;
-  }
-  if (name == "perplexity") {
-    return eval.perplexity;
+  if (name == "loss" || name == "perplexity") {
+    return !eval.has_loss() ? std::nullopt : std::optional(name == "loss" ? eval.loss : eval.perplexity);
   }
   if (name == "tokens") {
     return static_cast<double>(eval.tokens);
   }
-  return name == "bits_per_byte" ? eval.bits_per_byte : name == "accuracy" ? eval.accuracy : name == "ema" ? eval.ema : std::nullopt;
+  return name == "bits_per_byte"    ? eval.bits_per_byte
+         : name == "accuracy"       ? eval.accuracy
+         : name == "ema"            ? eval.ema
+         : name == "mtp_acceptance" ? eval.mtp_acceptance
+                                    : std::nullopt;
 }
 
 }  // namespace
 
 Table to_numbers(const EvalResult& eval) {
   Table out;
-  out["loss"] = Node(eval.loss);
-  out["perplexity"] = Node(eval.perplexity);
+  out["loss"] = eval.has_loss() ? Node(eval.loss) : Node();
+  out["perplexity"] = eval.has_loss() ? Node(eval.perplexity) : Node();
   out["tokens"] = Node(eval.tokens);
   const std::pair<const char*, std::optional<double>> more[] = {
-      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}};
+      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}, {"mtp_acceptance", eval.mtp_acceptance}};
   for (const auto& [name, value] : more) {
     if (value) {
       out[name] = Node(*value);
@@ -84,8 +87,8 @@ EvalResult from_numbers(const Table& numbers, std::int64_t step, const std::stri
       out.sets.push_back(from_numbers(*node.table(), step, key));
     } else {
       const std::optional<double> value = config::real_at(numbers, key);
-      KF_CHECK(value.has_value(), Code::other, "'{}' of an evaluation is no number", key);
-      read_number(out, key, *value);
+      KF_CHECK(value.has_value() || node.is_null(), Code::other, "'{}' of an evaluation is no number", key);
+      read_number(out, key, value.value_or(std::nan("")));  // null alone: no label counted
     }
   }
   return out;

@@ -30,13 +30,15 @@ struct Pass {
 /// One chunk: logits, losses and d total / d logits as they leave the matrix product.
 struct Chunk {
   at::Tensor ce, z;
-  at::Tensor d_raw;  // (n, V), only with gradients
+  at::Tensor d_raw;  // (n, V) in the type of the product, only with gradients
 };
 
 Chunk evaluate_chunk(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
                      bool gradients) {
-  const at::Tensor raw = wide(product_nt(hidden, head.weight)) * head.scale;  // (n, V), a fresh tensor
-  at::Tensor slope;                                                           // of the cap
+  const bool low = head.precision == OutputHead::Precision::compute;
+  const at::Tensor product = head_product(hidden, head);
+  const at::Tensor raw = (low ? product : wide(product)) * head.scale;  // (n, V), a fresh tensor
+  at::Tensor slope;                                                     // of the cap
   at::Tensor logits = raw;
   if (head.softcap > 0) {
     const at::Tensor bent = at::tanh(raw / head.softcap);
@@ -48,17 +50,17 @@ Chunk evaluate_chunk(const at::Tensor& hidden, const OutputHead& head, const at:
   const at::Tensor index = labels.clamp_min(0).unsqueeze(1);
   const at::Tensor picked = logits.gather(1, index).squeeze(1);
   Chunk out;
-  const at::Tensor weight = counts.to(logits.scalar_type()) * factors.ce;  // (n)
-  out.ce = ((lse - picked) * weight).sum();
-  out.z = (lse * lse).sum() * factors.z;
+  const at::Tensor weight = counts.to(wide(lse).scalar_type()) * factors.ce;  // (n)
+  out.ce = (wide(lse - picked) * weight).sum();
+  out.z = wide(lse).square().sum() * factors.z;
   if (gradients) {
     // d ce / d logits = softmax - onehot, d lse^2 / d logits = 2 lse softmax.
     at::Tensor d = at::exp(logits - lse.unsqueeze(1)).mul_((weight + lse * (2 * factors.z)).unsqueeze(1));
-    d.scatter_add_(1, index, -weight.unsqueeze(1));
+    d.scatter_add_(1, index, -weight.to(d.scalar_type()).unsqueeze(1));
     if (slope.defined()) {
       d.mul_(slope);
     }
-    out.d_raw = d.mul_(head.scale).to(hidden.scalar_type());
+    out.d_raw = d.mul_(head.scale).to(product.scalar_type());
   }
   return out;
 }
@@ -75,6 +77,8 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
   if (for_weight) {
     out.d_weight = at::zeros(head.weight.sizes(), options);
   }
+  const bool widens = head.precision == OutputHead::Precision::fp32;
+  const at::Tensor matrix = widens ? wide(head.weight) : head.weight;
   for (std::int64_t first = 0; first < hidden.size(0); first += chunk) {
     const std::int64_t n = std::min(chunk, hidden.size(0) - first);
     const at::Tensor h = hidden.narrow(0, first, n);
@@ -82,10 +86,10 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
     out.ce.add_(piece.ce);
     out.z.add_(piece.z);
     if (for_hidden) {
-      out.d_hidden.narrow(0, first, n).copy_(product_nn(piece.d_raw, head.weight));
+      out.d_hidden.narrow(0, first, n).copy_(product_nn(piece.d_raw, matrix));
     }
     if (for_weight) {
-      out.d_weight.add_(product_tn(piece.d_raw, h));
+      out.d_weight.add_(product_tn(piece.d_raw, widens ? wide(h) : h));
     }
   }
   return out;
@@ -93,11 +97,11 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
 
 struct FusedFunction : ag::Function<FusedFunction> {
   static ag::variable_list forward(ag::AutogradContext* context, const at::Tensor& hidden, const at::Tensor& weight,
-                                   const at::Tensor& labels, double scale, double softcap, double ce_factor, double z_factor,
-                                   std::int64_t chunk) {
+                                   const at::Tensor& labels, double scale, double softcap, std::int64_t precision, double ce_factor,
+                                   double z_factor, std::int64_t chunk) {
     const bool for_hidden = hidden.requires_grad();
     const bool for_weight = weight.requires_grad();
-    const OutputHead head{weight.detach(), scale, softcap};
+    const OutputHead head{weight.detach(), scale, softcap, static_cast<OutputHead::Precision>(precision)};
     const Pass pass = run_chunks(hidden.detach(), head, labels, {ce_factor, z_factor}, chunk, for_hidden, for_weight);
     // Gradients are no inputs or outputs: they may lie in saved_data, which keeps no graph alive.
     context->saved_data["d_hidden"] = pass.d_hidden;
@@ -122,7 +126,7 @@ struct FusedFunction : ag::Function<FusedFunction> {
     if (d_weight.defined()) {
       d_weight = d_weight.mul_(factor).to(type);
     }
-    return {d_hidden, d_weight, {}, {}, {}, {}, {}, {}};
+    return {d_hidden, d_weight, {}, {}, {}, {}, {}, {}, {}};
   }
 };
 
@@ -139,19 +143,22 @@ LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, 
     const Pass pass = run_chunks(hidden, head, labels, factors, chunk, false, false);
     return {pass.ce + pass.z, pass.ce, pass.z};
   }
-  const ag::variable_list out = FusedFunction::apply(hidden, head.weight, labels, head.scale, head.softcap, factors.ce, factors.z, chunk);
+  const ag::variable_list out = FusedFunction::apply(hidden, head.weight, labels, head.scale, head.softcap,
+                                                     static_cast<std::int64_t>(head.precision), factors.ce, factors.z, chunk);
   return {out[0], out[1], out[2]};
 }
 
 LossParts plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors) {
-  const at::Tensor logits = shape_logits(wide(at::linear(hidden, head.weight)), head);
-  const at::Tensor ce = at::cross_entropy_loss(logits, labels, {}, at::Reduction::Sum, kIgnore) * factors.ce;
-  const at::Tensor z = logits.logsumexp(-1).square().sum() * factors.z;
+  const bool low = head.precision == OutputHead::Precision::compute;
+  const at::Tensor product = head_product(hidden, head);
+  const at::Tensor logits = shape_logits(low ? product : wide(product), head);
+  const at::Tensor ce = cross_entropy_sum(logits, labels, low) * factors.ce;
+  const at::Tensor z = wide(logits.logsumexp(-1)).square().sum() * factors.z;
   return {ce + z, ce.detach(), z.detach()};
 }
 
 at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
-  return ChunkedCrossEntropy(chunk_).sum(logits, labels);
+  return ChunkedCrossEntropy(chunk_, low_).sum(logits, labels);
 }
 
 LossParts FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,

@@ -22,8 +22,8 @@ at::Tensor shape_logits(const at::Tensor& logits, const OutputHead& head);
 
 class FusedCrossEntropy final : public Loss {
  public:
-  /// `plain` takes the reference instead of the chunks.
-  FusedCrossEntropy(std::int64_t chunk, bool plain) : chunk_(chunk), plain_(plain) {}
+  /// `plain` takes the reference instead of the chunks; `low` is for `sum` alone, as of CrossEntropy: a head brings its precision.
+  FusedCrossEntropy(std::int64_t chunk, bool plain, bool low = false) : chunk_(chunk), plain_(plain), low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
   bool takes_hidden() const override { return true; }
   LossParts from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
@@ -32,6 +32,7 @@ class FusedCrossEntropy final : public Loss {
  private:
   std::int64_t chunk_;
   bool plain_;
+  bool low_;
 };
 
 }  // namespace kf

@@ -11,12 +11,15 @@
 #include "core/log.h"
 #include "model/mode.h"
 #include "train/answer_stream.h"
+#include "train/own_draws.h"
 #include "train/sampling.h"
 
 namespace kf {
 namespace {
 
 std::span<const float> floats(const at::Tensor& row) { return {row.const_data_ptr<float>(), static_cast<std::size_t>(row.numel())}; }
+
+bool holds(const std::vector<std::int64_t>& ids, std::int64_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
 class PlainSampler final : public TokenSampler {
  public:
@@ -53,13 +56,14 @@ class Row {
   const std::vector<std::int64_t>& ids() const { return request_.prompts[prompt_]; }
   std::size_t prompt() const { return prompt_; }
   bool done() const { return done_; }
+  std::size_t drawn() const { return answer_.ids.size(); }  // so far, without one that ends the answer
   Completion& answer() { return answer_; }
 
   /// logits (1, V) fp32 on the host -> the id that follows, which is nothing to a row that is done.
   std::int64_t advance(const at::Tensor& logits) {
     const auto id = sampler_.next(logits).item<std::int64_t>();
-    if (request_.eos == id) {
-      end(Completion::End::eos);
+    if (holds(request_.ends, id) || holds(request_.options.stop_ids, id)) {
+      end(holds(request_.ends, id) ? Completion::End::eos : Completion::End::stop);
       return id;
     }
     answer_.ids.push_back(id);
@@ -211,6 +215,8 @@ class Generation {
   }
 
   void write(const std::vector<std::size_t>& group, std::vector<Completion>& answers) {
+    // Samplers that draw from the default generators run one prompt at a time: prompt i draws from seed + i there, too.
+    const OwnDraws draws(request_.device, request_.options.seed + group.front(), "generation");
     std::vector<std::unique_ptr<TokenSampler>> samplers;
     std::vector<Row> rows;
     for (const std::size_t prompt : group) {
@@ -227,8 +233,15 @@ class Generation {
     }
   }
 
-  void continue_rows(std::vector<Row>& rows, at::Tensor input, const at::Tensor& starts, const Extent& extent) {
+  /// Whether the row's next token changes what the model makes of those before it.
+  bool turns(const Row& row) const {
+    const auto length = static_cast<std::int64_t>(row.ids().size() + row.drawn());  // the text with the token that was drawn last
+    return !row.done() && !model_.keeps_cache(length - 1, length);
+  }
+
+  void continue_rows(std::vector<Row>& rows, at::Tensor text, const at::Tensor& starts, const Extent& extent) {
     const bool cached = model_.has_cache();
+    at::Tensor input = text;
     ForwardContext context;
     KvCache cache;
     if (cached) {
@@ -250,13 +263,27 @@ class Generation {
       if (!going) {
         return;
       }
-      input = cached ? next.to(request_.device) : at::cat({input, next.to(request_.device)}, 1);
+      text = at::cat({text, next.to(request_.device)}, 1);
+      const bool again = cached && std::any_of(rows.begin(), rows.end(), [&](const Row& row) { return turns(row); });
+      if (again) {
+        say_again();
+        cache.filled = 0;
+      }
+      input = cached && !again ? text.narrow(1, text.size(1) - 1, 1) : text;
+    }
+  }
+
+  void say_again() {
+    if (!std::exchange(said_, true)) {
+      log::info(
+          "this model's rotation depends on the length of the text (model.rope_scaling): where it changes, the whole text runs again");
     }
   }
 
   Model& model_;
   const GenerateRequest& request_;
   std::vector<std::int64_t> limits_;  // new tokens of each prompt
+  bool said_ = false;
 };
 
 }  // namespace
@@ -266,6 +293,10 @@ std::unique_ptr<TokenSampler> plain_sampler() { return std::make_unique<PlainSam
 std::vector<Completion> generate(Model& model, const GenerateRequest& request) {
   KF_CHECK(request.options.stop.empty() || request.tokenizer != nullptr, Code::config,
            "stop texts need a tokenizer: nothing turns these ids into text (data.tokenizer_path)");
+  for (const std::int64_t id : request.options.stop_ids) {
+    KF_CHECK(id >= 0 && (request.vocab_size == 0 || id < request.vocab_size), Code::config,
+             "generate.stop_ids: {} is no id of the model, whose ids are 0 to {} (model.vocab_size - 1)", id, request.vocab_size - 1);
+  }
   const at::NoGradGuard no_grad;
   const EvaluationMode mode(model);
   return Generation(model, request).run();
@@ -276,31 +307,11 @@ std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int6
   GenerateRequest request;
   request.prompts = {prompt};
   request.options = options;
-  request.eos = eos;
+  if (eos) {
+    request.ends = {*eos};
+  }
   request.device = device;
   return generate(model, request).front().ids;
-}
-
-std::vector<std::int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, const PromptStyle& style) {
-  std::vector<std::int64_t> ids;
-  if (style.as_its_file_says) {
-    ids = encode_prompt(tokenizer, prompt);
-  } else {
-    std::vector<std::uint32_t> narrow;
-    tokenizer.append(prompt, narrow, {SpecialText::special});
-    ids.assign(narrow.begin(), narrow.end());
-  }
-  const std::optional<std::int64_t> bos = tokenizer.bos_id();
-  if (style.bos && bos && (ids.empty() || ids.front() != *bos)) {
-    ids.insert(ids.begin(), *bos);
-  }
-  if (ids.empty()) {
-    const std::optional<std::int64_t> first = tokenizer.eos_id() ? tokenizer.eos_id() : tokenizer.bos_id();
-    KF_CHECK(first.has_value(), Code::config,
-             "the prompt is empty, and the tokenizer has no id that begins or ends a document to start from");
-    ids.push_back(*first);
-  }
-  return ids;
 }
 
 }  // namespace kf

@@ -13,6 +13,7 @@
 #include "data/tokenizer/tokenizer.h"
 #include "model/model.h"
 #include "train/completion.h"
+#include "train/prompt_ids.h"
 
 namespace kf {
 
@@ -34,10 +35,11 @@ std::unique_ptr<TokenSampler> plain_sampler();
 struct GenerateRequest {
   std::vector<std::vector<std::int64_t>> prompts;
   GenerateOptions options = {};
-  std::optional<std::int64_t> eos = std::nullopt;  // ends an answer
-  const Tokenizer* tokenizer = nullptr;            // null: answers have no text, and stop texts are refused
+  std::vector<std::int64_t> ends = {};   // ids that end a document, and so an answer
+  const Tokenizer* tokenizer = nullptr;  // null: answers have no text, and stop texts are refused
   at::Device device = at::kCPU;
   std::int64_t max_positions = 0;  // model.max_seq_len; 0: not known here, the model itself complains
+  std::int64_t vocab_size = 0;     // model.vocab_size: stop ids are below it; 0: not known here
   std::int64_t batch_size = 16;    // texts at a time, at most
   /// Text of a prompt as it becomes certain; may be empty.
   std::function<void(std::size_t prompt, const std::string& bytes)> on_text = {};
@@ -45,23 +47,15 @@ struct GenerateRequest {
 
 /// Answers in the order of the prompts. Prompts of different lengths share a batch behind padding that nobody sees: each gets the
 /// logits that it has alone up to rounding (about 1e-6 of them in fp32), and draws from its own seed. One at a time go models that take no
-/// padding (experts with a capacity, parts in Lua) and samplers that cannot be forked. A model without a cache runs over the whole text for
-/// each token, which is logged. Throws Code::config for an empty prompt, and for one that leaves less room than max_new_tokens (with
-/// `shorten`: none) below max_positions. Leaves the model's mode as it was.
+/// padding (experts with a capacity, parts in Lua) and samplers that cannot be forked. Every token has the logits of a forward over the
+/// whole text up to it: a model without a cache runs over all of it for each token, which is logged, and so does one whose numbers change
+/// as the text grows (Model::keeps_cache), where they do. Throws Code::config for an empty prompt, and for one that leaves less room than
+/// max_new_tokens (with `shorten`: none) below max_positions. Leaves the model's mode as it was, and the default generators: what draws
+/// from them (samplers in Lua, parts that draw in evaluation) gets numbers that options.seed decides.
 std::vector<Completion> generate(Model& model, const GenerateRequest& request);
 
 /// One prompt without text: the continuation as ids.
 std::vector<std::int64_t> generate_ids(Model& model, const std::vector<std::int64_t>& prompt, const GenerateOptions& options,
                                        std::optional<std::int64_t> eos, at::Device device);
-
-/// What stands before a prompt.
-struct PromptStyle {
-  bool as_its_file_says = false;  // what the tokenizer's library puts in front of a text (encode_prompt): models of Hugging Face folders
-  bool bos = false;               // the BOS id, once: models trained with data.add_bos
-};
-
-/// The ids of a prompt; names of special tokens in it are special. An empty one is what begins a document: BOS with a style that
-/// adds it, else the end-of-document id, else BOS. Throws Code::config where there is neither.
-std::vector<std::int64_t> prompt_ids(const Tokenizer& tokenizer, const std::string& prompt, const PromptStyle& style = {});
 
 }  // namespace kf

@@ -63,12 +63,12 @@ struct HookContext {
   bool gradients_lent = false;   // in backward_end: a hook was given the gradients and may have written into them
   Controls* controls = nullptr;  // requests go here
 
-  std::function<double()> loss;              // of this step
-  std::function<double()> grad_norm;         // of this step
-  std::function<StepRow()> metrics;          // of this step: the row of metrics.jsonl, with what hooks have logged so far
-  std::function<void(const Values&)> log;    // into this step's row of metrics.jsonl
-  std::function<EvalResult()> evaluate;      // now; neither logged nor an event
-  std::function<void(double value)> report;  // to the sweep that this run is a trial of
+  std::function<std::optional<double>()> loss;       // of this step; nothing where it has no label that counts
+  std::function<std::optional<double>()> grad_norm;  // likewise
+  std::function<StepRow()> metrics;                  // of this step: the row of metrics.jsonl, with what hooks have logged so far
+  std::function<void(const Values&)> log;            // into this step's row of metrics.jsonl
+  std::function<EvalResult()> evaluate;              // now; neither logged nor an event
+  std::function<void(double value)> report;          // to the sweep that this run is a trial of
   /// Answers to prompts, in their order.
   std::function<std::vector<Completion>(const std::vector<std::string>&, const GenerateOptions&)> generate;
   GenerateOptions generate_defaults;

@@ -10,10 +10,13 @@
 #include "core/running.h"
 #include "core/source_watch.h"
 #include "core/stop.h"
+#include "core/text.h"
 #include "metrics/memory.h"
+#include "model/seed.h"
 #include "train/eval_table.h"
 #include "train/evaluate.h"
 #include "train/generate.h"
+#include "train/own_draws.h"
 
 namespace kf {
 namespace {
@@ -35,18 +38,29 @@ EvalResult read_eval(const config::Node& node) {
   return from_numbers(*node.table(), *step);
 }
 
+/// What a checkpoint says of the run's wall time; null where it says nothing.
+config::Node wall_of(const config::Node& course) {
+  const config::Node* const wall = course.table() != nullptr ? course.table()->find("wall") : nullptr;
+  return wall != nullptr ? *wall : config::Node();
+}
+
 }  // namespace
 
 TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases)),
-      state_(std::move(state)) {
+      state_(std::move(state)),
+      watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer),
+      wall_(WallTime::system_clock(), options_.began),
+      step_times_(options_.metrics.slow_step_factor),
+      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
   if (!state_.course.is_null()) {
     steering_.load(state_.course);
     if (const config::Node* const eval = state_.course.table()->find("eval")) {
       context_.eval = read_eval(*eval);
     }
+    wall_.load(wall_of(state_.course));
   } else {
     steering_.begin();
   }
@@ -63,13 +77,16 @@ void TrainLoop::fill_context() {
   context_.data = &parts_.train_data;
   context_.controls = &controls_;
   context_.run_dir = options_.run_dir;
-  context_.loss = [this] { return last_step("loss").loss(); };
+  context_.loss = [this] {
+    const StepResult& step = last_step("loss");
+    return step.has_loss() ? std::optional(step.loss()) : std::nullopt;
+  };
   context_.grad_norm = [this] {
     last_step("grad_norm");
     if (context_.gradients_lent) {  // an earlier hook of this event may have written into them
       last_.grad_norm = parts_.stepper.gradient_norm();
     }
-    return last_.grad_norm;
+    return last_.has_loss() ? std::optional(last_.grad_norm) : std::nullopt;
   };
   context_.metrics = [this] {
     last_step("metrics");
@@ -109,6 +126,7 @@ RunResult TrainLoop::run() {
   } catch (const std::exception& e) {
     context_.message = e.what();
     try {
+      heartbeat_.now("error", state_.run.step);
       fire(Event::error);
     } catch (const std::exception& second) {  // the first one is what the user must see
       log::error("in on_error: {}", second.what());
@@ -133,6 +151,8 @@ void TrainLoop::steps() {
   if (state_.run.step == 0) {
     start_fresh();
   }
+  wall_.started();
+  heartbeat_.now("start", state_.run.step);
   boundary(false, /*first=*/true);
   while (!finished() && !StopSignals::requested()) {
     one_step();
@@ -142,6 +162,7 @@ void TrainLoop::steps() {
   }
   context_.message = stop_reason_;
   fire(Event::train_end);
+  heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
 }
 
 void TrainLoop::start_fresh() {
@@ -167,11 +188,13 @@ void TrainLoop::one_step() {
   }
   const double begin = parts_.throughput.seconds();
   const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
+  const double seconds = parts_.throughput.seconds() - begin;
   if (stepped_) {  // the first batch of a process cannot be ready
     waited_ += result.data_seconds;
-    stepped_for_ += parts_.throughput.seconds() - begin;
+    stepped_for_ += seconds;
   }
   ++state_.run.step;
+  keep_time(result, seconds);
   KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
            "step {}: the count of tokens does not fit in 64 bits", step + 1);
   state_.run.skipped += result.skipped.empty() ? 0 : 1;
@@ -179,6 +202,16 @@ void TrainLoop::one_step() {
   stepped_ = true;
   parts_.throughput.add(result.tokens);
   after_step(result);
+}
+
+void TrainLoop::keep_time(const StepResult& result, double seconds) {
+  wall_.add(WallTime::Cause::data, result.data_seconds);
+  wall_.add(result.skipped.empty() ? WallTime::Cause::step : WallTime::Cause::skipped, seconds - result.data_seconds);
+  heartbeat_.beat("steps", state_.run.step);
+  if (const std::optional<double> median = step_times_.add(seconds)) {
+    log::warn("step {} took {} s, {} times the median of those before it ({} s); {} s of them it waited for data", state_.run.step,
+              fixed(seconds, 2), fixed(seconds / *median, 1), fixed(*median, 2), fixed(result.data_seconds, 2));
+  }
 }
 
 Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
@@ -200,6 +233,9 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   if (logs(step + 1)) {
     callbacks.sources = static_cast<std::int64_t>(parts_.train_data.sources().size());
   }
+  if (watch_.due(step + 1)) {
+    callbacks.watch = &watch_;
+  }
   return callbacks;
 }
 
@@ -214,6 +250,10 @@ void TrainLoop::after_step(const StepResult& result) {
   row_.reset();
   if (logs(step)) {  // before the hooks of the step: what they cost belongs to the next row
     row_ = make_row(parts_.throughput.take());
+  }
+  if (watch_.due(step) && result.has_loss()) {
+    const Values watched = watch_.take();
+    row_->extra.insert(row_->extra.end(), watched.begin(), watched.end());
   }
   fire(Event::step_end);
   const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
@@ -282,7 +322,9 @@ void TrainLoop::log_row() {
   for (Sink* sink : parts_.sinks) {
     sink->step(logged);
   }
-  outcome_.loss = logged.loss;
+  if (logged.has_loss) {
+    outcome_.loss = logged.loss;
+  }
 }
 
 /// The record of the last step; made on the first call after it.
@@ -297,6 +339,7 @@ StepRow& TrainLoop::row() {
 StepRow TrainLoop::make_row(const Rate& rate) {
   StepRow row;
   row.step = state_.run.step;
+  row.has_loss = last_.has_loss();
   row.loss = last_.loss();
   row.ce = last_.ce;
   row.z_loss = last_.z_loss;
@@ -310,11 +353,21 @@ StepRow TrainLoop::make_row(const Rate& rate) {
   row.seconds = seconds();
   row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
   row.skipped = state_.run.skipped;
-  row.extra = parts_.model.metrics();
+  if (last_.has_loss()) {  // without a forward the model's numbers are those of the step before
+    row.extra = parts_.model.metrics();
+  }
+  if (last_.own_loss) {
+    row.extra.emplace_back("loss_fn/" + last_.own_name, *last_.own_loss);
+  }
   if (last_.mtp_loss) {
     row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
   }
   add_data_metrics(row);
+  if (options_.metrics.goodput) {
+    for (const Values& values : {wall_.row(), step_times_.row()}) {
+      row.extra.insert(row.extra.end(), values.begin(), values.end());
+    }
+  }
   return row;
 }
 
@@ -358,12 +411,12 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 }
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer};
+  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head};
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
-    const WithRunningAverage average(*parts_.average);
-    eval.ema = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step).loss;
+    const WithRunningAverage average(*parts_.average);  // without the optimizer's own averages, which would take its place
+    eval.ema = evaluate_sums(parts_.model, *set.data, options).result(state_.run.step, set.data->describe()).loss;
   }
   eval.name = set.name;
   return eval;
@@ -377,18 +430,26 @@ std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& 
   }
   request.options = options;
   request.options.strategy = parts_.sampler;
-  request.eos = parts_.tokenizer->eos_id();
+  request.ends = options_.ends;
+  request.vocab_size = options_.vocab_size;
   request.tokenizer = parts_.tokenizer;
   request.device = options_.device;
   request.max_positions = options_.max_seq_len;
+  const WithAverages averages(parts_.optimizer);  // what evaluation and checkpoints show
   return generate(parts_.model, request);
 }
 
 /// The sets whose interval has come, or all.
 void TrainLoop::run_eval(bool all) {
   parts_.throughput.pause();
+  const double begin = parts_.throughput.seconds();
+  heartbeat_.now("evaluation", state_.run.step);
   context_.eval = evaluate_now(all);
-  fire(Event::eval_end);
+  wall_.add(WallTime::Cause::eval, parts_.throughput.seconds() - begin);
+  {
+    const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "on_eval_end");
+    fire(Event::eval_end);
+  }
   if (options_.target_loss > 0 && context_.eval->loss <= options_.target_loss) {
     controls_.stop = format("the evaluation loss {} reached eval.target_loss ({})", context_.eval->loss, options_.target_loss);
   }
@@ -416,6 +477,7 @@ void TrainLoop::roll_back(const std::string& reason) {
     parts_.stepper.load(saved.train);
   }
   steering_.roll_back(saved.course, from, saved.run.step);
+  wall_.roll_back(wall_of(saved.course));
   if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
     parts_.states->roll_back(saved.parts);
   }
@@ -431,6 +493,8 @@ void TrainLoop::roll_back(const std::string& reason) {
 void TrainLoop::save(const std::string& name) {
   verify_sources();  // what was learned from data that changed under the run is not saved
   parts_.throughput.pause();
+  const double begin = parts_.throughput.seconds();
+  heartbeat_.now("checkpoint", state_.run.step);
   state_.finished = finished();
   state_.hooks = parts_.hooks.state();
   state_.parts = parts_.states != nullptr ? parts_.states->state() : decltype(state_.parts)();
@@ -438,6 +502,9 @@ void TrainLoop::save(const std::string& name) {
   state_.course = steering_.state();
   if (context_.eval) {
     (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
+  }
+  if (options_.metrics.goodput) {
+    (*state_.course.table())["wall"] = wall_.state();
   }
   if (stopped_by_hook_) {
     (*state_.course.table())["stop"] = config::Node(stop_reason_);
@@ -455,6 +522,7 @@ void TrainLoop::save(const std::string& name) {
     saved_step_ = state_.run.step;
     outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
   }
+  wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
   context_.path = path.string();
   for (Sink* sink : parts_.sinks) {
     sink->saved(state_.run.step, path.string());

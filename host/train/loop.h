@@ -17,8 +17,11 @@
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenizer/tokenizer.h"
+#include "metrics/heartbeat.h"
 #include "metrics/sink.h"
+#include "metrics/step_times.h"
 #include "metrics/throughput.h"
+#include "metrics/wall_time.h"
 #include "optim/averaging.h"
 #include "optim/schedule.h"
 #include "registry/part_states.h"
@@ -27,6 +30,7 @@
 #include "train/run_result.h"
 #include "train/steering.h"
 #include "train/stepper.h"
+#include "train/watch.h"
 
 namespace kf {
 
@@ -68,9 +72,16 @@ struct LoopOptions {
   PromptStyle prompts = {};                                           // of ctx:generate
   fs::path run_dir = {};                                              // for ctx:write_artifact
   double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
+  config::MetricsConfig metrics = {};                                 // what is watched and timed
+  fs::path heartbeat = {};                                            // the file of metrics.heartbeat_sec
+  double began = 0;                                                   // when this part of the run began, in seconds since 1970; 0: now
   double seconds_before = 0;                                          // that earlier processes of the run trained
   /// Called before each save; throws where the run has lost its folder. May be empty.
   std::function<void()> before_save = {};
+  std::vector<std::int64_t> ends = {};  // ids that end its answers
+  std::int64_t vocab_size = 0;          // of the model
+  std::uint64_t seed = 0;               // train.seed, of what evaluation draws
+  std::int64_t mtp_head = 0;            // eval.mtp_head
 };
 
 class TrainLoop {
@@ -106,8 +117,11 @@ class TrainLoop {
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
   bool data_over() const;
-  bool logs(std::int64_t step) const { return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps; }
+  bool logs(std::int64_t step) const {
+    return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || watch_.due(step);
+  }
   void add_data_metrics(StepRow& row);
+  void keep_time(const StepResult& result, double seconds);
   const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
@@ -128,6 +142,10 @@ class TrainLoop {
   std::int64_t saved_step_ = -1;
   double waited_ = 0;  // for data, since the last row
   double stepped_for_ = 0;
+  Watch watch_;
+  WallTime wall_;
+  StepTimes step_times_;
+  Heartbeat heartbeat_;
 };
 
 }  // namespace kf

@@ -3,6 +3,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
+
 namespace kf {
 
 struct Batch;
@@ -14,11 +16,12 @@ struct LossFactors {
   double z = 0;
 };
 
-/// A loss without logits. `total` carries the gradient; the parts are for the metrics. All 0-dim fp32, factors applied.
+/// The loss of some positions. `total` carries the gradient; the parts are for the metrics. All 0-dim fp32, factors applied.
 struct LossParts {
   at::Tensor total;
-  at::Tensor ce;
+  at::Tensor ce;  // cross entropy
   at::Tensor z;
+  at::Tensor own = {};  // of a loss that is not the cross entropy; else undefined
 };
 
 class Loss {
@@ -27,6 +30,9 @@ class Loss {
   /// logits (N, V), labels (N) int64 with kIgnore for positions that do not count -> 0-dim fp32: the sum over counted tokens
   /// (0 when there are none). Computed in fp32 whatever the type of the logits.
   virtual at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const = 0;
+  /// The name of a loss that is not the cross entropy: rows have its number as loss_fn/NAME, and the cross entropy beside it. Empty for the
+  /// cross entropy, however it is computed.
+  virtual std::string own_name() const { return {}; }
   /// Whether `from_hidden` is called in place of `sum`, and the model never makes all logits.
   virtual bool takes_hidden() const { return false; }
   /// hidden (N, C), the model's head, labels (N).

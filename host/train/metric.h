@@ -18,7 +18,8 @@ class Metric {
   virtual Values compute(HookContext& context) = 0;
 };
 
-/// Computes the metric after every `every`-th step and adds it to the step's row.
-std::unique_ptr<Hook> metric_hook(std::string name, std::unique_ptr<Metric> metric, std::int64_t log_interval);
+/// Computes the metric after every `every`-th step and adds it to the step's row. What it draws from the default generators, `seed` and the
+/// step decide (OwnDraws).
+std::unique_ptr<Hook> metric_hook(std::string name, std::unique_ptr<Metric> metric, std::int64_t log_interval, std::uint64_t seed = 0);
 
 }  // namespace kf

@@ -18,9 +18,9 @@ struct RunResult {
   std::int64_t step = 0;
   std::int64_t tokens = 0;
   std::int64_t skipped = 0;                                // steps without an update
-  double loss = 0;                                         // of the last logged step
+  std::optional<double> loss;                              // of the last logged step that has one
   std::optional<EvalResult> eval;                          // the last one
-  std::vector<std::variant<StepRow, EvalResult>> history;  // what metrics.jsonl holds, in order
+  std::vector<std::variant<StepRow, EvalResult>> history;  // what metrics.jsonl holds, in order: read from there when the run is over
   std::string checkpoint;                                  // path of the newest, "" without any
   double seconds = 0;
 };

@@ -77,6 +77,7 @@ class Steering::Data final : public Loader {
 
   Batch batch(std::int64_t index) override { return loader_.batch(index + skipped); }
   std::int64_t batches_per_epoch() const override { return loader_.batches_per_epoch(); }
+  double epochs(std::int64_t index) const override { return loader_.epochs(index + skipped); }
   double lr_scale(std::int64_t step) const override { return loader_.lr_scale(step); }
   std::int64_t end() const override { return loader_.end() == kEndless ? kEndless : loader_.end() - skipped; }
   std::vector<std::string> sources() const override { return loader_.sources(); }
@@ -117,10 +118,7 @@ Steering::~Steering() = default;
 Loader& Steering::data() { return *data_; }
 std::int64_t Steering::end() const { return data_->end(); }
 
-double Steering::epoch(std::int64_t step) const {
-  const std::int64_t micro = stepper_.first_micro(step) + data_->skipped;
-  return static_cast<double>(micro) / static_cast<double>(std::max<std::int64_t>(1, data_->batches_per_epoch()));
-}
+double Steering::epoch(std::int64_t step) const { return data_->epochs(stepper_.first_micro(step)); }
 
 void Steering::begin() {
   if (!phases_.empty()) {

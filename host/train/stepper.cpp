@@ -18,6 +18,7 @@
 #include "optim/qk_clip.h"
 #include "train/curvature.h"
 #include "train/look_ahead.h"
+#include "train/watch.h"
 
 namespace kf {
 namespace {
@@ -42,8 +43,8 @@ struct Stepper::Totals {
   std::int64_t micros = 0;
   std::int64_t counted = 0;
   std::int64_t positions = 0;
-  std::int64_t ahead = 0;      // labels of multi-token prediction, over all depths
-  at::Tensor ce, z, aux, mtp;  // 0-dim fp32, already divided by the global counts; times the loss scale
+  std::int64_t ahead = 0;           // labels of multi-token prediction, over all depths
+  at::Tensor ce, z, aux, mtp, own;  // 0-dim fp32, already divided by the global counts; times the loss scale
 };
 
 /// The loss of a micro-batch, in shares of the step's: all 0-dim fp32, times the loss scale.
@@ -83,6 +84,7 @@ Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
   totals.z = zero.clone();
   totals.aux = zero.clone();
   totals.mtp = zero.clone();
+  totals.own = zero.clone();
   return totals;
 }
 
@@ -105,10 +107,15 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
     source_losses_.add(batch,
                        [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
   }
+  const at::Tensor minimised = loss_->sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
   LossParts parts;
-  parts.ce = loss_->sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
-  parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, parts.ce.options());
-  parts.total = factors.z > 0 ? parts.ce + parts.z : parts.ce;
+  parts.ce = minimised;
+  if (!loss_->own_name().empty()) {
+    parts.own = minimised;
+    parts.ce = plain_ce_sum(logits, labels) * factors.ce;
+  }
+  parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, minimised.options());
+  parts.total = factors.z > 0 ? minimised + parts.z : minimised;
   return parts;
 }
 
@@ -153,6 +160,7 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
   context.step = step;
   context.micro = micro;
   context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
+  context.observe = observe_;
   const MicroLoss loss = forward(to_device(host_batch, options_.device), context, totals);
   torch::autograd::backward({loss.total}, {});
   for (const ParameterPtr& parameter : parameters_) {
@@ -161,6 +169,9 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
   model_.end_micro();
   totals.ce += loss.parts.ce.detach();
   totals.z += loss.parts.z.detach();
+  if (loss.parts.own.defined()) {
+    totals.own += loss.parts.own.detach();
+  }
   if (loss.aux.defined()) {
     totals.aux += loss.aux;
   }
@@ -202,14 +213,17 @@ void Stepper::unscale() const {
 
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
   const at::Tensor read =
-      at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat)}).to(at::kCPU);  // the one wait of the step
+      at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat), totals.own}).to(at::kCPU);  // the one wait of the step
   const float* const numbers = read.const_data_ptr<float>();
   result.ce = numbers[0] / scale();
   result.z_loss = numbers[1] / scale();
   result.aux_loss = numbers[2] / scale();
   result.grad_norm = numbers[4];
-  if (options_.mtp_layers > 0) {
+  if (options_.mtp_layers > 0 && (totals.ahead > 0 || !looks_ahead())) {  // no mean over no label
     result.mtp_loss = numbers[3] / scale();
+  }
+  if (result.own_name = loss_->own_name(); !result.own_name.empty()) {
+    result.own_loss = numbers[5] / scale();
   }
 }
 
@@ -277,6 +291,10 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     return result;
   }
   largest_scores_.clear();
+  if (callbacks.watch != nullptr) {
+    callbacks.watch->begin();
+    observe_ = callbacks.watch->observer();
+  }
   {
     const SingleThreadedBackward single;
     for (std::size_t micro = 0; micro < batches.size(); ++micro) {
@@ -286,6 +304,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
       }
     }
   }
+  observe_ = nullptr;
   if (loss_scale_) {
     unscale();
   }
@@ -296,14 +315,25 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     norm = kf::gradient_norm(parameters_);  // norm, guard and clipping see what the optimizer will
     result.grad_norm = norm.item<double>();
   }
-  if (result.skipped.empty()) {  // a hook may have decided
+  if (callbacks.watch != nullptr) {
+    callbacks.watch->gradients();
+  }
+  if (result.skipped.empty()) {
     judge(step, result);
+  } else {  // a hook has decided; that a number must end the run still holds
+    result.abort = guard_.abort_of(result.loss(), result.grad_norm, step);
   }
   if (result.skipped.empty() && optimizer_.wants_curvature()) {
     estimate_curvature(batches, step, totals);
   }
   if (result.skipped.empty()) {
+    if (callbacks.watch != nullptr) {
+      callbacks.watch->before_update();
+    }
     update(lr, norm);
+    if (callbacks.watch != nullptr) {
+      callbacks.watch->after_update();
+    }
   }
   const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
   model_.end_step(result.skipped.empty(), progress);

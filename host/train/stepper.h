@@ -20,9 +20,13 @@
 
 namespace kf {
 
-/// What an update left behind; read from the device once.
+class Watch;
+
+/// What an update left behind; read from the device once. In a step without a label that counts no loss and no norm means anything.
 struct StepResult {
-  double ce = 0;                    // cross entropy (or the chosen loss) over the counted tokens
+  double ce = 0;                    // cross entropy over the counted tokens, whatever the chosen loss is
+  std::optional<double> own_loss;   // the chosen loss, where it is not the cross entropy,
+  std::string own_name;             // and its name
   double z_loss = 0;                // weighted
   double aux_loss = 0;              // weighted; mean over the positions of all micro-batches
   std::optional<double> mtp_loss;   // weighted; of models with model.mtp_layers
@@ -33,7 +37,9 @@ struct StepResult {
   std::vector<SourceLoss> sources;  // where they were asked for, by source of the mixture
   std::string skipped;              // why no update was made; empty when one was
   std::string abort;                // why the run must end here; mostly empty
-  double loss() const { return ce + z_loss + aux_loss + mtp_loss.value_or(0); }
+  bool has_loss() const { return counted > 0; }
+  /// What was minimised; of steps that have a loss.
+  double loss() const { return own_loss.value_or(ce) + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
 struct StepperOptions {
@@ -59,6 +65,7 @@ struct StepCallbacks {
   /// written into the gradients: their norm is taken again then.
   std::function<bool(StepResult&)> backward_end;
   std::int64_t sources = 0;  // of the mixture: StepResult::sources is wanted; 0: it is not
+  Watch* watch = nullptr;    // of a watched step
 };
 
 class Stepper {
@@ -121,6 +128,7 @@ class Stepper {
   std::optional<LossScale> loss_scale_;
   std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
   SourceLosses source_losses_;
+  std::function<void(const std::string&, const at::Tensor&)> observe_;  // ForwardContext::observe of this step
 };
 
 /// A batch on `device`.

@@ -97,18 +97,28 @@ std::string UpdateGuard::fault_of(double loss, double norm, bool finite) {
              : out + format(": more than train.skip_sigma ({}) deviations above the last {} updates", sigma_, losses_.values().size() - 1);
 }
 
+std::string UpdateGuard::abort_of(double loss, double norm, std::int64_t step) const {
+  const bool nan = abort_on_nan_ && (std::isnan(loss) || std::isnan(norm));
+  const bool infinite = abort_on_inf_ && (std::isinf(loss) || std::isinf(norm));
+  if (!nan && !infinite) {
+    return {};
+  }
+  return format(
+      "step {}: loss {}, gradient norm {}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
+      "optimizer.lr, or with \"skip\"",
+      step + 1, loss, norm, infinite ? "train.on_inf" : "train.on_nan");
+}
+
 UpdateGuard::Verdict UpdateGuard::judge(double loss, double norm, std::int64_t step) {
-  const bool nan = std::isnan(loss) || std::isnan(norm);
   const bool finite = std::isfinite(loss) && std::isfinite(norm);
   Verdict out{fault_of(loss, norm, finite), {}};
   skipped_ = out.skip.empty() ? 0 : skipped_ + 1;
   bad_ = finite ? 0 : bad_ + 1;
-  if (!finite && (nan ? abort_on_nan_ : abort_on_inf_)) {
-    out.abort = format(
-        "step {}: loss {}, gradient norm {}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
-        "optimizer.lr, or with \"skip\"",
-        step + 1, loss, norm, nan ? "train.on_nan" : "train.on_inf");
-  } else if (max_consecutive_ > 0 && skipped_ >= max_consecutive_) {
+  out.abort = abort_of(loss, norm, step);
+  if (!out.abort.empty()) {
+    return out;
+  }
+  if (max_consecutive_ > 0 && skipped_ >= max_consecutive_) {
     out.abort = format(
         "{} updates in a row were skipped up to step {} (train.skip_max_consecutive = {}), the last because {}; resume from "
         "the last checkpoint with a lower optimizer.lr",

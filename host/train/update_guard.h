@@ -40,6 +40,10 @@ class UpdateGuard {
   /// becomes normal.
   Verdict judge(double loss, double grad_norm, std::int64_t step);
 
+  /// Why the run must end at once for numbers that are not finite (train.on_nan, train.on_inf: either counts, whatever the other number
+  /// is); empty where it may go on.
+  std::string abort_of(double loss, double grad_norm, std::int64_t step) const;
+
   config::Node state() const;
   /// Throws Code::checkpoint when `state` is none of `state()`.
   void load(const config::Node& state);

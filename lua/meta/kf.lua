@@ -1370,6 +1370,10 @@
 ---@field dir? string  Folder of everything the run writes; empty takes runs/<name> below the working folder.
 ---@field device? "auto"|"cpu"|"cuda"  Where to compute; auto takes a GPU where there is one.
 ---@field fresh? boolean  Start over even if the folder holds an earlier run of this name.
+---@field memory_check? "refuse"|"warn"|"off"  What happens when the estimated memory is more than there is: refuse to start, warn, or do not look.
+---@field id? string  Id of the run in run.json and result.json; empty makes one and keeps it over resumes.
+---@field tags? string[]  Words of your own, kept beside the run in run.json.
+---@field go_on? boolean  Go on, under the same schedule, with a run that a hook or eval.target_loss has stopped; otherwise it stays stopped.
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts
@@ -1393,6 +1397,7 @@
 ---@field qk_norm_type? "rmsnorm"|"layernorm"  Norm that qk_norm puts on queries and keys.
 ---@field qk_norm_bias? boolean  A bias in qk_norm_type = layernorm (Phi).
 ---@field qk_norm_late? boolean  Normalise queries and keys after the rotation instead of before (Hunyuan).
+---@field v_norm? "none"|"scaled"|"plain"  Normalise values per head, with a weight or without one (Gemma 4).
 ---@field init_std? number  Standard deviation of initial weights.
 ---@field model_type? string  Registered model.
 ---@field sdpa_backend? "auto"|"flash"|"efficient"|"cudnn"|"math"  Attention kernel.
@@ -1401,7 +1406,11 @@
 ---@field block? string  Registered block.
 ---@field attention? string  Registered attention: gqa (grouped queries) or mla (latent).
 ---@field head_dim? integer  Width of a head; unset takes dim / n_heads.
+---@field global_head_dim? integer  Width of a head in global layers beside local ones (Gemma 4); unset takes head_dim.
+---@field global_kv_heads? integer  Key and value heads of global layers beside local ones; unset takes n_kv_heads.
+---@field global_k_is_v? boolean  Global layers beside local ones have no projection of values: they take the keys, before norm and rotation (Gemma 4).
 ---@field attn_bias? "none"|"qkv"|"out"|"all"  Which attention projections have a bias: qkv leaves out the output, out has it alone (GPT-Neo).
+---@field attn_gate? "none"|"element"|"head"  Multiply what attention mixed by a learned sigmoid gate of its input, before the output projection: one a component (Trinity) or one a head.
 ---@field mlp_bias? boolean  Biases in the feed-forward layers, dense and experts.
 ---@field norm_bias? boolean  A bias in layernorm.
 ---@field norm_weight? boolean  A weight in every norm.
@@ -1410,8 +1419,10 @@
 ---@field embed_norm? boolean  A norm straight after the token embedding.
 ---@field embed_scale? number  Multiplies the token embedding; 0 stands for sqrt(dim) (Gemma).
 ---@field residual_scale? number  Multiplies each branch before it joins the residual stream (Granite).
+---@field layer_scalar? boolean  A learned number that multiplies what a block gives, residual stream included (Gemma 4).
 ---@field logit_scale? number  Multiplies the logits, before their cap.
 ---@field final_logit_softcap? number  Logits become c tanh(logits / c); 0 turns it off.
+---@field logits_dtype? "compute"|"cast"|"fp32"  Type of the logits: compute keeps them and their softmax in train.mixed_precision's type, cast takes them to fp32 for the softmax, fp32 also multiplies in fp32.
 ---@field mlp_gated? boolean  down(act(gate(x)) * up(x)) instead of down(act(up(x))); unset gates silu and swiglu_oai only.
 ---@field mlp_act_limit? number  Clamps the gate from above and the linear part from both sides; 0 turns it off.
 ---@field act_fp32? boolean  Evaluate the activation in fp32.
@@ -1428,6 +1439,8 @@
 ---@field window? integer  Keys that a local layer sees, itself included.
 ---@field chunk? integer  Positions of a chunk.
 ---@field window_from_layer? integer  First layer to which layer_pattern applies; those before are global.
+---@field rope_pattern? string[]  Which layers rotate, repeated like layer_pattern; empty follows nope_every.
+---@field moe_pattern? string[]  Which layers have experts, repeated like layer_pattern; empty follows moe_frequency and moe_first_dense.
 ---@field attn_softcap? number  Scores become c tanh(scores / c) before the mask; 0 turns it off.
 ---@field attn_qkv_clip? number  Clamps queries, keys and values to [-c, c] before the rotation, after norms over all heads (OLMo, OLMoE, DBRX); 0 turns it off.
 ---@field attn_sink? boolean  One learned score per head that takes part in the softmax and is dropped (gpt-oss).
@@ -1456,7 +1469,9 @@
 ---@field rope_truncate? boolean  yarn: round the borders of the ramp to whole components.
 ---@field rope_attn_factor? "none"|"rotary"|"softmax"  yarn: where the temperature goes: into the rotated queries and keys, or squared into the scores (DeepSeek).
 ---@field rope_mscale? number  yarn: the temperature is 0.1 rope_mscale ln(rope_factor) + 1.
+---@field rope_gain? number  yarn, longrope: multiplies the rotated components of queries and keys; unset takes the temperature that belongs to rope_factor.
 ---@field rope_fraction? number  Share of a head's components that rotate.
+---@field rope_fraction_local? number  The same share in local layers; unset takes rope_fraction.
 ---@field rope_partial? "prefix"|"proportional"  rope_fraction: frequencies over the rotated prefix alone, or over the whole head (Gemma 4).
 ---@field nope_every? integer  Every n-th layer, from 1, does not rotate (Llama 4, SmolLM 3); 0 for none.
 ---@field rope_layout? "half"|"interleaved"  Pairs of components: i with i + half, or neighbours (DeepSeek, GPT-J).
@@ -1465,9 +1480,10 @@
 ---@field moe_frequency? integer  Every how many layers have experts.
 ---@field moe_router? string  Registered router.
 ---@field moe_shared_experts? integer  Experts that every token visits besides.
----@field moe_aux_loss_weight? number  Weight of the load-balancing loss.
+---@field moe_aux_loss_weight? number  Weight of the load-balancing loss, taken over each micro-batch as a whole, so that train.batch_size changes it.
 ---@field moe_capacity_factor? number  Tokens an expert takes, as a multiple of an even share; 0 drops none.
----@field moe_sequence_aux_loss_weight? number  Weight of the sequence balancing loss (sigmoid router).
+---@field moe_sequence_aux_loss_weight? number  Weight of the sequence balancing loss (sigmoid router), by itself: moe_aux_loss_weight does not multiply it, as it does in KempnerForge.
+---@field moe_sequence_aux_scope? "batch"|"sequence"  What the sequence balancing loss is taken over: batch is each micro-batch as a whole, so that train.batch_size changes it; sequence is the mean over sequences (DeepSeek V3), equal for every split into micro-batches.
 ---@field moe_gradient_scale? boolean  Scale each expert's gradient by the inverse of its load.
 ---@field moe_bias_schedule? "constant"|"cosine_decay"|"linear_warmup"  Rate of the sigmoid router's bias updates.
 ---@field moe_packed_experts? boolean  Keep the experts' weights in one tensor.
@@ -1488,6 +1504,9 @@
 ---@field moe_impl? "grouped"|"loop"  Experts as one grouped product, or one after the other.
 ---@field moe_shared_gate? boolean  Multiply the shared expert by a learned sigmoid gate (Qwen 2 MoE).
 ---@field moe_weight_on_input? boolean  Multiply an expert's input by its weight instead of its output (Llama 4); needs moe_top_k = 1.
+---@field moe_beside_dense? boolean  A dense feed-forward layer beside the experts of a layer, each with norms of its own; the router reads what neither norm has touched (Gemma 4).
+---@field moe_input_dim? integer  Width of what routed experts read and give, with a projection of dim to it and one back; 0 takes dim.
+---@field attn_out_dim? integer  Width of attention's output, and of the feed-forward layer, which then continues it: x + up(mlp(N(attention(N(x))))); 0 takes dim and two branches.
 ---@field mtp_layers? integer  Extra layers that predict further tokens ahead (DeepSeek V3).
 
 ---@class kf.Config.train
@@ -1502,17 +1521,20 @@
 ---@field data_seed? integer  Seed of the data order; unset takes seed.
 ---@field compile_model? boolean  Use fused kernels; false takes their plain twins, to compare: slower, and attention holds all scores.
 ---@field mixed_precision? "bf16"|"fp16"|"fp32"|"fp8"  Type of the computation; weights and moments stay fp32.
----@field activation_checkpointing? "none"|"full"|"selective"  Recompute activations in backward to save memory.
----@field remat_save? string[]  selective: what is kept: attention, mlp, or operator names as at::mm; empty keeps matrix products and attention.
+---@field activation_checkpointing? "none"|"full"|"selective"|"minimal"|"save_qkv_proj"|"save_out_proj"|"save_dot_except_mlp"|"save_dot_except_mlpwi"|"save_dot_with_context_except_mlp"  Recompute activations in backward to save memory: all, or all but what remat_save or a named policy keeps.
+---@field remat_save? string[]  selective: what is kept: attention, mlp, results by name (q, k, v, qkv, context, out, gate, up, down), or operator names as at::mm; empty keeps matrix products and attention.
 ---@field remat_every? integer  Recompute every n-th block only.
 ---@field param_dtype? "fp32"|"bf16"  Type of the weights that the optimizer moves; bf16 keeps no fp32 master.
+---@field grad_dtype? "fp32"|"bf16"  Type in which gradients are summed over micro-batches and reach the optimizer; bf16 halves their memory and rounds every sum.
 ---@field matmul_precision? "highest"|"high"|"medium"  Internal precision of fp32 matrix products: highest is fp32, high TF32, medium bf16, where the device has them.
+---@field cpu_products? "auto"|"plain"  Kernels of large matrix products on a CPU: auto times a few at start and takes the fastest, plain takes LibTorch's own, so that two starts never differ in last bits.
 ---@field loss_scale? number  fp16: first loss scale; halves on overflow, doubles after 2000 good updates.
 ---@field loss_fn? string  Registered loss.
----@field z_loss_weight? number  Weight of the logits' z-loss.
+---@field z_loss_weight? number  Weight of the logits' z-loss, a mean over all positions: also those whose labels do not count (-100, padding).
 ---@field ce_chunk_size? integer  Positions per piece of the chunked loss; 0 means 4096.
 ---@field mtp_loss_weight? number  Weight of the multi-token prediction loss.
----@field global_batch_size? integer  Sequences of one update over all ranks, instead of grad_accum_steps.
+---@field global_batch_size? integer  Sequences of one update over all ranks, instead of grad_accum_steps; where it is no multiple of batch_size, the last micro-batch is smaller.
+---@field allow_nondivisible_batch? boolean  Sizes of an update may be no multiple of batch_size times the data ranks; false refuses them.
 ---@field batch_schedule? kf.Config.train.batch_schedule[]  Sequences of one update over the run; the micro-batch stays batch_size.
 ---@field trainable? string[]  Name patterns of the weights that train; empty trains all.
 ---@field frozen? string[]  Name patterns of weights that do not train, after trainable.
@@ -1572,8 +1594,8 @@
 ---@field power_a? number  power: factor.
 ---@field power_b? number  power: exponent, negative.
 ---@field inv_sqrt_timescale? number  inv_sqrt: steps over which the rate starts to fall.
----@field cycles? integer  Equal cycles of warm-up and decay.
----@field cycle_length? integer  Steps of a cycle, instead of cycles; what is left over is one more, shorter cycle.
+---@field cycles? number|number[]  Cycles of warm-up and decay: their number, all of one length; or a rising list of where the second and later ones start, in steps or shares of the schedule.
+---@field cycle_length? number|number[]  Length of a cycle instead of cycles, or a list of their lengths one after the other, in steps or shares of the schedule; what is left over is one more cycle.
 ---@field rewarmup_steps? number  Linear warm-up of every cycle after the first: steps, or a share of the cycle.
 ---@field endpoints? "exclusive"|"inclusive"  exclusive starts a warm-up at 0 and reaches the floor after the last update; inclusive warms up by (s + 1)/W and has the floor at the last update.
 
@@ -1581,7 +1603,7 @@
 ---@field [string] any  own tables of parts
 ---@field dataset_path? string  File or folder of tokens (.npy, .bin) or text.
 ---@field file_pattern? string  Which files of the folder: *, ?, [a-z], {a,b} and ** for any depth.
----@field tokenizer_path? string  Tokenizer file or folder; empty takes bytes (ids 0 to 255, 256 ends a document).
+---@field tokenizer_path? string  Tokenizer file or folder, or a name of the Hugging Face hub (gpt2, ORG/NAME@REVISION); empty takes bytes (ids 0 to 255, 256 ends a document).
 ---@field eos_id? integer  Id that ends a document; unset takes the tokenizer's own.
 ---@field token_dtype? "uint16"|"uint32"|"int32"|"int64"  Integer type of raw .bin files; unset is uint16 up to a vocabulary of 65536, else uint32.
 ---@field holdout? number  Share of a text source's documents kept for evaluation when eval has no source of its own.
@@ -1594,20 +1616,33 @@
 ---@field hf_dataset_revision? string  Its branch, tag or commit.
 ---@field hf_dataset_text_field? string  Field of a record that holds the text; JSONL files use it too.
 ---@field hf_streaming? boolean  Read the data set as a stream.
----@field text_template? string  How the fields of a record make its text, as "{title}\n\n{body}"; empty takes the text field alone.
----@field messages_field? string  Field of a record that holds a chat, a list of {role, content}, instead of text.
----@field message_format? string  How a message of a chat becomes text; {role} and {content} are replaced.
----@field loss_on? "all"|"answers"  Which tokens count: all, or of chats what the assistant says.
----@field special_tokens? "text"|"special"|"error"  What the names of special tokens in documents are: ordinary text, the special tokens, or an error.
+---@field text_template? string  How the fields of a record make its text, as "{title}\n\n{body}"; {note?\n} stands for a line break and the field note, and for nothing where that is empty. Empty takes the text field alone.
+---@field messages_field? string  Field of a record that holds a chat, a list of messages, instead of text.
+---@field role_field? string  Key of a message that says who speaks; empty takes role, else from (ShareGPT).
+---@field content_field? string  Key of a message that holds what is said; empty takes content, else value (ShareGPT).
+---@field answer_roles? string[]  Roles whose messages are answers, for data.loss_on.
+---@field message_format? string  How a message of a chat becomes text; {role} and {content} are replaced. Special tokens in it are the tokens, in what is said they are text.
+---@field chat_template? string  Template of chats instead of data.message_format: tokenizer takes the tokenizer's own (tokenizer:NAME one of several), else a file of Jinja.
+---@field chat_template_args? string  Further variables of data.chat_template, as a JSON object: {"enable_thinking": false}.
+---@field tools_field? string  Field of a record with the tools that data.chat_template gets; a record may lack it.
+---@field tool_calls? "drop"|"json"|"error"  What data.message_format does with the tool calls of a message: leave them out and say how many, write them as JSON behind what is said, or stop. A chat template writes them itself.
+---@field prompt_field? string  Field of a record that holds a prompt, a text or a list of messages; data.completion_field answers it.
+---@field prompt_template? string  How fields make the prompt, as data.text_template does, instead of data.prompt_field; alpaca makes it of instruction and input.
+---@field completion_field? string  Field of a record that answers its prompt.
+---@field prompt_as_chat? boolean  Prompt and completion are the messages of a user and an assistant, written as chats are.
+---@field loss_on? "auto"|"all"|"answers"  Which tokens count: all, or the answers alone, which are what the assistant says in a chat and the completion of a prompt. auto takes answers where there is a completion, else all.
+---@field special_tokens? "text"|"special"|"error"  What the names of special tokens in documents are: ordinary text, the special tokens, or an error. In what is said in a chat they are never the tokens.
 ---@field add_bos? boolean  Begin every document of text with the tokenizer's id for that.
 ---@field add_eos? boolean  End every document of text with data.eos_id.
 ---@field on_error? "stop"|"skip"  What a broken record does: stop with its file and line, or be left out and counted.
 ---@field cache_dir? string  Folder of tokenized text; empty takes $KF_CACHE_DIR, else .kf-cache below the working folder.
 ---@field max_documents? integer  Documents of text read at most; 0 for all.
 ---@field max_tokens? integer  Tokens read at most, rounded down to windows; 0 for all.
----@field pack_method? "concat"|"best_fit"|"pad"  How documents become sequences: concat cuts one stream, best_fit keeps documents whole where they fit, pad gives each its own.
----@field max_segments? integer  Documents in one sequence of best_fit at most; 0 for any number.
----@field long_documents? "chunk"|"truncate"  What best_fit and pad do with a document longer than a sequence: cut it into several, or drop its end.
+---@field max_record_bytes? integer  Bytes of one record (a line of JSON, a row, a compressed text) at most: a longer one stops with its place, before it takes all memory.
+---@field check_ids? "auto"|"all"|"off"  Which ids of token files are compared with model.vocab_size before the first step: auto takes all of up to 8 GiB and an even sample of more, off leaves it to each batch.
+---@field pack_method? "concat"|"best_fit"|"first_fit"|"pad"  How documents become sequences: concat cuts one stream, best_fit keeps documents whole where they fit, first_fit does so in their order, pad gives each its own.
+---@field max_segments? integer  Documents in one sequence of best_fit or first_fit at most; 0 for any number.
+---@field long_documents? "chunk"|"truncate"  What best_fit, first_fit and pad do with a document longer than a sequence: cut it into several, or drop its end.
 ---@field shuffle? "torch"|"none"|"permutation"|"block"|"window"  Order of an epoch: torch is torch.randperm; permutation needs no memory; block shuffles blocks and within them; window within a moving window.
 ---@field shuffle_window? integer  Sequences in a block or window of data.shuffle.
 ---@field epochs? integer  Stop after so many passes over the data; 0 for never.
@@ -1632,9 +1667,10 @@
 ---@field batch_size? integer  Sequences in a batch; 0 takes train.batch_size.
 ---@field datasets? kf.Config.eval.datasets[]  Sets to evaluate on, each with its own name; wins over dataset_path.
 ---@field batch_transforms? string[]  Registered transforms, applied to every batch of an evaluation in this order.
----@field pack_sequences? boolean  Keep the documents of one sequence apart, as data.pack_sequences does in training; those of data.pack_method = "best_fit" or "pad" always are.
+---@field pack_sequences? boolean  Keep the documents of one sequence apart, as data.pack_sequences does in training; those of any data.pack_method but "concat" always are.
 ---@field at_start? boolean  Evaluate before the first update, too: what the untrained model scores.
 ---@field target_loss? number  Stop, with a checkpoint, when an evaluation reaches this loss; 0 for never.
+---@field mtp_head? integer  Which layer of multi-token prediction the acceptance rate speaks of, from 1 to model.mtp_layers; 0 for no rate.
 ---@field dataset_path? string  File or folder of the evaluation data.
 ---@field file_pattern? string  Which files of the folder.
 ---@field hf_dataset_name? string  Hugging Face data set.
@@ -1663,9 +1699,14 @@
 ---@field async_mode? "disabled"|"async"|"async_with_pinned_mem"  Write in the background.
 ---@field keep_last_n? integer  How many checkpoints stay; 0 or less keeps all.
 ---@field load_path? string  Checkpoint to resume from; unset takes the latest of dir.
----@field init_from? string  Weights to start a new run from: a .safetensors file or a checkpoint.
+---@field init_from? string  Weights to start a new run from: a .safetensors file, a checkpoint, a folder, or a name of the Hugging Face hub (ORG/NAME@REVISION).
+---@field init_vocab? "exact"|"init"|"mean"  What init_from does when model.vocab_size is above the file's: refuse, draw the further rows by train.seed and name, or set them to the mean of the file's rows.
+---@field init_weights? "saved"|"average"|"raw"  Which weights of init_from: the saved ones, their running average (averaging.type, the hook weight_ema), or those that schedule_free_adamw goes on from.
+---@field init_head? "file"|"embedding"|"fresh"  init_from: where the output head comes from: the file, a copy of its embedding (to untie or tie), or initial values.
 ---@field export_dtype? "float32"|"bfloat16"  Type of exported weights.
 ---@field exclude_from_loading? string[]  Parts of a checkpoint that loading skips.
+---@field accept_changes? string[]  Changes with which a run goes on although they make it another one: keys (data.dataset_path) or sections (model) of the job, "code" for its script and modules, "files" for the content of its data.
+---@field save_frozen? boolean  Keep weights that never train (train.frozen, train.trainable) in every checkpoint; false leaves them out, and a resume takes them from checkpoint.init_from.
 
 ---@class kf.Config.metrics
 ---@field [string] any  own tables of parts
@@ -1676,6 +1717,12 @@
 ---@field wandb_run_name? string  Name of the run there.
 ---@field wandb_run_id? string  Id of the run there; empty makes one and keeps it over resumes.
 ---@field tensorboard_dir? string  Folder of TensorBoard events; the default lies below run.dir, a path of your own below the working folder.
+---@field watch? string[]  What is watched: norms as numbers of the row, of everything (watch/grads) and by layer (watch/grads/layers.0).
+---@field watch_interval? integer  Steps between rows with watched numbers; such a step has a row whatever log_interval says.
+---@field watch_per_param? boolean  Watch every tensor instead of every layer.
+---@field goodput? boolean  Rows say where the wall time went: goodput is the share of it spent in steps, time/NAME the seconds of the rest.
+---@field slow_step_factor? number  Warn of a step that takes this many times the median of those before it, and a second more; 0 for never.
+---@field heartbeat_sec? number  Least seconds between two writes of heartbeat.json in the run's folder, by which a watchdog sees that the run goes on; 0 for none.
 ---@field extra? string[]  Registered metrics to log besides.
 ---@field sinks? string[]  Registered sinks that get every row besides metrics.jsonl.
 
@@ -1696,6 +1743,7 @@
 ---@field min_p? number  Keep tokens at least this fraction as likely as the likeliest.
 ---@field repetition_penalty? number  Divides positive logits of tokens that occurred, multiplies negative ones; 1 for off.
 ---@field stop? string[]  Texts that end a continuation; they are not part of it.
+---@field stop_ids? integer[]  Token ids that end a continuation, besides the end of a document; they are not part of it.
 
 ---@class kf.Config.profiling
 ---@field [string] any  own tables of parts
@@ -1717,6 +1765,12 @@
 ---@field hf_split? string  Its split; unset takes data.hf_dataset_split.
 ---@field file_pattern? string  Which files of the folder; unset takes data.file_pattern.
 ---@field text_field? string  Field of a record that holds the text; unset takes data.hf_dataset_text_field.
+---@field text_template? string  Instead of data.text_template. A source that has text_field, this or one of the next four takes none of the six from [data].
+---@field messages_field? string  Instead of data.messages_field.
+---@field prompt_field? string  Instead of data.prompt_field.
+---@field prompt_template? string  Instead of data.prompt_template.
+---@field completion_field? string  Instead of data.completion_field.
+---@field loss_on? "auto"|"all"|"answers"  Instead of data.loss_on.
 ---@field max_documents? integer  Documents of text read at most; 0 for all.
 ---@field max_tokens? integer  Tokens read at most, rounded down to windows; 0 for all.
 ---@field dataset? string  A registered dataset instead of files, as a part written in Lua.

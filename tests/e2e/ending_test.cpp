@@ -61,6 +61,7 @@ TEST_CASE("ending: a crash names the hook and its event", "[ending]") {
   INFO(done.err);
   CHECK(done.status == crash.status);
   CHECK_THAT(done.err, Contains(crash.says) && Contains("hook 'ender', step_end, step 1") && Contains("the same command goes on"));
+  CHECK_THAT(run.toy.read("runs/s/log.txt"), Contains(crash.says) && Contains("hook 'ender', step_end, step 1"));
 }
 
 TEST_CASE("ending: one signal is enough where train.shutdown_timeout_sec is short, whatever the run hangs in", "[ending]") {
@@ -138,6 +139,16 @@ TEST_CASE("ending: Lua and the program that call each other without an end are t
   INFO(done.err);
   CHECK(done.status == 3);
   CHECK_THAT(done.err, Contains("s.lua:") && Contains("stack overflow"));
+}
+
+TEST_CASE("ending: a recursion through Lua's library ends with Lua's own message", "[ending]") {
+  const char* const body = GENERATE("local function f(s) return (('a'):gsub('a', f)) end f('a')",
+                                    "local function f() table.sort({ 1, 2, 3 }, f) return false end f()");
+  const ScriptRun run(ending(body, "train = { max_steps = 1 },"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("stack overflow") && Contains("hook 'ender'"));
 }
 
 TEST_CASE("ending: the name of a save is checked in the hook that asks for it", "[ending]") {

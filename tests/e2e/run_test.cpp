@@ -273,3 +273,45 @@ TEST_CASE("run: output that cannot be written is a failure", "[run]") {
   CHECK(full.status == 1);
   CHECK(full.err.find("standard output") != std::string::npos);
 }
+
+TEST_CASE("run: watched numbers, the way of the wall time and a heartbeat, over a resume", "[run]") {
+  const Toy toy;
+  const std::vector<std::string> asked{"--metrics.watch=[\"grads\", \"updates\"]", "--metrics.watch_interval=4", "--metrics.log_interval=5",
+                                       "--metrics.goodput=true", "--metrics.heartbeat_sec=0.001"};
+  std::vector<std::string> half = asked;
+  half.emplace_back("--train.max_steps=6");
+  REQUIRE(toy.train(half).status == 0);
+  const Finished done = toy.train(asked);
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(toy.series("toy", "watch/grads/layers.0").size() == 2);
+  CHECK(toy.series("toy", "watch/updates").contains(8));  // a row of its own
+  CHECK(toy.series("toy", "loss").size() == 6);           // 1, 4, 5, 6, 8, 10
+  const double goodput = std::stod(toy.series("toy", "goodput").at(10));
+  CHECK(goodput > 0);
+  CHECK(goodput < 1);
+  CHECK(std::stod(toy.series("toy", "time/lost").at(8)) > 0);  // between the processes
+  CHECK_THAT(toy.read("runs/toy/heartbeat.json"), Catch::Contains("\"doing\": \"complete\"") && Catch::Contains("\"step\": 10"));
+}
+
+TEST_CASE("run: an update that is no multiple of the micro-batch goes on after a stop as if there had been none", "[run]") {
+  const Toy toy;
+  const std::vector<std::string> uneven{"--train.batch_size=4", "--train.grad_accum_steps=1", "--train.global_batch_size=6",
+                                        "--run.name=whole"};
+  const Finished whole = toy.train(uneven);
+  INFO(whole.out << whole.err);
+  REQUIRE(whole.status == 0);
+  CHECK(toy.series("whole", "tokens").at(1) == std::to_string(6 * 32));
+  std::vector<std::string> parts = uneven;
+  parts.back() = "--run.name=parts";
+  std::vector<std::string> first = parts;
+  first.emplace_back("--checkpoint.interval=3");
+  REQUIRE(toy.train(first).status == 0);
+  std::filesystem::remove_all(toy / "runs/parts/checkpoints/step_10");
+  std::filesystem::remove_all(toy / "runs/parts/checkpoints/step_9");
+  std::filesystem::remove(toy / "runs/parts/result.json");
+  std::filesystem::remove(toy / "runs/parts/checkpoints/latest");
+  std::filesystem::create_directory_symlink("step_6", toy / "runs/parts/checkpoints/latest");
+  REQUIRE(toy.train(first).status == 0);
+  CHECK(toy.series("parts", "loss") == toy.series("whole", "loss"));
+}

@@ -19,7 +19,7 @@ namespace {
 const Tolerance kLogits{{{1e-4, 0}}};  // README: logits 1e-4 absolute, loss 1e-5, gradients 1e-3 relative L2 a tensor
 const Tolerance kLoss{{{1e-5, 0}}};
 const Tolerance kGradient{{{1e-3, 0}}};
-constexpr double kNothing = 1e-7;  // norm of a gradient that is zero but for rounding
+constexpr double kNothing = 1e-7;  // norm of a difference that is rounding, also where the gradient itself is zero but for it
 
 /// The job around a folder's weights, and around the [model] keys of another spelling where there are some.
 config::Config job_around(const Case& test, const Registries& registries, const Table& model) {
@@ -68,7 +68,7 @@ NamedTensors expected_gradients(const Case& test, Model& model) {
 void compare_gradient(const std::string& name, const at::Tensor& actual, const at::Tensor& expected, Comparison& out) {
   const double scale = expected.norm().item<double>();
   const double off = (actual.to(at::kDouble) - expected.to(at::kDouble)).norm().item<double>();
-  out.number("grad." + name, scale < kNothing ? off : off / scale, 0, kGradient);
+  out.number("grad." + name, off < kNothing ? 0 : off / scale, 0, kGradient);
 }
 
 /// A second model takes the gradients in as if they were weights: so names and layouts are those of the weights. Stacks by slices.

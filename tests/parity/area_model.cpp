@@ -73,11 +73,12 @@ void compare_gradients(const Case& test, Model& model, const std::string& prefix
   }
   const Tolerance tolerance = test.tolerance("gradients", {kGradient});
   for (const ParameterPtr& parameter : model.parameters()) {
-    const std::string name = prefix + parameter->name;
-    if (test.has_tensor(name)) {
+    const std::vector<std::string> held = names_in(test, model, prefix, parameter->name);
+    for (const std::string& name : held) {
       out.tensor(name, gradient_of(*parameter), test.tensor(name), tolerance);
-    } else {
-      out.require(name, false, "the case has no " + name);
+    }
+    if (held.empty()) {
+      out.require(prefix + parameter->name, false, "the case has no " + prefix + parameter->name);
     }
   }
 }
@@ -142,12 +143,15 @@ void compare_update(const Setup& setup, Model& model, Comparison& out) {
   }
   const ParameterList parameters = model.parameters();
   for (const ParameterPtr& parameter : parameters) {
-    parameter->set_gradient(test.tensor("grads." + parameter->name));
+    parameter->set_gradient(tensor_in(test, model, "grads.", parameter->name));
   }
   make_optimizer(setup.config, setup.registries, parameters)->step(setup.config.optimizer.lr);
   for (const ParameterPtr& parameter : parameters) {
-    const std::string name = "updated." + parameter->name;
-    out.tensor(name, parameter->master, test.tensor(name), Tolerance{{kUpdated}});
+    for (const std::string& name : names_in(test, model, "updated.", parameter->name)) {
+      out.tensor(name, parameter->master, test.tensor(name), Tolerance{{kUpdated}});
+    }
+    out.require("updated." + parameter->name, !names_in(test, model, "updated.", parameter->name).empty(),
+                "the case has no updated." + parameter->name);
   }
 }
 

@@ -99,8 +99,8 @@ void compare_stored(const Case& test, Model& model, const std::string& prefix, c
   std::int64_t found = 0;
   for (const ParameterPtr& parameter : model.parameters()) {
     for (const StoredView& view : parameter->stored()) {
-      if (test.has_tensor(prefix + view.name)) {
-        out.tensor(prefix + view.name, view.of(value_of(*parameter)), test.tensor(prefix + view.name), tolerance);
+      for (const std::string& name : names_in(test, model, prefix, view.name)) {
+        out.tensor(name, view.of(value_of(*parameter)), test.tensor(name), tolerance);
         ++found;
       }
     }
@@ -162,22 +162,21 @@ void run_model_case(const Case& test, Comparison& out) {
   compare_stored(test, *model, "after.", Tolerance{{kAfter}}, out, master_of);
 }
 
-/// The options of a lone router, through the settings.
-config::Config router_config(const Table& c, const Registries& registries) {
-  Table sections;
-  put(sections, "model", "dim", parity::at(c, "dim"));
-  put(sections, "model", "n_heads", Node(std::int64_t{1}));
-  put(sections, "model", "num_experts", parity::at(c, "num_experts"));
-  put(sections, "model", "moe_top_k", parity::at(c, "top_k"));
-  put(sections, "model", "moe_router", parity::at(c, "router"));
-  for (const auto& [theirs, ours] :
-       {std::pair{"bias_schedule", "moe_bias_schedule"}, std::pair{"sequence_aux_loss_weight", "moe_sequence_aux_loss_weight"}}) {
-    if (const Node* value = parity::get(c, theirs)) {
-      put(sections, "model", ours, *value);
-    }
+/// The settings that a lone router reads. No job is made of them: what the rest of a model wants of its width does not matter here.
+config::Config router_config(const Table& c) {
+  config::Config config;
+  config::ModelConfig& m = config.model;
+  m.dim = integer(parity::at(c, "dim"), "dim");
+  m.num_experts = integer(parity::at(c, "num_experts"), "num_experts");
+  m.moe_top_k = integer(parity::at(c, "top_k"), "top_k");
+  m.moe_router = text(parity::at(c, "router"), "router");
+  if (const Node* schedule = parity::get(c, "bias_schedule"); schedule != nullptr && !schedule->is_null()) {
+    m.moe_bias_schedule = text(*schedule, "bias_schedule");
   }
-  put(sections, "train", "seq_len", Node(std::int64_t{16}));
-  return job_of(sections, registries);
+  if (const Node* weight = parity::get(c, "sequence_aux_loss_weight"); weight != nullptr && !weight->is_null()) {
+    m.moe_sequence_aux_loss_weight = number(*weight, "sequence_aux_loss_weight");
+  }
+  return config;
 }
 
 /// Gives a router without a model its storage.
@@ -192,7 +191,7 @@ void fill(Router& router, const Case& test) {
 void run_router_case(const Case& test, Comparison& out) {
   const Registries registries = native_registries();
   const Table& c = table(test.at("config"), "config");
-  const config::Config config = router_config(c, registries);
+  const config::Config config = router_config(c);
   const std::string name = text(parity::at(c, "router"), "router");
   const PartArgs args{config, Registries::options_of(config, "router", name), registries};
   const std::shared_ptr<Router> router = registries.router.get(name).factory(args, {0, config.model.dim, 0, nullptr});

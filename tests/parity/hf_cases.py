@@ -10,6 +10,8 @@ FALCON = dict(hidden_size=40, num_hidden_layers=3, num_attention_heads=4, ffn_hi
 LATENT = dict(num_key_value_heads=4, kv_lora_rank=16, q_lora_rank=20, qk_nope_head_dim=12, qk_rope_head_dim=8, v_head_dim=10)
 VISION = dict(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=24, image_size=8, patch_size=4)
 NO_TOKENS = dict(vocab_size=97, bos_token_id=None, eos_token_id=None, pad_token_id=None)
+GEMMA4 = dict(WIDE, num_hidden_layers=4, sliding_window=6, global_head_dim=24, hidden_size_per_layer_input=0, final_logit_softcapping=20.0,
+              layer_types=["sliding_attention", "full_attention", "sliding_attention", "full_attention"])
 GPT2 = dict(n_embd=40, n_layer=3, n_head=4, n_positions=64)
 
 CASES = {
@@ -137,4 +139,41 @@ CASES = {
     "llama4_seeing": ("llama4", dict(text_config=dict(WIDE, **NO_TOKENS, intermediate_size=24, intermediate_size_mlp=56, num_local_experts=4,
                                                       num_experts_per_tok=1, interleave_moe_layer_step=2, attention_chunk_size=8),
                                      vision_config=dict(VISION, vision_output_dim=16, projector_input_dim=16, projector_output_dim=16))),
+    # lists that follow no period
+    "smollm3_list": ("smollm3", dict(GROUPED, num_hidden_layers=5, no_rope_layers=[1, 0, 0, 1, 1])),
+    "smollm3_window": ("smollm3", dict(GROUPED, num_hidden_layers=5, no_rope_layers=[1, 0, 1, 0, 0], use_sliding_window=True, sliding_window=5)),
+    "llama4_lists": ("llama4_text", dict(WIDE, num_hidden_layers=4, intermediate_size=24, intermediate_size_mlp=56, num_local_experts=4, num_experts_per_tok=1,
+                                         moe_layers=[0, 3], attention_chunk_size=8, no_rope_layers=[0, 1, 1, 0], floor_scale=8, attn_scale=0.2,
+                                         rope_parameters=dict(rope_type="default", rope_theta=10000.0))),
+    "qwen3_moe_list": ("qwen3_moe", dict(MOE, head_dim=16, num_hidden_layers=4, mlp_only_layers=[1, 2])),
+    "ernie4_5_moe_middle": ("ernie4_5_moe", dict(GROUPED, num_hidden_layers=5, moe_num_experts=4, moe_k=2, moe_intermediate_size=24, moe_num_shared_experts=2,
+                                                 moe_layer_start_index=1, moe_layer_end_index=3, moe_layer_interval=2)),
+    "exaone4_list": ("exaone4", dict(WIDE, num_hidden_layers=4, sliding_window=6, layer_types=[
+        "full_attention", "sliding_attention", "sliding_attention", "full_attention"])),
+    "cohere2_list": ("cohere2", dict(WIDE, num_hidden_layers=4, sliding_window=6, layer_types=[
+        "full_attention", "sliding_attention", "sliding_attention", "full_attention"])),
+    "glm4_moe_lite_list": ("glm4_moe_lite", dict(SMALL, n_routed_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, rms_norm_eps=1e-3,
+                                                 mlp_layer_types=["sparse", "dense", "sparse"], **LATENT)),
+    "granite_swa_list": ("granite_swa", dict(GROUPED, num_hidden_layers=5, sliding_window=6, layer_rope_theta=[0, 10000.0, 10000.0, 0, 5000.0],
+                                             layer_types=["full_attention", "sliding_attention", "sliding_attention", "sliding_attention", "full_attention"],
+                                             attention_multiplier=0.2)),
+    "llama_yarn_ratio": ("llama", dict(GROUPED, rope_parameters=dict(YARN, mscale=0.5, mscale_all_dim=1.5))),
+    "llama_yarn_factor": ("llama", dict(GROUPED, rope_parameters=dict(YARN, attention_factor=0.8))),
+    "deepseek_v3_yarn": ("deepseek_v3", dict(SMALL, num_key_value_heads=4, first_k_dense_replace=1, kv_lora_rank=16, q_lora_rank=20, qk_nope_head_dim=12,
+                                             qk_rope_head_dim=8, v_head_dim=10, n_routed_experts=8, num_experts_per_tok=2, n_shared_experts=1,
+                                             moe_intermediate_size=24, n_group=2, topk_group=1, rope_parameters=dict(YARN, mscale=0.5, mscale_all_dim=1.5))),
+    "youtu_yarn": ("youtu", dict(SMALL, **LATENT, rope_parameters=dict(YARN, mscale_all_dim=1.5))),
+    "phi3_long_factor": ("phi3", dict(GROUPED, pad_token_id=0, original_max_position_embeddings=16, rope_parameters=dict(
+        rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=16, attention_factor=1.4, short_factor=[1.0, 1.1, 1.2, 1.5, 2.0],
+        long_factor=[1.5, 2.0, 3.0, 4.0, 5.0]))),
+    "mpt_six_heads": ("mpt", dict(d_model=48, n_layers=2, n_heads=6, max_seq_len=64, attn_config=dict(softmax_scale=0.4))),
+    # families of 2026
+    "gemma4": ("gemma4_text", dict(GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1)),
+    "gemma4_moe": ("gemma4_text", dict(GEMMA4, num_hidden_layers=2, attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=4,
+                                       top_k_experts=2, moe_intermediate_size=20, layer_types=["sliding_attention", "full_attention"])),
+    "gemma4_seeing": ("gemma4", dict(text_config=dict(dict(GEMMA4, num_hidden_layers=2, layer_types=["sliding_attention", "full_attention"]),
+                                                      **dict(NO_TOKENS, pad_token_id=0)),
+                                     vision_config=dict(VISION, head_dim=8, num_key_value_heads=2, position_embedding_size=64), audio_config=None)),
+    "afmoe": ("afmoe", dict(WIDE, num_hidden_layers=4, moe_intermediate_size=24, num_experts=4, num_experts_per_tok=2, num_shared_experts=1,
+                            num_dense_layers=1, sliding_window=6, mup_enabled=True, route_scale=1.5)),
 }

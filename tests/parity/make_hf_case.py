@@ -43,19 +43,25 @@ def build(model_type, options, seed):
         for name, buffer in model.named_buffers():
             if name.endswith("e_score_correction_bias") and buffer.numel() > 0:
                 buffer.copy_(torch.randn(buffer.shape, generator=generator) * 0.1)
+            if name.endswith("layer_scalar"):
+                buffer.fill_(1 + 0.3 * torch.randn(1, generator=generator).item())
+    for name, buffer in model.named_buffers():
+        if name.endswith("layer_scalar"):  # ours learns
+            buffer.requires_grad_(True)
     return model
 
 
 def gradients_as_saved(model):
     """The gradients under the names and in the layout of the file: a copy of the model holds them as weights."""
     kept = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers() if name.endswith("e_score_correction_bias")}
+    buffers = {name: buffer.detach().clone() for name, buffer in model.named_buffers()
+               if name.endswith(("e_score_correction_bias", "layer_scalar"))}
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(parameter.grad if parameter.grad is not None else torch.zeros_like(parameter))
         for name, buffer in model.named_buffers():
             if name in buffers:
-                buffer.zero_()
+                buffer.copy_(buffer.grad) if buffer.grad is not None else buffer.zero_()
         with tempfile.TemporaryDirectory() as folder:
             model.save_pretrained(folder)
             out = load_file(os.path.join(folder, "model.safetensors"))

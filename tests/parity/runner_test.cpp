@@ -1,10 +1,14 @@
 // The runner itself: it must see what is wrong, and compare by the rules of the golden folders' README.
 
-#include <catch2/catch.hpp>
+#include <ATen/ATen.h>
 
+#include "checkpoint/safetensors.h"
+#include "config/json.h"
 #include "parity/case.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
+
+#include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 namespace kf::parity {
 namespace {
@@ -90,6 +94,45 @@ TEST_CASE("parity: names that are not compared may hold wildcards", "[parity]") 
   CHECK(test.left_out("clipped.p0"));
   CHECK(test.left_out("loss_at_init"));
   CHECK_FALSE(test.left_out("norm"));
+}
+
+TEST_CASE("parity: a tied head is found under either of its names, and under both where they agree", "[parity]") {
+  const std::string embedding = "token_embedding.embedding.weight", head = "output_head.proj.weight";
+  const fs::path golden = fs::path(KF_SOURCE_DIR) / "tests/parity/data/model";
+  const Node json = parse_json(read_file(golden / "cases.json"), "cases.json");
+  Table cases = *json.table();
+  for (const Node& entry : *cases.find("cases")->array()) {
+    if (*entry.table()->find("name") == Node(std::string("tied"))) {
+      cases["cases"] = Node(Array{entry});
+      break;
+    }
+  }
+  const SafetensorsFile file(golden / "tied.safetensors");
+  const auto finished = [&](bool under_embedding, bool under_head, double off) {
+    const test::TempDir temp;
+    std::vector<std::pair<std::string, at::Tensor>> tensors;
+    for (const std::string& name : file.names()) {
+      const bool shared = name.ends_with(embedding);
+      if (!shared || under_embedding) {
+        tensors.emplace_back(name, file.tensor(name));
+      }
+      if (shared && under_head) {
+        tensors.emplace_back(name.substr(0, name.size() - embedding.size()) + head, file.tensor(name) + off);
+      }
+    }
+    write_safetensors(temp.path() / "tied.safetensors", tensors);
+    temp.write("cases.json", config::to_json(Node(cases)));
+    return test::run({KF_PARITY, temp.path().string()});
+  };
+  for (const auto& [first, second] : {std::pair(true, false), std::pair(false, true), std::pair(true, true)}) {
+    CAPTURE(first, second);
+    const test::Finished good = finished(first, second, 0);
+    CHECK(good.status == 0);
+    CHECK(has(good.out, "model/tied  ok"));
+  }
+  const test::Finished bad = finished(true, true, 1);
+  CHECK(bad.status == 1);
+  CHECK(has(bad.out, "differ in the case"));
 }
 
 TEST_CASE("parity: tolerance texts are read clause by clause", "[parity]") {

@@ -61,6 +61,7 @@ Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(gi
   model = build_model(config, registries);
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+  sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());
   const auto args = [&](const char* kind, const std::string& name) {
     return PartArgs{config, Registries::options_of(config, kind, name), registries};
   };

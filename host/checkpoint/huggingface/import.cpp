@@ -77,7 +77,7 @@ std::string with_base(const std::string& name, const huggingface::Rules& rules) 
 
 /// The name that a text model's own file has for a tensor of a model that also sees; empty for what does the seeing.
 std::string text_name(const std::string& name) {
-  for (const char* seeing : {"vision_tower.", "vision_model.", "multi_modal_projector."}) {
+  for (const char* seeing : {"vision_tower.", "vision_model.", "multi_modal_projector.", "audio_tower.", "embed_vision.", "embed_audio."}) {
     if (name.starts_with(seeing) || name.starts_with(std::string("model.") + seeing)) {
       return "";
     }

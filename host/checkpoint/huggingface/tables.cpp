@@ -4,6 +4,7 @@ namespace kf::huggingface {
 
 const std::map<std::string, Rules>& tables() {
   static const std::map<std::string, Rules> all{
+      {"afmoe", afmoe_rules()},
       {"apertus", apertus_rules()},
       {"arcee", llama_rules()},
       {"bloom", bloom_rules()},
@@ -25,6 +26,7 @@ const std::map<std::string, Rules>& tables() {
       {"gemma", llama_rules()},
       {"gemma2", gemma2_rules()},
       {"gemma3_text", gemma3_rules()},
+      {"gemma4_text", gemma4_rules()},
       {"glm", glm_rules()},
       {"glm4", glm4_rules()},
       {"glm4_moe", sigmoid_moe_rules()},

@@ -17,6 +17,8 @@ Rules glm_rules();
 Rules glm4_rules();
 Rules gemma2_rules();
 Rules gemma3_rules();
+Rules gemma4_rules();
+Rules afmoe_rules();
 Rules olmo2_rules();
 Rules gpt2_rules();
 Rules starcoder2_rules();

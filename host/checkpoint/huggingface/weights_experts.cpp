@@ -157,6 +157,35 @@ Rules llama4_rules() {
                        {theirs + "experts.down_proj", ours + "down_w"}};
 }
 
+/// A dense layer beside stacks of experts, (E, out, in), gate above up.
+Rules gemma4_rules() {
+  const std::string theirs = "model.layers.{l}.";
+  const std::string ours = "layers.{l}.";
+  return gemma3_rules() + Rules{{theirs + "layer_scalar", ours + "layer_scalar"},
+                                {theirs + "post_feedforward_layernorm_1.weight", ours + "dense_post_norm.weight"},
+                                {theirs + "post_feedforward_layernorm_2.weight", ours + "experts_post_norm.weight"},
+                                {theirs + "pre_feedforward_layernorm_2.weight", ours + "experts.input_norm.weight"},
+                                {theirs + "router.proj.weight", ours + "experts.router.gate.weight"},
+                                {theirs + "router.scale", ours + "experts.router.scale"},
+                                {theirs + "router.per_expert_scale", ours + "experts.router.expert_scale"},
+                                {theirs + "experts.gate_up_proj", ours + "experts.gate_w", Layout::upper},
+                                {theirs + "experts.gate_up_proj", ours + "experts.up_w", Layout::lower},
+                                {theirs + "experts.down_proj", ours + "experts.down_w", Layout::swapped}};
+}
+
+Rules afmoe_rules() {
+  const std::string theirs = "model.layers.{l}.";
+  return embedding_rules() + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp") +
+         shared_expert_rules(theirs + "mlp.shared_experts.") +
+         Rules{{theirs + "input_layernorm.weight", "layers.{l}.attention_norm.weight"},
+               {theirs + "self_attn.gate_proj.weight", "layers.{l}.attention.gate_proj.weight"},
+               {theirs + "post_attention_layernorm.weight", "layers.{l}.attention_post_norm.weight"},
+               {theirs + "pre_mlp_layernorm.weight", "layers.{l}.mlp_norm.weight"},
+               {theirs + "post_mlp_layernorm.weight", "layers.{l}.mlp_post_norm.weight"},
+               {theirs + "mlp.router.gate.weight", "layers.{l}.mlp.router.gate.weight"},
+               {theirs + "mlp.expert_bias", "layers.{l}.mlp.router.expert_bias"}};
+}
+
 Rules minimax_m2_rules() {
   return mixtral_rules() + qk_norm_rules() +
          Rules{{"model.layers.{l}.block_sparse_moe.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "config/rules.h"
 #include "core/text.h"
@@ -279,23 +280,130 @@ std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::stri
   return kinds;
 }
 
-void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense) {
-  const std::int64_t known = c.integer("first_k_dense_replace", first_dense);
-  std::int64_t dense = std::min(known, layers);
-  if (const Array* types = c.list("mlp_layer_types")) {
-    const Node sparse(std::string("sparse"));
-    dense = std::find(types->begin(), types->end(), sparse) - types->begin();
-    Array expected(static_cast<std::size_t>(dense), Node(std::string("dense")));
-    expected.resize(static_cast<std::size_t>(std::max<std::int64_t>(layers, dense)), sparse);
-    if (*types != expected) {
-      c.problem(
-          format("mlp_layer_types is understood where it names num_hidden_layers ({}) layers, 'dense' ones before 'sparse' ones", layers));
-    }
-    if (c.has("first_k_dense_replace") && known != dense) {
-      c.problem(format("first_k_dense_replace = {}, but mlp_layer_types has {} dense layers", known, dense));
+namespace {
+
+/// The shortest list that gives the words of `flags` when it is repeated.
+Array pattern_of(const std::vector<bool>& flags, const char* yes, const char* no) {
+  std::vector<std::string> words;
+  for (const bool flag : flags) {
+    words.emplace_back(flag ? yes : no);
+  }
+  const std::vector<std::string> shortest = period(words);
+  return {shortest.begin(), shortest.end()};
+}
+
+/// n where exactly every n-th, from 1, is false; 0 where none is; nothing else.
+std::optional<std::int64_t> every_nth_off(const std::vector<bool>& flags) {
+  const auto first = std::find(flags.begin(), flags.end(), false);
+  const std::int64_t n = first == flags.end() ? 0 : first - flags.begin() + 1;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (flags[i] != (n == 0 || (static_cast<std::int64_t>(i) + 1) % n != 0)) {
+      return std::nullopt;
     }
   }
-  c.set("moe_first_dense", dense);
+  return n;
+}
+
+/// A dense prefix, then every n-th layer from 1 with experts: (prefix, n).
+std::optional<std::pair<std::int64_t, std::int64_t>> prefix_and_step(const std::vector<bool>& experts) {
+  const auto layers = static_cast<std::int64_t>(experts.size());
+  const std::int64_t first = std::find(experts.begin(), experts.end(), true) - experts.begin();
+  for (std::int64_t step = 1; step <= first + 1 && first < layers; ++step) {
+    const std::int64_t prefix = step == first + 1 ? 0 : first;
+    bool fits = true;
+    for (std::int64_t i = 0; i < layers && fits; ++i) {
+      fits = experts[static_cast<std::size_t>(i)] == (i >= prefix && (i + 1) % step == 0);
+    }
+    if (fits) {
+      return std::pair(prefix, step);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void set_expert_layers(Reader& c, const std::vector<bool>& experts) {
+  const auto simple = prefix_and_step(experts);
+  if (simple) {
+    c.set("moe_first_dense", simple->first);
+    c.set("moe_frequency", simple->second);
+  } else if (std::find(experts.begin(), experts.end(), true) == experts.end()) {
+    c.problem("no layer has experts, which is not understood");
+  } else {
+    c.set("moe_pattern", pattern_of(experts, "experts", "dense"));
+    c.unset("moe_first_dense");
+    c.unset("moe_frequency");
+  }
+}
+
+void set_rotating_layers(Reader& c, const std::vector<bool>& rotates) {
+  const std::optional<std::int64_t> n = every_nth_off(rotates);
+  if (n && *n == 1) {
+    c.set("pos_embedding", std::string("none"));
+  } else if (n && *n > 0) {
+    c.set("nope_every", *n);
+  } else if (!n) {
+    c.set("rope_pattern", pattern_of(rotates, "rope", "nope"));
+  }
+}
+
+std::vector<bool> take_rotating_layers(Reader& c, std::int64_t layers, std::int64_t interval, bool empty_is_none) {
+  const std::int64_t every = c.integer("no_rope_layer_interval", interval);
+  const Array* const list = c.list("no_rope_layers");
+  std::vector<bool> rotates;
+  if (list == nullptr || (empty_is_none && list->empty())) {
+    for (std::int64_t i = 1; i <= layers; ++i) {
+      rotates.push_back(every <= 0 || i % every != 0);
+    }
+    return rotates;
+  }
+  for (const Node& node : *list) {
+    const bool yes = node == Node(std::int64_t{1}) || node == Node(true);
+    if (!yes && node != Node(std::int64_t{0}) && node != Node(false)) {
+      c.problem(format("no_rope_layers has {}, which is not understood; 1 is a layer that rotates, 0 one that does not", brief(node)));
+    }
+    rotates.push_back(yes);
+  }
+  if (static_cast<std::int64_t>(rotates.size()) != layers) {
+    c.problem(format("no_rope_layers names {} layers, num_hidden_layers is {}", rotates.size(), layers));
+    rotates.resize(static_cast<std::size_t>(layers), true);
+  }
+  return rotates;
+}
+
+void rotate_sliding_layers(Reader& c, const std::vector<std::string>& kinds, bool all_global_rotate) {
+  std::vector<bool> rotates;
+  for (const std::string& kind : kinds) {
+    rotates.push_back(kind != "global");
+  }
+  const bool slides = std::find(rotates.begin(), rotates.end(), true) != rotates.end();
+  set_rotating_layers(c, slides || !all_global_rotate ? rotates : std::vector<bool>(kinds.size(), true));
+}
+
+void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense) {
+  const std::int64_t known = c.integer("first_k_dense_replace", first_dense);
+  const Array* const types = c.list("mlp_layer_types");
+  std::vector<bool> experts;
+  for (std::int64_t i = 0; i < layers && types == nullptr; ++i) {
+    experts.push_back(i >= known);
+  }
+  for (const Node& type : types ? *types : Array()) {
+    if (type != Node(std::string("sparse")) && type != Node(std::string("dense"))) {
+      c.problem(format("mlp_layer_types has {}, which is not understood; 'dense' and 'sparse' are", brief(type)));
+      return;
+    }
+    experts.push_back(type == Node(std::string("sparse")));
+  }
+  if (static_cast<std::int64_t>(experts.size()) != layers) {
+    c.problem(format("mlp_layer_types names {} layers, num_hidden_layers is {}", experts.size(), layers));
+    return;
+  }
+  const std::int64_t dense = std::find(experts.begin(), experts.end(), true) - experts.begin();
+  if (types && c.has("first_k_dense_replace") && known != dense) {
+    c.problem(format("first_k_dense_replace = {}, but mlp_layer_types begins with {} dense layers", known, dense));
+  }
+  set_expert_layers(c, experts);
 }
 
 namespace {
@@ -319,16 +427,14 @@ std::int64_t global_period(Reader& c, std::int64_t fallback) {
 void take_global_without_rotation(Reader& c, std::int64_t layers, std::int64_t usual_window) {
   const std::int64_t window = sliding_window_or(c, usual_window);
   const std::int64_t pattern = global_period(c, window > 0 ? 4 : 0);
-  if (window > 0) {
-    const std::vector<std::string> kinds = every_nth_global(layers, pattern);
-    take_layer_types(c, kinds, window);
-    c.set("nope_every", pattern);
-    if (pattern <= 0 || c.model().find("layer_pattern") == nullptr ||
-        *c.model().find("layer_pattern")->array() != Array(kinds.begin(), kinds.begin() + std::min<std::int64_t>(pattern, layers))) {
-      c.problem("layer_types is understood where every sliding_window_pattern-th layer alone is full_attention");
-    }
-  } else {
-    take_layer_types(c, all_layers(layers, "global"), 0);
+  const bool slides = window > 0;
+  if (slides && pattern <= 0 && !c.has("layer_types")) {
+    c.problem(format("sliding_window_pattern = {} is not understood; it must be at least 1", pattern));
+  }
+  const std::vector<std::string> usual = slides ? every_nth_global(layers, pattern) : all_layers(layers, "global");
+  const std::vector<std::string> kinds = take_layer_types(c, usual, window);
+  if (slides) {
+    rotate_sliding_layers(c, kinds, /*all_global_rotate=*/false);
   }
 }
 

@@ -69,15 +69,27 @@ struct RopeFamily {
 void take_rope(Reader& c, const RopeFamily& family);
 /// The same with one rotation for sliding layers: nested rope_parameters, or `local` for them without scaling.
 void take_two_ropes(Reader& c, double theta, double local);
+/// The same where global layers turn a share of every head, at frequencies over the whole of it (Gemma 4).
+void take_proportional_ropes(Reader& c);
 
 /// sliding_window; null is none, whatever a file without the key means.
 std::int64_t sliding_window_or(Reader& c, std::int64_t usual);
 /// layer_types, or what the family makes of its absence: kinds by layer, "global" | "local" | "chunk". `window` is sliding_window; 0
 /// where there is none. Writes layer_pattern, window and window_from_layer. Returns the kinds.
 std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window);
-/// mlp_layer_types, a dense prefix before layers with experts, or first_k_dense_replace.
+/// mlp_layer_types, or a dense prefix before layers with experts: first_k_dense_replace.
 void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense);
-/// Every sliding_window_pattern-th layer is global and does not rotate, the others see sliding_window (EXAONE 4); null: all are global.
+/// Which layers have experts: as moe_first_dense and moe_frequency where these say it, else as moe_pattern.
+void set_expert_layers(Reader& c, const std::vector<bool>& experts);
+/// Which layers rotate: as nope_every where that says it, else as rope_pattern; pos_embedding = none where none does.
+void set_rotating_layers(Reader& c, const std::vector<bool>& rotates);
+/// no_rope_layers (1 where a layer does rotate), or without it all but every no_rope_layer_interval-th. An empty list is none where
+/// `empty_is_none`.
+std::vector<bool> take_rotating_layers(Reader& c, std::int64_t layers, std::int64_t interval, bool empty_is_none);
+/// Global layers do not rotate, the others do; where no layer slides, `all_global_rotate` decides.
+void rotate_sliding_layers(Reader& c, const std::vector<std::string>& kinds, bool all_global_rotate);
+/// Global layers do not rotate, the others see sliding_window (EXAONE 4): layer_types, or every sliding_window_pattern-th is global; all
+/// are and rotate where sliding_window is null.
 void take_global_without_rotation(Reader& c, std::int64_t layers, std::int64_t usual_window);
 /// All layers of one kind.
 std::vector<std::string> all_layers(std::int64_t layers, const std::string& kind);

@@ -28,6 +28,7 @@ const std::map<std::string, Row>& rows() {
       {"gemma", {{"num_key_value_heads", Node(std::int64_t{16})}, {"pad_token_id", Node(std::int64_t{0})}}},
       {"gemma2", {{"pad_token_id", Node(std::int64_t{0})}}},
       {"gemma3_text", {{"pad_token_id", Node(std::int64_t{0})}}},
+      {"gemma4_text", {{"num_key_value_heads", Node(std::int64_t{4})}, {"pad_token_id", Node(std::int64_t{0})}}},
       {"glm", {{"num_key_value_heads", Node(std::int64_t{2})}}},
       {"glm4", {{"num_key_value_heads", Node(std::int64_t{2})}}},
       {"glm4_moe", {{"num_key_value_heads", Node(std::int64_t{8})}}},

@@ -7,6 +7,7 @@ namespace {
 
 const std::map<std::string, Family>& families() {
   static const std::map<std::string, Family> all{
+      {"afmoe", read_afmoe},
       {"apertus", read_apertus},
       {"arcee", read_arcee},
       {"bloom", read_bloom},
@@ -28,6 +29,7 @@ const std::map<std::string, Family>& families() {
       {"gemma", read_gemma},
       {"gemma2", read_gemma2},
       {"gemma3_text", read_gemma3},
+      {"gemma4_text", read_gemma4},
       {"glm", read_glm},
       {"glm4", read_glm4},
       {"glm4_moe", read_glm4_moe},

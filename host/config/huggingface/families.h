@@ -28,6 +28,8 @@ void read_qwen3(Reader& c);
 void read_gemma(Reader& c);
 void read_gemma2(Reader& c);
 void read_gemma3(Reader& c);
+void read_gemma4(Reader& c);
+void read_afmoe(Reader& c);
 void read_olmo(Reader& c);
 void read_olmo2(Reader& c);
 void read_olmo3(Reader& c);

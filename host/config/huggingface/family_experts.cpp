@@ -27,19 +27,28 @@ void take_experts(Reader& c, std::int64_t experts, std::int64_t top_k, double ba
 /// Softmax over all experts; the chosen weights are divided by their sum or not.
 void set_softmax(Reader& c, bool normalised) { c.set("moe_router", std::string(normalised ? "softmax_topk" : "softmax")); }
 
-/// Experts in every decoder_sparse_step-th layer; mlp_only_layers may name the first ones.
-void take_sparse_layers(Reader& c) {
-  c.set("moe_frequency", c.integer("decoder_sparse_step", 1));
-  const Array* dense = c.list("mlp_only_layers");
-  for (std::size_t i = 0; dense && i < dense->size(); ++i) {
-    if ((*dense)[i] != Node(static_cast<std::int64_t>(i))) {
-      c.problem("mlp_only_layers is understood where it names the first layers");
+/// Experts in every decoder_sparse_step-th layer, but for those that mlp_only_layers names (from 0).
+void take_sparse_layers(Reader& c, std::int64_t layers) {
+  const std::int64_t step = c.integer("decoder_sparse_step", 1);
+  if (step < 1) {
+    c.problem(format("decoder_sparse_step = {} is not understood; it must be at least 1", step));
+  }
+  std::vector<bool> experts;
+  for (std::int64_t i = 1; i <= layers; ++i) {
+    experts.push_back(step > 0 && i % step == 0);
+  }
+  const Array* const dense = c.list("mlp_only_layers");
+  for (const Node& node : dense ? *dense : Array()) {
+    const auto* const layer = std::get_if<std::int64_t>(&node.value);
+    if (layer == nullptr || *layer < 0) {
+      c.problem(format("mlp_only_layers has {}, which is not understood; it names layers from 0 on", brief(node)));
       return;
     }
+    if (*layer < layers) {
+      experts[static_cast<std::size_t>(*layer)] = false;
+    }
   }
-  if (dense && !dense->empty()) {
-    c.set("moe_first_dense", static_cast<std::int64_t>(dense->size()));
-  }
+  set_expert_layers(c, experts);
 }
 
 void take_windows(Reader& c, std::int64_t layers, bool max_window_layers) {
@@ -79,7 +88,7 @@ void read_qwen2_moe(Reader& c) {
   }
   take_experts(c, c.integer("num_experts", c.integer("num_local_experts", 60)), 4, 0.001);
   set_softmax(c, c.flag("norm_topk_prob", false));
-  take_sparse_layers(c);
+  take_sparse_layers(c, shape.layers);
   c.set("moe_ffn_dim", c.integer("moe_intermediate_size", 1408));
   c.set("moe_shared_experts", std::int64_t{1});
   c.set("moe_shared_ffn_dim", c.integer("shared_expert_intermediate_size", 5632));
@@ -96,7 +105,7 @@ void read_qwen3_moe(Reader& c) {
   c.set("qk_norm", true);
   take_experts(c, c.integer("num_experts", c.integer("num_local_experts", 128)), 8, 0.001);
   set_softmax(c, c.flag("norm_topk_prob", false));
-  take_sparse_layers(c);
+  take_sparse_layers(c, shape.layers);
   c.set("moe_ffn_dim", c.integer("moe_intermediate_size", 768));
   take_windows(c, shape.layers, false);
   take_rope(c, {});

@@ -131,41 +131,24 @@ void read_cohere(Reader& c) {
   take_rope(c, {500000});
 }
 
-/// Sliding layers rotate, global ones do not: every n-th.
+/// Sliding layers rotate, global ones do not.
 void read_cohere2(Reader& c) {
   const Shape shape = take_cohere(c);
   take_head_dim(c);
-  std::int64_t every = c.integer("sliding_window_pattern", c.integer("_sliding_window_pattern", 4));
-  if (const Array* types = c.list("layer_types")) {  // the first global layer tells the pattern
-    every = 0;
-    while (every < static_cast<std::int64_t>(types->size()) &&
-           (*types)[static_cast<std::size_t>(every)] != Node(std::string("full_attention"))) {
-      ++every;
-    }
-    ++every;
-    const std::vector<std::string> kinds = every_nth_global(shape.layers, every);
-    for (std::size_t i = 0; i < types->size() && i < kinds.size(); ++i) {
-      if (((*types)[i] == Node(std::string("full_attention"))) != (kinds[i] == "global")) {
-        c.problem("layer_types is understood where every n-th layer alone is full_attention");
-        break;
-      }
-    }
-  }
-  take_layer_types(c, every_nth_global(shape.layers, every), sliding_window_or(c, 4096));
-  if (every <= shape.layers) {
-    if (every == 1) {
-      c.set("pos_embedding", std::string("none"));
-    } else {
-      c.set("nope_every", every);
-    }
-  }
+  const std::int64_t every = c.integer("sliding_window_pattern", c.integer("_sliding_window_pattern", 4));
+  const std::vector<std::string> kinds = take_layer_types(c, every_nth_global(shape.layers, every), sliding_window_or(c, 4096));
+  rotate_sliding_layers(c, kinds, /*all_global_rotate=*/false);
   c.only("use_gated_activation", Node(true));
   c.only("use_embedding_sharing", Node(true));
   c.only("use_parallel_block", Node(true));
   c.only("use_parallel_embedding", Node(false));
   c.only("position_embedding_type", Node(std::string("rope_gptj")));
   c.only("order_of_interleaved_layers", Node(std::string("local_attn_first")));
-  c.only("layer_switch", Node(every));
+  if (c.has("layer_types")) {
+    c.ignore({"layer_switch"});
+  } else {
+    c.only("layer_switch", Node(every));
+  }
   c.only("rotary_pct", Node(1.0));
   take_rope(c, {});
 }

@@ -58,30 +58,22 @@ void read_cwm(Reader& c) {
   take_rope(c, rope);
 }
 
-/// Every no_rope_layer_interval-th layer does not rotate (no_rope_layers: 1 = rotates).
+/// Some layers do not rotate; with use_sliding_window those alone slide.
 void read_smollm3(Reader& c) {
   const Shape shape = take_rms_base(c, 1e-6, true);
   take_head_dim(c);
   take_activation(c, "hidden_act", "silu", true);
   take_attention_bias(c, false, "all");
   take_mlp_bias(c, "mlp_bias", false);
-  const std::int64_t interval = c.integer("no_rope_layer_interval", 4);
-  c.set("nope_every", interval);
-  if (const Array* rotates = c.list("no_rope_layers")) {
-    for (std::size_t i = 0; i < rotates->size(); ++i) {
-      const bool expected = interval == 0 || (static_cast<std::int64_t>(i) + 1) % interval != 0;
-      if ((*rotates)[i] != Node(std::int64_t{expected ? 1 : 0}) && (*rotates)[i] != Node(expected)) {
-        c.problem(
-            format("no_rope_layers is understood where every no_rope_layer_interval-th ({}) layer is 0; layer {} is not", interval, i));
-        break;
-      }
-    }
+  const std::vector<bool> rotates = take_rotating_layers(c, shape.layers, 4, /*empty_is_none=*/false);
+  set_rotating_layers(c, rotates);
+  const bool on = c.flag("use_sliding_window", false);
+  const std::int64_t window = c.integer("sliding_window", 0);
+  std::vector<std::string> kinds = all_layers(shape.layers, "global");
+  for (std::size_t i = 0; on && window > 0 && i < kinds.size(); ++i) {
+    kinds[i] = rotates[i] ? "global" : "local";
   }
-  if (c.flag("use_sliding_window", false)) {
-    c.problem("use_sliding_window = true is not understood for smollm3");
-  }
-  c.ignore({"sliding_window"});
-  take_layer_types(c, all_layers(shape.layers, "global"), 0);
+  take_layer_types(c, kinds, on ? window : 0);
   take_rope(c, {2000000});
 }
 

@@ -26,34 +26,38 @@ void take_local_experts(Reader& c, std::int64_t experts, std::int64_t top_k) {
   }
 }
 
-/// Whether every n-th entry of `list` alone is `odd`, the others `usual`.
-bool every_nth(const Array& list, std::int64_t n, const Node& odd, const Node& usual) {
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const bool nth = n > 0 && (static_cast<std::int64_t>(i) + 1) % n == 0;
-    if (list[i] != (nth ? odd : usual)) {
-      return false;
-    }
-  }
-  return true;
-}
-
-/// Llama 4: every no_rope_layer_interval-th layer does not rotate and sees everything; the others see their chunk.
+/// Llama 4: layers that do not rotate see everything, the others see their chunk.
 void take_chunks(Reader& c, std::int64_t layers) {
-  const std::int64_t interval = c.integer("no_rope_layer_interval", 4);
-  c.set("nope_every", interval);
-  const Array* rotates = c.list("no_rope_layers");  // 1 where a layer does rotate
-  if (rotates && !rotates->empty() && !every_nth(*rotates, interval, Node(std::int64_t{0}), Node(std::int64_t{1}))) {
-    c.problem("no_rope_layers is understood where every no_rope_layer_interval-th layer alone is 0");
-  }
+  const std::vector<bool> rotates = take_rotating_layers(c, layers, 4, /*empty_is_none=*/true);
+  set_rotating_layers(c, rotates);
   const std::int64_t chunk = c.integer("attention_chunk_size", 0);
-  std::vector<std::string> kinds = all_layers(layers, chunk > 0 ? "chunk" : "global");
-  for (std::int64_t i = interval; interval > 0 && i <= layers; i += interval) {
-    kinds[static_cast<std::size_t>(i - 1)] = "global";
+  std::vector<std::string> kinds = all_layers(layers, "global");
+  for (std::size_t i = 0; chunk > 0 && i < kinds.size(); ++i) {
+    kinds[i] = rotates[i] ? "chunk" : "global";
   }
   take_layer_types(c, kinds, 0);
   if (chunk > 0) {
     c.set("chunk", chunk);
   }
+}
+
+/// moe_layers names the layers with experts, from 0; every interleave_moe_layer_step-th without it.
+void take_named_expert_layers(Reader& c, std::int64_t layers) {
+  const std::int64_t step = c.integer("interleave_moe_layer_step", 1);
+  std::vector<bool> experts(static_cast<std::size_t>(layers), false);
+  const Array* const named = c.list("moe_layers");
+  for (std::int64_t i = step; named == nullptr && step > 0 && i <= layers; i += step) {
+    experts[static_cast<std::size_t>(i - 1)] = true;
+  }
+  for (const Node& node : named ? *named : Array()) {
+    const auto* const layer = std::get_if<std::int64_t>(&node.value);
+    if (layer == nullptr || *layer < 0 || *layer >= layers) {
+      c.problem(format("moe_layers has {}, which is not understood; it names layers from 0 to {}", brief(node), layers - 1));
+      return;
+    }
+    experts[static_cast<std::size_t>(*layer)] = true;
+  }
+  set_expert_layers(c, experts);
 }
 
 /// attn_temperature_tuning is a flag; older files hold a number.
@@ -108,17 +112,7 @@ void read_llama4_text(Reader& c) {
   c.set("moe_router", std::string("sigmoid"));
   c.set("moe_weight_on_input", true);
   c.set("moe_shared_experts", std::int64_t{1});
-  const std::int64_t step = c.integer("interleave_moe_layer_step", 1);
-  c.set("moe_frequency", step);
-  if (const Array* layers = c.list("moe_layers")) {
-    Array expected;
-    for (std::int64_t i = step - 1; step > 0 && i < shape.layers; i += step) {
-      expected.emplace_back(i);
-    }
-    if (*layers != expected) {
-      c.problem("moe_layers is understood where it names every interleave_moe_layer_step-th layer");
-    }
-  }
+  take_named_expert_layers(c, shape.layers);
   if (take_tuning(c)) {
     c.set("attn_temp_tuning", true);
     c.set("attn_temp_scale", c.real("attn_scale", 0.1));
@@ -172,11 +166,18 @@ void read_ernie4_5_moe(Reader& c) {
   c.set("moe_norm_topk", true);
   c.set("moe_bias_rule", std::string("sign"));
   c.set("moe_aux_loss_weight", c.real("router_aux_loss_coef", 0.001));
-  c.set("moe_first_dense", c.integer("moe_layer_start_index", 1));
-  c.set("moe_frequency", c.integer("moe_layer_interval", 1));
-  if (const std::int64_t last = c.integer("moe_layer_end_index", -1); last != -1 && last != shape.layers - 1) {
-    c.problem(format("moe_layer_end_index = {} is not understood; only the last layer, {}, is", last, shape.layers - 1));
+  const std::int64_t first = c.integer("moe_layer_start_index", 1), every = c.integer("moe_layer_interval", 1);
+  const std::int64_t given_last = c.integer("moe_layer_end_index", -1);
+  const std::int64_t last = given_last == -1 ? shape.layers - 1 : given_last;
+  if (every < 1 || first < 0) {
+    c.problem(
+        format("moe_layer_interval = {} and moe_layer_start_index = {} are not understood; they must be at least 1 and 0", every, first));
   }
+  std::vector<bool> experts;
+  for (std::int64_t i = 0; i < shape.layers; ++i) {
+    experts.push_back(every > 0 && (i + 1) % every == 0 && i >= first && i <= last);
+  }
+  set_expert_layers(c, experts);
   c.only("moe_norm_min", Node(1e-12));
   c.ignore({"output_router_logits"});
   take_rope(c, {500000});

@@ -20,6 +20,9 @@ class InnerTable {
     for (const std::string& problem : reader_.problems()) {
       outer_.problem(name_ + "." + problem);
     }
+    for (const std::string& note : reader_.notes()) {
+      outer_.note(name_ + "." + note);
+    }
   }
   InnerTable(const InnerTable&) = delete;
   InnerTable& operator=(const InnerTable&) = delete;
@@ -61,10 +64,6 @@ void no_dropout(Reader& c, const char* key) {
 /// ALiBi, no bias anywhere. The class reads no more of the file than this; what it leaves out must have its usual value.
 void read_mpt(Reader& c) {
   const std::int64_t dim = take_mosaic_shape(c, true);
-  const std::int64_t heads = c.integer("n_heads");
-  if (heads > 0 && (heads & (heads - 1)) != 0) {
-    c.problem(format("n_heads = {} is not understood: the slopes of mpt's ALiBi are known for powers of two", heads));
-  }
   c.set("norm_eps", c.real("layer_norm_epsilon", 1e-5));
   c.set("activation", std::string("gelu"));
   c.set("ffn_hidden_dim", 4 * dim);

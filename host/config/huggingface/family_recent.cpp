@@ -26,7 +26,7 @@ void take_factors(Reader& c, double scores) {
   c.set("attn_scale", c.real("attention_multiplier", scores));
 }
 
-/// layer_rope_theta, one base a layer, where it has one base for global and one for sliding layers; 0 would be a layer without rotation.
+/// layer_rope_theta, one base a layer, 0 where it does not rotate; global layers that rotate have one base, sliding ones have one.
 void take_layer_bases(Reader& c, const std::vector<std::string>& kinds) {
   const Array* const list = c.list("layer_rope_theta");
   if (list == nullptr) {
@@ -34,19 +34,22 @@ void take_layer_bases(Reader& c, const std::vector<std::string>& kinds) {
   }
   std::optional<double> global, local;
   bool understood = list->size() == kinds.size();
+  std::vector<bool> rotates;
   for (std::size_t i = 0; understood && i < kinds.size(); ++i) {
     const Node& node = (*list)[i];
     const auto* const whole = std::get_if<std::int64_t>(&node.value);
     const auto* const number = std::get_if<double>(&node.value);
     const double base = whole ? static_cast<double>(*whole) : number ? *number : 0;
     std::optional<double>& known = kinds[i] == "local" ? local : global;
-    understood = base > 0 && known.value_or(base) == base;
-    known = base;
+    rotates.push_back(base > 0);
+    understood = base >= 0 && (whole || number) && (base == 0 || known.value_or(base) == base);
+    known = base > 0 ? base : known;
   }
   if (!understood) {
-    c.problem("layer_rope_theta is understood where all full_attention layers have one base above 0, and all sliding_attention layers one");
+    c.problem("layer_rope_theta is understood where all full_attention layers have one base, or 0, and all sliding_attention layers one");
     return;
   }
+  set_rotating_layers(c, rotates);
   c.set("rope_theta", global.value_or(local.value_or(1)));
   if (global && local && *local != *global) {
     c.set("rope_theta_local", *local);

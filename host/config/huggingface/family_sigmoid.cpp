@@ -143,4 +143,35 @@ void read_hy_v3(Reader& c) {
   take_rope(c, {11158840});
 }
 
+/// Arcee's Trinity: Qwen 3's attention behind a gate, norms on both sides of the branches; global layers do not rotate.
+void read_afmoe(Reader& c) {
+  const Shape shape = take_silu_base(c, 1e-5);
+  take_head_dim(c, 128);
+  take_attention_bias(c, false, "all");
+  c.set("norm_placement", std::string("sandwich"));
+  c.set("qk_norm", true);
+  c.set("attn_gate", std::string("element"));
+  if (c.flag("mup_enabled", false)) {
+    c.set("embed_scale", 0.0);  // sqrt(dim)
+  }
+  const std::int64_t every = c.integer("global_attn_every_n_layers", 4);
+  if (every < 1 && !c.has("layer_types")) {
+    c.problem(format("global_attn_every_n_layers = {} is not understood; it must be at least 1", every));
+  }
+  const std::vector<std::string> kinds = take_layer_types(c, every_nth_global(shape.layers, every), sliding_window_or(c, 1024));
+  rotate_sliding_layers(c, kinds, /*all_global_rotate=*/false);
+  SigmoidKeys keys;
+  keys.experts = "num_experts";
+  keys.shared = "num_shared_experts";
+  keys.usual_shared = 2;
+  keys.scale = "route_scale";
+  take_sigmoid_experts(c, keys);
+  c.set("moe_first_dense", c.integer("num_dense_layers", 1));
+  c.only("score_func", Node(std::string("sigmoid")));
+  c.only("route_norm", Node(true));
+  c.only("use_grouped_mm", Node(true));
+  c.ignore({"load_balance_coeff"});
+  take_rope(c, {});
+}
+
 }  // namespace kf::config::huggingface

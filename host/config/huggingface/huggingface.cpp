@@ -58,11 +58,11 @@ std::string model_type_of(const fs::path& file) { return huggingface::text_part(
 
 Table text_config_of(const fs::path& file) { return huggingface::text_part(file).keys; }
 
-Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems) {
-  return model_of_config_json(parse_json(read_file(file), file.string()), file, problems);
+Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {
+  return model_of_config_json(parse_json(read_file(file), file.string()), file, problems, warnings);
 }
 
-Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems) {
+Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {
   huggingface::TextPart part = huggingface::text_part(json, file);
   const std::string& type = part.type;
   for (const std::string& problem : part.problems) {
@@ -84,6 +84,11 @@ Table model_of_config_json(const Node& json, const fs::path& file, std::vector<s
   refuse_negative_windows(reader, part.keys);
   for (const std::string& problem : reader.problems()) {
     problems.push_back(format("{}: {} (model_type {})", file, problem, type));
+  }
+  std::vector<std::string> notes = reader.notes();
+  notes.insert(notes.begin(), part.notes.begin(), part.notes.end());
+  if (warnings != nullptr && !notes.empty()) {
+    warnings->push_back(format("{}: passed over what changes no number of a {} model: {}", file, type, join(notes, ", ")));
   }
   Table model = reader.model();
   for (auto& [key, node] : model) {

@@ -13,10 +13,12 @@ namespace kf::config {
 bool is_huggingface_folder(const fs::path& path);
 
 /// The [model] keys that a config.json (transformers 4 or 5) stands for, with the file as their origin; in `problems` whatever of it is
-/// not understood, named. The names of the families are in `kf-host` errors for others.
-Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems);
+/// not understood, named, and in `warnings`, where there are any, one line with the keys that were passed over because they change no
+/// number. The names of the families are in `kf-host` errors for others.
+Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings = nullptr);
 /// Of a file that is read already.
-Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems);
+Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems,
+                           std::vector<std::string>* warnings = nullptr);
 
 /// The keys of a config.json, or of its text_config in models that also see.
 Table text_config_of(const fs::path& file);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "config/huggingface/notes.h"
 #include "core/text.h"
 
 namespace kf::config::huggingface {
@@ -114,11 +115,23 @@ void Reader::only(std::string_view key, const Node& value) {
   }
 }
 
-std::vector<std::string> Reader::problems() {
+bool Reader::asked_for(const std::string& key) const { return std::find(taken_.begin(), taken_.end(), key) != taken_.end(); }
+
+std::vector<std::string> Reader::problems() const {
   std::vector<std::string> all = problems_;
   for (const auto& [key, value] : json_) {
-    if (std::find(taken_.begin(), taken_.end(), key) == taken_.end()) {
+    if (!asked_for(key) && !is_note(key, value)) {
       all.push_back(format("{} = {} is not understood", key, brief(value)));
+    }
+  }
+  return all;
+}
+
+std::vector<std::string> Reader::notes() const {
+  std::vector<std::string> all = notes_;
+  for (const auto& [key, value] : json_) {
+    if (!asked_for(key) && is_note(key, value)) {
+      all.push_back(value.is_null() ? key + " (null)" : key);
     }
   }
   return all;

@@ -35,22 +35,28 @@ class Reader {
   /// Only this value (or none) is understood.
   void only(std::string_view key, const Node& value);
   void problem(std::string text) { problems_.push_back(std::move(text)); }
+  void note(std::string text) { notes_.push_back(std::move(text)); }
 
   /// A key of [model].
   void set(std::string_view key, Node::Value value) { model_[key] = Node(std::move(value)); }
+  void unset(std::string_view key) { model_.erase(key); }
   const Table& model() const { return model_; }
 
-  /// Keys that nobody asked for are problems, too.
-  std::vector<std::string> problems();
+  /// Keys that nobody asked for are problems, too,
+  std::vector<std::string> problems() const;
+  /// or notes (notes.h), by their names.
+  std::vector<std::string> notes() const;
 
  private:
   const Node* take(std::string_view key);
+  bool asked_for(const std::string& key) const;
   void wrong_type(std::string_view key, const Node& node, std::string_view wanted);
 
   const Table& json_;
   Table model_;
   std::vector<std::string> taken_;
   std::vector<std::string> problems_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace kf::config::huggingface

@@ -50,7 +50,8 @@ class RopeTable {
       return;
     }
     c_.set("rope_scaling", type);
-    const double factor = inner_.real("factor");
+    const bool by_ratio = type == "yarn" && inner_.given("factor") && !inner_.has("factor");  // null
+    const double factor = by_ratio ? inner_.real("factor", ratio_to(positions_before())) : inner_.real("factor");
     c_.set("rope_factor", factor);
     if (type == "linear") {
       return;
@@ -61,7 +62,7 @@ class RopeTable {
       inner_.ignore({"original_max_position_embeddings"});
       return;
     }
-    c_.set("rope_orig_len", inner_.integer("original_max_position_embeddings", trained_));
+    c_.set("rope_orig_len", positions_before());
     if (type == "llama3") {
       c_.set("rope_low_freq", inner_.real("low_freq_factor"));
       c_.set("rope_high_freq", inner_.real("high_freq_factor"));
@@ -75,21 +76,13 @@ class RopeTable {
     for (const std::string& problem : inner_.problems()) {
       c_.problem(name + "." + problem);
     }
+    for (const std::string& note : inner_.notes()) {
+      c_.note(name + "." + note);
+    }
   }
 
  private:
   static double temperature(double factor, double mscale) { return factor <= 1 ? 1 : 0.1 * mscale * std::log(factor) + 1; }
-
-  /// mscale at which our temperature, 0.1 mscale ln(factor) + 1, is `gain`.
-  void set_gain(double factor, double gain) {
-    if (std::abs(gain - 1) < 1e-12) {
-      c_.set("rope_attn_factor", std::string("none"));
-    } else if (gain < 1 || factor <= 1) {
-      c_.problem(format("a yarn attention factor of {} at factor {} is not understood; it must be at least 1", gain, factor));
-    } else {
-      c_.set("rope_mscale", (gain - 1) / (0.1 * std::log(factor)));
-    }
-  }
 
   Array factors(const char* key) {
     const Array* const list = inner_.list(key);
@@ -104,43 +97,69 @@ class RopeTable {
     return out;
   }
 
-  /// The temperature follows from the stretch; another one is refused.
   void longrope() {
-    const std::int64_t before = inner_.integer("original_max_position_embeddings", trained_);
-    const double factor = inner_.real("factor", static_cast<double>(longest_) / static_cast<double>(before));
+    const std::int64_t before = positions_before();
+    const double factor = inner_.real("factor", ratio_to(before));
     c_.set("rope_scaling", std::string("longrope"));
     c_.set("rope_orig_len", before);
     c_.set("rope_factor", std::max(factor, 1.0));
     c_.set("rope_short_factors", factors("short_factor"));
     c_.set("rope_long_factors", factors("long_factor"));
     const double own = factor <= 1 ? 1 : std::sqrt(1 + std::log(factor) / std::log(static_cast<double>(before)));
-    if (const std::optional<double> given = inner_.maybe_real("attention_factor"); given && std::abs(*given - own) > 1e-6) {
-      c_.problem(format("longrope with an attention_factor of {} is not understood; {} belongs to its factor of {}", *given, own, factor));
+    if (const std::optional<double> given = gain(); given && std::abs(*given - own) > 1e-6) {
+      c_.set("rope_gain", *given);
     }
   }
 
   /// attention_factor replaces 0.1 ln(factor) + 1; mscale / mscale_all_dim is a ratio; DeepSeek squares mscale_all_dim into the scores.
   void yarn(double factor, bool squared_mscale) {
-    c_.set("rope_beta_fast", inner_.real("beta_fast", 32));
-    c_.set("rope_beta_slow", inner_.real("beta_slow", 1));
+    const auto borders = [&](const char* key, double usual) {
+      const double value = inner_.real(key, usual);
+      return value == 0 ? usual : value;  // as the classes have it
+    };
+    c_.set("rope_beta_fast", borders("beta_fast", 32));
+    c_.set("rope_beta_slow", borders("beta_slow", 1));
     c_.set("rope_truncate", inner_.flag("truncate", true));
-    const std::optional<double> given = inner_.maybe_real("attention_factor");
+    const std::optional<double> given = gain();
     const double mscale = inner_.real("mscale", 0);
     const double all = inner_.real("mscale_all_dim", 0);
-    const double gain = given                     ? *given
-                        : mscale != 0 && all != 0 ? temperature(factor, mscale) / temperature(factor, all)
-                                                  : temperature(factor, 1);
-    const bool plain = !given && !(mscale != 0 && all != 0);  // our own temperature
+    const bool ratio = !given && mscale != 0 && all != 0;
     const bool on_scores = squared_mscale && all != 0;
-    if (on_scores && std::abs(gain - 1) > 1e-12) {
-      c_.problem(format("yarn with an attention factor of {} and mscale_all_dim = {} at once is not understood", gain, all));
-    } else if (on_scores) {
+    if (on_scores) {
       c_.set("rope_attn_factor", std::string("softmax"));
       c_.set("rope_mscale", all);
-    } else if (!plain) {
-      set_gain(factor, gain);
+    }
+    if (given || ratio) {
+      set_gain(given ? *given : temperature(factor, mscale) / temperature(factor, all), on_scores ? 1 : temperature(factor, 1));
+    } else if (on_scores) {  // the class keeps the plain temperature on queries and keys, too
+      set_gain(temperature(factor, 1), 1);
     }
   }
+
+  /// `usual` is what the settings have without a gain.
+  void set_gain(double gain, double usual) {
+    if (!(gain > 0)) {
+      c_.problem(format("a factor of {} on queries and keys is not understood; it must be positive", gain));
+    } else if (std::abs(gain - usual) > 1e-12) {
+      c_.set("rope_gain", gain);
+    }
+  }
+
+  std::optional<double> gain() {
+    const std::optional<double> given = inner_.maybe_real("attention_factor");
+    if (given && !(*given > 0)) {
+      c_.problem(format("attention_factor = {} is not understood; it must be positive", *given));
+      return std::nullopt;
+    }
+    return given;
+  }
+
+  /// The top level wins over the table, as in transformers.
+  std::int64_t positions_before() {
+    const std::int64_t inner = inner_.integer("original_max_position_embeddings", trained_);
+    return c_.has("original_max_position_embeddings") ? trained_ : inner;
+  }
+  double ratio_to(std::int64_t before) const { return before > 0 ? static_cast<double>(longest_) / static_cast<double>(before) : 1; }
 
   Reader& c_;
   Table values_;
@@ -200,6 +219,41 @@ void take_rope(Reader& c, const RopeFamily& family) {
     table.beta();
   }
   table.finish("rope_parameters");
+}
+
+void take_proportional_ropes(Reader& c) {
+  const Table parameters = parameters_of(c);
+  const std::int64_t trained = trained_positions(c);
+  for (const auto& [name, value] : parameters) {
+    if ((name != "full_attention" && name != "sliding_attention") || value.table() == nullptr) {
+      c.problem(format("rope_parameters.{} is not understood", name));
+    }
+  }
+  const auto part = [&](const char* name, const Table& usual) {
+    const Node* const node = parameters.find(name);
+    return node != nullptr && node->table() != nullptr ? *node->table() : parameters.empty() ? usual : Table();
+  };
+  Table far;
+  far["rope_type"] = Node(std::string("proportional"));
+  far["partial_rotary_factor"] = Node(0.25);
+  RopeTable global(c, part("full_attention", far), trained);
+  c.set("rope_theta", global.theta(1000000));
+  const double share = global.fraction(1);
+  if (const std::string type = global.type(); type == "proportional") {
+    set_fraction(c, share);
+    c.set("rope_partial", std::string("proportional"));
+    c.set("rope_fraction_local", 1.0);
+  } else {
+    global.stretch(type, false);
+  }
+  global.finish("rope_parameters.full_attention");
+  RopeTable near(c, part("sliding_attention", {}), trained);
+  c.set("rope_theta_local", near.theta(10000));
+  near.fraction(1);  // the class does not read it for this type
+  if (near.type() != "default") {
+    c.problem("rope_parameters.sliding_attention stretches its frequencies, which is not understood");
+  }
+  near.finish("rope_parameters.sliding_attention");
 }
 
 void take_two_ropes(Reader& c, double theta, double local) {

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "config/huggingface/notes.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/text.h"
@@ -28,6 +29,7 @@ const std::map<std::string, Wrapper>& wrappers() {
          {"num_attention_heads", 8},
          {"num_key_value_heads", 4},
          {"max_position_embeddings", 131072}}}},
+      {"gemma4", {{"gemma4_text"}, {{"num_key_value_heads", 4}}}},
       {"llama4", {{"llama4_text"}, {}}},
       {"mistral3", {{"mistral", "ministral3"}, {}}},
   };
@@ -42,6 +44,8 @@ bool beside_text(const std::string& key) {
                                            "torch_dtype",
                                            "text_config",
                                            "vision_config",
+                                           "audio_config",
+                                           "vision_soft_tokens_per_image",
                                            "transformers_version",
                                            "initializer_range",
                                            "boi_token_index",
@@ -101,7 +105,9 @@ TextPart text_part(const Node& json, const fs::path& file) {
     }
   }
   for (const auto& [key, value] : *json.table()) {
-    if (!beside_text(key)) {
+    if (!beside_text(key) && is_note(key, value)) {
+      out.notes.push_back(key);
+    } else if (!beside_text(key)) {
       out.problems.push_back(format("{} = {} is not understood", key, brief(value)));
     }
   }

@@ -14,6 +14,7 @@ struct TextPart {
   Table keys;                         // as a text model's own file would have them
   bool sees = false;                  // it comes from a text_config
   std::vector<std::string> problems;  // of what stands around it
+  std::vector<std::string> notes;     // likewise: keys that change no number
 };
 
 /// Throws Code::config when the file is no JSON or has no model_type.

@@ -37,6 +37,11 @@ std::size_t blanks_after(std::string_view text, std::size_t at) {
   return at;
 }
 
+/// <|name|>, with bars of ASCII or of full width: some tokenizers do not call the marks of their chats special (DeepSeek's <｜User｜>).
+bool looks_like_mark(std::string_view name) {
+  return (name.starts_with("<|") && name.ends_with("|>")) || (name.starts_with("<\xef\xbd\x9c") && name.ends_with("\xef\xbd\x9c>"));
+}
+
 }  // namespace
 
 void AddedTokens::add(const AddedToken& token, std::string_view text) {
@@ -81,15 +86,15 @@ std::size_t AddedTokens::find(std::string_view text, SpecialText special, std::v
     std::size_t begin = at;
     std::size_t end = at + match.size;
     at = end;
-    const bool meant = token.special && is_written(begin, end);
-    if (token.special && !meant) {
+    const bool mark = token.special || (!written.empty() && looks_like_mark(token.content));
+    const bool meant = mark && is_written(begin, end);
+    if (mark && !meant) {
       ++count;
       KF_CHECK(special != SpecialText::error, Code::data,
                "the text holds the special token {} at byte {}; take it out, or say what it is: special tokens as text or as special",
                token.content, begin);
     }
-    if ((token.special && !meant && special == SpecialText::text) ||
-        (token.single_word && (word_before(text, begin) || word_after(text, end)))) {
+    if ((mark && !meant && special == SpecialText::text) || (token.single_word && (word_before(text, begin) || word_after(text, end)))) {
       continue;
     }
     if (token.lstrip) {

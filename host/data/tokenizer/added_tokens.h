@@ -38,7 +38,8 @@ class AddedTokens {
   bool empty() const { return trie_.empty(); }
 
   /// Covers `text` with stretches. Returns how often special tokens stand there; with SpecialText::text they are no tokens, with
-  /// SpecialText::error the first throws. Those that lie within a stretch of `written` are tokens in any case, and not counted.
+  /// SpecialText::error the first throws. Those that lie within a stretch of `written` are tokens in any case, and not counted; where there
+  /// is one, marks of chats that a tokenizer does not call special ("<|user|>") are treated as special ones.
   std::size_t find(std::string_view text, SpecialText special, std::vector<TextStretch>& out,
                    std::span<const ByteRange> written = {}) const;
 

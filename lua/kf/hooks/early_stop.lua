@@ -17,6 +17,9 @@ function M.new(opts)
   return {
     name = "early_stop",
     on_eval_end = function(ctx, eval)
+      if not eval.loss then
+        return -- no label counted
+      end
       if eval.loss < best - o.min_delta then
         best, waited = eval.loss, 0
         if o.save_best then

@@ -36,7 +36,11 @@ function M.new(opts)
       ctx:set_lr_scale(o.low)
     end,
     on_step_end = function(ctx)
-      mean = o.beta * mean + (1 - o.beta) * ctx:loss()
+      local loss = ctx:loss()
+      if not loss then
+        return -- a step without a label that counts
+      end
+      mean = o.beta * mean + (1 - o.beta) * loss
       local smooth = mean / (1 - o.beta ^ (#points + 1))
       points[#points + 1] = { ctx.lr, smooth }
       best = math.min(best, smooth)

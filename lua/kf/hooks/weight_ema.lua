@@ -1,4 +1,6 @@
---- An exponential average of the weights, evaluated beside them and kept in every checkpoint as ema.safetensors.
+--- An exponential average of the weights, evaluated beside them and kept in every checkpoint as ema.safetensors, which
+--- `--weights average`, `checkpoint.init_weights` and `kf.load_model` read. It is what `averaging.type = "ema"` keeps: it begins as the
+--- weights before the first update, and an update moves it by 1 - decay of the way to the weights.
 --- `hooks = { require("kf.hooks.weight_ema").new({ decay = 0.999 }) }`
 local options = require("kf.options")
 local M = {}
@@ -17,10 +19,8 @@ function M.new(opts)
 
   --- The averages and the live weights, as lists in the same order.
   local function pairs_of(ctx)
-    local first, means, weights = average == nil, {}, {}
-    average = average or {}
+    local means, weights = {}, {}
     for name, weight in ctx:parameters("*") do
-      average[name] = first and weight:clone() or average[name]
       means[#means + 1], weights[#weights + 1] = average[name], weight
     end
     return means, weights
@@ -28,6 +28,12 @@ function M.new(opts)
 
   return {
     name = "weight_ema",
+    on_train_begin = function(ctx)
+      average = {}
+      for name, weight in ctx:parameters("*") do
+        average[name] = weight:clone()
+      end
+    end,
     on_step_end = function(ctx)
       local means, weights = pairs_of(ctx)
       kf.op._foreach_lerp_(means, weights, 1 - o.decay)
@@ -44,9 +50,7 @@ function M.new(opts)
       ctx:log({ ema_loss = ema.loss })
     end,
     on_checkpoint_save = function(_, path)
-      if average then
-        kf.safetensors.save(path .. "/ema.safetensors", average)
-      end
+      kf.safetensors.save(path .. "/ema.safetensors", average)
     end,
     on_checkpoint_load = function(_, path)
       average = kf.safetensors.load(path .. "/ema.safetensors")

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "support/temp_dir.h"
+#include "support/tiny.h"
 #include "unit/checkpoint/fakes.h"
 
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
@@ -448,6 +449,82 @@ TEST_CASE("checkpoint: a tied weight may stand under either name, but not under 
   FakeModel untied(3, false);
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"norm.weight", norm}});
   CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", untied), Contains("missing in the file (1): head.weight"));
+}
+
+namespace {
+
+/// A file with the weights of a small model of these settings.
+fs::path file_of(const fs::path& path, const config::Config& config) {
+  write_safetensors(path, weights_of(*test::tiny_model(config, 1)));
+  return path;
+}
+
+VocabRows head_from(HeadSource head) { return {VocabRows::Fill::none, 0, head}; }
+
+at::Tensor weight_of(Model& model, const std::string& name) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->name == name) {
+      return parameter->master.detach();
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+TEST_CASE("checkpoint: a tied file can be untied, an untied one tied, and a head made anew", "[checkpoint]") {
+  const test::TempDir dir;
+  config::Config tied = test::tiny_config(), untied = tied, biased = tied;
+  tied.model.tie_embeddings = true;
+  biased.model.head_bias = true;
+  const fs::path tied_file = file_of(dir / "tied.safetensors", tied), untied_file = file_of(dir / "untied.safetensors", untied);
+  const std::string embedding = "token_embedding.embedding.weight", head = "output_head.proj.weight";
+
+  const auto one = test::tiny_model(untied, 2);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(tied_file, *one), Contains("missing in the file (1): output_head.proj.weight") &&
+                                                                          Contains("set model.tie_embeddings = true") &&
+                                                                          Contains("checkpoint.init_head = \"embedding\""));
+  CheckpointManager::load_weights(tied_file, *one, head_from(HeadSource::embedding));
+  CHECK(at::equal(weight_of(*one, head), weight_of(*one, embedding)));
+  CHECK_FALSE(weight_of(*one, head).is_alias_of(weight_of(*one, embedding)));
+
+  const auto two = test::tiny_model(untied, 2);
+  const at::Tensor before = weight_of(*two, head).clone();
+  CheckpointManager::load_weights(untied_file, *two, head_from(HeadSource::fresh));
+  CHECK(at::equal(weight_of(*two, head), before));
+  CHECK(at::equal(weight_of(*two, embedding), weight_of(*test::tiny_model(untied, 1), embedding)));
+
+  const auto three = test::tiny_model(tied, 2);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *three),
+                    Contains("are one weight in the model, but differ in the file") && Contains("set model.tie_embeddings = false"));
+  CheckpointManager::load_weights(untied_file, *three, head_from(HeadSource::embedding));
+  CHECK(at::equal(weight_of(*three, embedding), weight_of(*test::tiny_model(untied, 1), embedding)));
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *three, head_from(HeadSource::fresh)),
+                    Contains("set model.tie_embeddings = false"));
+
+  const auto four = test::tiny_model(biased, 2);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *four), Contains("the file's head has no bias"));
+  CheckpointManager::load_weights(untied_file, *four, head_from(HeadSource::fresh));
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(file_of(dir / "b.safetensors", biased), *two),
+                    Contains("unknown to the model (1): output_head.proj.bias") && Contains("model.head_bias as in the file"));
+}
+
+TEST_CASE("checkpoint: a head or an embedding of another size is refused with a way on", "[checkpoint]") {
+  const test::TempDir dir;
+  config::Config config = test::tiny_config(), wider = config;
+  wider.model.vocab_size += 2;
+  const fs::path file = file_of(dir / "w.safetensors", config);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(file, *test::tiny_model(wider, 2)),
+                    Contains("set model.vocab_size to the rows of the file") && Contains("checkpoint.init_vocab"));
+  // The head alone: of a file whose embedding was widened and whose head was not.
+  auto tensors = weights_of(*test::tiny_model(wider, 1));
+  for (auto& [name, tensor] : tensors) {
+    tensor = name == "output_head.proj.weight" ? tensor.narrow(0, 0, config.model.vocab_size).clone() : tensor;
+  }
+  write_safetensors(dir / "half.safetensors", tensors);
+  const auto model = test::tiny_model(wider, 2);
+  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "half.safetensors", *model), Contains("checkpoint.init_head = \"fresh\""));
+  CHECK_NOTHROW(CheckpointManager::load_weights(dir / "half.safetensors", *model, head_from(HeadSource::fresh)));
 }
 
 TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the step can be saved later", "[checkpoint]") {

@@ -101,7 +101,14 @@ bool idle_here(const std::string& family, const std::string& key) {
       {"qwen2_moe", {"max_window_layers", "sliding_window", "use_sliding_window"}},       // the same
       {"qwen3", {"max_window_layers", "sliding_window", "use_sliding_window"}},           // the same
       {"qwen3_moe", {"sliding_window", "use_sliding_window"}},                            // the same
-      {"smollm3", {"sliding_window"}},                                                    // no layer slides
+      {"smollm3", {"sliding_window", "use_sliding_window", "no_rope_layer_interval"}},    // lists say it, and no layer slides
+      {"cohere2", {"sliding_window_pattern", "_sliding_window_pattern"}},                 // layer_types says it
+      {"ernie4_5_moe", {"moe_layer_end_index"}},                                          // behind the last layer it says nothing
+      {"exaone4", {"sliding_window_pattern"}},                                            // the same
+      {"exaone_moe", {"sliding_window_pattern"}},                                         // the same
+      {"llama4_text", {"no_rope_layer_interval", "interleave_moe_layer_step"}},           // lists say it
+      {"gemma4_text", {"vocab_size_per_layer_input", "use_double_wide_mlp"}},             // nothing is shared or embedded by layer
+      {"afmoe", {"global_attn_every_n_layers"}},                                          // layer_types says it
       {"solar_open", {"intermediate_size"}},                                              // no layer is dense
   };
   const auto found = idle.find(family);

@@ -2,6 +2,8 @@
 
 #include "config/huggingface/huggingface.h"
 
+#include <cmath>
+
 #include "job.h"
 
 namespace kf::test {
@@ -101,8 +103,8 @@ TEST_CASE("huggingface: every key that is not understood is named", "[huggingfac
              Contains("rope_parameters.secret = 1 is not understood"));
   CHECK_THAT(llama_with(R"("rope_scaling": {"rope_type": "llama3", "factor": 2.0, "high_freq_factor": 4.0})").problems,
              Contains("rope_parameters.low_freq_factor is missing"));
-  CHECK_THAT(llama_with(R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": 0.5})").problems,
-             Contains("attention factor of 0.5"));
+  CHECK_THAT(llama_with(R"("rope_scaling": {"type": "yarn", "factor": 4.0, "attention_factor": -0.5})").problems,
+             Contains("attention_factor = -0.5 is not understood; it must be positive"));
   CHECK_THAT(read(R"({"model_type": "lama"})").problems, Contains("the model_type 'lama' is not understood; did you mean 'llama'?"));
   CHECK_THAT(read(R"({"model_type": "llama", "hidden_size": 32})").problems, Contains("num_hidden_layers is missing"));
   CHECK_THROWS_WITH(read(R"({"hidden_size": 32})"), Contains("has no model_type"));
@@ -117,8 +119,15 @@ TEST_CASE("huggingface: rotary settings of either spelling become ours", "[huggi
   CHECK(value(old, "rope_orig_len") == "16");
   CHECK(value(old, "rope_mscale") == "absent");
   const Read fixed = llama_with(R"("rope_parameters": {"rope_type": "yarn", "factor": 8, "rope_theta": 100, "attention_factor": 1.0})");
-  CHECK(value(fixed, "rope_attn_factor") == "'none'");
+  CHECK(value(fixed, "rope_gain") == "1");
   CHECK(value(fixed, "rope_orig_len") == "64");
+  // transformers: a ratio of mscale and mscale_all_dim may lie below 1, and a factor of null is the ratio of lengths.
+  const Read below = llama_with(R"("rope_scaling": {"type": "yarn", "factor": 8, "mscale": 0.5, "mscale_all_dim": 2})");
+  CHECK(below.problems.empty());
+  CHECK(std::stod(value(below, "rope_gain")) == Approx((0.05 * std::log(8.0) + 1) / (0.2 * std::log(8.0) + 1)));
+  const Read ratio = llama_with(R"("rope_scaling": {"type": "yarn", "factor": null, "original_max_position_embeddings": 16})");
+  CHECK(ratio.problems.empty());
+  CHECK(value(ratio, "rope_factor") == "4");
 }
 
 TEST_CASE("huggingface: stretches that depend on the length of the sequence, older names and padding rows", "[huggingface]") {
@@ -131,7 +140,11 @@ TEST_CASE("huggingface: stretches that depend on the length of the sequence, old
   CHECK(value(longer, "rope_short_factors") == "[1, 1, 1.5, 2]");
   const Read other = llama_with(
       R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "longrope", "short_factor": [1], "long_factor": [2], "attention_factor": 3.0})");
-  CHECK_THAT(other.problems, Contains("attention_factor of 3"));
+  CHECK(value(other, "rope_gain") == "3");
+  // The top level wins over the table, as in transformers.
+  const Read twice = llama_with(
+      R"("original_max_position_embeddings": 16, "rope_scaling": {"type": "yarn", "factor": 4, "original_max_position_embeddings": 32})");
+  CHECK(value(twice, "rope_orig_len") == "16");
   const Read dynamic = llama_with(R"("rope_scaling": {"rope_type": "dynamic", "factor": 2.0})");
   CHECK(dynamic.problems.empty());
   CHECK(value(dynamic, "rope_orig_len") == "64");
@@ -157,7 +170,7 @@ TEST_CASE("huggingface: what a family knows in one way only is refused in anothe
   CHECK_THAT(with("hunyuan_v1_dense", R"(, "use_cla": true)").problems, Contains("use_cla = true is not understood; only false is"));
   CHECK_THAT(with("mistral", R"(, "sliding_window": -3)").problems, Contains("sliding_window = -3 is not understood"));
   CHECK_THAT(with("ernie4_5_moe", R"(, "use_bias": true)").problems, Contains("use_bias = true is not understood"));
-  CHECK_THAT(with("ernie4_5_moe", R"(, "moe_layer_end_index": 2)").problems, Contains("only the last layer, 3, is"));
+  CHECK_THAT(with("ernie4_5_moe", R"(, "moe_layer_interval": 0)").problems, Contains("moe_layer_interval = 0"));
   for (const char* type : {"mistral", "cwm", "gemma2", "gemma3_text", "olmo3", "qwen2", "qwen3_moe", "cohere2", "smollm3", "llama4_text",
                            "gpt_oss", "dots1"}) {
     CAPTURE(type);
@@ -181,7 +194,7 @@ TEST_CASE("huggingface: what a family knows in one way only is refused in anothe
                 attention + "}}");
   };
   CHECK(mpt("4", "").problems.empty());
-  CHECK_THAT(mpt("6", "").problems, Contains("n_heads = 6 is not understood"));
+  CHECK(mpt("6", "").problems.empty());
   CHECK_THAT(mpt("4", R"("alibi": false)").problems, Contains("attn_config.alibi = false is not understood; only true is"));
   CHECK_THAT(mpt("4", R"("clip_qkv": -1)").problems, Contains("attn_config.clip_qkv = -1 is not understood; it must be positive"));
   CHECK_THAT(mpt("4", R"("rope": true)").problems, Contains("attn_config.rope = true is not understood"));
@@ -214,6 +227,72 @@ TEST_CASE("huggingface: layer types become a pattern, a late window, or an error
   CHECK_THAT(qwen(near + "," + full + "," + near + "," + full, "null").problems, Contains("sliding_window is missing"));
   CHECK_THAT(qwen(near + "," + full, "8").problems, Contains("layer_types names 2 layers, num_hidden_layers is 4"));
   CHECK_THAT(qwen(R"("linear_attention", "x", "x", "x")", "8").problems, Contains("layer_types has 'linear_attention'"));
+}
+
+TEST_CASE("huggingface: what changes no number loads with one warning, what could stays an error", "[huggingface]") {
+  const std::string notes =
+      R"("is_llama_config": true, "rope_interleaved": false, "transformers.js_config": {"kv_cache_dtype": {"q4f16": "float16"}},
+         "unsloth_version": "2024.9", "unsloth_fixed": true, "model_max_length": 128, "quantization_config": null, "sparse_attention": null,
+         "ignore_keys_at_rope_validation": null, "axolotl_version": "0.4.1", "image_token_id": 7, "temperature": 0.7, "num_beams": 1,
+         "attention_dropout": 0.0, "use_qk_norm": false, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "factor": null})";
+  const TempDir temp;
+  const auto text = [](const std::string& family, const std::string& more) {
+    return R"({"model_type": ")" + family + R"(", "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 99,
+              "intermediate_size": 48, "max_position_embeddings": 64, "num_key_value_heads": 2, )" +
+           more + "}";
+  };
+  for (const char* family : {"llama", "mistral", "qwen2", "qwen3", "gemma", "phi3", "olmo2", "smollm3", "granite", "nemotron"}) {
+    CAPTURE(family);
+    std::vector<std::string> problems, warnings;
+    const fs::path file = temp.write("config.json", text(family, notes));
+    const config::Table with = config::model_of_config_json(file, problems, &warnings);
+    CHECK(join(problems, "\n") == "");
+    REQUIRE(warnings.size() == 1);
+    CHECK_THAT(warnings[0], Contains("config.json: passed over what changes no number of a " + std::string(family) + " model: "));
+    for (const char* key : {"is_llama_config", "unsloth_version", "transformers.js_config", "quantization_config (null)", "axolotl_version",
+                            "rope_parameters.factor (null)"}) {
+      CHECK_THAT(warnings[0], Contains(key));
+    }
+    warnings.clear();
+    const fs::path bare = temp.write("bare.json", text(family, R"("rope_parameters": {"rope_type": "default", "rope_theta": 1e4})"));
+    CHECK(config::model_of_config_json(bare, problems, &warnings) == with);
+    CHECK(warnings.empty());
+    for (const char* fault : {R"("quantization_config": {"bits": 4})", R"("quantization_config": {})", R"("rope_interleaved": true)",
+                              R"("attention_version": "v2")", R"("sparse_attention": false)", R"("alibi": true)", R"("_secret": 1)"}) {
+      CAPTURE(fault);
+      problems.clear();
+      config::model_of_config_json(temp.write("config.json", text(family, fault)), problems, &warnings);
+      CHECK(problems.size() == 1);
+    }
+    problems.clear();
+    warnings.clear();
+  }
+}
+
+TEST_CASE("huggingface: lists that follow no period are taken as they stand", "[huggingface]") {
+  const auto with = [](const std::string& type, const std::string& more) {
+    return read(R"({"model_type": ")" + type + R"(", "hidden_size": 32, "num_hidden_layers": 4, "num_attention_heads": 4, "vocab_size": 99,
+                    "intermediate_size": 48, "max_position_embeddings": 64, "num_key_value_heads": 2)" +
+                more + "}");
+  };
+  const Read smol = with("smollm3", R"(, "no_rope_layers": [1, 0, 0, 1])");
+  CHECK(smol.problems == "");
+  CHECK(value(smol, "rope_pattern") == "['rope', 'nope', 'nope']");
+  CHECK(value(with("smollm3", R"(, "no_rope_layers": [1, 0, 1, 0])"), "nope_every") == "2");
+  CHECK(value(with("smollm3", R"(, "no_rope_layers": [0, 0, 0, 0])"), "pos_embedding") == "'none'");
+  CHECK_THAT(with("smollm3", R"(, "no_rope_layers": [1, 0])").problems, Contains("no_rope_layers names 2 layers, num_hidden_layers is 4"));
+  CHECK_THAT(with("smollm3", R"(, "no_rope_layers": [1, 0, 2, 1])").problems, Contains("no_rope_layers has 2, which is not understood"));
+  const std::string experts = R"(, "num_experts": 4, "num_experts_per_tok": 2, "mlp_only_layers": )";
+  CHECK(value(with("qwen3_moe", experts + "[1]"), "moe_pattern") == "['experts', 'dense', 'experts']");
+  CHECK(value(with("qwen3_moe", experts + "[0, 1]"), "moe_first_dense") == "2");
+  CHECK(value(with("qwen3_moe", experts + "[0, 2]"), "moe_frequency") == "2");
+  CHECK_THAT(with("qwen3_moe", experts + R"(["x"])").problems, Contains("mlp_only_layers has 'x', which is not understood"));
+  CHECK_THAT(with("qwen3_moe", experts + "[0, 1, 2, 3]").problems, Contains("no layer has experts"));
+  const Read cohere = with("cohere2", R"(, "sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention",
+                                         "full_attention"])");
+  CHECK(cohere.problems == "");
+  CHECK(value(cohere, "layer_pattern") == "['global', 'local', 'global']");
+  CHECK(value(cohere, "rope_pattern") == "['nope', 'rope', 'nope']");
 }
 
 TEST_CASE("huggingface: a folder in init_from or preset sets the model, and the job's own keys win aloud", "[huggingface]") {

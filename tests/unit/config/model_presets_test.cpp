@@ -66,6 +66,10 @@ TEST_CASE("presets: models whose pages round have the published size to three di
       {"deepseek3-671b", 671},
       {"qwen3-coder-480b-a35b", 480},
       {"kimi-k2-1t", 1026},
+      {"gemma4-26b", 25.2},  // the model cards of Gemma 4
+      {"gemma4-31b", 30.7},
+      {"llama4-17b-16e", 107.8},  // without what sees
+      {"llama4-17b-128e", 400.7},
   }));
   CAPTURE(preset);
   CHECK(static_cast<double>(config::parameter_count(of_preset(preset).model)) / 1e9 == Approx(billions).epsilon(0.004));
@@ -114,6 +118,10 @@ TEST_CASE("presets: scale doubles heads and feed-forward, then width, then depth
   CHECK(sixteen.n_layers == 2 * one.n_layers);
   CHECK(sixteen.dim == 2 * one.dim);
   CHECK(sixteen.n_heads == 4 * one.n_heads);
+  const config::ModelConfig gemma = of_preset("gemma4-31b", {"--model.scale=4"}).model;
+  CHECK(gemma.global_kv_heads == 8);
+  const config::ModelConfig narrow = of_preset("qwen3-custom-30b-a3b", {"--model.scale=4", "--train.compile_model=false"}).model;
+  CHECK(narrow.attn_out_dim == 2 * 768);
 }
 
 TEST_CASE("presets: config explain names the preset", "[presets]") {

@@ -114,7 +114,31 @@ const std::vector<Variant>& variants() {
       {"yarn rotary", [](auto& m) { stretch(m, "yarn"); }},
       {"yarn on the scores", [](auto& m) { stretch(m, "yarn"), m.rope_attn_factor = "softmax", m.rope_mscale = 0.7; }},
       {"yarn without temperature", [](auto& m) { stretch(m, "yarn"), m.rope_attn_factor = "none", m.rope_truncate = false; }},
+      {"yarn with a gain of its own", [](auto& m) { stretch(m, "yarn"), m.rope_attn_factor = "softmax", m.rope_gain = 0.7; }},
       {"half of a head", [](auto& m) { m.rope_fraction = 0.5; }},
+      {"another share in local layers",
+       [](auto& m) {
+         m.layer_pattern = {"local", "global"}, m.window = 4, m.rope_fraction = 0.5, m.rope_partial = "proportional";
+         m.rope_fraction_local = 1;
+       }},
+      {"rope_pattern",
+       [](auto& m) {
+         m.rope_pattern = {"nope", "rope"};
+       }},
+      {"v_norm plain", [](auto& m) { m.v_norm = "plain"; }},
+      {"v_norm scaled", [](auto& m) { m.v_norm = "scaled"; }},
+      {"gate of components", [](auto& m) { m.attn_gate = "element"; }},
+      {"gate of heads", [](auto& m) { m.attn_gate = "head", m.n_kv_heads = 1; }},
+      {"global heads",
+       [](auto& m) {
+         m.layer_pattern = {"local", "global"}, m.window = 4, m.global_head_dim = 6, m.global_kv_heads = 1, m.attn_gate = "element";
+       }},
+      {"keys are values",
+       [](auto& m) {
+         m.layer_pattern = {"global", "local"}, m.window = 4, m.global_k_is_v = true, m.qk_norm = true, m.v_norm = "plain";
+       }},
+      {"layer_scalar", [](auto& m) { m.layer_scalar = true, m.norm_placement = "sandwich"; }},
+      {"attn_out_dim", [](auto& m) { m.attn_out_dim = 10, m.residual_scale = 0.7, m.attn_bias = "all", m.mlp_bias = true; }},
       {"proportional", [](auto& m) { m.rope_fraction = 0.5, m.rope_partial = "proportional"; }},
       {"interleaved", [](auto& m) { m.rope_layout = "interleaved"; }},
       {"interleaved half", [](auto& m) { m.rope_layout = "interleaved", m.rope_fraction = 0.5; }},

@@ -19,7 +19,6 @@ class Plain {
     for (const ParameterPtr& parameter : model.parameters()) {
       weights_[parameter->name] = parameter->master.detach().to(at::kDouble);
     }
-    head_ = m.head_dim.value_or(m.dim / m.n_heads);
   }
 
   Tensor logits(const Tensor& tokens) {
@@ -78,8 +77,13 @@ class Plain {
     if (place == "parallel") {
       return x + branch(x, "attention", "attention_norm", mix) + branch(x, "mlp", "attention_norm", transform);
     }
+    const Tensor scalar = m.layer_scalar ? w(at + "layer_scalar") : at::ones({1}, at::kDouble);
+    if (m.attn_out_dim > 0) {
+      const Tensor narrow = mlp(norm(mix(norm(x, at + "attention_norm")), at + "mlp_norm"), at + "mlp.");
+      return (x + linear(narrow, at + "up") * m.residual_scale) * scalar;
+    }
     const Tensor h = x + branch(x, "attention", "attention_norm", mix);
-    return h + branch(h, "mlp", "mlp_norm", transform);
+    return (h + branch(h, "mlp", "mlp_norm", transform)) * scalar;
   }
 
   Tensor act(const Tensor& x) const {
@@ -153,16 +157,18 @@ class Plain {
   /// x (T, D) with its rotated components first.
   Tensor rotate(const Tensor& x, bool local) const {
     const std::int64_t whole = x.size(1);
-    const bool proportional = m.rope_fraction < 1 && m.rope_partial == "proportional";
-    const std::int64_t width = proportional ? whole : static_cast<std::int64_t>(static_cast<double>(whole) * m.rope_fraction);
+    const double fraction = local && m.rope_fraction_local ? *m.rope_fraction_local : m.rope_fraction;
+    const bool proportional = fraction < 1 && m.rope_partial == "proportional";
+    const std::int64_t width = proportional ? whole : static_cast<std::int64_t>(static_cast<double>(whole) * fraction);
     std::vector<double> f = frequencies(width, local);
     if (proportional) {
-      for (std::size_t i = static_cast<std::size_t>(m.rope_fraction * static_cast<double>(whole) / 2); i < f.size(); ++i) {
+      for (std::size_t i = static_cast<std::size_t>(fraction * static_cast<double>(whole) / 2); i < f.size(); ++i) {
         f[i] = 0;
       }
     }
     const bool warm = m.rope_scaling == "yarn" && m.rope_attn_factor == "rotary" && !(local && m.rope_theta_local);
-    const double gain = warm ? 0.1 * m.rope_mscale * std::log(m.rope_factor) + 1 : 1;
+    const double usual = warm ? 0.1 * m.rope_mscale * std::log(m.rope_factor) + 1 : 1;
+    const double gain = m.rope_scaling == "yarn" && !(local && m.rope_theta_local) ? m.rope_gain.value_or(usual) : usual;
     Tensor y = x.clone();
     for (std::int64_t t = 0; t < x.size(0); ++t) {
       for (std::int64_t i = 0; i < width / 2; ++i) {
@@ -181,7 +187,12 @@ class Plain {
   std::string kind(std::int64_t layer) const {
     return layer < m.window_from_layer ? "global" : m.layer_pattern[static_cast<std::size_t>(layer) % m.layer_pattern.size()];
   }
-  bool rotates(std::int64_t layer) const { return m.pos_embedding == "rope" && (m.nope_every == 0 || (layer + 1) % m.nope_every != 0); }
+  bool rotates(std::int64_t layer) const {
+    if (m.pos_embedding != "rope" || m.rope_pattern.empty()) {
+      return m.pos_embedding == "rope" && (m.nope_every == 0 || (layer + 1) % m.nope_every != 0);
+    }
+    return m.rope_pattern[static_cast<std::size_t>(layer) % m.rope_pattern.size()] == "rope";
+  }
 
   /// softmax(scores) v of one head, position by position.
   Tensor mix(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t layer, const std::string& at, std::int64_t head) const {
@@ -229,12 +240,29 @@ class Plain {
   }
 
   Tensor grouped(const Tensor& x, const std::string& at, std::int64_t layer) const {
+    const bool global = kind(layer) == "global";
+    const std::int64_t usual = m.head_dim.value_or(m.dim / m.n_heads);
+    const std::int64_t width = global ? m.global_head_dim.value_or(usual) : usual;
+    const std::int64_t kv_heads = global && m.global_kv_heads ? *m.global_kv_heads : m.n_kv_heads.value_or(m.n_heads);
     const bool full = m.qk_norm && m.qk_norm_kind == "full";
     const bool each = m.qk_norm && (m.qk_norm_kind == "head" || m.qk_norm_kind == "each");
     const bool layernorm = m.qk_norm_type == "layernorm";
     const Tensor q = full ? normal(linear(x, at + "q_proj"), at + "q_norm", layernorm) : linear(x, at + "q_proj");
     const Tensor k = full ? normal(linear(x, at + "k_proj"), at + "k_norm", layernorm) : linear(x, at + "k_proj");
-    const Tensor v = linear(x, at + "v_proj");
+    const Tensor v = linear(x, at + (global && m.global_k_is_v ? "k_proj" : "v_proj"));
+    const auto values = [&](std::int64_t kv) {
+      const Tensor own = v.narrow(1, kv * width, width);
+      if (m.v_norm == "none") {
+        return own;
+      }
+      const Tensor y = own / (own.square().mean(-1, true) + m.norm_eps).sqrt();
+      return has(at + "v_norm.weight") ? y * w(at + "v_norm.weight") : y;
+    };
+    const Tensor gate = m.attn_gate == "none" ? Tensor() : at::sigmoid(linear(x, at + "gate_proj"));
+    const auto gated = [&](const Tensor& mixed, std::int64_t h) {
+      const std::int64_t each_wide = m.attn_gate == "head" ? 1 : width;
+      return gate.defined() ? mixed * gate.narrow(1, h * each_wide, each_wide) : mixed;
+    };
     const auto prepared = [&](Tensor part, const std::string& name, std::int64_t h) {
       part = each && !m.qk_norm_late ? normal(part, at + name, layernorm, h) : part;
       if (!rotates(layer)) {
@@ -248,12 +276,12 @@ class Plain {
       part = layernorm ? part - part.mean(-1, true) : part;
       return part / (part.square().mean(-1, true) + m.norm_eps).sqrt();
     };
-    const std::int64_t group = m.n_heads / m.n_kv_heads.value_or(m.n_heads);
+    const std::int64_t group = m.n_heads / kv_heads;
     std::vector<Tensor> heads;
     for (std::int64_t h = 0; h < m.n_heads; ++h) {
       const std::int64_t kv = h / group;
-      heads.push_back(mix(prepared(q.narrow(1, h * head_, head_), "q_norm", h), prepared(k.narrow(1, kv * head_, head_), "k_norm", kv),
-                          v.narrow(1, kv * head_, head_), layer, at, h));
+      const Tensor own = prepared(q.narrow(1, h * width, width), "q_norm", h), key = prepared(k.narrow(1, kv * width, width), "k_norm", kv);
+      heads.push_back(gated(mix(own, key, values(kv), layer, at, h), h));
     }
     return linear(at::cat(heads, 1), at + "o_proj");
   }
@@ -292,7 +320,6 @@ class Plain {
 
   const config::ModelConfig& m;
   std::map<std::string, Tensor> weights_;
-  std::int64_t head_ = 0;
 };
 
 }  // namespace

@@ -45,6 +45,17 @@ TEST_CASE("answer: of several stop texts the first in the text counts, and overl
   CHECK(streamed(kBytes, kBytes.encode("ababac"), {"abac"}) == "|||ab|||#");
 }
 
+TEST_CASE("answer: a stop text that is a special token, or begins with one, ends the answer at the token, which has no text") {
+  const auto tokenizer = open_tokenizer(std::string(KF_SOURCE_DIR) + "/tests/unit/tokenizer/files/byte_gpt2");
+  const std::int64_t end = *tokenizer->token_id("</s>");
+  std::vector<std::int64_t> ids = tokenizer->encode("ab<");
+  ids.insert(ids.end(), {end, ids.front()});
+  for (const char* stop : {"</s>", "</s>\n"}) {
+    CHECK_THAT(streamed(*tokenizer, ids, {stop}), Catch::Matchers::EndsWith("<|#"));  // what looked like its beginning is text after all
+  }
+  CHECK_THAT(streamed(*tokenizer, ids), !Catch::Matchers::Contains("#"));
+}
+
 TEST_CASE("answer: a word keeps its space behind a prompt, and loses it at the start of a text") {
   const PieceTokenizer pieces({"", " one", " two"}, true);
   CHECK(streamed(pieces, {1, 2}) == "one| two|");

@@ -52,6 +52,8 @@ TEST_CASE("choices: the continuation is what the whole has beyond the context's 
   CHECK(empty.ids == Ids{256, ' ', 'c'});
   CHECK(empty.continuation == 2);
   CHECK(encode_choice(bytes, "  ", "c").ids == Ids{256, ' ', ' ', 'c'});
+  const ChoiceIds wide = encode_choice(bytes, "a\u3000\u00a0", "c");  // white space as Python has it
+  CHECK(wide.continuation == 6);
 }
 
 TEST_CASE("choices: a token that crosses the border belongs to the context's count") {

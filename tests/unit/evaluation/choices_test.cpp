@@ -2,12 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
+#include <tuple>
+
 #include "checkpoint/manager.h"
 #include "config/load.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/log.h"
 #include "model/build.h"
+#include "support/temp_dir.h"
 #include "support/tiny.h"
 #include "train/choices.h"
 
@@ -46,7 +49,7 @@ TEST_CASE("choices: log-likelihoods, acc and acc_norm are those of lm-evaluation
   CHECK(log::count(log::Level::warn) == warned + 1);  // of the contexts that were cut
   REQUIRE(scores.size() == items.size());
   std::vector<bool> right;
-  std::vector<bool> right_by_bytes;
+  std::vector<bool> right_by_characters;
   for (std::size_t i = 0; i < items.size(); ++i) {
     CAPTURE(i);
     const auto wanted = expected["loglikelihoods"][i].get<std::vector<double>>();
@@ -55,10 +58,10 @@ TEST_CASE("choices: log-likelihoods, acc and acc_norm are those of lm-evaluation
       CHECK(scores[i].loglikelihoods[c] == Approx(wanted[c]).epsilon(1e-5));
     }
     right.push_back(scores[i].best == items[i].answer);
-    right_by_bytes.push_back(scores[i].best_by_bytes == items[i].answer);
+    right_by_characters.push_back(scores[i].best_by_characters == items[i].answer);
   }
   CHECK(accuracy_of(right).value == Approx(expected["acc"].get<double>()));
-  CHECK(accuracy_of(right_by_bytes).value == Approx(expected["acc_norm"].get<double>()));
+  CHECK(accuracy_of(right_by_characters).value == Approx(expected["acc_norm"].get<double>()));
 }
 
 TEST_CASE("choices: an answer that cannot be scored is named with its line") {
@@ -73,6 +76,76 @@ TEST_CASE("choices: an answer that cannot be scored is named with its line") {
 
 TEST_CASE("choices: the standard error is that of a mean of ones and zeros") {
   CHECK(accuracy_of({true, true, false, false}).value == 0.5);
-  CHECK(accuracy_of({true, true, false, false}).error == Approx(std::sqrt(0.25 / 3)));
-  CHECK(accuracy_of({true}).error == 0);
+  CHECK(accuracy_of({true, true, false, false}).error.value() == Approx(std::sqrt(0.25 / 3)));
+  CHECK_FALSE(accuracy_of({true}).error.has_value());  // "N/A" there
+}
+
+TEST_CASE("choices: what a tokenizer's file puts before a text stands before a context once, as in lm-evaluation-harness 0.4.13") {
+  const Registries registries = native_registries();
+  const auto model = load_model(registries);
+  const TempDir folder;
+  // byte_tokenizer.json with the template "<eos> $A", which begins a text with its own end, as GPT-2's kind of models do.
+  nlohmann::json file = nlohmann::json::parse(read_file(kFolder / "byte_tokenizer.json"));
+  file["post_processor"] = nlohmann::json::parse(R"({"type": "TemplateProcessing",
+    "single": [{"SpecialToken": {"id": "<eos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+    "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+    "special_tokens": {"<eos>": {"id": "<eos>", "ids": [256], "tokens": ["<eos>"]}}})");
+  folder.write("tokenizer.json", file.dump());
+  folder.write("tokenizer_config.json", R"({"bos_token": "<eos>", "eos_token": "<eos>"})");
+  const auto tokenizer = open_tokenizer(folder.path().string(), kByteVocab);
+  ChoiceOptions options;
+  options.max_positions = 48;
+  options.delimiter = "";
+  options.style.as_its_file_says = true;
+  // HFLM.loglikelihood over the same model and tokenizer.
+  const std::vector<std::tuple<std::string, std::string, double>> cases{
+      {"The sky is", " blue", -33.12346267700195},
+      {"<eos>The sky is", " blue", -33.12346267700195},
+      {"", " yes", -26.65870475769043},
+      {"", "<eos>yes", -19.88106346130371},
+      {"a<eos>b", " c", -10.813166618347168},
+      {"wide\u3000", " x", -29.210830688476562},
+      {"nbsp\u00a0\n", " y", -31.543621063232422},
+      {"This context is far too long for the forty-eight positions that it takes", " so it is cut", -82.00994873046875},
+  };
+  std::vector<ChoiceItem> items;
+  for (const auto& [context, choice, wanted] : cases) {
+    items.push_back({context, {choice, "other"}, 0, static_cast<std::int64_t>(items.size()) + 1});
+  }
+  const std::vector<ChoiceScores> scores = score_choices(*model, *tokenizer, items, "cases", options);
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    CAPTURE(i);
+    CHECK(scores[i].loglikelihoods[0] == Approx(std::get<2>(cases[i])).epsilon(1e-5));
+  }
+}
+
+TEST_CASE("choices: of a model whose numbers depend on the length each question has the scores that it has alone") {
+  config::Config config = tiny_config();
+  config.model.vocab_size = kByteVocab;
+  config.model.rope_scaling = GENERATE("longrope", "dynamic");
+  config.model.rope_factor = 4;
+  config.model.rope_orig_len = 16;
+  config.model.rope_short_factors = {1, 1.1, 1.2, 1.5};
+  config.model.rope_long_factors = {1, 2, 8, 30};
+  const auto model = tiny_model(config);
+  const ChoiceItem few{"ab", {"c", "de"}, 0, 1}, many{std::string(30, 'x'), {"y", "longer than any other"}, 0, 2};
+  const auto alone = score_choices(*model, ByteTokenizer(), {few}, "few", {});
+  const auto both = score_choices(*model, ByteTokenizer(), {few, many}, "both", {});
+  for (std::size_t c = 0; c < 2; ++c) {
+    CHECK(both[0].loglikelihoods[c] == Approx(alone[0].loglikelihoods[c]).margin(1e-5));
+  }
+}
+
+TEST_CASE("choices: acc_norm divides by characters, acc_bytes by the bytes of their UTF-8") {
+  const Registries registries = native_registries();
+  const auto model = load_model(registries);
+  const std::vector<ChoiceItem> items{{"Grüße aus", {"Köln", "ab\u3000\U0001F600"}, 0, 1}};
+  const ChoiceScores scores = score_choices(*model, ByteTokenizer(), items, "cases", {}).front();
+  CHECK(scores.characters == std::vector<std::int64_t>{4, 4});
+  CHECK(scores.bytes == std::vector<std::int64_t>{5, 9});
+  const auto best = [&](const std::vector<std::int64_t>& by) {
+    return scores.loglikelihoods[0] / static_cast<double>(by[0]) >= scores.loglikelihoods[1] / static_cast<double>(by[1]) ? 0 : 1;
+  };
+  CHECK(scores.best_by_characters == best(scores.characters));
+  CHECK(scores.best_by_bytes == best(scores.bytes));
 }

@@ -24,10 +24,10 @@ config::Config byte_job(const TempDir& folder) {
   config.eval.enabled = true;
   config.eval.steps = -1;
   std::string text;
-  for (int i = 0; i < 61; ++i) {  // with its end 62 of 9 * 7 - 1: six windows; two documents make seven
+  for (int i = 0; i < 61; ++i) {  // with its end and the second document 66 ids: eight windows of 8 labels, and one of 1
     text += static_cast<char>('a' + i * 7 % 26);
   }
-  config.eval.dataset_path = folder.write("a.jsonl", "{\"text\": \"" + text + "\"}\n{\"text\": \"xy\"}\n").string();
+  config.eval.dataset_path = folder.write("a.jsonl", "{\"text\": \"" + text + "\"}\n{\"text\": \"xyz\"}\n").string();
   return config;
 }
 
@@ -47,9 +47,9 @@ TEST_CASE("evaluation: sums of ranks give the numbers of one rank, also with sho
     return sums;
   };
   const EvalSums one = sums_of(1);
-  CHECK(one.sequences == 7);
-  CHECK(one.tokens == 7 * 8);
-  CHECK(one.bytes == one.tokens - 1);  // the first document's end is no byte; the second one's is cut or an input
+  CHECK(one.sequences == 9);
+  CHECK(one.tokens == 8 * 8 + 1);
+  CHECK(one.bytes == one.tokens - 2);  // the documents' ends are no bytes
   for (const std::int64_t world : {2, 3, 8}) {
     CAPTURE(world);
     const EvalSums many = sums_of(world);
@@ -73,11 +73,13 @@ TEST_CASE("evaluation: every number is its formula over the logits") {
   std::int64_t tokens = 0;
   for (std::int64_t i = 0; i < data->batches_per_epoch(); ++i) {
     const Batch batch = data->batch(i);
-    const at::Tensor logits = logits_of(*bench.model, batch.tokens).to(at::kDouble);
-    loss -= logits.log_softmax(-1).gather(2, batch.labels.unsqueeze(2)).sum().item<double>();
+    const at::Tensor logits = logits_of(*bench.model, batch.tokens, batch.doc_ids).to(at::kDouble);
+    const at::Tensor counts = batch.labels.ne(kIgnore);
+    const at::Tensor found = logits.log_softmax(-1).gather(2, batch.labels.clamp_min(0).unsqueeze(2)).squeeze(2);
+    loss -= found.masked_select(counts).sum().item<double>();
     hits += logits.argmax(-1).eq(batch.labels).sum().item<std::int64_t>();
-    bytes += batch.labels.lt(256).sum().item<std::int64_t>();
-    tokens += batch.labels.numel();
+    bytes += batch.labels.lt(256).logical_and(counts).sum().item<std::int64_t>();
+    tokens += counts.sum().item<std::int64_t>();
   }
   const ByteTokenizer tokenizer;
   const bool in_chunks = GENERATE(false, true);
@@ -92,10 +94,14 @@ TEST_CASE("evaluation: every number is its formula over the logits") {
   CHECK_FALSE(evaluate(*bench.model, *bench.optimizer, *data, {}, 12).bits_per_byte);
 }
 
-TEST_CASE("evaluation: sets without labels or without sequences are errors that say which") {
+TEST_CASE("evaluation: a set without labels has no loss, one without sequences is an error that says which") {
   Bench bench(tiny_config());
   FixedLoader masked({make_batch(random_tokens(2, 4, 1), at::full({2, 4}, kIgnore, at::kLong))});
-  CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, masked, {}, 0), Contains("fixed batches") && Contains("masked"));
+  const EvalResult nothing = evaluate(*bench.model, *bench.optimizer, masked, {}, 0);
+  CHECK_FALSE(nothing.has_loss());
+  CHECK(to_numbers(nothing).find("loss")->is_null());
+  CHECK_FALSE(find_number(nothing, "loss"));
+  CHECK_FALSE(from_numbers(to_numbers(nothing), 0).has_loss());
   FixedLoader none({make_batch(at::empty({0, 4}, at::kLong), at::empty({0, 4}, at::kLong))});
   CHECK_THROWS_WITH(evaluate(*bench.model, *bench.optimizer, none, {}, 0), Contains("no sequence"));
   // A rank without labels adds nothing (H6).
@@ -128,6 +134,11 @@ TEST_CASE("evaluation: together, sets count alike, and those with a longer inter
   CHECK(find_number(eval, "rare.loss") == 100);
   CHECK_FALSE(find_number(eval, "rare.bits_per_byte"));
   CHECK_FALSE(find_number(eval, "c.loss"));
+  const EvalResult some = join({set("a", 1, 10, 2.0), set("empty", std::nan(""), 0, std::nullopt)}, {true, true});
+  CHECK(some.loss == 1);  // of the sets that have labels
+  CHECK(*some.bits_per_byte == 2);
+  CHECK_FALSE(find_number(some, "empty.loss"));
+  CHECK_FALSE(join({set("empty", std::nan(""), 0, std::nullopt)}, {true}).has_loss());
 }
 
 TEST_CASE("evaluation: the table of metrics and checkpoints reads back") {
@@ -143,4 +154,70 @@ TEST_CASE("evaluation: the table of metrics and checkpoints reads back") {
   CHECK(back.sets[0].name == "web/en");
   CHECK(std::isnan(back.sets[0].loss));
   CHECK(back.sets[0].tokens == 5);
+}
+
+TEST_CASE("evaluation: the acceptance rate is how often a layer of multi-token prediction guesses the model's own likeliest token") {
+  config::Config config = tiny_config();
+  config.model.mtp_layers = 2;
+  Bench bench(config);
+  const std::int64_t depth = GENERATE(1, 2);
+  const at::Tensor tokens = random_tokens(3, 12, 4);
+  at::Tensor labels = random_tokens(3, 12, 5);
+  labels[1].narrow(0, 6, 6).fill_(kIgnore);
+  FixedLoader data(tokens, labels, 3);
+  const at::NoGradGuard no_grad;
+  bench.model->train(false);
+  std::vector<at::Tensor> ahead;
+  ForwardContext context;
+  context.ahead = &ahead;
+  const at::Tensor own = bench.model->forward(tokens, context).argmax(-1);
+  const at::Tensor guess = bench.model->project(ahead[static_cast<std::size_t>(depth) - 1]).argmax(-1);
+  std::int64_t count = 0, same = 0;
+  for (std::int64_t row = 0; row < 3; ++row) {
+    for (std::int64_t t = 0; t + depth < 12; ++t) {
+      if (labels[row][t + depth].item<std::int64_t>() != kIgnore) {
+        ++count;
+        same += own[row][t + depth].item<std::int64_t>() == guess[row][t].item<std::int64_t>() ? 1 : 0;
+      }
+    }
+  }
+  const bool in_chunks = GENERATE(false, true);
+  EvalOptions options{at::kCPU, in_chunks};
+  options.mtp_head = depth;
+  const EvalSums sums = evaluate_sums(*bench.model, data, options);
+  CHECK(sums.ahead == count);
+  CHECK(sums.accepted == same);
+  CHECK(sums.result(0, "").mtp_acceptance.value() == static_cast<double>(same) / static_cast<double>(count));
+  CHECK_FALSE(evaluate_sums(*bench.model, data, {}).result(0, "").mtp_acceptance.has_value());
+  options.mtp_head = 3;
+  CHECK_THROWS_WITH(evaluate_sums(*bench.model, data, options), Contains("eval.mtp_head (3)"));
+}
+
+TEST_CASE("evaluation: a model of lengths has a short text's numbers at any width of its row") {
+  config::Config config = tiny_config();
+  config.model.rope_scaling = GENERATE("longrope", "dynamic");
+  config.model.rope_factor = 4;
+  config.model.rope_orig_len = 8;
+  config.model.rope_short_factors = {1, 1.1, 1.2, 1.5};
+  config.model.rope_long_factors = {1, 2, 8, 30};
+  const auto model = tiny_model(config);
+  const at::Tensor text = random_tokens(1, 6, 3);
+  const at::Tensor alone = logits_of(*model, text);
+  const at::Tensor beside = random_tokens(1, 18, 4);
+  const at::Tensor padded = at::cat({at::cat({text, at::zeros({1, 12}, at::kLong)}, 1), beside});
+  const at::Tensor docs =
+      at::cat({at::cat({at::zeros({1, 6}, at::kLong), at::full({1, 12}, kPadding, at::kLong)}, 1), at::zeros({1, 18}, at::kLong)});
+  const at::Tensor rows = logits_of(*model, padded, docs);
+  CHECK(at::allclose(rows.narrow(0, 0, 1).narrow(1, 0, 6), alone, 1e-4, 2e-5));
+  CHECK(at::allclose(rows.narrow(0, 1, 1), logits_of(*model, beside), 1e-4, 2e-5));
+  const at::Tensor both =
+      logits_of(*model, at::cat({text, beside}, 1), at::cat({at::zeros({1, 6}, at::kLong), at::ones({1, 18}, at::kLong)}, 1));
+  CHECK(at::allclose(both.narrow(1, 0, 6), alone, 1e-4, 2e-5));
+  CHECK(at::allclose(both.narrow(1, 6, 18), logits_of(*model, beside), 1e-4, 2e-5));
+  ForwardContext context;
+  context.lengths = at::tensor({6, 18}, at::kLong);
+  const at::NoGradGuard no_grad;
+  const at::Tensor ragged = model->forward(padded, context);
+  CHECK(at::allclose(ragged.narrow(0, 0, 1).narrow(1, 0, 6), alone, 1e-4, 2e-5));
+  CHECK_FALSE(at::allclose(logits_of(*model, padded).narrow(0, 0, 1).narrow(1, 0, 6), alone, 1e-4, 2e-5));
 }

@@ -14,8 +14,8 @@ namespace {
 using Catch::Contains;
 using kf::test::TempDir;
 
-/// Windows of 5 bytes, `windows` of them.
-std::string text(std::size_t windows, char letter) { return std::string(windows * 5 - 1, letter); }  // and its end
+/// `windows` windows of 4 labels each: every id but the first is one, and the last is the document's end.
+std::string text(std::size_t windows, char letter) { return std::string(windows * 4, letter); }
 
 kf::config::Config job(const TempDir& folder) {
   kf::config::Config config;
@@ -86,7 +86,7 @@ TEST_CASE("evaluation sets: each has its name, limit and interval, and takes wha
   CHECK(sets[0].interval == 10);
   CHECK(sets[0].data->batches_per_epoch() == 1);
   CHECK(sets[1].interval == 30);
-  CHECK(sets[1].data->batches_per_epoch() == 2);
+  CHECK(sets[1].data->batches_per_epoch() == 3);  // 19 labels
   CHECK(sets[1].data->batch(0).tokens[0][0].item<std::int64_t>() == '0');
 }
 
@@ -95,7 +95,7 @@ TEST_CASE("evaluation sets: documents are packed as those of training, and kept 
   kf::config::Config config = job(folder);
   kf::config::EvalDataset set;
   set.name = "lines";
-  set.path = folder.write("lines.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"c\"}\n{\"text\": \"de\"}\n").string();
+  set.path = folder.write("lines.jsonl", "{\"text\": \"ab\"}\n{\"text\": \"c\"}\n").string();
   config.eval.datasets = {set};
   const auto batch_of = [&] { return kf::make_eval_sets(config, {})[0].data->batch(0); };
   const auto numbers = [](const at::Tensor& tensor) {
@@ -117,8 +117,8 @@ TEST_CASE("evaluation sets: documents are packed as those of training, and kept 
   CHECK(numbers(batch_of().labels) == std::vector<std::int64_t>{'b', kEnd, kNone, kNone, kEnd, kNone, kNone, kNone});
 
   config.data.pack_method = "best_fit";
-  CHECK(numbers(batch_of().doc_ids) == std::vector<std::int64_t>{0, 0, 1, 1, 0, -1, -1, -1});
-  CHECK(batch_of().counted == 5);
+  CHECK(numbers(batch_of().doc_ids) == std::vector<std::int64_t>{0, 0, 1, -1});
+  CHECK(batch_of().counted == 3);
 }
 
 TEST_CASE("evaluation sets: a set that holds nothing is an error that names it") {
@@ -126,9 +126,55 @@ TEST_CASE("evaluation sets: a set that holds nothing is an error that names it")
   kf::config::Config config = job(folder);
   kf::config::EvalDataset a;
   a.name = "tiny";
-  a.path = folder.write("a.txt", "abc").string();
+  a.path = folder.write("a.txt", "").string();
   config.eval.datasets = {a};
   CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("'tiny'") && Contains("a.txt"));
   config.eval.datasets[0].path = (folder / "none.txt").string();
   CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("eval.datasets[0].path") && Contains("no such file"));
+}
+
+TEST_CASE("evaluation sets: every id but the first is a label once, behind up to seq_len ids, whatever the length and the batch size") {
+  const TempDir folder;
+  kf::config::Config config = job(folder);
+  config.eval.batch_size = GENERATE(1, 3);
+  const std::size_t bytes = GENERATE(range(std::size_t{1}, std::size_t{14}));
+  const bool tokens = GENERATE(false, true);
+  CAPTURE(bytes, tokens, config.eval.batch_size);
+  std::vector<std::int64_t> ids;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    ids.push_back(static_cast<std::int64_t>('a' + i));
+  }
+  if (tokens) {
+    std::string raw;
+    for (const std::int64_t id : ids) {
+      raw += {static_cast<char>(id), 0};  // uint16
+    }
+    config.eval.dataset_path = folder.write("t.bin", raw).string();
+    config.eval.file_pattern = "*.bin";
+    if (bytes == 1) {
+      CHECK_THROWS_WITH(kf::make_eval_sets(config, {}), Contains("two ids"));
+      return;
+    }
+  } else {
+    config.eval.dataset_path = folder.write("t.txt", std::string(ids.begin(), ids.end())).string();
+    ids.push_back(256);
+  }
+  const auto sets = kf::make_eval_sets(config, {});
+  std::vector<std::int64_t> labels;
+  for (std::int64_t i = 0; i < sets[0].data->batches_per_epoch(); ++i) {
+    const kf::Batch batch = sets[0].data->batch(i);
+    for (std::int64_t row = 0; row < batch.tokens.size(0); ++row) {
+      for (std::int64_t t = 0; t < 4; ++t) {
+        const auto label = batch.labels[row][t].item<std::int64_t>();
+        if (label == kf::kIgnore) {
+          CHECK(batch.doc_ids[row][t].item<std::int64_t>() == kf::kPadding);
+          continue;
+        }
+        CHECK(batch.tokens[row][t].item<std::int64_t>() == ids[labels.size()]);  // the id before it
+        CHECK((!batch.doc_ids.defined() || batch.doc_ids[row][t].item<std::int64_t>() == 0));
+        labels.push_back(label);
+      }
+    }
+  }
+  CHECK(labels == std::vector<std::int64_t>(ids.begin() + 1, ids.end()));
 }

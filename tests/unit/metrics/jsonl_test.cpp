@@ -67,6 +67,27 @@ TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]")
   CHECK(lines[1] == R"({"step": 20, "eval": {"loss": 2.5, "perplexity": 12.182493960703473, "tokens": 99}})");
 }
 
+TEST_CASE("jsonl: a mean over nothing is null, and reads back as none", "[metrics]") {
+  const test::TempDir dir;
+  {
+    JsonlSink sink(dir / "metrics.jsonl", 0);
+    StepRow row = row_of(7);
+    row.has_loss = false;
+    row.skipped = 3;
+    sink.step(row);
+    sink.eval({.step = 7, .loss = std::nan(""), .perplexity = std::nan(""), .tokens = 0});
+  }
+  for (const char* words : {"\"loss\": null", "\"ce\": null", "\"grad_norm\": null", "\"skipped\": 3"}) {
+    CHECK_THAT(lines_of(dir / "metrics.jsonl")[0], Contains(words));
+  }
+  CHECK(lines_of(dir / "metrics.jsonl")[1] == R"({"step": 7, "eval": {"loss": null, "perplexity": null, "tokens": 0}})");
+  const auto rows = read_rows(dir / "metrics.jsonl");
+  REQUIRE(rows.size() == 2);
+  CHECK_FALSE(std::get<StepRow>(rows[0]).has_loss);
+  CHECK(std::get<StepRow>(rows[0]).skipped == 3);
+  CHECK_FALSE(std::get<EvalResult>(rows[1]).has_loss());
+}
+
 TEST_CASE("jsonl: a hook cannot replace a key of the row", "[metrics]") {
   const test::TempDir dir;
   JsonlSink sink(dir / "metrics.jsonl", 0);

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <functional>
+#include <map>
 
 #include "config/derived.h"
 #include "model/moe_book.h"
@@ -77,6 +78,24 @@ std::vector<Variant> variants() {
          m.moe_router_bias = true;
          m.moe_router_fp32 = true;
        }},
+      {"latent experts",
+       [](config::ModelConfig& m) {
+         m.moe_input_dim = 12;
+         m.moe_shared_experts = 1;
+       }},
+      {"one branch of its own width", [](config::ModelConfig& m) { m.attn_out_dim = 12; }},
+      {"normed router", [](config::ModelConfig& m) { m.moe_router = "softmax_normed"; }},
+      {"beside a dense layer",
+       [](config::ModelConfig& m) {
+         m.moe_beside_dense = true;
+         m.norm_placement = "sandwich";
+         m.layer_scalar = true;
+       }},
+      {"by a pattern",
+       [](config::ModelConfig& m) {
+         m.n_layers = 4;
+         m.moe_pattern = {"experts", "dense", "dense"};
+       }},
       {"biases", [](config::ModelConfig& m) { m.mlp_bias = true; }},
   };
 }
@@ -129,6 +148,56 @@ TEST_CASE("moe: the first layers stay dense, then every moe_frequency-th has exp
     layers.push_back(layer->options().layer);
   }
   CHECK(layers == std::vector<std::int64_t>{3, 5});
+}
+
+TEST_CASE("moe: a pattern says which layers have experts", "[moe]") {
+  config::Config config = moe_config();
+  config.model.n_layers = 5;
+  config.model.moe_pattern = {"experts", "dense", "dense", "experts"};
+  std::vector<std::int64_t> layers;
+  const auto model = tiny_model(config);
+  const MoeBook book(*model);
+  for (const auto& layer : book.layers()) {
+    layers.push_back(layer->options().layer);
+  }
+  CHECK(layers == std::vector<std::int64_t>{0, 3, 4});
+}
+
+TEST_CASE("moe: routed experts of another width stand between two projections, shared ones do not", "[moe]") {
+  config::Config config = moe_config();
+  config.model.n_layers = 1;
+  config.model.moe_input_dim = 12;
+  config.model.moe_shared_experts = 1;
+  config.model.moe_impl = "loop";
+  const auto model = tiny_model(config);
+  model->train(false);
+  std::map<std::string, at::Tensor> w;
+  for (const ParameterPtr& parameter : model->parameters()) {
+    w[parameter->name] = parameter->master.detach().to(at::kDouble);
+  }
+  const at::NoGradGuard no_grad;
+  const MoeBook book(*model);
+  const MoeLayer& layer = *book.layers().front();
+  const at::Tensor x = at::arange(5 * config.model.dim, at::kFloat).sin().view({5, config.model.dim});
+  const at::Tensor actual = layer.forward(x).to(at::kDouble), in = x.to(at::kDouble);
+  const std::string at = "layers.0.mlp.";
+  const auto swiglu = [](const at::Tensor& y, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down) {
+    return at::linear(at::silu(at::linear(y, gate)) * at::linear(y, up), down);
+  };
+  const at::Tensor narrow = at::linear(in, w.at(at + "latent_down.weight"));  // (5, 12)
+  at::Tensor routed = at::zeros({5, 12}, at::kDouble);
+  for (std::int64_t token = 0; token < 5; ++token) {
+    for (std::int64_t slot = 0; slot < config.model.moe_top_k; ++slot) {
+      const auto expert = layer.last().experts[token][slot].item<std::int64_t>();
+      const at::Tensor y = swiglu(narrow[token], w.at(at + "gate_w")[expert], w.at(at + "up_w")[expert], w.at(at + "down_w")[expert]);
+      routed[token] += y * layer.last().weights[token][slot].item<double>();
+    }
+  }
+  const std::string shared = at + "shared_expert.";
+  const at::Tensor expected =
+      at::linear(routed, w.at(at + "latent_up.weight")) +
+      swiglu(in, w.at(shared + "gate_proj.weight"), w.at(shared + "up_proj.weight"), w.at(shared + "down_proj.weight"));
+  CHECK((actual - expected).abs().max().item<double>() < 1e-5 * (1 + expected.abs().max().item<double>()));
 }
 
 TEST_CASE("moe: capacity is counted over all slots, slot by slot in the order of the tokens", "[moe]") {

@@ -57,6 +57,21 @@ TEST_CASE("router: the balance loss is 1 at perfect balance whatever k", "[moe][
   CHECK(lone.router.route(some_tokens(16)).balance.item<double>() == Approx(1.0));
 }
 
+TEST_CASE("router: the balance of sequences is the mean of what each has alone", "[moe]") {
+  TopKRouterOptions o = options();
+  o.score = TopKRouterOptions::Score::sigmoid;
+  o.sequence_weight = 0.25;
+  o.by_sequence = true;
+  Lone lone(o);
+  const at::Tensor x = some_tokens(24);
+  double sum = 0;
+  for (std::int64_t row = 0; row < 3; ++row) {
+    sum += lone.router.route(x.narrow(0, row * 8, 8)).balance.item<double>();
+  }
+  CHECK(lone.router.route_sequences(x, 8).balance.item<double>() == Approx(sum / 3).epsilon(1e-6));
+  CHECK(lone.router.route_sequences(x, 24).balance.item<double>() == Approx(lone.router.route(x).balance.item<double>()));
+}
+
 TEST_CASE("router: chosen experts lie in the best groups", "[moe]") {
   TopKRouterOptions o = options();
   o.score = GENERATE(TopKRouterOptions::Score::softmax, TopKRouterOptions::Score::sigmoid, TopKRouterOptions::Score::sqrt_softplus);

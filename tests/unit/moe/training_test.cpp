@@ -79,6 +79,19 @@ TEST_CASE("moe: auxiliary losses weigh the same in one batch and in micro-batche
   CHECK(parts.metrics.at("moe/expert_balance") == whole.metrics.at("moe/expert_balance"));
 }
 
+TEST_CASE("moe: the balance of sequences, each by itself, is the same for every split; that of batches is not", "[moe]") {
+  config::Config config = with_router("sigmoid_topk");
+  config.model.moe_sequence_aux_loss_weight = 0.5;
+  config.model.moe_sequence_aux_scope = "sequence";
+  const Update whole = update(config, 1), parts = update(config, 4);
+  CHECK(parts.result.aux_loss == Approx(whole.result.aux_loss).epsilon(1e-5));
+  const std::string gate = "layers.1.mlp.router.gate.weight";
+  CHECK(relative_difference(parts.gradients.at(gate), whole.gradients.at(gate)) < 1e-5);
+  CHECK(parts.metrics.at("moe/aux_loss") == Approx(whole.metrics.at("moe/aux_loss")).epsilon(1e-5));
+  config.model.moe_sequence_aux_scope = "batch";
+  CHECK(update(config, 4).result.aux_loss != Approx(update(config, 1).result.aux_loss).epsilon(1e-5));
+}
+
 TEST_CASE("moe: the router's gradient is linear in the weight of an auxiliary loss", "[moe][H11]") {
   const std::string key = GENERATE("balance", "z", "sequence");
   CAPTURE(key);

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <tuple>
+
 #include "core/error.h"
 #include "support/tiny.h"
 #include "train/fused_cross_entropy.h"
@@ -66,6 +68,56 @@ TEST_CASE("fused loss: its gradients are those of finite differences", "[loss]")
       CHECK(input.grad().view(-1)[i].item<double>() == Approx((above - below) / (2 * kStep)).margin(1e-8));
     }
   }
+}
+
+TEST_CASE("fused loss: the head's precision says where 16-bit logits are rounded", "[loss]") {
+  using Precision = OutputHead::Precision;
+  const auto losses = [](Precision precision, bool fused) {
+    Inputs in(at::kBFloat16);
+    const OutputHead head{in.weight, 0.5, 2.0, precision};
+    const LossParts parts = fused ? fused_cross_entropy(in.hidden, head, in.labels, {1.0 / 9, 0}, 4)
+                                  : plain_cross_entropy(in.hidden, head, in.labels, {1.0 / 9, 0});
+    torch::autograd::backward({parts.total}, {});
+    return std::tuple(parts.ce.item<double>(), in.hidden.grad().to(at::kDouble), in.weight.grad().to(at::kDouble));
+  };
+  // The same numbers in double, which the inputs hold exactly.
+  Inputs exact(at::kBFloat16);
+  const at::Tensor hidden = exact.hidden.detach().to(at::kDouble), weight = exact.weight.detach().to(at::kDouble);
+  const double right = plain_cross_entropy(hidden, {weight, 0.5, 2.0}, exact.labels, {1.0 / 9, 0}).ce.item<double>();
+  // cast: the product alone is rounded, to 8 bits: 2^-9 of each logit, which are below 2 behind the cap; two of them a position.
+  constexpr double kRounded = 2 * 2 * 0.001953125;
+  for (const bool fused : {true, false}) {
+    CAPTURE(fused);
+    const auto [wide, wide_hidden, wide_weight] = losses(Precision::fp32, fused);
+    const auto [cast, cast_hidden, cast_weight] = losses(Precision::cast, fused);
+    const auto [low, low_hidden, low_weight] = losses(Precision::compute, fused);
+    CHECK(std::abs(wide - right) < 1e-5);
+    CHECK(std::abs(cast - right) < kRounded);
+    CHECK(std::abs(low - right) < 8 * kRounded);  // product, cap, scale, exponentials and their logarithm are rounded, too
+    CHECK(cast != wide);
+    CHECK(low != cast);
+    // Gradients are rounded to 8 bits in the end in any case: three roundings in a row, or twice as many.
+    CHECK(relative_difference(cast_hidden, wide_hidden) < 0.02);
+    CHECK(relative_difference(cast_weight, wide_weight) < 0.02);
+    CHECK(relative_difference(low_hidden, wide_hidden) < 0.1);
+    CHECK(relative_difference(low_weight, wide_weight) < 0.1);
+  }
+}
+
+TEST_CASE("fused loss: a model's logits are of the type that model.logits_dtype says", "[loss]") {
+  const auto logits = [](const char* type) {
+    config::Config config = tiny_config();
+    config.model.logits_dtype = type;
+    const auto model = tiny_model(config, 1, at::kBFloat16);
+    ForwardContext context;
+    const at::NoGradGuard no_grad;
+    return model->forward(random_tokens(1, 8, 3), context);
+  };
+  CHECK(logits("cast").scalar_type() == at::kBFloat16);
+  CHECK(logits("compute").scalar_type() == at::kBFloat16);
+  const at::Tensor wide = logits("fp32");
+  CHECK(wide.scalar_type() == at::kFloat);
+  CHECK(relative_difference(wide, logits("cast").to(at::kFloat)) < 0.00390625);  // one rounding of 2^-9, by the norm
 }
 
 TEST_CASE("fused loss: a second backward is an error, frozen inputs cost nothing", "[loss]") {

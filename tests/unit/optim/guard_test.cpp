@@ -51,9 +51,35 @@ TEST_CASE("guard: NaN and infinity are skipped or end the run, and never enter t
   const config::Node before = guard.state();
   CHECK(guard.judge(kNan, 1, 8).abort.empty());
   CHECK_FALSE(guard.judge(2, kNan, 9).skip.empty());
-  CHECK(guard.judge(kInf, kNan, 10).abort.empty());  // NaN is looked at first
-  CHECK(guard.judge(2, kInf, 11).abort.find("train.on_inf = \"abort\"") != std::string::npos);
+  for (const auto& [loss, norm] : {std::pair(kInf, kNan), std::pair(kNan, kInf), std::pair(-kInf, 1.0), std::pair(2.0, kInf)}) {
+    CAPTURE(loss, norm);
+    CHECK(guard.judge(loss, norm, 11).abort.find("train.on_inf = \"abort\"") != std::string::npos);
+  }
   CHECK(*before.table()->find("losses") == *guard.state().table()->find("losses"));
+}
+
+TEST_CASE("guard: on_nan and on_inf act each by itself, also where a hook left the update out", "[guard]") {
+  config::TrainConfig train;
+  train.on_nan = "abort";
+  UpdateGuard nan(train);
+  CHECK(nan.judge(kInf, kInf, 0).abort.empty());
+  CHECK(nan.judge(kInf, kNan, 1).abort.find("train.on_nan = \"abort\"") != std::string::npos);
+  CHECK(nan.judge(kNan, 1, 2).abort.find("train.on_nan") != std::string::npos);
+  CHECK(nan.judge(2, 1, 3).abort.empty());
+
+  config::Config config = tiny_config();
+  config.train.on_inf = "abort";
+  Bench bench(config);
+  FixedLoader data(random_tokens(16, 32, 3), random_tokens(16, 32, 4), 2);
+  Stepper::Callbacks callbacks;
+  callbacks.micro_end = [&] { bench.model->parameters().front()->value.mutable_grad().fill_(std::numeric_limits<float>::infinity()); };
+  callbacks.backward_end = [](StepResult& result) {
+    result.skipped = "by a hook";
+    return false;
+  };
+  const StepResult result = bench.stepper->run(data, 0, 1e-3, callbacks);
+  CHECK(result.skipped == "by a hook");
+  CHECK(result.abort.find("train.on_inf = \"abort\"") != std::string::npos);
 }
 
 TEST_CASE("guard: too many skipped updates in a row end the run", "[guard]") {

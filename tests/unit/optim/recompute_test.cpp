@@ -46,8 +46,10 @@ TEST_CASE("recompute: no bit of loss or gradient changes, whatever is kept", "[r
     std::vector<std::string> save;
     std::int64_t every = 1;
   };
-  const Mode mode = GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}},
-                             Mode{"selective", {"mlp"}}, Mode{"selective", {"at::mm"}}, Mode{"selective", {"mlp", "mm"}});
+  const Mode mode =
+      GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}}, Mode{"selective", {"mlp"}},
+               Mode{"selective", {"at::mm"}}, Mode{"selective", {"mlp", "mm"}}, Mode{"minimal", {}},
+               Mode{"save_dot_with_context_except_mlp", {}}, Mode{"selective", {"q", "up", "context"}}, Mode{"selective", {"mlp", "qkv"}});
   const std::string placement = GENERATE("pre", "parallel", "parallel2");
   const bool packed = GENERATE(true, false);
   CAPTURE(mode.kind, mode.save, placement, packed);
@@ -73,8 +75,9 @@ TEST_CASE("recompute: with experts no bit changes either: not of gradients, nor 
     std::vector<std::string> save;
     std::int64_t every = 1;
   };
-  const Mode mode = GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}},
-                             Mode{"selective", {"mlp"}}, Mode{"selective", {"at::mm"}});
+  const Mode mode =
+      GENERATE(Mode{"full", {}}, Mode{"full", {}, 2}, Mode{"selective", {}}, Mode{"selective", {"attention"}}, Mode{"selective", {"mlp"}},
+               Mode{"selective", {"at::mm"}}, Mode{"minimal", {}}, Mode{"selective", {"up", "down"}});
   const std::string router = GENERATE("softmax_topk", "sigmoid");
   const bool fused = GENERATE(true, false);
   const double dropout = GENERATE(0.0, 0.1);
@@ -171,6 +174,86 @@ TEST_CASE("recompute: side tensors carry their gradients, and random numbers are
   };
   const at::Tensor expected = gradient(false);
   CHECK(at::equal(gradient(true), expected));
+}
+
+TEST_CASE("recompute: named results are kept where their name is given, and only there", "[recompute]") {
+  const at::Tensor weight = at::eye(4), x = at::ones({3, 4});
+  const auto product = [&](const char* name) { return named_result(name, [&] { return at::mm(x, weight); }); };
+  KeptResults kept({"#q", "#context"});
+  at::Tensor q, k;
+  {
+    const KeptResults::Scope scope(kept, true);
+    q = product("q");
+    k = product("k");
+  }
+  const KeptResults::Scope scope(kept, false);
+  CHECK(product("q").is_same(q));
+  CHECK_FALSE(product("k").is_same(k));
+}
+
+TEST_CASE("recompute: the named policies keep what MaxText's keep", "[recompute]") {
+  using Names = std::vector<std::string>;
+  const auto kept = [](const std::string& policy) {
+    config::TrainConfig train;
+    train.activation_checkpointing = policy;
+    const RecomputePolicy out = recompute_policy(train, 0);
+    CHECK(out.block);
+    return out.kept;
+  };
+  const Names qkv{"#q", "#k", "#v", "#kv"};
+  const auto with = [&](const Names& more) {
+    Names all = qkv;
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  };
+  CHECK(kept("full").empty());
+  CHECK(kept("save_out_proj") == Names{"#out"});
+  CHECK(kept("save_qkv_proj") == qkv);
+  CHECK(kept("save_dot_except_mlp") == with({"#out"}));
+  CHECK(kept("save_dot_except_mlpwi") == with({"#out", "#down"}));
+  CHECK(kept("save_dot_with_context_except_mlp") == with({"#context", "#out"}));
+  CHECK(kept("minimal") == with({"#out", "#gate", "#up", "#down"}));
+}
+
+TEST_CASE("recompute: every layer computes its products under the names that can be kept", "[recompute]") {
+  // The second run of a block is answered for each name: so many results are kept as the block has such products.
+  const auto results = [](const config::Config& config, const std::string& name) {
+    const auto model = tiny_model(config);
+    KeptResults kept({"#" + name});
+    std::size_t count = 0;
+    const at::NoGradGuard no_grad;
+    ForwardContext context;
+    {
+      const KeptResults::Scope scope(kept, true);
+      model->forward(random_tokens(1, 8, 3), context);
+    }
+    const KeptResults::Scope scope(kept, false);
+    for (;; ++count) {
+      try {
+        kept.next();
+      } catch (const Error&) {
+        return count;
+      }
+    }
+  };
+  const config::Config dense = tiny_config();
+  const auto layers = static_cast<std::size_t>(dense.model.n_layers);
+  for (const char* name : {"q", "k", "v", "context", "out", "gate", "up", "down"}) {
+    CAPTURE(name);
+    CHECK(results(dense, name) == layers);
+  }
+  config::Config latent = dense;
+  latent.model.attention = "mla";
+  latent.model.n_kv_heads = latent.model.n_heads;
+  latent.model.mla_q_rank = 12;
+  latent.model.mla_kv_rank = 16;
+  latent.model.mla_nope_dim = 8;
+  latent.model.mla_rope_dim = 4;
+  latent.model.mla_v_dim = 8;
+  for (const char* name : {"q_a", "q", "kv_a", "kv", "context", "out"}) {
+    CAPTURE(name);
+    CHECK(results(latent, name) == layers);
+  }
 }
 
 TEST_CASE("recompute: an unknown operator is an error by name", "[recompute]") {

@@ -52,6 +52,50 @@ TEST_CASE("sweep: a grid goes into the chosen group only, and asks functions at 
   }
 }
 
+TEST_CASE("sweep: steps end where decimals say, at the doubles that optuna 5 gives, never beyond the bounds", "[sweep]") {
+  struct Quantised {
+    double low, high, step, last;
+    std::vector<double> values;
+  };
+  // optuna 5.0.0: FloatDistribution(low, high, step=step).high, and what its samplers make of low + k step.
+  const Quantised c = GENERATE(values<Quantised>({
+      {0.1, 0.3, 0.1, 0.3, {0.1, 0.2, 0.3}},
+      {0.1, 0.35, 0.1, 0.3, {0.1, 0.2, 0.3}},
+      {0.1, 0.3, 0.7, 0.1, {0.1}},
+      {0, 0.5, 0.1, 0.5, {0, 0.1, 0.2, 0.30000000000000004, 0.4, 0.5}},
+      {-0.3, 0.3, 0.1, 0.3, {-0.3, -0.19999999999999998, -0.09999999999999998, 5.551115123125783e-17, 0.10000000000000003, 0.2, 0.3}},
+      {-1, -0.1, 0.3, -0.1, {-1, -0.7, -0.4, -0.10000000000000009}},
+      {0, 0.87, 0.29, 0.87, {0, 0.29, 0.58, 0.8699999999999999}},
+      {1e-9, 1, 0.25, 0.750000001, {1e-9, 0.250000001, 0.500000001, 0.750000001}},
+      {0.0001, 0.0003, 0.0001, 0.0003, {0.0001, 0.0002, 0.0003}},
+      {2.5, 20, 7.3, 17.1, {2.5, 9.8, 17.1}},
+  }));
+  CAPTURE(c.low, c.high, c.step);
+  const Distribution d = Distribution::real(c.low, c.high, c.step);
+  CHECK(d.high == c.last);
+  REQUIRE(d.count() == static_cast<std::int64_t>(c.values.size()));
+  for (std::size_t i = 0; i < c.values.size(); ++i) {
+    CHECK(d.at(static_cast<std::int64_t>(i)) == c.values[i]);
+    CHECK(d.contains(c.values[i]));
+    CHECK(d.nearest(c.values[i] + 0.4 * c.step) == c.values[i]);
+    CHECK(d.nearest(c.values[i] - 0.4 * c.step) == c.values[i]);
+  }
+  CHECK(d.nearest(c.high + 5 * c.step) == c.values.back());  // where a sampler's edge lies outside
+  CHECK(d.nearest(c.low - 5 * c.step) == c.values.front());
+  CHECK(Distribution::from_json(d.to_json()) == d);
+  CHECK(*Distribution::from_json(d.to_json()).count() == *d.count());
+}
+
+TEST_CASE("sweep: bounds far apart, large integers and steps of them are counted without decimals or exactly", "[sweep]") {
+  CHECK(Distribution::real(1e-300, 1e300, 1e299).high <= 1e300);
+  CHECK(*Distribution::real(-1e300, 1e300, 1e300).count() == 3);
+  CHECK(Distribution::integer(1, 1'000'000'000'003, 7).high == 1'000'000'000'000.0);
+  CHECK(*Distribution::integer(1, 1'000'000'000'003, 7).count() == 142'857'142'858);
+  const Distribution logs = Distribution::integer(1, 1000, 1, true);
+  CHECK(logs.nearest(1000.49) == 1000);
+  CHECK(logs.nearest(0.51) == 1);
+}
+
 TEST_CASE("sweep: a grid counts steps and integers, and refuses what has no end of values", "[sweep]") {
   CHECK(grid_points({entry("a.x", Distribution::real(0, 1, 0.25))}).size() == 5);
   CHECK(grid_points({entry("a.x", Distribution::real(0, 0.3, 0.1))}).size() == 4);  // 0.3 / 0.1 is less than 3 in doubles

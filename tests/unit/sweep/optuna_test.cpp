@@ -23,7 +23,8 @@ void fill(const fs::path& file) {
   definition.seed = 1;
   definition.space = {entry("optimizer.lr", Distribution::real(1e-4, 1e-2, 0, true)),
                       values("optimizer.name", {Node(std::string("adamw")), Node(std::string("lion"))}),
-                      entry("train.seed", Distribution::integer(1, 1000)), entry("model.dropout", Distribution::real(0, 0.5, 0.1))};
+                      entry("train.seed", Distribution::integer(1, 1000)), entry("model.dropout", Distribution::real(0, 0.5, 0.1)),
+                      entry("optimizer.weight_decay", Distribution::real(0.1, 0.35, 0.1))};
   const std::unique_ptr<Source> source = make_source(definition);
   Store store(file, Database::Mode::create);
   store.open_study("toy", true);
@@ -52,7 +53,12 @@ assert states == ["COMPLETE", "COMPLETE", "COMPLETE", "PRUNED", "FAIL", "RUNNING
 assert [t.number for t in study.trials] == list(range(6))
 assert study.best_trial.number == 1 and math.isinf(study.best_value)
 t = study.trials[2]
-assert set(t.params) == {"optimizer.lr", "optimizer.name", "train.seed", "model.dropout"}, t.params
+assert set(t.params) == {"optimizer.lr", "optimizer.name", "train.seed", "model.dropout", "optimizer.weight_decay"}, t.params
+assert t.distributions["optimizer.weight_decay"] == optuna.distributions.FloatDistribution(0.1, 0.3, step=0.1)
+assert all(x.params["optimizer.weight_decay"] in (0.1, 0.2, 0.3) for x in study.trials)
+copy = optuna.create_study(direction="maximize")  # which looks at every value and bound
+copy.add_trials([x for x in study.trials if x.state.name != "RUNNING"])
+assert len(copy.trials) == 5
 assert isinstance(t.params["train.seed"], int) and t.params["optimizer.name"] in ("adamw", "lion")
 assert all(d._contains(d.to_internal_repr(t.params[n])) for n, d in t.distributions.items())
 assert t.user_attrs["values"]["optimizer.lr"] == t.params["optimizer.lr"]

@@ -184,3 +184,24 @@ TEST_CASE("sweep: a file of another kind, and another study, are refused", "[swe
   f.dir.write("text.db", "this is no database, but a text that is longer than the header of one would be, by some words");
   CHECK_THROWS_AS(Store(f.dir / "text.db", Database::Mode::existing), Error);
 }
+
+TEST_CASE("sweep: a trial that was killed after it was cut is cut again, at the same step", "[sweep]") {
+  Fixture f;
+  const AshaOptions halving{1, 2};
+  const auto cut = [&](const Trial& trial, std::int64_t step, double value) { return f.store.report(trial.id, step, value, halving, 8); };
+  const Trial first = *f.claim(f.store, 10), second = *f.claim(f.store, 10);
+  CHECK_FALSE(cut(first, 1, 1.0));
+  CHECK_FALSE(cut(first, 2, 1.0));
+  CHECK(cut(second, 1, 2.0));
+  CHECK(f.store.cut_at(second.id) == 1);
+  CHECK_FALSE(f.store.cut_at(first.id));
+  f.store.put_back(second.id);  // its process died before it could end; another goes on from a checkpoint before the report, or behind it
+  const Trial again = *f.claim(f.store, 10);
+  REQUIRE(again.id == second.id);
+  CHECK(cut(again, 1, 2.0));
+  CHECK(cut(again, 4, 0.5));
+  CHECK_FALSE(cut(again, 8, 0.5));  // a finished trial is not cut any more
+  const Trial third = *f.claim(f.store, 10);
+  CHECK_FALSE(f.store.report(third.id, 8, 9.0, halving, 8));
+  CHECK_FALSE(f.store.cut_at(third.id));
+}

@@ -1,3 +1,5 @@
+#include <clocale>
+#include <cmath>
 #include <sstream>
 
 #include "sweep/table.h"
@@ -52,4 +54,25 @@ TEST_CASE("sweep: the table shows the best first, and says what it leaves out", 
   CHECK(table.find("    1  complete") < table.find("    0  fail"));
   CHECK(trials_table(trials, true).find("    1  complete") < trials_table(trials, true).find("    2  complete"));
   CHECK_THAT(trials_table(trials, false, 1), Catch::Contains("... and 2 more"));
+}
+
+TEST_CASE("sweep: numbers and times of tables do not depend on the locale of the C library", "[sweep]") {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  bool other = false;
+  for (const char* name : {"de_DE.UTF-8", "de_DE.utf8", "de_DE", "fr_FR.UTF-8", "ru_RU.UTF-8"}) {
+    other = other || std::setlocale(LC_ALL, name) != nullptr;
+  }
+  Trial trial = make(0, TrialState::complete, 2.5);
+  trial.started = "2026-01-31 12:00:00.250000";
+  trial.completed = "2026-01-31 12:01:01.750000";
+  const std::string number = short_number(0.00123456789), large = short_number(1.5e20);
+  const std::optional<double> seconds = trial.seconds();
+  std::setlocale(LC_ALL, before.c_str());
+  CHECK(number == "0.00123457");
+  CHECK(large == "1.5e+20");
+  CHECK(short_number(-std::nan("")) == "-nan");
+  CHECK(seconds == 61.5);
+  if (!other) {
+    WARN("no locale with a decimal comma is installed: only the C locale was tried");
+  }
 }

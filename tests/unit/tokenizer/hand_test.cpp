@@ -352,6 +352,24 @@ TEST_CASE("tokenizer: the file beside ranks says which tokens begin and end docu
   CHECK_THAT(error_of(file), Contains("eos_token") && Contains("<end>") && Contains("special_tokens"));
 }
 
+TEST_CASE("tokenizer: marks of chats that a tokenizer does not call special are text in what is said, other added tokens are found") {
+  const test::TempDir folder;
+  const std::string mark = "<\xef\xbd\x9cUser\xef\xbd\x9c>";
+  const auto tokenizer =
+      open_tokenizer(folder
+                         .write("tokenizer.json",
+                                R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}, "added_tokens": [{"id": 1, "content": ")" +
+                                    mark + R"(", "normalized": false}, {"id": 2, "content": "<think>", "normalized": false}]})")
+                         .string());
+  const std::string text = mark + "a" + mark + "<think>";
+  using Few = std::vector<std::uint32_t>;
+  CHECK(encode(*tokenizer, text) == Few{1, 0, 1, 2});  // as the library reads a plain text
+  const std::vector<ByteRange> written{{0, mark.size()}};
+  EncodeOptions options;
+  options.written = written;
+  CHECK(encode(*tokenizer, text, options) == Few{1, 0, 2});  // what the vocabulary lacks is left out
+}
+
 TEST_CASE("tokenizer: names of special tokens in what a format wrote are the tokens, in what it was given they are text") {
   const std::string format = "<s>x</s>";
   for (const char* kind : {"llama2", "spm_bpe_bytes", "tekken", "byte_gpt2"}) {

@@ -95,10 +95,12 @@ else:
 
 gold = [item.get("answer", item.get("gold")) for item in items]
 best = [max(range(len(row)), key=lambda i: row[i]) for row in scores]
+by_characters = [max(range(len(row)), key=lambda i: row[i] / len(item["choices"][i])) for row, item in zip(scores, items)]
 by_bytes = [max(range(len(row)), key=lambda i: row[i] / len(item["choices"][i].encode())) for row, item in zip(scores, items)]
 result = {
     "loglikelihoods": scores,
     "acc": sum(a == b for a, b in zip(best, gold)) / len(items),
-    "acc_norm": sum(a == b for a, b in zip(by_bytes, gold)) / len(items),
+    "acc_norm": sum(a == b for a, b in zip(by_characters, gold)) / len(items),
+    "acc_bytes": sum(a == b for a, b in zip(by_bytes, gold)) / len(items),
 }
 (folder / "choices_expected.json").write_text(json.dumps(result, indent=1) + "\n")

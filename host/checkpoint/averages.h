@@ -1,0 +1,24 @@
+#pragma once
+// Which of the weights of a checkpoint are read: the saved ones, their running average, or those that training goes on from.
+
+#include <string_view>
+
+#include "core/fs.h"
+#include "model/model.h"
+
+namespace kf {
+
+enum class WeightKind {
+  saved,    // model.safetensors: what training evaluates as `loss` (with schedule_free_adamw its averages x)
+  average,  // of [averaging], or of the hook weight_ema: what training evaluates as `ema` (with schedule_free_adamw alone the saved ones)
+  raw,      // what training goes on from: with schedule_free_adamw its y, else the saved ones
+};
+
+/// "saved", "average" or "raw"; throws Code::config naming `option` for another word.
+WeightKind weight_kind_named(std::string_view word, std::string_view option);
+
+/// Puts the weights of this kind in the place of the saved ones, which the model holds already. `checkpoint` is a step_N folder whose files
+/// have been verified. Weights that were frozen have no average and stay. Throws Code::checkpoint where the checkpoint holds none.
+void load_kind(const fs::path& checkpoint, WeightKind kind, Model& model);
+
+}  // namespace kf

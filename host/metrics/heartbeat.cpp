@@ -1,0 +1,34 @@
+#include "metrics/heartbeat.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "config/json.h"
+#include "metrics/wall_time.h"
+
+namespace kf {
+
+Heartbeat::Heartbeat(fs::path file, double every, Clock clock) : file_(std::move(file)), every_(every), clock_(std::move(clock)) {}
+
+void Heartbeat::beat(const std::string& doing, std::int64_t step) {
+  if (every_ > 0 && (last_ < 0 || clock_() - last_ >= every_)) {
+    now(doing, step);
+  }
+}
+
+void Heartbeat::now(const std::string& doing, std::int64_t step) {
+  if (every_ <= 0) {
+    return;
+  }
+  last_ = clock_();
+  config::Table out;
+  out["unix"] = config::Node(WallTime::system_clock()());
+  out["step"] = config::Node(step);
+  out["doing"] = config::Node(doing);
+  out["pid"] = config::Node(static_cast<std::int64_t>(::getpid()));
+  out["every"] = config::Node(every_);
+  write_file_atomic(file_, config::to_json(config::Node(std::move(out))) + "\n");
+}
+
+}  // namespace kf
