@@ -36,7 +36,9 @@
 #include "core/log_keep.h"
 #include "core/name_pattern.h"
 #include "core/plain_file.h"
+#include "core/source_watch.h"
 #include "core/wrap.h"
+#include "data/data_record.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -141,6 +143,14 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
     plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
     plan.max_steps = steps;
   }
+}
+
+std::string data_record_of(const Loader& training, const std::vector<EvalSet>& sets) {
+  std::vector<EvalRecord> evaluation;
+  for (const EvalSet& set : sets) {
+    evaluation.push_back({set.name, set.data->fingerprint()});
+  }
+  return data_record(training.fingerprint(), evaluation);
 }
 
 void say_remarks(const Resume& resume) {
@@ -306,6 +316,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   end_with_data(config, *train_data, plan);
   std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
+  const std::vector<SourceWatch> tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
@@ -326,8 +337,8 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   spare_job_file(plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
-  const Resume resume = decide_resume(
-      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
+  const Resume resume = decide_resume({newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps,
+                                       data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -380,7 +391,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
-  state.data_fingerprint = train_data->fingerprint();
+  state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config));
   state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
