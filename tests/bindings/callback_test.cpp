@@ -63,23 +63,23 @@ struct Callback {
 
 TEST_CASE("ctx: fields and methods give what the run knows", "[ctx]") {
   Callback c(
-      "ctx:log({ step = ctx.step, tokens = ctx.tokens, lr = ctx.lr, n = ctx.n_params, max = ctx.max_steps, loss = ctx:loss(), norm = "
+      "ctx:log({ a = ctx.step, b = ctx.tokens, c = ctx.lr, d = ctx.n_params, e = ctx.max_steps, f = ctx:loss(), g = "
       "ctx:grad_norm() })"
       " assert(ctx.eval == nil)");
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"loss", 2.5},  {"lr", 3e-4}, {"max", 60},     {"n", 1000},
-                                                                {"norm", 0.75}, {"step", 41}, {"tokens", 4096}};
+  const std::vector<std::pair<std::string, double>> expected = {{"a", 41}, {"b", 4096}, {"c", 3e-4}, {"d", 1000},
+                                                                {"e", 60}, {"f", 2.5},  {"g", 0.75}};
   CHECK(c.logged == expected);
 }
 
 TEST_CASE("ctx: the last evaluation is a field, and an argument of its event", "[ctx]") {
   Callback c(
-      "local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ step = e.step, loss = e.loss, ppl = e.perplexity, tokens = "
+      "local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ a = e.loss, b = e.perplexity, c = e.step, d = "
       "e.tokens })");
   c.context.eval = EvalResult{40, 3.25, 25.79, 512};
   c.call(Event::eval_end);
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"loss", 3.25}, {"ppl", 25.79}, {"step", 40}, {"tokens", 512}};
+  const std::vector<std::pair<std::string, double>> expected = {{"a", 3.25}, {"b", 25.79}, {"c", 40}, {"d", 512}};
   CHECK(c.logged == expected);
   c.context.eval = EvalResult{50, 3.0, 20.08, 512};
   c.call();
@@ -158,18 +158,23 @@ TEST_CASE("ctx: every request is noted, and nothing happens before the step boun
 TEST_CASE("ctx: more of what a run knows: epoch, phase, seconds, metrics, an evaluation at will", "[ctx]") {
   Callback c(
       "assert(ctx.phase == 'main') local m = ctx:metrics() local e = ctx:evaluate()"
-      " ctx:log({ epoch = ctx.epoch, seconds = ctx.seconds, mine = m.mine, eval = e.loss })");
+      " ctx:log({ epoch = ctx.epoch, secs = ctx.seconds, mine = m.mine, evaluated = e.loss })");
   c.context.epoch = 1.25;
   c.context.seconds = 9;
   c.context.phase = "main";
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"epoch", 1.25}, {"eval", 3.5}, {"mine", 7}, {"seconds", 9}};
+  const std::vector<std::pair<std::string, double>> expected = {{"epoch", 1.25}, {"evaluated", 3.5}, {"mine", 7}, {"secs", 9}};
   CHECK(c.logged == expected);
   CHECK(Callback("assert(ctx.phase == nil) local x = ctx.epohc").error() ==
         "recipe.lua:3: ctx has no field 'epohc'; did you mean 'epoch'?");
 }
 
 TEST_CASE("ctx: requests are checked where they are made", "[ctx]") {
+  for (const std::string name : {"loss", "step", "tokens", "time", "eval"}) {
+    CHECK(Callback("ctx:log({ ['" + name + "'] = 1 })").error() ==
+          "recipe.lua:3: ctx:log: '" + name + "' is a key of every row in metrics.jsonl; choose another name");
+  }
+  CHECK(Callback("ctx:stop(('x'):rep(1001))").error() == "recipe.lua:3: ctx:stop: the reason has 1001 bytes; 1000 are the most");
   CHECK(Callback("ctx:set_lr_scale(-1)").error() ==
         "recipe.lua:3: ctx:set_lr_scale: the factor must be a finite number from 0 on, got number -1");
   CHECK(Callback("ctx:set_mixture({ web = -1 })").error() ==
