@@ -6,7 +6,9 @@
 #include "app/header.h"
 #include "app/inference.h"
 #include "app/memory_check.h"
+#include "app/phases.h"
 #include "app/resume.h"
+#include "app/run_checks.h"
 #include "app/run_parts.h"
 #include "config/plan.h"
 #include "config/unbuilt.h"
@@ -18,6 +20,7 @@
 #include "data/tokenized_text.h"
 #include "metrics/peak.h"
 #include "model/build.h"
+#include "train/steering.h"
 
 namespace kf {
 namespace {
@@ -77,11 +80,12 @@ void dry_run(const RunRequest& request, const Registries& registries) {
     log::warn("{}", line);
   }
   const ComputeDevice compute = open_device(config.run.device);
-  const config::Plan plan = config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda());
+  config::Plan plan = config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda());
   check_data(config);
   std::unique_ptr<Loader> data;
   if (is_tokenized(config, registries)) {
     data = make_train_loader(config, {0, 1, &registries, false});
+    end_with_data(config, *data, plan);
     make_eval_sets(config, {0, 1, &registries});
   }
   tokenizer_of(config, registries);
@@ -92,6 +96,11 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   make_loss(config, registries);
   const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
   sampler_of(config, registries);
+  check_plan(config, registries, *model);
+  const Phases phases = make_phases(config, registries, plan.max_steps);
+  if (data != nullptr) {
+    check_phases(phases, *model, *data);
+  }
   const at::ScalarType type = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   const Peak peak = compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(type);
   const std::string start = start_text(config, plan, request, registries, data.get());
