@@ -13,8 +13,10 @@
 #include "app/script_parts.h"
 #include "app/script_session.h"
 #include "bindings/meta.h"
+#include "config/model_presets.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/hub/model.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -29,6 +31,7 @@ Recipe read_recipe(const fs::path& path) {
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
 
+fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
 /// A run's folder stands for its job.toml; the parts of its script are added to `catalog`.
 void read_run_folders(Arguments& words, config::Catalog& catalog) {
   for (std::string& word : words) {
@@ -108,6 +111,7 @@ int run_program(const std::vector<std::string>& args) {
     (args.empty() ? std::cerr : std::cout) << kHelp;
     return args.empty() ? static_cast<int>(Code::config) : 0;
   }
+  config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });
   if (command != std::end(kCommands)) {
     return command->run(Arguments(args.begin() + 1, args.end()));

@@ -46,9 +46,9 @@ bool is_tokenized(const config::Config& config, const Registries& registries) {
   return all;
 }
 
-/// What the run would do with what lies in its folder.
+/// What the run would do with what lies in its folder. `data` is what a checkpoint would say of the data; none before they are tokenized.
 std::string start_text(const config::Config& config, const config::Plan& plan, const RunRequest& request, const Registries& registries,
-                       const Loader* data) {
+                       const std::optional<std::string>& data) {
   CheckpointOptions options;
   options.dir = plan.checkpoint_dir;
   std::optional<fs::path> newest = config.run.fresh ? std::nullopt : CheckpointManager(options).newest();
@@ -58,11 +58,11 @@ std::string start_text(const config::Config& config, const config::Plan& plan, c
   if (!newest) {
     return config.run.fresh && fs::exists(plan.dir) ? "would start over; the earlier run is moved aside" : "would start a new run";
   }
-  if (data == nullptr) {
+  if (!data) {
     return format("would look at {}", *newest);
   }
   const Resume resume =
-      decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, data->fingerprint()});
+      decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, *data});
   return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
                                                : format("would go on from {}", resume.checkpoint);
 }
@@ -83,10 +83,11 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   config::Plan plan = config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda());
   check_data(config);
   std::unique_ptr<Loader> data;
+  std::optional<std::string> record;
   if (is_tokenized(config, registries)) {
     data = make_train_loader(config, {0, 1, &registries, false});
     end_with_data(config, *data, plan);
-    make_eval_sets(config, {0, 1, &registries});
+    record = data_record_of(*data, make_eval_sets(config, {0, 1, &registries}));
   }
   tokenizer_of(config, registries);
   const std::shared_ptr<Model> model = build_model(config, registries);
@@ -103,7 +104,7 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   }
   const at::ScalarType type = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   const Peak peak = compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(type);
-  const std::string start = start_text(config, plan, request, registries, data.get());
+  const std::string start = start_text(config, plan, request, registries, record);
   print_header({request, config, plan, *model, data != nullptr ? data->describe() : "not tokenized yet", *schedule, compute, peak,
                 memory_text(memory, room)});
   for (const std::string& note : plan.notes) {

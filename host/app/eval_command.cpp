@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE | --documents FILE] [--section.key=value ...] [options]\n\n"
     "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
-    "checkpoint), or a Hugging Face folder. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
+    "checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
     "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
     "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
     "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"

@@ -13,6 +13,7 @@
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
+#include "core/hub_name.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -45,7 +46,8 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
   for (const char* key : {"tokenizer_path", "chat_template"}) {
     const std::string given = data_key_of(dir / "job.toml", key);
     if (const fs::path copy = recorded_copy(dir, key); !given.empty() && !path_exists(given) && !copy.empty()) {
-      log::info("data.{}: {} is not there any more; the run's own copy is taken: {}", key, given, copy);
+      log::info("data.{}: {} {}; the run's own copy is taken: {}", key, given,
+                hub_name(given, true) ? "is a name of the hub" : "is not there any more", copy);
       out.push_back(format("--data.{}={}", key, copy));
       replaced.push_back(format("\"data.{}\"", key));
     }

@@ -24,7 +24,8 @@ constexpr const char* kUsage =
     R"(usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]
 
 Continues texts with the model of a checkpoint: a step_N folder, a run folder
-(its latest checkpoint), or a Hugging Face folder.
+(its latest checkpoint), a Hugging Face folder, or a model's name on its hub
+(ORG/NAME).
 
   --prompt TEXT           what to continue; "" starts a document; may be given
                           several times

@@ -37,6 +37,7 @@
 #include "core/log_keep.h"
 #include "core/name_pattern.h"
 #include "core/plain_file.h"
+#include "core/source_watch.h"
 #include "core/wrap.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
@@ -263,6 +264,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   end_with_data(config, *train_data, plan);
   std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
+  const std::vector<SourceWatch> tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
@@ -283,8 +285,8 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   spare_job_file(plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
-  const Resume resume = decide_resume(
-      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
+  const Resume resume = decide_resume({newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps,
+                                       data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
@@ -337,7 +339,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
-  state.data_fingerprint = train_data->fingerprint();
+  state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config));
   state.code = code_digests(compared);
   state.max_steps = plan.max_steps;

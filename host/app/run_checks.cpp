@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/name_pattern.h"
+#include "data/data_record.h"
 
 namespace kf {
 
@@ -48,6 +49,14 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
     plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
     plan.max_steps = steps;
   }
+}
+
+std::string data_record_of(const Loader& training, const std::vector<EvalSet>& sets) {
+  std::vector<EvalRecord> evaluation;
+  for (const EvalSet& set : sets) {
+    evaluation.push_back({set.name, set.data->fingerprint()});
+  }
+  return data_record(training.fingerprint(), evaluation);
 }
 
 }  // namespace kf

@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/wrap.h"
 #include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/read/reader.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
@@ -28,7 +29,7 @@ constexpr const char* kUsage =
        kf-host tokenizer train DATA ... | --job JOB --vocab-size N --out FOLDER [options] [--section.key=value ...]
 
 TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
-merges.txt beside it, a folder with one of these, or "bytes".
+merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
 
 encode  prints ids as a JSON array; without TEXT it reads standard input
   --file FILE       the text of a file
@@ -108,7 +109,7 @@ std::unique_ptr<Tokenizer> open_named(const Words& words) {
   if (words.rest[0] == "bytes") {
     return std::make_unique<ByteTokenizer>();
   }
-  return open_tokenizer(words.rest[0]);
+  return hub::open_named_tokenizer(words.rest[0]);
 }
 
 void print_ids(const std::vector<std::uint32_t>& ids, std::string& line) {

@@ -1,5 +1,6 @@
 #include "config/config.h"
 #include "core/error.h"
+#include "data/hub/model.h"
 #include "data/tokenizer/tokenizer.h"
 #include "registry/registries.h"
 
@@ -18,7 +19,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
   } else {
     try {
-      tokenizer = open_tokenizer(path, config.model.vocab_size);
+      tokenizer = hub::open_named_tokenizer(path, config.model.vocab_size);
     } catch (Error& error) {
       throw error.context("data.tokenizer_path = " + kf::quoted(path));
     }
