@@ -7,8 +7,7 @@ inline constexpr const char* kHelp = R"(kf-host trains language models, configur
 
 usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
-  FILE             a job (.toml), a script (.lua) or a run's folder; the same
-                   again, and the run goes on
+  FILE             a job (.toml), a script (.lua), or a run's folder to go on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   --dry-run        checks everything, prints plan and memory, trains nothing
   -- ARGS          strings for the script (kf.args)
