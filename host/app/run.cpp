@@ -12,9 +12,12 @@
 #include "app/header.h"
 #include "app/inference.h"
 #include "app/invocation.h"
+#include "app/memory_check.h"
 #include "app/phases.h"
+#include "app/precision_note.h"
 #include "app/rate_change.h"
 #include "app/resume.h"
+#include "app/run_checks.h"
 #include "app/run_folders.h"
 #include "app/run_kernels.h"
 #include "app/run_parts.h"
@@ -28,11 +31,14 @@
 #include "config/emit.h"
 #include "config/plan.h"
 #include "config/unbuilt.h"
+#include "config/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/log_keep.h"
 #include "core/name_pattern.h"
 #include "core/plain_file.h"
+#include "core/source_watch.h"
+#include "core/wrap.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -78,31 +84,6 @@ at::ScalarType compute_type(const config::TrainConfig& train) {
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
-/// distributed.plan has nothing to split on one rank; what it says must still hold for this model.
-void check_plan(const config::Config& config, const Registries& registries, Model& model) {
-  const std::string& name = config.distributed.plan;
-  if (name.empty()) {
-    return;
-  }
-  std::vector<std::string> weights;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    weights.push_back(parameter->name);
-  }
-  const auto& part = registries.parallel_plan.get(name);
-  const ParallelPlan plan = part.factory({config, Registries::options_of(config, "parallel_plan", name), registries});
-  for (const auto& [pattern, how] : plan) {
-    try {
-      match_names({pattern}, weights, format("parallel_plan '{}'", name));
-    } catch (const Error& error) {
-      if (part.info.origin != "native") {  // a part gave a wrong result
-        throw Error(Code::script, format("{}: {}", part.info.origin, error.what()));
-      }
-      throw;
-    }
-  }
-  log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
-}
-
 /// What scripts say of how their weights are to be split, once: with one rank nothing is.
 void say_sharding_hints(Model& model) {
   std::map<std::string_view, std::int64_t> counts;
@@ -120,25 +101,6 @@ void say_sharding_hints(Model& model) {
   }
 }
 
-/// A run is no longer than its data (data.epochs, data.mix_stop): schedules must know that from the start. Where phases change how much a
-/// step takes, only the loop can tell.
-void end_with_data(const config::Config& config, const Loader& data, config::Plan& plan) {
-  const bool changes = std::any_of(config.phases.begin(), config.phases.end(),
-                                   [](const auto& phase) { return phase.batch_size || phase.seq_len || !phase.mixture.empty(); });
-  if (changes || data.end() == Loader::kEndless) {
-    return;
-  }
-  const config::BatchPlan batches(config.train, plan.data_ranks);
-  std::int64_t steps = batches.steps_for(data.end());
-  steps -= batches.first_micro(steps) > data.end() ? 1 : 0;
-  KF_CHECK(steps > 0, Code::data, "the data end before the first update: it takes {} micro-batches and there are {}", batches.micros(0),
-           data.end());
-  if (steps < plan.max_steps) {
-    plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
-    plan.max_steps = steps;
-  }
-}
-
 void say_remarks(const Resume& resume) {
   for (const std::string& remark : resume.remarks) {
     log::warn("{}", remark);
@@ -152,9 +114,10 @@ void say_changes(const Resume& resume) {
   say_remarks(resume);
 }
 
-/// A line on standard output, and in the log.
+/// A line on standard output, folded to the width of a terminal, and in the log.
 void say(const std::string& line) {
-  std::cout << line << std::endl;
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  std::cout << wrapped(line, terminal > 0 ? terminal : std::string::npos, 2) << std::endl;
   log::keep(line);
 }
 
@@ -292,12 +255,16 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   const at::Device device = compute.device;
   config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
   refuse_unbuilt(request.loaded, plan);
+  for (const std::string& line : config::unsaid(request.loaded)) {
+    log::warn("{}", line);
+  }
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries, device.is_cuda() && config.data.pin_memory});
   end_with_data(config, *train_data, plan);
   std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
+  const std::vector<SourceWatch> tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
@@ -318,13 +285,16 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   spare_job_file(plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
-  const Resume resume = decide_resume(
-      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
+  const Resume resume = decide_resume({newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps,
+                                       data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
 
-  const std::shared_ptr<Model> model = build_model(config, registries);
+  const std::shared_ptr<Model> model = build_model(config, registries);  // shapes alone: nothing is allocated yet
+  const MemoryEstimate memory = training_memory(config, model->parameters());
+  const FreeMemory room = room_on(compute.device);
+  check_memory(config.run, "the job", memory, room, memory.total() > room.bytes ? memory_savers(config, model->parameters()) : Savers{});
   set_matmul_precision(config.train);
   materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
@@ -369,15 +339,18 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
-  state.data_fingerprint = train_data->fingerprint();
+  state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config));
   state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
+  if (const std::string note = precision_note(config, compute_type(config.train), device); !note.empty()) {
+    log::info("{}", note);
+  }
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
-  print_header({request, config, plan, *model, *train_data, *schedule, compute, peak});
+  print_header({request, config, plan, *model, train_data->describe(), *schedule, compute, peak, memory_text(memory, room)});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   if (resume.kind != Resume::Kind::resume) {
     keep_old_rows(plan.dir / "metrics.jsonl");
