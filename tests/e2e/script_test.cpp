@@ -348,7 +348,8 @@ end end)
 local seen = {}
 local r = kf.run({ extends = "toy.toml", run = { name = "s" }, train = { max_steps = 4 }, eval = { enabled = false },
   data = { batch_transforms = { "mask" } }, hooks = { { name = "h", on_step_end = function(ctx) seen[ctx.step] = tostring(ctx:loss()) end } } })
-assert((#seen == 0 or seen[4] == "nil") and r.history[4].loss == nil and r.history[4].grad_norm == nil)
+assert(next(seen) == nil or seen[4] == "nil") -- a finished run gives what is stored
+assert(r.history[4].loss == nil and r.history[4].grad_norm == nil)
 assert(r.loss == r.history[3].loss and r.skipped == 1 and r.history[4].skipped == 1)
 print("> fine")
 )");
@@ -666,10 +667,6 @@ TEST_CASE("script: mistakes that end in a message of Lua's own get a hint and a 
        "s.lua:3: attempt to compare function with number; that is a function: call it, as in ctx:loss()"},
       {"ctx:log({ x = ctx.loss + 1 })",
        "s.lua:3: attempt to perform arithmetic on field 'loss' (a function value); that is a function: call it"},
-      {"local t = kf.ones(2) for _ in ipairs(t) do end",
-       "s.lua:3: bad argument #1 to 'ipairs' (table expected, got userdata); the rows of a tensor: for i, row in t:iter() do"},
-      {"local t = math.exp(kf.ones(2)) print(t)",
-       "bad argument #1 to 'exp' (number expected, got userdata); of a tensor it is a method, t:exp()"},
       {"for name in ctx:gradients('layer.*') do end", "s.lua:3: ctx:gradients: no weight is called 'layer.*'; near: layers."},
       {"ctx:freeze('re:(')", "s.lua:3: ctx:freeze: 're:(' is no regular expression"},
       {"local f f = function(n) return f(n + 1) + 1 end f(1)", "s.lua:3: stack overflow\n"},
