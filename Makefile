@@ -13,7 +13,8 @@ deps:  ## install what is missing: Debian packages, torch in .deps/
 build: deps  ## build everything into build/PRESET
 	@scripts/build.sh $(PRESET)
 
-demo: build  ## train a small model on Python's library, print text before and after
+demo: deps  ## train a small model on Python's library, print text before and after
+	@scripts/build.sh $(PRESET) kf-host
 	@scripts/demo.sh $(PRESET)
 
 test: build  ## build and run every test

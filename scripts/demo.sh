@@ -16,6 +16,7 @@ sample() {  # sample TITLE CHECKPOINT: three continuations
   done
 }
 
+printf 'demo: %s steps on %s cores, about 2 to 5 minutes on two\n' "$(sed -n 's/^max_steps = //p' examples/first-run/job.toml)" "$(nproc)"
 "$host" examples/first-run/job.toml --run.fresh=true
 
 before=$(find "$run" -type d -name step_0 -print -quit)

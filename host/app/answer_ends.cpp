@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "core/error.h"
+#include "core/log.h"
 #include "data/chat/prompts.h"
 
 namespace kf {
@@ -17,10 +19,15 @@ std::vector<std::int64_t> answer_ends(const config::Config& config, const Tokeni
   add(config.data.eos_id ? config.data.eos_id : tokenizer != nullptr ? tokenizer->eos_id() : std::nullopt);
   const config::DataConfig& data = config.data;
   const bool chats = !data.messages_field.empty() || !data.chat_template.empty() || data.prompt_as_chat;
-  if (tokenizer != nullptr && chats) {
+  if (tokenizer == nullptr || !chats) {
+    return out;
+  }
+  try {
     for (const std::int64_t id : ChatPrompts(data, *tokenizer, false).ends()) {
       add(id);
     }
+  } catch (const Error& error) {  // a template that is gone, or refuses two plain messages: texts can be continued all the same
+    log::warn("what ends an answer in a chat is not known: {}", error.what());
   }
   return out;
 }

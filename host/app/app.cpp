@@ -7,40 +7,20 @@
 #include "app/config_command.h"
 #include "app/data_job.h"
 #include "app/folder_run.h"
+#include "app/help.h"
+#include "app/memory_check.h"
 #include "app/run_record.h"
 #include "app/script_parts.h"
 #include "app/script_session.h"
 #include "bindings/meta.h"
+#include "config/model_presets.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "data/hub/model.h"
 #include "registry/registries.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kHelp = R"(kf-host trains language models, configured by TOML, scripted by Lua.
-
-usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
-
-  FILE             a job (.toml), a script (.lua) or a run's folder; again: it goes on
-  --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
-  -- ARGS          strings for the script (kf.args)
-
-  kf-host generate CKPT       text from a checkpoint: --prompt TEXT
-  kf-host eval CKPT           loss of a checkpoint; multiple choice: --choices FILE
-  kf-host config check FILE   all problems of a job; also: show FILE, explain KEY,
-                              diff A B, keys [PATTERN], schema, new [PRESET]
-  kf-host data info PATH      what data hold; also: build, peek, verify, stats
-  kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host test SPEC.lua ...   tests written in Lua
-  kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
-  kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host registry [KIND]     models, optimizers, hooks, ..., and those of a script
-  kf-host COMMAND --help      one command (train: the sections); or kf-host --version
-
-exit status: 0 done; 75 stopped by a signal, start it again; 2 settings, 3 script,
-             4 communication, 5 data, 6 checkpoint, 1 anything else
-)";
 
 using Command = int (*)(const Arguments&);
 
@@ -51,6 +31,7 @@ Recipe read_recipe(const fs::path& path) {
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
 
+fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
 /// A run's folder stands for its job.toml; the parts of its script are added to `catalog`.
 void read_run_folders(Arguments& words, config::Catalog& catalog) {
   for (std::string& word : words) {
@@ -82,9 +63,11 @@ int config_subcommand(const Arguments& args) {
     return 0;
   }
   Arguments words = args;
-  config::Catalog catalog = native_registries().catalog();
+  const Registries registries = native_registries();
+  config::Catalog catalog = registries.catalog();
   read_run_folders(words, catalog);
-  return config_command(words, catalog, std::cout, read_recipe, check_data);
+  const JobReport memory = [&](const config::Loaded& loaded, std::int64_t world) { return memory_report(loaded, registries, world); };
+  return config_command(words, catalog, std::cout, {read_recipe, check_data, memory});
 }
 
 struct Entry {
@@ -92,9 +75,18 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command}, {"generate", generate_command},   {"eval", eval_command},         {"config", config_subcommand},
-    {"data", data_command},   {"registry", registry_command},   {"test", test_command},         {"lua", lua_command},
-    {"sweep", sweep_command}, {"tokenizer", tokenizer_command}, {"--version", version_command},
+    {"train", train_command},
+    {"generate", generate_command},
+    {"eval", eval_command},
+    {"config", config_subcommand},
+    {"data", data_command},
+    {"registry", registry_command},
+    {"test", test_command},
+    {"lua", lua_command},
+    {"sweep", sweep_command},
+    {"tokenizer", tokenizer_command},
+    {"completion", completion_command},
+    {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }
@@ -112,10 +104,14 @@ bool is_file(const std::string& word) { return word.ends_with(".toml") || word.e
 }  // namespace
 
 int run_program(const std::vector<std::string>& args) {
+  if (args.size() > 1 && args[0] == "help") {  // kf-host help train
+    return run_program({args[1], "--help"});
+  }
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
     (args.empty() ? std::cerr : std::cout) << kHelp;
     return args.empty() ? static_cast<int>(Code::config) : 0;
   }
+  config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });
   if (command != std::end(kCommands)) {
     return command->run(Arguments(args.begin() + 1, args.end()));

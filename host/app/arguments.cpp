@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "app/folder_run.h"
+#include "config/cli.h"
 #include "core/error.h"
 
 namespace kf {
@@ -18,8 +19,11 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
   out.script = take_script_arguments(words);
+  words = config::join_values(words);
   for (const std::string& word : words) {
-    if (word.starts_with("--sweep-trial=")) {
+    if (word == "--dry-run") {
+      out.dry_run = true;
+    } else if (word.starts_with("--sweep-trial=")) {
       out.sweep_trial = word.substr(14);
     } else if (word == "--help" || word == "-h") {
       out.help = true;

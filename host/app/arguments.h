@@ -13,6 +13,7 @@ struct TrainArguments {
   std::string sweep_trial;             // "DIR#NUMBER": this process runs one trial of a sweep (what a sweep starts itself with)
   bool help = false;
   std::string scratch = {};  // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
+  bool dry_run = false;      // check everything, print plan and memory, train nothing
 };
 
 /// Takes "--" and what follows off `args` and returns what follows: the strings for a script (kf.args).

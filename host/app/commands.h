@@ -26,6 +26,8 @@ int registry_command(const Arguments& args);
 int test_command(const Arguments& args);
 /// `kf-host lua [FILE | -e CHUNK | -i] [-- ARGS]`: the runtime of scripts as an interpreter.
 int lua_command(const Arguments& args);
+/// `kf-host completion bash`
+int completion_command(const Arguments& args);
 /// `kf-host --version`
 int version_command(const Arguments& args);
 

@@ -5,15 +5,20 @@
 #include <ostream>
 
 #include "app/presets.h"
+#include "config/cli.h"
 #include "config/emit.h"
 #include "config/explain.h"
+#include "config/huggingface/huggingface.h"
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/literal.h"
 #include "config/names.h"
 #include "config/unbuilt.h"
+#include "config/unsaid.h"
 #include "core/error.h"
+#include "core/fs.h"
 #include "core/text.h"
+#include "core/wrap.h"
 
 namespace kf {
 namespace {
@@ -24,17 +29,24 @@ using config::Request;
 
 constexpr const char* kUsage = R"(usage: kf-host config COMMAND [...] [--section.key=value ...]
 
-  check [FILE] [--world N]     every problem of the job; its files must exist
+FILE is a job (.toml, .lua), a run, one of its checkpoints, or a folder with a
+config.json of Hugging Face.
+
+  check [FILE] [--world N]   every problem of the job, and the memory that it
+                             takes; its files must exist
   show [FILE] [--world N] [--format toml|json]
-                               the resolved job; the TOML loads back to the same one
-  explain [FILE] KEY           value, where it comes from, type, what is allowed
-  diff A [B]                   keys in which two jobs differ (one: from the defaults)
-  keys [PATTERN]               all settings, a section, or what matches (optim*, *lr*, warm-up)
-  schema                       JSON schema for TOML editors
-  new [PRESET]                 a job to start from, on standard output; presets are in configs/
-  docs                         docs/config.md, on standard output
-  meta                         lua/meta/kf.lua, for lua-language-server, on standard output
-  api                          docs/api.md, on standard output
+                             the resolved job; the TOML loads back to the same
+  explain [FILE] KEY         value, where it comes from, type, what is allowed
+  diff A [B]                 keys in which two jobs differ (one: from defaults)
+  keys [PATTERN]             all settings, a section, or what matches (optim*,
+                             *lr*, warm-up)
+  presets [PATTERN]          known models, for model.preset and `new`, and jobs
+  new [PRESET]               a job to start from, on standard output
+  schema                     JSON schema for TOML editors
+  docs [presets|unbuilt]     docs/config.md, docs/presets.md, or README's list
+                             of what is not there yet, likewise
+  meta                       lua/meta/kf.lua, for lua-language-server, likewise
+  api                        docs/api.md, likewise
 )";
 
 /// A call taken apart: files and words, options of ours, and the settings' own overrides.
@@ -51,7 +63,8 @@ std::int64_t parse_world(const std::string& text) {
   return *world;
 }
 
-Call parse_call(const std::vector<std::string>& args) {
+Call parse_call(const std::vector<std::string>& given) {
+  const std::vector<std::string> args = config::join_values(given);
   Call call;
   for (std::size_t i = 1; i < args.size(); ++i) {
     const std::string& arg = args[i];
@@ -83,13 +96,34 @@ class Jobs {
  public:
   Jobs(const Catalog& catalog, const RecipeReader& recipes) : catalog_(catalog), recipes_(recipes) {}
 
+  /// The job of a run or of a checkpoint, or the file itself; a folder of Hugging Face stays.
+  static std::string file_of(const std::string& word) {
+    std::error_code ignored;
+    if (!fs::is_directory(word, ignored)) {
+      return word;
+    }
+    const fs::path folder = word;
+    for (const char* file : {"job.toml", "latest/job.toml", "checkpoints/latest/job.toml"}) {
+      if (fs::is_regular_file(folder / file, ignored)) {
+        return (folder / file).string();
+      }
+    }
+    KF_CHECK(config::is_huggingface_folder(folder), Code::config,
+             "{} is a folder without a job: give a job file, a run, a checkpoint, or a folder with a config.json", word);
+    return word;
+  }
+
   /// An empty `file` stands for the defaults.
-  Loaded load(const std::string& file, const Call& call, bool files_must_exist) {
+  Loaded load(const std::string& word, const Call& call, bool files_must_exist) {
     Request request;
     request.overrides = call.overrides;
     request.world = call.world;
     request.files_must_exist = files_must_exist;
-    if (file.ends_with(".lua")) {
+    const std::string file = file_of(word);
+    std::error_code ignored;
+    if (fs::is_directory(file, ignored)) {
+      request.overrides.insert(request.overrides.begin(), "--model.preset=" + file);
+    } else if (file.ends_with(".lua")) {
       KF_CHECK(recipes_, Code::config, "{}: scripts cannot be read here; give a .toml file", file);
       Recipe recipe = recipes_(file);
       request.recipe = std::move(recipe.table);
@@ -138,7 +172,13 @@ Call with_stray_words(Call call) {
   return call;
 }
 
-void check(const Call& call, Jobs& jobs, std::ostream& out, const DataCheck& data) {
+/// Why a job whose settings are right cannot run in this build.
+std::string why_not(const std::vector<std::string>& refused, const Call& call) {
+  return call.world.value_or(1) > 1 || refused.empty() || refused.front().starts_with("distributed.") ? config::one_process_only()
+                                                                                                      : refused.front();
+}
+
+void check(const Call& call, Jobs& jobs, std::ostream& out, const ConfigHelpers& helpers) {
   const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), true);
   for (const std::string& warning : loaded.report.warnings) {
     out << "warning: " << warning << '\n';
@@ -146,10 +186,22 @@ void check(const Call& call, Jobs& jobs, std::ostream& out, const DataCheck& dat
   for (const std::string& key : config::keys_without_effect(loaded)) {
     out << "note: " << key << '\n';
   }
-  if (data) {
-    data(loaded.config);
+  for (const std::string& line : config::unsaid(loaded)) {
+    out << "warning: " << line << '\n';
   }
-  out << (call.words.empty() ? "the defaults" : call.words[0]) << ": no problems\n";
+  if (helpers.data) {
+    helpers.data(loaded.config);
+  }
+  for (const std::string& line : helpers.memory ? helpers.memory(loaded, call.world.value_or(1)) : std::vector<std::string>()) {
+    out << line << '\n';
+  }
+  const std::vector<std::string> refused = config::keys_refused(loaded.config);
+  const bool runs = refused.empty() && call.world.value_or(1) == 1;
+  for (const std::string& line : refused) {
+    out << "note: " << line << '\n';
+  }
+  out << (call.words.empty() ? "the defaults" : call.words[0])
+      << (runs ? ": no problems\n" : ": no problems in the settings, but it cannot run: " + why_not(refused, call) + "\n");
 }
 
 void show(const Call& call, Jobs& jobs, std::ostream& out) {
@@ -184,13 +236,12 @@ void make_new(const Call& call, std::ostream& out) {
 
 }  // namespace
 
-int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const RecipeReader& recipes,
-                   const DataCheck& data) {
-  const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "schema", "new", "docs", "meta", "api"};
+int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const ConfigHelpers& helpers) {
+  const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "presets", "schema", "new", "docs", "meta", "api"};
   if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" ||
       std::find(args.begin(), args.end(), "--help") != args.end()) {
     KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
-    out << kUsage;
+    out << folded(kUsage);
     return 0;
   }
   const std::string& command = args[0];
@@ -199,9 +250,9 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
            command, near.empty() ? "" : "; did you mean '" + near + "'?", join(commands, ", "));
   const Call call = parse_call(args);
   check_options(command, call);
-  Jobs jobs(catalog, recipes);
+  Jobs jobs(catalog, helpers.recipes);
   if (command == "check") {
-    check(call, jobs, out, data);
+    check(call, jobs, out, helpers);
   } else if (command == "show") {
     show(call, jobs, out);
   } else if (command == "explain") {
@@ -210,6 +261,9 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
     diff(call, jobs, out);
   } else if (command == "new") {
     make_new(call, out);
+  } else if (command == "presets") {
+    need_words(call, 0, 1, "presets [PATTERN]");
+    out << presets_text(word(call, 0));
   } else if (command == "keys") {
     need_words(call, 0, 1, "keys [PATTERN]");
     const std::string table = config::keys_table(word(call, 0));
@@ -219,8 +273,11 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
     need_words(call, 0, 0, "schema");
     out << config::to_json(config::to_schema(catalog), config::JsonStyle::plain, 2) << '\n';
   } else {
-    need_words(call, 0, 0, "docs");
-    out << config::to_markdown();
+    need_words(call, 0, 1, "docs [presets|unbuilt]");
+    const std::string page = word(call, 0);
+    KF_CHECK(page.empty() || page == "presets" || page == "unbuilt", Code::config, "config docs knows 'presets' and 'unbuilt', not '{}'",
+             page);
+    out << (page.empty() ? config::to_markdown() : page == "presets" ? presets_markdown() : config::unbuilt_markdown());
   }
   return 0;
 }

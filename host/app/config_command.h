@@ -19,9 +19,19 @@ using RecipeReader = std::function<Recipe(const fs::path&)>;
 /// What `check` asks beyond the settings: whether the files that they name can be read. Throws where they cannot.
 using DataCheck = std::function<void(const config::Config&)>;
 
+/// Lines that `check` prints besides, as of the memory that the job takes; `world` ranks.
+using JobReport = std::function<std::vector<std::string>(const config::Loaded&, std::int64_t world)>;
+
+/// What needs more than settings; each may be empty.
+struct ConfigHelpers {
+  RecipeReader recipes = {};
+  DataCheck data = {};
+  JobReport memory = {};
+};
+
 /// `args` without the word "config". Without a reader, .lua files are refused. Returns the exit status; throws Error{Code::config} for a
 /// faulty job or a wrong call.
 int config_command(const std::vector<std::string>& args, const config::Catalog& catalog, std::ostream& out,
-                   const RecipeReader& recipes = {}, const DataCheck& data = {});
+                   const ConfigHelpers& helpers = {});
 
 }  // namespace kf

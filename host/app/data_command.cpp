@@ -10,7 +10,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/wrap.h"
 #include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/read/info.h"
 #include "data/read/settings.h"
 #include "data/tokenizer/tokenizer.h"
@@ -168,7 +170,8 @@ SourceInfo inspect(const Asked& asked, const config::Loaded& loaded) {
   const config::DataConfig& data = loaded.config.data;
   if (!options.messages_field.empty() || !options.completion_field.empty()) {
     const bool file = !data.tokenizer_path.empty() && !data.tokenizer_path.starts_with("lua:");
-    const std::unique_ptr<Tokenizer> tokenizer = file && !data.chat_template.empty() ? open_tokenizer(data.tokenizer_path) : nullptr;
+    const std::unique_ptr<Tokenizer> tokenizer =
+        file && !data.chat_template.empty() ? hub::open_named_tokenizer(data.tokenizer_path) : nullptr;
     options.chat = make_chat_format(data, tokenizer.get());
   }
   notice_chat(source, loaded, options);
@@ -241,11 +244,11 @@ int info_command(const Arguments& args) {
 int data_command(const Arguments& args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
     KF_CHECK(!args.empty(), Code::config, "{}", kCommands);
-    std::cout << kCommands;
+    std::cout << folded(kCommands);
     return 0;
   }
   if (std::find(args.begin(), args.end(), "--help") != args.end()) {
-    std::cout << (args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
+    std::cout << folded(args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
     return 0;
   }
   constexpr std::pair<const char*, int (*)(const Arguments&)> commands[] = {

@@ -10,6 +10,7 @@
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "train/eval_table.h"
 
 namespace kf {
@@ -18,7 +19,7 @@ namespace {
 constexpr const char* kUsage =
     "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE | --documents FILE] [--section.key=value ...] [options]\n\n"
     "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
-    "checkpoint), or a Hugging Face folder. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
+    "checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
     "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
     "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
     "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
@@ -135,7 +136,7 @@ ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at:
 
 int eval_command(const Arguments& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   const OptionList list = parse(args);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/dry_run.h"
 #include "app/launch.h"
 #include "app/run.h"
 #include "app/run_record.h"
@@ -12,6 +13,7 @@
 #include "config/load.h"
 #include "config/toml.h"
 #include "core/error.h"
+#include "core/hub_name.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -44,7 +46,8 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
   for (const char* key : {"tokenizer_path", "chat_template"}) {
     const std::string given = data_key_of(dir / "job.toml", key);
     if (const fs::path copy = recorded_copy(dir, key); !given.empty() && !path_exists(given) && !copy.empty()) {
-      log::info("data.{}: {} is not there any more; the run's own copy is taken: {}", key, given, copy);
+      log::info("data.{}: {} {}; the run's own copy is taken: {}", key, given,
+                hub_name(given, true) ? "is a name of the hub" : "is not there any more", copy);
       out.push_back(format("--data.{}={}", key, copy));
       replaced.push_back(format("\"data.{}\"", key));
     }
@@ -63,7 +66,7 @@ bool is_run_folder(const fs::path& word) {
   return fs::is_directory(word, error) && path_exists(word / "run.json") && path_exists(word / "job.toml");
 }
 
-RunResult continue_run(const TrainArguments& arguments) {
+void continue_run(const TrainArguments& arguments) {
   const fs::path dir = arguments.file;
   KF_CHECK(arguments.script.empty(), Code::config, "'{}' after --: {} goes on with the arguments that its script was started with",
            join(arguments.script, " "), dir);
@@ -80,7 +83,11 @@ RunResult continue_run(const TrainArguments& arguments) {
   RunRequest run{loaded, request.job, arguments.overrides.size(), session.code(), script.arguments};
   run.from_folder = true;
   run.states = session.states();
-  return run_job(run, session.registries());
+  if (arguments.dry_run) {
+    dry_run(run, session.registries());
+  } else {
+    run_job(run, session.registries());
+  }
 }
 
 }  // namespace kf

@@ -5,12 +5,14 @@
 #include "app/commands.h"
 #include "app/device.h"
 #include "app/inference.h"
+#include "app/memory_check.h"
 #include "app/option_list.h"
 #include "app/prompts.h"
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/wrap.h"
 #include "data/chat/prompts.h"
 #include "train/answer_stream.h"
 #include "train/generate.h"
@@ -19,38 +21,52 @@ namespace kf {
 namespace {
 
 constexpr const char* kUsage =
-    "usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]\n\n"
-    "Continues texts with the model of a checkpoint: a step_N folder, a run folder (its latest checkpoint),\n"
-    "or a Hugging Face folder.\n\n"
-    "  --prompt TEXT             what to continue; \"\" starts a document; may be given several times\n"
-    "  --prompts FILE            JSON lines, - for standard input: \"text\", {\"prompt\": \"text\"}, {\"ids\": [1, 2]}\n"
-    "                            or a chat, {\"messages\": [{\"role\": \"user\", \"content\": \"text\"}]}\n"
-    "  --chat                    prompts are what a user says: written as the model's chats are, by its template\n"
-    "                            or data.message_format\n"
-    "  --system TEXT             with --chat: what the system says first\n"
-    "  --max-new-tokens N        length of an answer (default: generate.max_new_tokens of the job, or what fits)\n"
-    "  --temperature T           0 always takes the likeliest token (default: generate.temperature)\n"
-    "  --top-k K                 draw from the K likeliest, and what equals the K-th (default: generate.top_k)\n"
-    "  --top-p P                 draw from the likeliest with mass P only (default: generate.top_p)\n"
-    "  --min-p P                 only tokens at least P times as likely as the likeliest (default: generate.min_p)\n"
-    "  --repetition-penalty R    above 1 avoids tokens that occurred (default: generate.repetition_penalty)\n"
-    "  --stop TEXT               ends an answer before TEXT; may be given several times (default: generate.stop)\n"
-    "  --stop-id ID              ends an answer, besides the end of a document; may be given several times\n"
-    "                            (default: generate.stop_ids)\n"
-    "  --seed N                  of the draws; prompt i draws from N + i (default 0)\n"
-    "  --batch-size N            prompts at a time (default 16)\n"
-    "  --format text|json        json: one object a prompt, with ids\n"
-    "  --logprobs                with json: log-probability of each token under the model itself\n"
-    "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
-    "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
-    "  --weights KIND            saved (default), average (averaging.type, the hook weight_ema), or raw (what\n"
-    "                            schedule_free_adamw goes on from)\n"
-    "  --device D                auto, cpu or cuda (default auto)\n";
+    R"(usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]
+
+Continues texts with the model of a checkpoint: a step_N folder, a run folder
+(its latest checkpoint), a Hugging Face folder, or a model's name on its hub
+(ORG/NAME).
+
+  --prompt TEXT           what to continue; "" starts a document; may be given
+                          several times
+  --prompts FILE          JSON lines, - for standard input: "text",
+                          {"prompt": "text"}, {"ids": [1, 2]} or a chat,
+                          {"messages": [{"role": "user", "content": "text"}]}
+  --chat                  prompts are what a user says: written as the model's
+                          chats are, by its template or data.message_format
+  --system TEXT           with --chat: what the system says first
+  --max-new-tokens N      length of an answer (default: what [generate] of the
+                          job says, or what fits)
+  --temperature T         0 always takes the likeliest token
+  --top-k K               draw from the K likeliest, and what equals the K-th
+  --top-p P               draw from the likeliest with mass P only
+  --min-p P               only tokens at least P times as likely as the likeliest
+  --repetition-penalty R  above 1 avoids tokens that occurred
+  --stop TEXT             ends an answer before TEXT; may be given several times
+  --stop-id ID            ends an answer, besides the end of a document; may be
+                          given several times
+  --seed N                of the draws; prompt i draws from N + i (default 0)
+  --batch-size N          prompts at a time (default 16)
+  --format text|json      json: one object a prompt, with ids
+  --logprobs              with json: log-probability of each token under the
+                          model itself
+  --script FILE           Lua, run up to its first kf.run: registers the parts
+                          that the job names
+  --tokenizer PATH|bytes  instead of the one that the checkpoint names
+  --weights KIND          saved (default), average (averaging.type, the hook
+                          weight_ema), or raw (what schedule_free_adamw goes on
+                          from)
+  --device D              auto, cpu or cuda (default auto)
+  --memory-check W        refuse (default), warn or off: what happens when the
+                          model does not fit into memory
+
+What is not given is taken from [generate] of the job.
+)";
 
 const OptionNames kNames{
     "kf-host generate",
-    {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty", "--stop",
-     "--stop-id", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--weights", "--device"},
+    {"--prompt", "--prompts", "--system", "--max-new-tokens", "--temperature", "--top-k", "--top-p", "--min-p", "--repetition-penalty",
+     "--stop", "--stop-id", "--seed", "--batch-size", "--format", "--script", "--tokenizer", "--weights", "--device", "--memory-check"},
     {"--logprobs", "--chat"},
     false};
 
@@ -212,7 +228,7 @@ void say_speed(const std::vector<Completion>& answers, double seconds) {
 
 int generate_command(const Arguments& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   const GenerateArguments arguments = parse(args);
@@ -220,6 +236,9 @@ int generate_command(const Arguments& args) {
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
   InferenceRequest wanted{list.words[0], device};
   wanted.tokenizer = list.last("--tokenizer");
+  if (list.has("--memory-check")) {
+    wanted.overrides.push_back("--run.memory_check=" + list.last("--memory-check"));
+  }
   wanted.weights = weight_kind_named(list.has("--weights") ? list.last("--weights") : "saved", "--weights");
   const RecordedScript own = script_for(list.last("--script"), list.words[0]);
   ScriptSession script(own.path, own.arguments, own.copies);
@@ -237,6 +256,15 @@ int generate_command(const Arguments& args) {
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
+
+  std::size_t longest = 0;
+  for (const std::vector<std::int64_t>& prompt : request.prompts) {
+    longest = std::max(longest, prompt.size());
+  }
+  const std::int64_t positions = std::min(request.max_positions, static_cast<std::int64_t>(longest) + request.options.max_new_tokens);
+  check_generation(loaded.config, loaded.model->parameters(), request.device,
+                   static_cast<double>(std::min<std::int64_t>(request.batch_size, static_cast<std::int64_t>(request.prompts.size()))),
+                   static_cast<double>(positions));
 
   // One text appears as it is written; several only when they are whole, in their order.
   WholeCharacters characters;

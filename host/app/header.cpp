@@ -1,6 +1,7 @@
 #include "app/header.h"
 
 #include <ATen/Parallel.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include "core/decimal.h"
 #include "core/log.h"
 #include "core/log_keep.h"
+#include "core/wrap.h"
 #include "metrics/console.h"
 
 namespace kf {
@@ -53,10 +55,13 @@ void print_header(const HeaderFacts& f) {
   const std::string file = f.request.file.string();
   const std::string overrides =
       f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
+  // On a terminal what is too long goes on below its words; the log keeps whole lines.
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  const std::size_t columns = terminal > 0 ? terminal : std::string::npos;
   for (const std::string& line :
        {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
-        header_line("data", f.train_data.describe()), header_line("plan", plan_line(f))}) {
-    std::cout << line << '\n';
+        header_line("data", f.data), header_line("plan", plan_line(f)), header_line("memory", f.memory)}) {
+    std::cout << wrapped(line, columns, 8) << '\n';
     log::keep(line);
   }
   std::cout << std::flush;

@@ -6,7 +6,6 @@
 #include "app/device.h"
 #include "app/run.h"
 #include "config/plan.h"
-#include "data/loader.h"
 #include "metrics/peak.h"
 #include "model/model.h"
 #include "optim/schedule.h"
@@ -18,13 +17,14 @@ struct HeaderFacts {
   const config::Config& config;
   const config::Plan& plan;
   Model& model;
-  const Loader& train_data;
+  std::string data;  // what the loader says of itself
   const Schedule& schedule;
   const ComputeDevice& device;
   const Peak& peak;
+  std::string memory;  // see memory_text
 };
 
-/// kf-host, job, model, data, plan: on standard output.
+/// kf-host, job, model, data, plan, memory: on standard output, folded to the width of a terminal.
 void print_header(const HeaderFacts& facts);
 
 }  // namespace kf

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/answer_ends.h"
+#include "app/memory_check.h"
 #include "app/unused_settings.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/generation.h"
@@ -16,6 +17,7 @@
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "data/eval_sets.h"
+#include "data/hub/model.h"
 #include "model/build.h"
 #include "registry/registries.h"
 #include "train/evaluate.h"
@@ -197,7 +199,8 @@ std::string copy_of(const std::string& key, const fs::path& checkpoint) {
   }
   const fs::path copy = recorded_copy(*run, key);
   if (!copy.empty()) {
-    log::info("data.{}: {} is not there any more; the run's own copy is taken: {}", key, *given, copy);
+    log::info("data.{}: {} {}; the run's own copy is taken: {}", key, *given,
+              hub_name(*given, true) ? "is a name of the hub" : "is not there any more", copy);
   }
   return copy.string();
 }
@@ -247,10 +250,25 @@ bool reads_only_tokens(const config::DataConfig& data) {
   });
 }
 
+/// Whether any of the evaluation data is documents of text.
+bool reads_text(const config::EvalConfig& eval) {
+  if (eval.datasets.empty()) {
+    return !names_tokens(eval.dataset_path, eval.file_pattern);
+  }
+  return std::any_of(eval.datasets.begin(), eval.datasets.end(), [&](const config::EvalDataset& set) {
+    return set.dataset.empty() && !names_tokens(set.path, set.file_pattern.value_or(eval.file_pattern));
+  });
+}
+
 /// Whether a folder is another program's.
 bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !fs::exists(source / "state.json"); }
 
-fs::path folder_of(const fs::path& source) { return is_foreign(source) ? source : CheckpointManager::find(source); }
+/// The folder that a path or a name of the hub stands for.
+fs::path folder_of(const fs::path& asked) {
+  const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
+  KF_CHECK(fs::exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
+  return is_foreign(source) ? source : CheckpointManager::find(source);
+}
 
 }  // namespace
 
@@ -302,9 +320,9 @@ GenerateOptions generate_options(const config::GenerateConfig& config) {
 }
 
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries) {
-  const bool huggingface = is_foreign(request.source);
   LoadedModel out;
   out.path = folder_of(request.source);
+  const bool huggingface = is_foreign(out.path);
   try {
     out.config = load_settings(request, out.path, huggingface, registries);
   } catch (Error& error) {
@@ -316,6 +334,7 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
     request.script->begin(out.config);
   }
   out.model = build_model(out.config, registries);
+  check_loading(out.config, out.model->parameters(), request.device, out.path);
   materialize(*out.model, request.device, at::kFloat, 0);
   CheckpointManager::load_weights(out.path, *out.model, {}, request.weights);
   out.model->train(false);
@@ -341,14 +360,15 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
 }
 
 config::Config settings_for_inference(const InferenceRequest& request, const Registries& registries) {
-  return load_settings(request, folder_of(request.source), is_foreign(request.source), registries);
+  const fs::path folder = folder_of(request.source);
+  return load_settings(request, folder, is_foreign(folder), registries);
 }
 
 EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& config, at::Device device, const Registries& registries) {
   KF_CHECK(config.eval.enabled, Code::config,
            "the job of {} evaluates on nothing (eval.enabled = false); give --data PATH (in Lua: m:evaluate(path))", loaded.path);
   config::Config own = config;
-  if (loaded.begins_documents) {
+  if (loaded.begins_documents && reads_text(config.eval)) {
     own.data.add_bos = true;
     log::info("documents of text begin with BOS, as the tokenizer of {} has it (--data.add_bos=false leaves it out)", loaded.path);
   }

@@ -1,12 +1,12 @@
 #pragma once
-// How many ranks were started, from the launcher's variables.
+// How many processes were started together, from the variables of launchers.
 
 #include <cstdint>
 
 namespace kf {
 
-/// WORLD_SIZE (torchrun) or SLURM_NTASKS inside a job step, else 1. Throws Code::communication for more than one: the parallel engine is to
-/// come.
+/// What torchrun, MPI's launchers, srun, jsrun or flux say, else 1. Throws Code::communication for more than one, which nobody would notice
+/// otherwise: each would train alone.
 std::int64_t launched_world();
 
 }  // namespace kf

@@ -14,6 +14,10 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
+
+#include "app/help.h"
+#include "app/version.h"
 
 namespace fs = std::filesystem;
 
@@ -69,9 +73,20 @@ int torch_missing(const std::string& reason) {
   return 1;
 }
 
+/// Prints what needs no torch: help and version. They answer at once, also where torch is missing.
+bool answer_alone(int argc, char** argv) {
+  const std::string_view word = argc == 2 ? argv[1] : "";
+  const std::string text = word == "--help" || word == "-h" || word == "help" ? kf::kHelp : word == "--version" ? kf::version_text() : "";
+  std::fputs(text.c_str(), stdout);
+  return !text.empty();
+}
+
 /// The program: loads what it needs and runs it.
 int start_program(int argc, char** argv) {
   keep_standard_streams();
+  if (answer_alone(argc, argv)) {
+    return std::fflush(stdout) == 0 ? 0 : 1;
+  }
   // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a
   // step was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's
   // own wins.

@@ -13,6 +13,7 @@
 #include "bindings/prompt.h"
 #include "bindings/spec.h"
 #include "core/error.h"
+#include "core/wrap.h"
 
 namespace kf {
 namespace {
@@ -86,7 +87,7 @@ void run_prompt(Script& script) {
 int lua_command(const Arguments& args) {
   const LuaArguments arguments = parse(args);
   if (arguments.help) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   Registries registries = native_registries();

@@ -11,13 +11,15 @@
 #include "app/app.h"
 #include "app/invocation.h"
 #include "core/crash.h"
+#include "core/credentials.h"
 #include "core/error.h"
 #include "core/out_of_memory.h"
 
 namespace {
 
 /// "kf-host: message", or the message alone where it already starts so (reports of several problems do).
-void print_failure(const std::string& message) {
+void print_failure(const std::string& text) {
+  const std::string message = kf::without_credentials(text);
   const bool named = message.rfind("kf-host:", 0) == 0;
   std::fprintf(stderr, "%s%s\n", named ? "" : "kf-host: ", message.c_str());
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "config/cli.h"
+
 namespace kf {
 namespace {
 
@@ -28,10 +30,13 @@ bool OptionList::has(const std::string& name) const {
   return std::any_of(options.begin(), options.end(), [&](const auto& option) { return option.first == name; });
 }
 
-OptionList parse_options(const std::vector<std::string>& args, const OptionNames& names) {
+OptionList parse_options(const std::vector<std::string>& given, const OptionNames& names) {
+  const std::vector<std::string> args = names.overrides ? config::join_values(given) : given;
   OptionList out;
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i].rfind("--", 0) != 0) {
+      KF_CHECK(args[i].size() < 2 || args[i][0] != '-' || std::isdigit(static_cast<unsigned char>(args[i][1])) != 0, Code::config,
+               "{} has no option '{}'; options begin with two dashes", names.command, args[i]);
       out.words.push_back(args[i]);
       continue;
     }

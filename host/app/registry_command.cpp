@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/script_parts.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -28,7 +29,7 @@ void check_kind(const std::string& kind, const config::Catalog& catalog) {
 
 int registry_command(const Arguments& args) {
   if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   std::string script;

@@ -1,45 +1,17 @@
 #include "app/resume.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "config/json.h"
 #include "config/schema.h"
 #include "core/error.h"
+#include "data/data_record.h"
 
 namespace kf {
 namespace {
 
 using config::ResumeClass;
-
-/// "hash name" lines of a mixture, by name; empty for what is no mixture.
-std::map<std::string, std::string> sources_in(const std::string& fingerprint) {
-  std::map<std::string, std::string> out;
-  for (const std::string& line : split(fingerprint, '\n')) {
-    if (const std::size_t space = line.find(' '); space != std::string::npos) {
-      out[line.substr(space + 1)] = line.substr(0, space);
-    }
-  }
-  return out;
-}
-
-/// Which files are not what they were.
-std::string describe_data_change(const std::string& before, const std::string& after, const config::DataConfig& data) {
-  const auto old_sources = sources_in(before);
-  const auto new_sources = sources_in(after);
-  std::vector<std::string> changed;
-  for (const auto& [name, hash] : new_sources) {
-    const auto at = old_sources.find(name);
-    if (at != old_sources.end() && at->second != hash) {
-      changed.push_back("'" + name + "'");
-    }
-  }
-  const std::string only = !data.dataset_path.empty() ? data.dataset_path : data.hf_dataset_name.value_or("");
-  return !changed.empty() ? "the files of data set " + join(changed, " and ")
-         : only.empty()   ? "the data files"
-                          : format("the data files ({})", only);
-}
 
 std::string describe(const Difference& d) { return format("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after); }
 
@@ -111,11 +83,14 @@ class Decision {
     }
     compare_code(refused);
     // Other keys of the data give other files, of course.
-    if (!other_data && resume_.state.data_fingerprint != q_.data_fingerprint) {
-      const std::string line =
-          format("{} have changed since {} was saved",
-                 describe_data_change(resume_.state.data_fingerprint, q_.data_fingerprint, q_.config.data), *q_.newest);
-      accepts(q_.config, "files") ? resume_.remarks.push_back(line) : refused.add(line, "files");
+    const config::DataConfig& d = q_.config.data;
+    const std::string source = !d.dataset_path.empty() ? d.dataset_path : d.hf_dataset_name.value_or("");
+    const DataChanges data = data_changes(resume_.state.data_fingerprint, q_.data_fingerprint, q_.newest->string(), source);
+    if (!other_data && !data.training.empty()) {
+      accepts(q_.config, "files") ? resume_.remarks.push_back(data.training) : refused.add(data.training, "files");
+    }
+    if (!data.evaluation.empty()) {
+      resume_.remarks.push_back(data.evaluation + "; losses on them before and after do not compare");
     }
     KF_CHECK(refused.names.empty(), Code::config,
              "the run in {} is another one:{}\n{}; checkpoint.accept_changes = [{}] goes on all the same", *q_.newest, refused.lines,

@@ -12,7 +12,9 @@
 #include "app/header.h"
 #include "app/inference.h"
 #include "app/invocation.h"
+#include "app/memory_check.h"
 #include "app/phases.h"
+#include "app/precision_note.h"
 #include "app/rate_change.h"
 #include "app/resume.h"
 #include "app/run_folders.h"
@@ -28,11 +30,15 @@
 #include "config/emit.h"
 #include "config/plan.h"
 #include "config/unbuilt.h"
+#include "config/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/log_keep.h"
 #include "core/name_pattern.h"
 #include "core/plain_file.h"
+#include "core/source_watch.h"
+#include "core/wrap.h"
+#include "data/data_record.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -139,6 +145,14 @@ void end_with_data(const config::Config& config, const Loader& data, config::Pla
   }
 }
 
+std::string data_record_of(const Loader& training, const std::vector<EvalSet>& sets) {
+  std::vector<EvalRecord> evaluation;
+  for (const EvalSet& set : sets) {
+    evaluation.push_back({set.name, set.data->fingerprint()});
+  }
+  return data_record(training.fingerprint(), evaluation);
+}
+
 void say_remarks(const Resume& resume) {
   for (const std::string& remark : resume.remarks) {
     log::warn("{}", remark);
@@ -152,9 +166,10 @@ void say_changes(const Resume& resume) {
   say_remarks(resume);
 }
 
-/// A line on standard output, and in the log.
+/// A line on standard output, folded to the width of a terminal, and in the log.
 void say(const std::string& line) {
-  std::cout << line << std::endl;
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  std::cout << wrapped(line, terminal > 0 ? terminal : std::string::npos, 2) << std::endl;
   log::keep(line);
 }
 
@@ -292,12 +307,16 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   const at::Device device = compute.device;
   config::Plan plan = config::make_plan(request.loaded, request.file, 1, device.is_cuda());
   refuse_unbuilt(request.loaded, plan);
+  for (const std::string& line : config::unsaid(request.loaded)) {
+    log::warn("{}", line);
+  }
 
   // Data first: it is read, never written, and most jobs that cannot start have it to blame.
   const std::unique_ptr<Loader> train_data = make_train_loader(config, {0, 1, &registries, device.is_cuda() && config.data.pin_memory});
   end_with_data(config, *train_data, plan);
   std::vector<EvalSet> eval_sets = make_eval_sets(config, {0, 1, &registries});
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, registries);
+  const std::vector<SourceWatch> tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
 
   CheckpointOptions checkpoint_options;
   checkpoint_options.dir = plan.checkpoint_dir;
@@ -318,13 +337,16 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   spare_job_file(plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   const std::vector<CodeFile> compared = request.of_sweep ? std::vector<CodeFile>() : request.code;
-  const Resume resume = decide_resume(
-      {newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps, train_data->fingerprint()});
+  const Resume resume = decide_resume({newest, config, compared, code_makes_identity(config, registries.catalog()), plan.max_steps,
+                                       data_record_of(*train_data, eval_sets)});
   if (resume.kind == Resume::Kind::complete) {
     return already_complete(resume, plan.dir);
   }
 
-  const std::shared_ptr<Model> model = build_model(config, registries);
+  const std::shared_ptr<Model> model = build_model(config, registries);  // shapes alone: nothing is allocated yet
+  const MemoryEstimate memory = training_memory(config, model->parameters());
+  const FreeMemory room = room_on(compute.device);
+  check_memory(config.run, "the job", memory, room, memory.total() > room.bytes ? memory_savers(config, model->parameters()) : Savers{});
   set_matmul_precision(config.train);
   materialize(*model, device, compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
@@ -369,15 +391,18 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   }
 
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
-  state.data_fingerprint = train_data->fingerprint();
+  state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config));
   state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = choose_kernels(*model, config.train, compute_type(config.train), state.kernels);
+  if (const std::string note = precision_note(config, compute_type(config.train), device); !note.empty()) {
+    log::info("{}", note);
+  }
 
   const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
-  print_header({request, config, plan, *model, *train_data, *schedule, compute, peak});
+  print_header({request, config, plan, *model, train_data->describe(), *schedule, compute, peak, memory_text(memory, room)});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   if (resume.kind != Resume::Kind::resume) {
     keep_old_rows(plan.dir / "metrics.jsonl");

@@ -4,6 +4,7 @@
 #include "app/commands.h"
 #include "app/sweep_folder.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "sweep/chart.h"
 #include "sweep/files.h"
 #include "sweep/table.h"
@@ -75,7 +76,7 @@ int resume(const fs::path& dir, bool failed) {
 int sweep_command(const Arguments& args) {
   if (args.empty() || std::find(args.begin(), args.end(), "--help") != args.end() || args[0] == "-h" || args[0] == "help") {
     KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   const std::vector<std::string> commands{"show", "best", "plot", "resume"};

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/scratch_folder.h"
+#include "core/wrap.h"
 
 namespace kf {
 namespace {
@@ -70,7 +71,7 @@ SpecReport run_file(const std::string& file, const TestArguments& arguments) {
 int test_command(const Arguments& args) {
   const TestArguments arguments = parse(args);
   if (arguments.help) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   SpecReport total;

@@ -11,7 +11,9 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/log.h"
+#include "core/wrap.h"
 #include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/read/reader.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
@@ -27,7 +29,7 @@ constexpr const char* kUsage =
        kf-host tokenizer train DATA ... | --job JOB --vocab-size N --out FOLDER [options] [--section.key=value ...]
 
 TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
-merges.txt beside it, a folder with one of these, or "bytes".
+merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
 
 encode  prints ids as a JSON array; without TEXT it reads standard input
   --file FILE       the text of a file
@@ -107,7 +109,7 @@ std::unique_ptr<Tokenizer> open_named(const Words& words) {
   if (words.rest[0] == "bytes") {
     return std::make_unique<ByteTokenizer>();
   }
-  return open_tokenizer(words.rest[0]);
+  return hub::open_named_tokenizer(words.rest[0]);
 }
 
 void print_ids(const std::vector<std::uint32_t>& ids, std::string& line) {
@@ -334,12 +336,12 @@ int train(const Arguments& args) {
 
 int tokenizer_command(const Arguments& args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
-    (args.empty() ? std::cerr : std::cout) << kUsage;
+    (args.empty() ? std::cerr : std::cout) << folded(kUsage);
     return args.empty() ? static_cast<int>(Code::config) : 0;
   }
   const Arguments rest(args.begin() + 1, args.end());
   if (std::find(rest.begin(), rest.end(), "--help") != rest.end()) {
-    std::cout << kUsage;
+    std::cout << folded(kUsage);
     return 0;
   }
   if (args[0] == "encode") {
@@ -351,7 +353,9 @@ int tokenizer_command(const Arguments& args) {
   if (args[0] == "info") {
     return info(rest);
   }
-  KF_CHECK(args[0] == "train", Code::config, "kf-host tokenizer has no subcommand '{}'; have: encode, decode, info, train", args[0]);
+  const std::string near = nearest(args[0], {"encode", "decode", "info", "train"});
+  KF_CHECK(args[0] == "train", Code::config, "tokenizer has no command '{}'{}; have: encode, decode, info, train", args[0],
+           near.empty() ? "" : "; did you mean '" + near + "'?");
   return train(rest);
 }
 

@@ -2,15 +2,18 @@
 
 #include "app/arguments.h"
 #include "app/commands.h"
+#include "app/dry_run.h"
 #include "app/folder_run.h"
 #include "app/invocation.h"
 #include "app/run.h"
 #include "app/script_parts.h"
 #include "app/script_runs.h"
+#include "app/script_session.h"
 #include "app/sweep_trial.h"
 #include "config/emit.h"
 #include "config/load.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -18,7 +21,7 @@ namespace {
 
 constexpr const char* kUsage =
     "usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]\n\n"
-    "Trains the job that FILE (.toml, or a .lua script) describes; the same call continues an unfinished run.\n"
+    "Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.\n"
     "Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):\n\n";
 
 /// The parts that a script registers, with the fields that may be set for them.
@@ -35,6 +38,21 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
   return run_job({loaded, arguments.file, arguments.overrides.size()}, registries);
 }
 
+/// The job is read, checked and described; a script runs as far as its first kf.run.
+void try_job(const TrainArguments& arguments) {
+  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
+  config::Request request = request_of(arguments);
+  if (session.has_script()) {
+    KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
+    request.recipe = *session.job();
+  } else {
+    request.job = arguments.file;
+  }
+  const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  session.begin(loaded.config);
+  dry_run({loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script}, session.registries());
+}
+
 }  // namespace
 
 int train_command(const Arguments& args) {
@@ -44,7 +62,7 @@ int train_command(const Arguments& args) {
   }
   Registries registries = native_registries();
   if (arguments.help) {
-    std::cout << kUsage << config::sections_text();
+    std::cout << folded(kUsage) << config::sections_text();
     if (arguments.file.ends_with(".lua")) {
       print_own_parts(arguments.file);
     }
@@ -52,6 +70,8 @@ int train_command(const Arguments& args) {
   }
   if (is_run_folder(arguments.file)) {
     continue_run(arguments);
+  } else if (arguments.dry_run) {
+    try_job(arguments);
   } else if (arguments.file.ends_with(".lua")) {
     ScriptRuns(arguments, registries).run_file();
   } else {

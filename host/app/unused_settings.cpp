@@ -13,6 +13,9 @@ bool holds(const std::vector<const char*>& names, std::string_view name) {
 }
 
 bool has_use(std::string_view section, std::string_view key, SettingsUse use) {
+  if (section == "run" && key == "memory_check") {
+    return use == SettingsUse::inference;
+  }
   if (section == "generate" || holds(training_sections(), section)) {
     return false;
   }

@@ -1,13 +1,12 @@
 #include <iostream>
 
 #include "app/commands.h"
-#include "build_info.h"
+#include "app/version.h"
 
 namespace kf {
 
 int version_command(const Arguments& /*args*/) {
-  std::cout << "kf-host " << build::kVersion << "  git " << build::kGit << "\ntorch " << build::kTorch << ", CUDA " << build::kCuda
-            << ", LuaJIT " << build::kLuajit << ", " << build::kCompiler << ", " << build::kBuildType << '\n';
+  std::cout << version_text();
   return 0;
 }
 

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "data/hub/model.h"
 
 namespace kf {
 namespace {
@@ -306,8 +307,9 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
   });
 }
 
-void CheckpointManager::load_weights(const fs::path& source, Model& model, const VocabRows& rows, WeightKind kind) {
+void CheckpointManager::load_weights(const fs::path& asked, Model& model, const VocabRows& rows, WeightKind kind) {
   as_checkpoint_error([&] {
+    const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
     KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
     KF_CHECK(kind == WeightKind::saved || (fs::is_directory(source) && !config::is_huggingface_folder(source)), Code::checkpoint,
              "{} is no checkpoint of kf-host and has one set of weights; leave the choice of weights (saved, average, raw) out", source);

@@ -68,8 +68,8 @@ class CheckpointManager {
   /// Loads everything into live objects, verifying checksums, and restores the RNG. Frozen weights that it leaves out come from
   /// `frozen_from`, or where that is "" from where they came when it was saved. Throws Code::checkpoint.
   static CheckpointState load(const fs::path& checkpoint, Model& model, Optimizer& optimizer, const std::string& frozen_from = {});
-  /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or a .safetensors file (`checkpoint.init_from`). Missing,
-  /// extra and misshapen names are one error. `kind` other than saved needs a checkpoint.
+  /// Weights alone, from a checkpoint (as `find` takes it), a Hugging Face folder or the name of a model of the hub, or a .safetensors file
+  /// (`checkpoint.init_from`). Missing, extra and misshapen names are one error. `kind` other than saved needs a checkpoint.
   static void load_weights(const fs::path& source, Model& model, const VocabRows& rows = {}, WeightKind kind = WeightKind::saved);
 
  private:

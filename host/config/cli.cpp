@@ -1,5 +1,6 @@
 #include "config/cli.h"
 
+#include <cctype>
 #include <charconv>
 
 #include "config/literal.h"
@@ -86,6 +87,42 @@ Node* enter_name(Node& node, const Override::Step& step, const Override& option)
 }
 
 }  // namespace
+
+namespace {
+
+bool is_boolean_word(const std::string& word) {
+  const std::string small = lower(word);
+  return small == "true" || small == "false" || small == "yes" || small == "no" || small == "on" || small == "off";
+}
+
+/// Whether `word` may be the value of `option`, which has none of its own.
+bool may_be_value(const std::string& option, const std::string& word) {
+  const bool negative = word.size() > 1 && word[0] == '-' && (std::isdigit(static_cast<unsigned char>(word[1])) != 0 || word[1] == '.');
+  if (word.starts_with("-") && !negative) {
+    return false;
+  }
+  const Row* const row = find_row(std::string_view(option).substr(2));
+  if (row != nullptr) {
+    return row->type != Type::boolean || is_boolean_word(word);
+  }
+  return !word.ends_with(".toml") && !word.ends_with(".lua");
+}
+
+}  // namespace
+
+std::vector<std::string> join_values(const std::vector<std::string>& words) {
+  std::vector<std::string> out;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool open = word.starts_with("--") && word.find('.') != std::string::npos && word.find('=') == std::string::npos;
+    if (open && i + 1 < words.size() && may_be_value(word, words[i + 1])) {
+      out.push_back(word + "=" + words[++i]);
+    } else {
+      out.push_back(word);
+    }
+  }
+  return out;
+}
 
 std::optional<Override> parse_override(const std::string& argument, int position, Report& report) {
   const std::size_t equals = argument.find('=');

@@ -20,6 +20,10 @@ struct Override {
   Node value;
 };
 
+/// Values behind a blank joined to their options: {"--optimizer.lr", "1e-3"} becomes {"--optimizer.lr=1e-3"}. A boolean takes only a word
+/// for a boolean, an option of a part (whose type is not known here) no job file; other words stay.
+std::vector<std::string> join_values(const std::vector<std::string>& words);
+
 /// Reads one argument, the `position`-th; anything that is no option becomes a problem.
 std::optional<Override> parse_override(const std::string& argument, int position, Report& report);
 

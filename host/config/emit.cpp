@@ -4,11 +4,15 @@
 #include <cmath>
 
 #include "config/derived.h"
+#include "config/unbuilt.h"
 #include "core/ascii.h"
 #include "core/text.h"
+#include "core/wrap.h"
 
 namespace kf::config {
 namespace {
+
+constexpr std::size_t kColumns = 80;
 
 std::string toml_real(double value) {
   const std::string text = kf::to_text(value);
@@ -114,7 +118,7 @@ std::string markdown_rows(const std::vector<Row>& fields) {
   std::string out = "| key | type | default | allowed | |\n|---|---|---|---|---|\n";
   for (const Row& row : fields) {
     out += format("| `{}` | {} | `{}` | {} | {} |\n", row.name, type_text(row), value_text(row.fallback), markdown_cell(allowed_text(row)),
-                  markdown_cell(row.doc));
+                  markdown_cell(doc_text(row)));
   }
   return out;
 }
@@ -138,11 +142,6 @@ bool matches(const Row& row, const std::string& pattern) {
     return glob_match(pattern, key);
   }
   return !is_section(pattern) && (key.find(pattern) != std::string::npos || lower(row.doc).find(lower(pattern)) != std::string::npos);
-}
-
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
 }
 
 }  // namespace
@@ -201,6 +200,11 @@ std::string allowed_text(const Row& row) {
   return words + (row.check.experts_only ? " (with experts)" : "");
 }
 
+std::string doc_text(const Row& row) {
+  const std::optional<std::string> note = unbuilt_note(row.key());
+  return note ? row.doc + (" " + *note) : std::string(row.doc);
+}
+
 std::string to_markdown() {
   std::string out =
       "# Settings\n\n"
@@ -238,8 +242,9 @@ std::string keys_table(const std::string& pattern) {
   for (const Row& row : rows()) {
     if (matches(row, pattern)) {
       const std::string allowed = allowed_text(row);
-      out += format("{} {} {} {}{}\n", padded(row.key(), 36), padded(type_text(row), 18), padded(value_text(row.fallback), 20), row.doc,
-                    allowed.empty() ? "" : " [" + allowed + "]");
+      out += wrapped(format("{} = {}  ({}{})", row.key(), value_text(row.fallback), type_text(row), allowed.empty() ? "" : "; " + allowed),
+                     kColumns, 4) +
+             "\n" + wrapped("    " + doc_text(row), kColumns, 4) + "\n";
     }
   }
   return out;
@@ -248,16 +253,11 @@ std::string keys_table(const std::string& pattern) {
 std::string sections_text() {
   std::string out;
   for (const Section& section : sections()) {
-    out += format("  [{}]  {}\n", section.name, section.doc);
-    std::string line = "     ";
+    std::string keys = "     ";
     for (const Row& row : rows_of(section.name)) {
-      if (line.size() + row.name.size() > 100) {
-        out += line + "\n";
-        line = "     ";
-      }
-      line += " " + row.name;
+      keys += " " + row.name;
     }
-    out += line + "\n";
+    out += wrapped(format("  [{}]  {}", section.name, section.doc), kColumns, 4) + "\n" + wrapped(keys, kColumns, 6) + "\n";
   }
   return out;
 }

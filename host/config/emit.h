@@ -23,16 +23,19 @@ std::string allowed_text(const Row& row);
 /// "integer", "list of strings", "integer, optional".
 std::string type_text(const Row& row);
 
+/// What docs and tables say of a key: its row's sentence, and whether it has no effect yet.
+std::string doc_text(const Row& row);
+
 /// docs/config.md.
 std::string to_markdown();
 
 /// A JSON schema for TOML editors; registered names are offered, others allowed (scripts bring their own).
 Node to_schema(const Catalog& catalog);
 
-/// A table of the keys that match: a section, a pattern with *, or a part of a key or of its doc; empty for all.
+/// The keys that match (a section, a pattern with *, or a part of a key or of its doc; empty for all), in lines of at most 80 columns.
 std::string keys_table(const std::string& pattern);
 
-/// The sections with their keys, for `kf-host train --help`.
+/// The sections with their keys in lines of at most 80 columns, for `kf-host train --help`.
 std::string sections_text();
 
 }  // namespace kf::config

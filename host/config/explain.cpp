@@ -9,6 +9,7 @@
 #include "config/schema.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/wrap.h"
 
 namespace kf::config {
 namespace {
@@ -52,7 +53,7 @@ std::string row_text(const Loaded& loaded, const Row& row, const std::string& ke
   if (key == "model.n_kv_heads" && value.is_null()) {
     out += format("  here     {}, as model.n_heads\n", kv_heads(loaded.config.model));
   }
-  return out + format("  {}\n", row.doc);
+  return out + wrapped("  " + doc_text(row), 80, 2) + "\n";
 }
 
 /// "optimizer.mine.alpha", a field of a part's own table.

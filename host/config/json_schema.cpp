@@ -75,7 +75,7 @@ Node row_schema(const Row& row, const Catalog& catalog) {
     case Type::record: out = fields_schema(row.fields, catalog, false); break;
     case Type::records: out = list_schema(fields_schema(row.fields, catalog, false)); break;
   }
-  (*out.table())["description"] = Node(row.doc);
+  (*out.table())["description"] = Node(doc_text(row));
   if (!row.fallback.is_null()) {
     (*out.table())["default"] = row.fallback;
   }

@@ -9,6 +9,7 @@
 #include "config/layers.h"
 #include "config/model_presets.h"
 #include "config/names.h"
+#include "config/paths.h"
 #include "config/schema.h"
 #include "config/validate.h"
 #include "core/error.h"
@@ -297,6 +298,7 @@ Loaded load(const Request& request, const Catalog& catalog) {
       }
     }
   }
+  settle_paths(out.merged, out.report);
   const std::optional<ModelPreset> preset = lay_model_preset(out.merged, out.layers, out.report);
   ConfigReader reader(catalog, out);
   reader.read();

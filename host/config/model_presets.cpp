@@ -18,6 +18,8 @@ extern const char* const kModelPresets;  // model_preset_table.cpp
 
 namespace {
 
+HubModels hub_models = nullptr;
+
 const Table& preset_table() {
   static const Table all = [] {
     Report report;
@@ -80,19 +82,42 @@ Table from_folder(const fs::path& folder, const Node& asked, Report& report) {
   return model;
 }
 
+/// The folder with a config.json that a name stands for: itself, or that of a model of the hub ("" where it cannot be had, which is then a
+/// problem of the job). Nothing for presets and for other weights.
+std::optional<fs::path> folder_of(const std::string& name, bool weights, const Node& asked, Report& report) {
+  std::error_code error;
+  if (is_huggingface_folder(name)) {
+    return name;
+  }
+  const std::vector<std::string> presets = weights ? std::vector<std::string>() : model_preset_names();
+  const std::optional<HubName> model = hub_name(name, false);
+  if (hub_models == nullptr || !model || fs::exists(name, error) || std::find(presets.begin(), presets.end(), name) != presets.end()) {
+    return std::nullopt;
+  }
+  try {
+    return hub_models(*model);
+  } catch (const Error& failure) {
+    report.problems.push_back(
+        {asked.origin, format("{} = {}: {}", weights ? "checkpoint.init_from" : "model.preset", kf::quoted(name), failure.what())});
+    return fs::path();
+  }
+}
+
 /// The keys that the job asks for, and the name under which messages know them.
 std::optional<ModelPreset> chosen(const Table& merged, Report& report) {
   const std::string preset = text_of(merged, "model.preset");
   const std::string weights = text_of(merged, "checkpoint.init_from");
-  if (preset.empty()) {
-    if (weights.empty() || !is_huggingface_folder(weights)) {
-      return std::nullopt;
-    }
-    return ModelPreset{weights + "/config.json", from_folder(weights, *find_node(merged, "checkpoint.init_from"), report)};
+  const bool by_weights = preset.empty();
+  const std::string& name = by_weights ? weights : preset;
+  if (name.empty()) {
+    return std::nullopt;
   }
-  const Node& asked = *find_node(merged, "model.preset");
-  if (is_huggingface_folder(preset)) {
-    return ModelPreset{preset + "/config.json", from_folder(preset, asked, report)};
+  const Node& asked = *find_node(merged, by_weights ? "checkpoint.init_from" : "model.preset");
+  if (const std::optional<fs::path> folder = folder_of(name, by_weights, asked, report)) {
+    return ModelPreset{name + "/config.json", folder->empty() ? Table() : from_folder(*folder, asked, report)};
+  }
+  if (by_weights) {
+    return std::nullopt;
   }
   try {
     return ModelPreset{"model.preset '" + preset + "'", model_preset(preset)};
@@ -103,6 +128,8 @@ std::optional<ModelPreset> chosen(const Table& merged, Report& report) {
 }
 
 }  // namespace
+
+void set_hub_models(HubModels find) { hub_models = find; }
 
 std::vector<std::string> model_preset_names() {
   std::vector<std::string> names;

@@ -7,6 +7,7 @@
 
 #include "config/load.h"
 #include "config/node.h"
+#include "core/hub_name.h"
 
 namespace kf::config {
 
@@ -23,6 +24,11 @@ struct ModelPreset {
   std::string name;
   Table model;
 };
+
+/// How the config.json of a model of the hub is had: the folder that holds it. Set once by the program; without it names of the hub are
+/// unknown here. May throw.
+using HubModels = fs::path (*)(const HubName&);
+void set_hub_models(HubModels find);
 
 /// Lays the model that `merged` asks for below its [model]: model.preset (a name, or a folder with a config.json), or else the
 /// config.json in a checkpoint.init_from folder, and model.scale. It becomes the lowest of `layers`; what is not understood is a problem.

@@ -42,6 +42,7 @@ const std::map<std::string_view, Entry>& table() {
          {"loss_fn", identity},
          {"z_loss_weight", identity},
          {"mtp_loss_weight", identity},
+         {"allow_nondivisible_batch", free},
          {"activation_checkpointing", free},
          {"remat_save", free},
          {"remat_every", free},

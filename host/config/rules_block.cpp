@@ -146,17 +146,25 @@ void positions_fit(const Job& job, Findings& findings) {
   needs(findings, m.rope_fraction < 1 || m.rope_fraction_local.value_or(1) < 1, {"model.rope_partial"}, "model.rope_fraction below 1");
 }
 
-/// One factor a pair of rotated components.
+/// Components that a layer stretches.
+std::int64_t stretched_width(const ModelConfig& m, std::int64_t layer) {
+  const auto share = static_cast<std::int64_t>(static_cast<double>(head_dim(m, layer)) * rope_fraction(m, layer));
+  return m.attention == "mla" ? m.mla_rope_dim : share;
+}
+
+/// One factor a pair of rotated components, the same in every layer that is stretched.
 void long_factors_fit(const ModelConfig& m, Findings& findings) {
-  const auto share = static_cast<std::int64_t>(static_cast<double>(head_dim(m, 0)) * rope_fraction(m, 0));
-  const std::int64_t width = m.attention == "mla" ? m.mla_rope_dim : share;
-  const auto check = [&](const std::string& key, const Reals& factors) {
-    if (static_cast<std::int64_t>(factors.size()) != width / 2) {
-      findings.problem({key}, format("{} has {} factors; {} rotated components need {}", key, factors.size(), width, width / 2));
+  for (const auto& [key, factors] :
+       {std::pair("model.rope_short_factors", &m.rope_short_factors), std::pair("model.rope_long_factors", &m.rope_long_factors)}) {
+    for (std::int64_t layer = 0; layer < std::min(m.n_layers, kMostLayers); ++layer) {
+      const bool plain = !has_rope(m, layer) || (m.rope_theta_local && layer_kind(m, layer) == "local");
+      const std::int64_t width = stretched_width(m, layer);
+      if (!plain && static_cast<std::int64_t>(factors->size()) != width / 2) {
+        findings.problem({key}, format("{} has {} factors; {} rotated components need {}", key, factors->size(), width, width / 2));
+        break;
+      }
     }
-  };
-  check("model.rope_short_factors", m.rope_short_factors);
-  check("model.rope_long_factors", m.rope_long_factors);
+  }
 }
 
 void stretch_fits(const Job& job, Findings& findings) {

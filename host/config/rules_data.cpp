@@ -2,6 +2,7 @@
 
 #include "config/rules.h"
 #include "core/fs.h"
+#include "core/hub_name.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -250,9 +251,8 @@ void windows_have_an_order(const Job& job, Findings& findings) {
 void packing_has_documents(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
   if (d.pack_method == "concat" && (d.max_segments > 0 || d.long_documents != "chunk")) {
-    findings.problem(
-        {d.max_segments > 0 ? "data.max_segments" : "data.long_documents", "data.pack_method"},
-        "data.max_segments and data.long_documents belong to data.pack_method = \"best_fit\" or \"pad\"; concat cuts one stream");
+    findings.problem({d.max_segments > 0 ? "data.max_segments" : "data.long_documents", "data.pack_method"},
+                     "data.max_segments and data.long_documents belong to the other ways of data.pack_method; \"concat\" cuts one stream");
   }
   if (d.pack_method == "pad" && d.max_segments > 1) {
     findings.problem({"data.max_segments", "data.pack_method"},
@@ -317,8 +317,14 @@ void paths_exist(const Job& job, Findings& findings) {
   };
   for (const auto& [key, path] : paths) {
     std::error_code ignored;
-    if (!path.empty() && !fs::exists(path, ignored) && !is_pattern(key, path)) {  // what a pattern finds is asked when files are
-      findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder", key, brief(Node(path))));
+    if (path.empty() || fs::exists(path, ignored) || is_pattern(key, path)) {  // what a pattern finds is asked when files are
+      continue;
+    }
+    const bool tokenizer = key == "data.tokenizer_path";
+    const bool by_name = tokenizer || key == "checkpoint.init_from";
+    if (!by_name || !hub_name(path, tokenizer)) {
+      findings.problem({key}, format("{} ({}) does not exist; relative paths start at the working folder, or beside the job{}", key,
+                                     brief(Node(path)), by_name ? "; models of the Hugging Face hub are named ORG/NAME" : ""));
     }
   }
 }

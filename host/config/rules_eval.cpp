@@ -82,8 +82,8 @@ void sets_say_where(const Job& job, Findings& findings) {
                                                       brief(Node(sets[i].dataset))));
     } else if (job.files_must_exist && job.config.eval.enabled && !sets[i].path.empty() &&
                sets[i].path.find_first_of("*?[{") == std::string::npos && !fs::exists(sets[i].path, ignored)) {
-      findings.problem({key_of(i, "path")}, format("{} ({}) does not exist; relative paths start at the working folder", key_of(i, "path"),
-                                                   brief(Node(sets[i].path))));
+      findings.problem({key_of(i, "path")}, format("{} ({}) does not exist; relative paths start at the working folder, or beside the job",
+                                                   key_of(i, "path"), brief(Node(sets[i].path))));
     }
   }
 }

@@ -255,10 +255,31 @@ class Walker {
 
 }  // namespace
 
+namespace {
+
+constexpr std::int64_t kMostWhole = std::int64_t{4} << 30;
+
+/// Of a regular file that can be read whole.
+std::int64_t checked_size(int file, const fs::path& path) {
+  struct stat status {};
+  KF_CHECK(::fstat(file, &status) == 0, Code::other, "cannot read {}: {}", path, reason());
+  const mode_t mode = status.st_mode;
+  const char* const what = S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
+  KF_CHECK(S_ISREG(mode), Code::other, "cannot read {}: it is {}, not a regular file", path, what);
+  KF_CHECK(status.st_size <= kMostWhole, Code::other, "cannot read {}: it has {} bytes, and files of this kind {} at most", path,
+           grouped(status.st_size), grouped(kMostWhole));
+  return status.st_size;
+}
+
+}  // namespace
+
 std::string read_file(const fs::path& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // Opening a pipe would wait for its writer, and a device has no end.
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   KF_CHECK(file.get() >= 0, Code::other, "cannot read {}: {}", path, reason());
+  const std::int64_t size = checked_size(file.get(), path);
   std::string content;
+  content.reserve(static_cast<std::size_t>(size));
   std::array<char, 65536> buffer{};
   for (;;) {
     const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
@@ -270,6 +291,7 @@ std::string read_file(const fs::path& path) {
       return content;
     }
     content.append(buffer.data(), static_cast<std::size_t>(got));
+    KF_CHECK(content.size() <= static_cast<std::size_t>(kMostWhole), Code::other, "{} grows without an end while it is read", path);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "core/credentials.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/log_keep.h"
@@ -73,7 +74,8 @@ void to_file(State& log, Level level, std::string_view line) {
 
 }  // namespace
 
-void write(Level level, std::string_view line) {
+void write(Level level, std::string_view text) {
+  const std::string line = without_credentials(text);
   State& log = state();
   const std::lock_guard lock(log.mutex);
   log.counts[static_cast<std::size_t>(level)]++;
@@ -91,7 +93,8 @@ void write(Level level, std::string_view line) {
   to_file(log, level, line);
 }
 
-void keep(std::string_view line, Level level) {
+void keep(std::string_view text, Level level) {
+  const std::string line = without_credentials(text);
   State& log = state();
   const std::lock_guard lock(log.mutex);
   to_file(log, level, line);

@@ -22,6 +22,7 @@ class EvalLoader final : public Loader {
  public:
   EvalLoader(const TrainData& data, const config::Config& config, const LoaderOptions& options, std::int64_t steps, std::string prefix)
       : data_(data.data),
+        fingerprint_(fingerprint_lines(data)),
         options_(options),
         batch_size_(config.eval.batch_size > 0 ? config.eval.batch_size : config.train.batch_size),
         prefix_(std::move(prefix)) {
@@ -49,10 +50,11 @@ class EvalLoader final : public Loader {
   }
   double lr_scale(std::int64_t) const override { return 1.0; }
   std::string describe() const override { return format("{}{}, {} windows", prefix_, data_->describe(), grouped(data_->size())); }
-  std::string fingerprint() const override { return data_->fingerprint(); }
+  std::string fingerprint() const override { return fingerprint_; }
 
  private:
   std::shared_ptr<const Dataset> data_;
+  std::string fingerprint_;
   CollateOptions how_;
   LoaderOptions options_;
   std::int64_t batch_size_;
@@ -60,7 +62,9 @@ class EvalLoader final : public Loader {
   std::string prefix_;
 };
 
-TrainData data_of(OpenSource source) { return {std::move(source.data), std::nullopt, source.text, source.eos, !source.text}; }
+TrainData data_of(OpenSource source) {
+  return {std::move(source.data), std::nullopt, source.text, source.eos, !source.text, {std::move(source.prints)}};
+}
 
 EvalSet named_set(const config::Config& config, const LoaderOptions& options, std::size_t i) {
   const config::EvalDataset& set = config.eval.datasets[i];

@@ -143,9 +143,13 @@ std::uint32_t little_endian(std::span<const std::byte> bytes) {
 
 }  // namespace
 
+bool has_npy_mark(std::span<const std::byte> bytes) {
+  return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
 TokenLayout npy_layout(std::span<const std::byte> bytes, const fs::path& path) {
   KF_CHECK(!bytes.empty(), Code::data, "{} is empty (0 bytes): an .npy file starts with a header", path);
-  KF_CHECK(bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0, Code::data,
+  KF_CHECK(has_npy_mark(bytes), Code::data,
            "{} does not start with the .npy mark; if it holds nothing but ids, set data.token_dtype to their type", path);
   KF_CHECK(bytes.size() >= 10, Code::data, "{}: cut off inside the .npy header: {} bytes in all", path, bytes.size());
   const int version = std::to_integer<int>(bytes[6]);

@@ -9,9 +9,9 @@ namespace kf {
 namespace {
 
 /// The fullest row that still has room: rows by the room they have, found through a tree of maxima over rooms 0..seq_len.
-class Bins {
+class BestRows {
  public:
-  explicit Bins(std::int64_t seq_len) : rows_(static_cast<std::size_t>(seq_len) + 1) {
+  explicit BestRows(std::int64_t seq_len, std::size_t /*pieces*/) : rows_(static_cast<std::size_t>(seq_len) + 1) {
     while (leaves_ < rows_.size()) {
       leaves_ *= 2;
     }
@@ -57,7 +57,50 @@ class Bins {
   std::vector<std::vector<std::int64_t>> rows_;
 };
 
+/// The first row that has room: a tree of maxima over the rooms of rows, as many as there are pieces at most.
+class FirstRows {
+ public:
+  FirstRows(std::int64_t /*seq_len*/, std::size_t pieces) {
+    while (leaves_ < pieces) {
+      leaves_ *= 2;
+    }
+    most_.assign(2 * leaves_, -1);
+  }
+
+  /// The first row with room of `length` or more, taken out; -1 when there is none.
+  std::int64_t take(std::int64_t length) {
+    if (most_[1] < length) {
+      return -1;
+    }
+    std::size_t node = 1;
+    while (node < leaves_) {
+      node = most_[2 * node] >= length ? 2 * node : 2 * node + 1;
+    }
+    set(node, -1);
+    return static_cast<std::int64_t>(node - leaves_);
+  }
+
+  void put(std::int64_t row, std::int64_t room) { set(static_cast<std::size_t>(row) + leaves_, room); }
+
+ private:
+  void set(std::size_t node, std::int64_t room) {
+    for (most_[node] = room; node > 1; node /= 2) {
+      most_[node / 2] = std::max(most_[node], most_[node ^ 1]);
+    }
+  }
+
+  std::size_t leaves_ = 1;
+  std::vector<std::int64_t> most_;  // a heap: the children of node i are 2 i and 2 i + 1
+};
+
 }  // namespace
+
+Fit fit_named(std::string_view pack_method) {
+  if (pack_method == "best_fit") {
+    return Fit::best;
+  }
+  return pack_method == "first_fit" ? Fit::first : Fit::none;
+}
 
 PackTable::PackTable(const Documents& documents, const PackOptions& options) : seq_len_(options.seq_len) {
   KF_CHECK(seq_len_ > 0 && seq_len_ <= std::numeric_limits<std::int32_t>::max(), Code::data, "train.seq_len ({}) must be 1 to 2^31 - 1",
@@ -92,15 +135,24 @@ void PackTable::add_row(std::span<const Piece> pieces) {
 }
 
 void PackTable::pack_group(std::vector<Piece>& group, const PackOptions& options) {
-  if (!options.best_fit) {
-    for (const Piece& piece : group) {
-      add_row({&piece, 1});
-    }
-    group.clear();
-    return;
+  switch (options.fit) {
+    case Fit::none:
+      for (const Piece& piece : group) {
+        add_row({&piece, 1});
+      }
+      break;
+    case Fit::first: pack_into<FirstRows>(group, options); break;
+    case Fit::best:
+      std::stable_sort(group.begin(), group.end(), [](const Piece& a, const Piece& b) { return a.length > b.length; });
+      pack_into<BestRows>(group, options);
+      break;
   }
-  std::stable_sort(group.begin(), group.end(), [](const Piece& a, const Piece& b) { return a.length > b.length; });
-  Bins bins(seq_len_);
+  group.clear();
+}
+
+template <class Bins>
+void PackTable::pack_into(const std::vector<Piece>& group, const PackOptions& options) {
+  Bins bins(seq_len_, group.size());
   std::vector<std::vector<Piece>> rows;
   std::vector<std::int64_t> rooms;
   for (const Piece& piece : group) {
@@ -126,7 +178,6 @@ void PackTable::pack_group(std::vector<Piece>& group, const PackOptions& options
   for (const std::vector<Piece>& row : rows) {
     add_row(row);
   }
-  group.clear();
 }
 
 void PackTable::row(std::int64_t index, std::vector<Piece>& out) const {

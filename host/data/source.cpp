@@ -6,8 +6,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/cache/cache.h"
 #include "data/digest.h"
+#include "data/id_check.h"
 #include "data/packed_dataset.h"
+#include "data/read/megatron.h"
 #include "data/read/settings.h"
 #include "data/stream_dataset.h"
 #include "data/token_dataset.h"
@@ -50,7 +53,7 @@ std::unique_ptr<Dataset> sequences_of(const DocumentsPtr& documents, const Sourc
   const config::DataConfig& data = options.config->data;
   PackOptions how;
   how.seq_len = options.window - 1;
-  how.best_fit = data.pack_method == "best_fit";
+  how.fit = fit_named(data.pack_method);
   how.max_segments = data.max_segments;
   how.truncate = data.long_documents == "truncate";
   return std::make_unique<PackedDataset>(documents, how);
@@ -77,6 +80,32 @@ void warn_of_text_keys(const SourceSpec& spec, const config::DataConfig& data) {
   }
 }
 
+/// data.eos_id; nothing where every file has an index that says where documents begin.
+std::optional<std::int64_t> end_of_documents(const std::vector<fs::path>& paths, const SourceSpec& spec, const SourceOptions& options) {
+  const config::DataConfig& data = options.config->data;
+  const bool indexed = std::all_of(paths.begin(), paths.end(), [](const fs::path& path) { return has_megatron_index(path); });
+  KF_CHECK(data.eos_id || indexed, Code::data,
+           "data.pack_method = \"{}\" needs data.eos_id, the id that ends a document: token files do not say which it is ({} = \"{}\")",
+           data.pack_method, spec.path_key, spec.path);
+  return data.eos_id;
+}
+
+/// data.check_ids. `known`: files without an index have been read whole already, to find where documents end.
+void check_before_start(const std::vector<TokenFile>& all, bool known, const config::Config& config) {
+  std::vector<const TokenFile*> files;
+  for (const TokenFile& file : all) {
+    if (!known || has_megatron_index(file.path())) {
+      files.push_back(&file);
+    }
+  }
+  if (config.data.check_ids != "off") {
+    IdCheckOptions check;
+    check.all = config.data.check_ids == "all";
+    check.memo_dir = cache::cache_folder(config.data.cache_dir).string();
+    check_ids(files, check);
+  }
+}
+
 OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
   KF_CHECK(
       part.holdout == 0, Code::data,
@@ -96,21 +125,21 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
   }
   const TokenFileOptions file_options{options.token_type, options.vocab_size};
   if (packs_documents(options)) {
-    const std::optional<std::int64_t>& eos = options.config->data.eos_id;
-    KF_CHECK(eos.has_value(), Code::data,
-             "data.pack_method = \"{}\" needs data.eos_id, the id that ends a document: token files do not say which it is ({} = \"{}\")",
-             options.config->data.pack_method, spec.path_key, spec.path);
-    DocumentsPtr documents = std::make_shared<TokenDocuments>(paths, found.root, *eos, file_options);
+    const auto tokens = std::make_shared<const TokenDocuments>(paths, found.root, end_of_documents(paths, spec, options), file_options);
+    check_before_start(tokens->files(), true, *options.config);
+    DocumentsPtr documents = tokens;
     documents = first_documents(std::move(documents), 0, spec.max_tokens, options.window, spec.limit_key + ".max_tokens");
-    return {sequences_of(documents, options, spec.path_key), false, std::nullopt, documents};
+    return {sequences_of(documents, options, spec.path_key), false, std::nullopt, documents, sampled_prints(found)};
   }
   auto data = std::make_unique<TokenDataset>(paths, found.root, options.window, file_options, options.windows);
+  check_before_start(data->files(), false, *options.config);
   if (spec.max_tokens == 0) {
-    return {std::move(data), false, std::nullopt};
+    return {std::move(data), false, std::nullopt, {}, sampled_prints(found)};
   }
   KF_CHECK(spec.max_tokens >= options.window, Code::data, "{}.max_tokens = {} is less than a window of {} (train.seq_len + 1)",
            spec.limit_key, spec.max_tokens, options.window);
-  return {std::make_unique<FirstWindows>(std::move(data), spec.max_tokens / options.window), false, std::nullopt};
+  return {
+      std::make_unique<FirstWindows>(std::move(data), spec.max_tokens / options.window), false, std::nullopt, {}, sampled_prints(found)};
 }
 
 OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
@@ -119,7 +148,7 @@ OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const Sou
     text.documents = take_side(std::move(text.documents), part.holdout, part.side, options.window);
   }
   const std::string what = spec.path_key + " = " + kf::quoted(spec.path.empty() ? spec.hf_name : spec.path);
-  return {sequences_of(text.documents, options, what), true, text.eos, text.documents};
+  return {sequences_of(text.documents, options, what), true, text.eos, text.documents, std::move(text.prints)};
 }
 
 /// A source without a path is the data set `name` of the hub, where it has one; `key` said so.

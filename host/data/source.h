@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/fs.h"
+#include "data/data_record.h"
 #include "data/dataset.h"
 #include "data/read/reader.h"
 #include "data/selection.h"
@@ -76,6 +77,7 @@ struct OpenSource {
   bool text = false;                // documents, each ending with
   std::optional<std::int64_t> eos;  // this id; unset where the data are ids already
   DocumentsPtr documents = {};      // what `data` cuts or packs; null where the data are ids already
+  std::vector<FilePrint> prints = {};
 };
 
 /// The files, in order. Throws Code::data when there are none.

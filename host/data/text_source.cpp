@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/source_watch.h"
 #include "core/text.h"
 #include "data/digest.h"
 #include "data/read/utf8.h"
@@ -28,8 +29,13 @@ std::string_view without_mark(std::string_view text) { return text.starts_with(k
 
 void add_plain(TextCorpus& corpus, MappedFile file) {
   if (file.bytes().size() >= kMapFrom) {
-    const auto owner = std::make_shared<const MappedFile>(std::move(file));
-    add_document(corpus, without_mark(view(*owner)));
+    struct Watched {
+      MappedFile file;
+      SourceWatch watch;
+    };
+    SourceWatch watch(file.path());
+    const auto owner = std::make_shared<const Watched>(Watched{std::move(file), std::move(watch)});
+    add_document(corpus, without_mark(view(owner->file)));
     corpus.owners.push_back(owner);
   } else {
     const auto owner = std::make_shared<const std::string>(view(file));
@@ -61,7 +67,13 @@ TextCorpus read_text(const std::vector<fs::path>& files, const fs::path& root, b
       ++corpus.skipped;
       continue;
     }
-    digest.add_file(path.lexically_relative(root).string(), view(file));
+    const std::string name = path.lexically_relative(root).string();
+    digest.add_file(name, view(file));
+    if (files.size() <= kMostFilePrints) {
+      Digest content;  // of all of it: every byte was just looked at
+      content.add(view(file));
+      corpus.prints.push_back({name, content.hex()});
+    }
     add_plain(corpus, std::move(file));
     ++corpus.files;
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/fs.h"
+#include "data/data_record.h"
 
 namespace kf {
 
@@ -26,6 +27,7 @@ struct TextCorpus {
   double bytes = 0;          // of text, and
   std::int64_t tokens = 0;   // of ids: of all files, whatever side `documents` is
   std::string fingerprint;
+  std::vector<FilePrint> prints;  // of whole contents, but for files left out
 };
 
 /// Each file is one document, and UTF-8: other files end the run, or are left out, said and counted where `skip_broken`

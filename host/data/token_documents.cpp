@@ -1,26 +1,35 @@
 #include "data/token_documents.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.h"
 #include "data/digest.h"
+#include "data/read/megatron.h"
 
 namespace kf {
 
-TokenDocuments::TokenDocuments(const std::vector<fs::path>& files, const fs::path& root, std::int64_t eos, const TokenFileOptions& options)
+TokenDocuments::TokenDocuments(const std::vector<fs::path>& files, const fs::path& root, std::optional<std::int64_t> eos,
+                               const TokenFileOptions& options)
     : files_(files, root, 1, options) {
   for (std::size_t i = 0; i < files_.files().size(); ++i) {
     find_documents(files_.files()[i], files_.cumulative()[i], eos);
   }
 }
 
-void TokenDocuments::find_documents(const TokenFile& file, std::int64_t begin, std::int64_t eos) {
+void TokenDocuments::find_documents(const TokenFile& file, std::int64_t begin, std::optional<std::int64_t> eos) {
+  if (const std::optional<MegatronIndex> index = find_megatron_index(file.path())) {
+    std::transform(index->document_starts.begin() + 1, index->document_starts.end(), std::back_inserter(starts_),
+                   [&](std::int64_t start) { return begin + start; });
+    return;
+  }
+  KF_CHECK(eos.has_value(), Code::data, "{}: a token file does not say which id ends a document; set data.eos_id", file.path());
   std::vector<std::int64_t> ids(65536);
   for (std::int64_t at = 0; at < file.tokens();) {
     ids.resize(static_cast<std::size_t>(std::min<std::int64_t>(65536, file.tokens() - at)));
     file.read(at, ids);
     for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] == eos) {
+      if (ids[i] == *eos) {
         starts_.push_back(begin + at + static_cast<std::int64_t>(i) + 1);
       }
     }

@@ -3,11 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <fstream>
+#include <type_traits>
 #include <vector>
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/foreign_head.h"
 #include "data/read/megatron.h"
 
 namespace kf {
@@ -58,20 +59,70 @@ TokenLayout raw_layout(std::span<const std::byte> bytes, TokenType type, const f
   return {type, 0, static_cast<std::int64_t>(bytes.size() / width), true};
 }
 
+/// What a header or an index says of the type must be what the job says, where it says anything.
+void check_stated(const TokenLayout& layout, const TokenFileOptions& options, const fs::path& path, const char* who) {
+  KF_CHECK(!options.raw_type || *options.raw_type == layout.type, Code::data,
+           "{}: {} says {}, data.token_dtype says {}; leave data.token_dtype out, it is for files without a header", path, who,
+           token_type_name(layout.type), token_type_name(*options.raw_type));
+}
+
+/// Megatron names both halves of a data set so; ids without their index are of an unknown type.
+void check_whole_pair(const fs::path& path) {
+  const std::string stem = path.stem().string();
+  KF_CHECK(!(stem.ends_with("_text_document") || stem.ends_with("_text_sentence")), Code::data,
+           "{} looks like half of a Megatron data set: {}.idx, which says the type of its ids and where documents begin, is not beside it; "
+           "bring it, or set data.token_dtype to the type",
+           path, stem);
+}
+
 TokenLayout layout_of(const MappedFile& file, const TokenFileOptions& options) {
   const auto bytes = file.bytes();
-  const bool npy = lower(file.path().extension().string()) == ".npy";
-  const bool marked = !bytes.empty() && bytes[0] == std::byte{0x93};
-  if (npy && (marked || bytes.empty() || !options.raw_type)) {
-    return npy_layout(bytes, file.path());
+  const fs::path& path = file.path();
+  const bool npy = lower(path.extension().string()) == ".npy";
+  const bool marked = has_npy_mark(bytes);
+  const bool maybe_marked = !bytes.empty() && bytes[0] == std::byte{0x93};
+  if (marked || (npy && (maybe_marked || bytes.empty() || !options.raw_type))) {
+    const TokenLayout layout = npy_layout(bytes, path);
+    check_stated(layout, options, path, "its header");
+    return layout;
   }
-  if (const std::optional<MegatronIndex> index = find_megatron_index(file.path())) {
-    KF_CHECK(!options.raw_type || *options.raw_type == index->type, Code::data, "{}: its index says {}, data.token_dtype says {}",
-             file.path(), token_type_name(index->type), token_type_name(*options.raw_type));
-    return {index->type, 0, index->tokens, false};
+  if (const std::optional<MegatronIndex> index = find_megatron_index(path)) {
+    const TokenLayout layout{index->type, 0, index->tokens, false};
+    check_stated(layout, options, path, "its index");
+    return layout;
   }
-  return raw_layout(bytes, options.raw_type.value_or(default_token_type(options.vocab_size)), file.path());
+  if (const std::optional<TokenLayout> layout = llmc_layout(bytes, path)) {
+    check_stated(*layout, options, path, "llm.c's header");
+    return *layout;
+  }
+  refuse_foreign(bytes, path);
+  if (!options.raw_type) {
+    check_whole_pair(path);
+  }
+  return raw_layout(bytes, options.raw_type.value_or(default_token_type(options.vocab_size)), path);
 }
+
+/// Whether ids of a type are the halves of wider ones: ids and zeros in turn, all of them valid, and every second one wrong. Above a
+/// vocabulary of 65536 the upper halves of uint32 are small numbers, not all of them 0.
+bool are_halves(std::span<const std::int64_t> ids, TokenType type) {
+  if (token_width(type) == sizeof(std::int64_t) || ids.size() < 16) {
+    return false;
+  }
+  std::size_t low = 0;   // even places that are not zero
+  std::size_t high = 0;  // odd ones
+  std::int64_t largest_low = 0;
+  std::int64_t largest_high = 0;
+  for (std::size_t i = 0; i + 1 < ids.size(); i += 2) {
+    low += ids[i] != 0 ? 1 : 0;
+    high += ids[i + 1] != 0 ? 1 : 0;
+    largest_low = std::max(largest_low, ids[i]);
+    largest_high = std::max(largest_high, ids[i + 1]);
+  }
+  const bool zeros = high == 0 && low * 3 >= ids.size() / 2;
+  return zeros || (type == TokenType::uint16 && largest_high < 16 && largest_low > 255);
+}
+
+TokenType wider_than(TokenType type) { return type == TokenType::uint16 ? TokenType::uint32 : TokenType::int64; }
 
 }  // namespace
 
@@ -89,7 +140,7 @@ std::size_t token_width(TokenType type) {
 TokenType default_token_type(std::int64_t vocab_size) { return vocab_size <= 65536 ? TokenType::uint16 : TokenType::uint32; }
 
 TokenFile::TokenFile(const fs::path& path, const TokenFileOptions& options)
-    : file_(path), layout_(layout_of(file_, options)), vocab_size_(options.vocab_size) {
+    : file_(path), watch_(path), layout_(layout_of(file_, options)), vocab_size_(options.vocab_size) {
   if (layout_.raw) {
     check_width();
   }
@@ -106,32 +157,59 @@ void TokenFile::read(std::int64_t first, std::span<std::int64_t> out) const {
   }
 }
 
-/// Ids of twice the width look like ids and zeros in turn: all of them valid, and every second one wrong.
+std::uint64_t TokenFile::largest(std::int64_t first, std::int64_t count) const {
+  KF_CHECK(first >= 0 && count >= 0 && count <= layout_.tokens && first <= layout_.tokens - count, Code::data,
+           "{}: ids {} to {} asked for, the file has {}", path(), first, first + count, layout_.tokens);
+  const std::byte* const from = file_.bytes().data() + layout_.offset + static_cast<std::size_t>(first) * token_width(layout_.type);
+  return with_type(layout_.type, [&](auto sample) {
+    using Id = decltype(sample);
+    using Bits = std::make_unsigned_t<Id>;
+    Bits most = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      Bits id;
+      std::memcpy(&id, from + i * sizeof(Id), sizeof(Id));
+      most = std::max(most, id);
+    }
+    // A negative int32 becomes a large uint64, as a negative int64 does.
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<Id>(most)));
+  });
+}
+
+/// Ids from the start, the middle and the end of a raw file, and from around one of its ids: read as `type`, and enough to tell types.
+std::vector<std::int64_t> TokenFile::probes(TokenType type, std::int64_t around) const {
+  const std::size_t width = token_width(type);
+  const std::size_t all = file_.bytes().size() / width;
+  const std::size_t count = std::min<std::size_t>(kProbe, all) / 2 * 2;
+  const std::size_t here = std::min(all, static_cast<std::size_t>(std::max<std::int64_t>(0, around)) * token_width(layout_.type) / width);
+  std::vector<std::int64_t> ids;
+  for (const std::size_t at : {std::size_t{0}, all / 2, all, here}) {
+    const std::size_t from = std::min(at, all - count) / 2 * 2;  // even: halves stay in their places
+    const std::size_t before = ids.size();
+    ids.resize(before + count);
+    widen(file_.bytes().data() + from * width, type, std::span(ids).subspan(before));
+  }
+  return ids;
+}
+
 void TokenFile::check_width() const {
-  if (layout_.type == TokenType::int64 || layout_.tokens < 16) {
+  const std::vector<std::int64_t> ids = layout_.tokens < 16 ? std::vector<std::int64_t>() : probes(layout_.type, 0);
+  if (!are_halves(ids, layout_.type)) {
     return;
   }
-  std::vector<std::int64_t> ids(static_cast<std::size_t>(std::min(kProbe, layout_.tokens / 2 * 2)));
-  widen(file_.bytes().data(), layout_.type, ids);
-  std::size_t low = 0;   // even places that are not zero
-  std::size_t high = 0;  // odd ones
-  for (std::size_t i = 0; i < ids.size(); i += 2) {
-    low += ids[i] != 0 ? 1 : 0;
-    high += ids[i + 1] != 0 ? 1 : 0;
-  }
-  const TokenType wider = layout_.type == TokenType::uint16 ? TokenType::uint32 : TokenType::int64;
-  KF_CHECK(high != 0 || low * 3 < ids.size() / 2, Code::data,
-           "{}: read as {}, every second id is 0, as in a file of {}; set data.token_dtype = \"{}\"", path(), token_type_name(layout_.type),
-           token_type_name(wider), token_type_name(wider));
+  const bool zeros = std::none_of(ids.begin(), ids.end(), [&, i = 0](std::int64_t id) mutable { return i++ % 2 == 1 && id != 0; });
+  const TokenType wider = wider_than(layout_.type);
+  fail(Code::data, "{}: read as {}, every second id is {}, as in a file of {}; set data.token_dtype = \"{}\"", path(),
+       token_type_name(layout_.type), zeros ? "0" : "next to 0", token_type_name(wider), token_type_name(wider));
 }
 
 void TokenFile::refuse(std::int64_t position, std::int64_t id) const {
   fail(Code::data, "{}: token {} (from 0) is id {}, but ids go from 0 to {} (model.vocab_size = {}){}", path(), position, id,
-       vocab_size_ - 1, vocab_size_, other_type_hint());
+       vocab_size_ - 1, vocab_size_, other_type_hint(position));
 }
 
-/// Of raw files: the type as which the start of the file would be valid.
-std::string TokenFile::other_type_hint() const {
+/// Of raw files: the type as which the file would be valid, tried at its start, middle and end and around the wrong id. Any file is valid
+/// as uint16 where the vocabulary is large, so it must not look like halves, either.
+std::string TokenFile::other_type_hint(std::int64_t position) const {
   if (!layout_.raw) {
     return "; the file was made for a larger vocabulary";
   }
@@ -140,14 +218,16 @@ std::string TokenFile::other_type_hint() const {
     if (width == token_width(layout_.type) || file_.bytes().size() % width != 0) {
       continue;
     }
-    std::vector<std::int64_t> ids(std::min<std::size_t>(kProbe, file_.bytes().size() / width));
-    widen(file_.bytes().data(), type, ids);
-    if (all_below(ids, vocab_size_)) {
+    const std::vector<std::int64_t> ids = probes(type, position);
+    if (all_below(ids, vocab_size_) && !are_halves(ids, type)) {
       return format("; read as {}, the file looks like {}: set data.token_dtype = \"{}\"", token_type_name(layout_.type),
                     token_type_name(type), token_type_name(type));
     }
   }
-  return format("; read as {}: is data.token_dtype right?", token_type_name(layout_.type));
+  return format(
+      "; read as {}, and as no other type would its ids be valid: was the file made for a larger vocabulary, or does another "
+      "program's header stand before the ids?",
+      token_type_name(layout_.type));
 }
 
 void write_token_file(const fs::path& path, std::span<const std::int64_t> ids, TokenType type) {

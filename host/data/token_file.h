@@ -8,8 +8,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/fs.h"
+#include "core/source_watch.h"
 
 namespace kf {
 
@@ -36,30 +38,40 @@ struct TokenLayout {
   bool raw = false;  // the type is an assumption: the file does not say
 };
 
+/// Whether the bytes begin with NumPy's mark, whatever the file is called.
+bool has_npy_mark(std::span<const std::byte> bytes);
+
 /// Reads an `.npy` header, format versions 1 to 3. Throws Code::data for anything but one dimension of a TokenType, or when the file is
 /// shorter or longer than the header says.
 TokenLayout npy_layout(std::span<const std::byte> bytes, const fs::path& path);
 
 class TokenFile {
  public:
-  /// By suffix: `.npy`, anything else is raw. An `.npy` without a header (some tools write such) is read as raw where raw_type says how.
-  /// Beside a `.bin`, the index of a Megatron data set (`.idx`) says the type.
+  /// What a file is, its head says: NumPy's, llm.c's, or none, which is raw. An `.npy` without a header (some tools write such) is read as
+  /// raw where raw_type says how. Beside a `.bin`, the index of a Megatron data set (`.idx`) says the type. A raw_type that contradicts any
+  /// of these is refused, and so are files of other programs that hold no bare ids.
   TokenFile(const fs::path& path, const TokenFileOptions& options);
 
   std::int64_t tokens() const { return layout_.tokens; }
   TokenType type() const { return layout_.type; }
+  std::int64_t vocab_size() const { return vocab_size_; }
   const fs::path& path() const { return file_.path(); }
+  const TokenLayout& layout() const { return layout_; }
   std::span<const std::byte> bytes() const { return file_.bytes(); }
 
   /// Ids first, first + 1, ... into `out`. Throws Code::data naming file, position and id when one is negative or not below the vocabulary.
   void read(std::int64_t first, std::span<std::int64_t> out) const;
+  /// The largest of `count` ids from `first` on, as an unsigned number: a negative id is larger than any other.
+  std::uint64_t largest(std::int64_t first, std::int64_t count) const;
 
  private:
   void check_width() const;
+  std::vector<std::int64_t> probes(TokenType type, std::int64_t around) const;
   [[noreturn]] void refuse(std::int64_t position, std::int64_t id) const;
-  std::string other_type_hint() const;
+  std::string other_type_hint(std::int64_t position) const;
 
   MappedFile file_;
+  SourceWatch watch_;
   TokenLayout layout_;
   std::int64_t vocab_size_;
 };

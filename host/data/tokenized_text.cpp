@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/sha256.h"
 #include "data/cache/cache.h"
+#include "data/cache/cached_documents.h"
 #include "data/cache/memory.h"
 #include "data/chat/chat_format.h"
 #include "data/read/settings.h"
@@ -49,19 +50,23 @@ class TextOpener {
     TokenizedText out;
     out.eos = eos_;
     if (stays_mapped()) {
-      out.documents = mapped();
+      out.documents = mapped(out.prints);
     } else {
       const cache::CacheRequest request = this->request();
       if (request.tokenizer_hash.empty() || !transforms_have_hashes()) {
         log::info("{} is tokenized in memory for this run: what its {} do is not known from a file, so it cannot be cached", request.source,
                   request.tokenizer_hash.empty() ? "tokenizer's functions" : "transforms");
         out.documents = cache::read_into_memory(request);
+        out.prints = sampled_prints(files_);
       } else {
         cache::OpenedCache opened = cache::open_cache(request);
         out.cached = opened.documents;
         out.documents = opened.documents;
         out.built = opened.built;
         out.cached->check_vocabulary(options_.vocab_size);
+        for (const cache::KeySource& source : out.cached->manifest().parts.sources) {
+          out.prints.push_back({source.name, source.hash});
+        }
       }
     }
     check(*out.documents);
@@ -90,7 +95,7 @@ class TextOpener {
            });
   }
 
-  DocumentsPtr mapped() const {
+  DocumentsPtr mapped(std::vector<FilePrint>& prints) const {
     std::vector<fs::path> paths;
     for (const SourceFile& file : files_.files) {
       paths.push_back(file.path);
@@ -100,6 +105,7 @@ class TextOpener {
       document.ends = data_.add_eos;
     }
     corpus.tokens = byte_tokens(corpus.documents);
+    prints = corpus.prints;
     return std::make_shared<TextDocuments>(std::move(corpus));
   }
 

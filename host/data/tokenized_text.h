@@ -3,7 +3,9 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "data/data_record.h"
 #include "data/documents.h"
 #include "data/read/reader.h"
 #include "data/source.h"
@@ -20,6 +22,7 @@ struct TokenizedText {
   std::shared_ptr<const cache::CachedDocuments> cached;  // what they come from; null where nothing is cached
   bool built = false;                                    // the cache was made by this call
   std::optional<std::int64_t> eos;                       // ends each document; unset where nothing does
+  std::vector<FilePrint> prints = {};                    // of the files, where there are not too many
 };
 
 /// `files` are text. Throws what readers, tokenizers, transforms and the cache throw, and Code::data when there is no document.

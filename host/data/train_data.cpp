@@ -71,6 +71,7 @@ TrainData open_mixture(const config::Config& config, const LoaderOptions& option
     OpenSource source = open_mixture_source(config, options, part, i);
     (source.text ? out.text : out.tokens) = true;
     out.eos = source.eos ? source.eos : out.eos;
+    out.prints.push_back(std::move(source.prints));
     opened.push_back(simulated(std::move(source.data), config, part, out.mixture->names[i]));
     out.mixture->sizes.push_back(opened.back()->size());
     out.mixture->weights.push_back(sources[i].weight);
@@ -90,7 +91,12 @@ TrainData open_train_data(const config::Config& config, const LoaderOptions& opt
   }
   if (!is_synthetic(data)) {
     OpenSource source = open_source(training_source(config), source_options(config, options.registries), part);
-    return {simulated(std::move(source.data), config, part, "data.dataset_path"), std::nullopt, source.text, source.eos, !source.text};
+    return {simulated(std::move(source.data), config, part, "data.dataset_path"),
+            std::nullopt,
+            source.text,
+            source.eos,
+            !source.text,
+            {std::move(source.prints)}};
   }
   return {std::make_unique<SyntheticDataset>(config.model.vocab_size, config::data_seed(config.train)), std::nullopt, false, std::nullopt,
           true};
@@ -125,11 +131,12 @@ Apart keep_apart(const config::Config& config, const TrainData& data, bool wante
 std::string fingerprint_lines(const TrainData& data) {
   const auto* const mixture = dynamic_cast<const MixtureDataset*>(data.data.get());
   if (mixture == nullptr) {
-    return data.data->fingerprint();
+    return data.data->fingerprint() + (data.prints.empty() ? "" : "\n" + file_lines(data.prints.front()));
   }
   std::string lines;
   for (std::size_t i = 0; i < mixture->names().size(); ++i) {
     lines += mixture->source(i).fingerprint() + " " + mixture->names()[i] + "\n";
+    lines += i < data.prints.size() ? file_lines(data.prints[i]) : "";
   }
   return lines;
 }

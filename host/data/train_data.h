@@ -20,10 +20,11 @@ struct DataConfig;
 
 struct TrainData {
   std::shared_ptr<const Dataset> data;
-  std::optional<MixtureSpec> mixture;  // with data.datasets
-  bool text = false;                   // any of it is text
-  std::optional<std::int64_t> eos;     // the tokenizer's own, which ends its documents
-  bool tokens = false;                 // any of it is token files, or a data set that is a part
+  std::optional<MixtureSpec> mixture;               // with data.datasets
+  bool text = false;                                // any of it is text
+  std::optional<std::int64_t> eos;                  // the tokenizer's own, which ends its documents
+  bool tokens = false;                              // any of it is token files, or a data set that is a part
+  std::vector<std::vector<FilePrint>> prints = {};  // of the files of each source
 };
 
 /// Whether nothing is given to learn from: then ids are random.
@@ -43,7 +44,7 @@ struct Apart {
 };
 Apart keep_apart(const config::Config& config, const TrainData& data, bool wanted, const char* key);
 
-/// One line for each source, "hash name": which of them changed can be said when a run goes on.
+/// One line for each source, "hash name", and below it those of its files (data_record.h): what changed can be said when a run goes on.
 std::string fingerprint_lines(const TrainData& data);
 
 }  // namespace kf

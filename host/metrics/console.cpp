@@ -1,6 +1,5 @@
 #include "metrics/console.h"
 
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,13 +16,16 @@
 #include "core/log.h"
 #include "core/log_keep.h"
 #include "core/text.h"
+#include "core/wrap.h"
 
 namespace kf {
 namespace {
 
-constexpr int kHeaderWidth = 85;
-constexpr std::size_t kNotesColumn = 59;  // where a row of the table ends
-constexpr double kRedraw = 0.1;           // seconds
+constexpr std::size_t kHeaderWidth = 80;
+constexpr std::size_t kRowColumns = 59;  // of a row whose steps have five digits
+constexpr std::size_t kMfuColumns = 7;   // what it gives up first on narrow terminals
+constexpr std::size_t kNotesIndent = 6;  // of notes that stand below their row
+constexpr double kRedraw = 0.1;          // seconds
 
 /// The console whose bar log lines must not tear; the log's guard takes plain functions.
 ConsoleSink* active = nullptr;
@@ -63,11 +65,6 @@ bool set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-int terminal_columns() {
-  winsize size{};
-  return ::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 }  // namespace
 
 ConsoleOptions stdout_options() {
@@ -75,7 +72,9 @@ ConsoleOptions stdout_options() {
   ConsoleOptions options;
   options.bar = ::isatty(STDOUT_FILENO) == 1 && term != nullptr && std::string_view(term) != "dumb";
   options.color = options.bar && !set("NO_COLOR");
-  options.columns = terminal_columns;
+  if (terminal_columns(STDOUT_FILENO) > 0) {
+    options.columns = [] { return static_cast<int>(std::max<std::size_t>(1, terminal_columns(STDOUT_FILENO))); };
+  }
   return options;
 }
 
@@ -171,16 +170,26 @@ void ConsoleSink::flush_row() {
   }
   if (!header_printed_) {
     header_printed_ = true;
-    const std::string header = " step     loss    ppl      lr     grad   tok/s    mfu   eta";
+    const std::string header =
+        right("step", step_width()) + "     loss    ppl      lr     grad   tok/s" + (shows_mfu() ? "    mfu" : "") + "   eta";
     print(options_.color ? "\x1b[1m" + header + "\x1b[0m" : header);
     log::keep(header);
   }
   // Notes of a step that has no row (evaluated or saved between two logged ones) stand on a line with its number alone.
-  std::string line = row_ ? table_row(*row_) : left(right(std::to_string(noted_step_), 5), kNotesColumn);
-  for (std::size_t i = 0; i < notes_.size(); ++i) {
-    line += (i == 0 ? "   " : "  ") + notes_[i];
+  const std::string row = row_ ? table_row(*row_) : right(std::to_string(noted_step_), step_width());
+  const std::string notes = join(notes_, "  ");
+  const std::size_t width = options_.columns ? static_cast<std::size_t>(std::max(1, options_.columns())) : std::string::npos;
+  const std::string line = notes.empty() ? row : left(row, row_columns()) + "   " + notes;
+  if (line.size() <= width) {
+    print(line);
+  } else {  // the notes go below
+    print(row);
+    std::string below = std::string(kNotesIndent, ' ') + notes;
+    below = wrapped(below, width, kNotesIndent);
+    for (const std::string& part : split(below, '\n')) {
+      print(part);
+    }
   }
-  print(line);
   log::keep(line);
   row_.reset();
   notes_.clear();
@@ -197,13 +206,21 @@ void ConsoleSink::print(const std::string& line) {
   out_.flush();
 }
 
+std::size_t ConsoleSink::step_width() const { return std::max<std::size_t>(5, std::to_string(options_.max_steps).size()); }
+
+std::size_t ConsoleSink::row_columns() const { return kRowColumns + step_width() - 5 - (shows_mfu() ? 0 : kMfuColumns); }
+
+bool ConsoleSink::shows_mfu() const {
+  return !options_.columns || kRowColumns + step_width() - 5 <= static_cast<std::size_t>(std::max(1, options_.columns()));
+}
+
 std::string ConsoleSink::table_row(const StepRow& row) const {
   const auto of_loss = [&row](double value, int digits, std::size_t width) {
     return row.has_loss ? cell(value, digits, width) : right("-", width);
   };
-  return right(std::to_string(row.step), 5) + of_loss(row.loss, 4, 9) + of_loss(perplexity(row.ce), 1, 7) + "  " +
+  return right(std::to_string(row.step), step_width()) + of_loss(row.loss, 4, 9) + of_loss(perplexity(row.ce), 1, 7) + "  " +
          left(rate_text(row.lr), 7) + of_loss(row.grad_norm, 3, 7) + right(short_count(row.tokens_per_sec), 8) +
-         right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", 7) + right(eta(row.step), 7);
+         (shows_mfu() ? right(row.mfu > 0 ? number(100 * row.mfu, 0, 1e4) + " %" : "-", kMfuColumns) : "") + right(eta(row.step), 7);
 }
 
 /// From the time that the steps of this process took so far, evaluations and saves included.

@@ -1,5 +1,6 @@
 #pragma once
-// The table of a run on the terminal, and a progress bar below it. Written to a file or pipe, the plain lines only.
+// The table of a run on the terminal, and a progress bar below it. Written to a file or pipe, the plain lines only. On a terminal no line
+// is wider than it: notes that do not fit behind a row stand below it.
 //
 //  step     loss    ppl      lr     grad   tok/s    mfu   eta
 //   100   2.4038   11.1  9.9e-04  0.551   22.3k   62 %   3m40   val 2.391 (3.45 bits/byte)  saved step_100
@@ -24,14 +25,14 @@ struct ConsoleOptions {
   std::int64_t start_step = 0;  // completed before this process took over
   bool bar = false;             // `out` is a terminal that can redraw a line
   bool color = false;
-  std::function<int()> columns;  // of the terminal; asked at every redraw, so that it follows the window. Empty: 80
+  std::function<int()> columns;  // of the terminal; asked again and again, so that it follows the window. Empty: lines may be long
   Clock clock = steady_clock();
 };
 
 /// What suits standard output: bar and width on a terminal (not when TERM is dumb), colour unless NO_COLOR is set.
 ConsoleOptions stdout_options();
 
-/// "model   transformer, 3,213,568 parameters: ..."; `right` ends at column 85 where there is room. For the lines before the table.
+/// "model   transformer, 3,213,568 parameters: ..."; `right` ends at column 80 where there is room. For the lines before the table.
 std::string header_line(const std::string& label, const std::string& text, const std::string& right = {});
 
 /// A rate or count with three digits: "812", "22.4k", "1.31M".
@@ -57,6 +58,10 @@ class ConsoleSink final : public Sink {
   void flush_row();
   void print(const std::string& line);
   std::string table_row(const StepRow& row) const;
+  std::size_t step_width() const;
+  std::size_t row_columns() const;
+  /// A terminal that is too narrow for all columns loses the share of the device's peak.
+  bool shows_mfu() const;
   std::string eta(std::int64_t step) const;
   std::string bar_line() const;
   void draw();

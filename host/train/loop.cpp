@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
+#include "core/source_watch.h"
 #include "core/stop.h"
 #include "core/text.h"
 #include "metrics/memory.h"
@@ -490,6 +491,7 @@ void TrainLoop::roll_back(const std::string& reason) {
 }
 
 void TrainLoop::save(const std::string& name) {
+  verify_sources();  // what was learned from data that changed under the run is not saved
   parts_.throughput.pause();
   const double begin = parts_.throughput.seconds();
   heartbeat_.now("checkpoint", state_.run.step);

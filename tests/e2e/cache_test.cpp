@@ -541,6 +541,29 @@ TEST_CASE("cache: templates of text and prompts write their special tokens, fiel
   CHECK_THAT(peek({"--data.completion_field=a"}).err, Contains("set data.prompt_field or data.prompt_template"));
 }
 
+TEST_CASE("cache: one mixture has plain text, chats and pairs, each source with its own keys", "[cache]") {
+  const Toy toy;
+  toy.write("chat.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"}]}\n");
+  toy.write("pairs.jsonl", "{\"q\": \"two\", \"a\": \" four\"}\n");
+  toy.write("plain.jsonl", "{\"body\": \"plain text\"}\n");
+  std::string job = toy.read("toy.toml");
+  const std::string data = "[data]\ndataset_path = \"text\"\nfile_pattern = \"*.txt\"\n";
+  REQUIRE(job.find(data) != std::string::npos);
+  job.replace(job.find(data), data.size(),
+              "[data]\nmessages_field = \"messages\"\nloss_on = \"answers\"\npack_method = \"pad\"\n"
+              "[[data.datasets]]\nname = \"chat\"\npath = \"chat.jsonl\"\n"
+              "[[data.datasets]]\nname = \"pairs\"\npath = \"pairs.jsonl\"\nprompt_field = \"q\"\ncompletion_field = \"a\"\n"
+              "[[data.datasets]]\nname = \"plain\"\npath = \"plain.jsonl\"\ntext_field = \"body\"\n");
+  toy.write("mix.toml", job);
+  const Finished peek = toy.host({"data", "peek", "mix.toml", "--rows=0", "--eval.enabled=false"});
+  INFO(peek.err);
+  REQUIRE(peek.status == 0);
+  CHECK_THAT(peek.out, Contains("[user: hi\\nassistant: ]yo<end>") && Contains("[two] four<end>") && Contains("plain text<end>"));
+  const Finished run = toy.host({"mix.toml", "--eval.enabled=false", "--train.max_steps=2"});
+  INFO(run.err);
+  CHECK(run.status == 0);
+}
+
 TEST_CASE("cache: peek brackets what is no label: the first id of a row, and shows the label behind the last", "[cache]") {
   const Toy toy;
   toy.write("d/c.jsonl", "{\"text\": \"abcdefgh\"}\n{\"text\": \"ij\"}\n");

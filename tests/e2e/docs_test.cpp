@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -104,11 +105,14 @@ TEST_CASE("docs: every block of Lua is a script that runs", "[docs]") {
   CHECK(number >= 8);
 }
 
-TEST_CASE("docs: every command of the user pages works", "[docs]") {
-  const std::string page = GENERATE(as<std::string>{}, "README.md", "docs/running.md", "docs/scripting.md", "docs/sweeps.md",
-                                    "docs/data.md", "docs/evaluation.md");
+namespace {
+
+/// In the order of reading.
+const std::vector<std::string> kPages{"README.md",          "docs/running.md",   "docs/data.md",
+                                      "docs/evaluation.md", "docs/scripting.md", "docs/sweeps.md"};
+
+void run_page(const Project& project, const std::string& page) {
   CAPTURE(page);
-  const Project project;
   const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / page);
   CHECK(!commands.empty());
   for (const std::string& command : commands) {
@@ -116,6 +120,71 @@ TEST_CASE("docs: every command of the user pages works", "[docs]") {
     const Finished done = project.shell(command);
     INFO(done.out << done.err);
     CHECK(done.status == 0);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("docs: every command of a user page works where nothing else was run", "[docs]") {
+  run_page(Project(), GENERATE(from_range(kPages)));
+}
+
+TEST_CASE("docs: the commands of all pages work one page after the other", "[docs]") {
+  const Project project;
+  for (const std::string& page : kPages) {
+    run_page(project, page);
+  }
+}
+
+TEST_CASE("docs: every page that README links to is there, and every link of the pages", "[docs]") {
+  const fs::path root = KF_SOURCE_DIR;
+  std::vector<fs::path> pages{root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md"};
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "docs")) {
+    pages.push_back(entry.path());
+  }
+  for (const fs::path& page : pages) {
+    std::ifstream in(page);
+    REQUIRE(in);
+    std::stringstream text;
+    text << in.rdbuf();
+    const std::string all = text.str();
+    const std::regex link(R"(\]\(([^)#: ]+\.md)[^)]*\))");
+    for (auto at = std::sregex_iterator(all.begin(), all.end(), link); at != std::sregex_iterator(); ++at) {
+      CAPTURE(page, at->str(1));
+      CHECK(fs::exists(page.parent_path() / at->str(1)));
+    }
+  }
+}
+
+TEST_CASE("docs: the page of licences names every library that the program and its modules are linked to", "[docs]") {
+  std::ifstream in(fs::path(KF_SOURCE_DIR) / "docs/licences.md");
+  std::stringstream text;
+  text << in.rdbuf();
+  const std::string page = text.str();
+  const fs::path build = fs::path(KF_HOST).parent_path();
+  std::size_t seen = 0;
+  for (const char* file : {"kf-host", "libkf-host.so", "libkf-arrow.so", "libkf-cuda.so"}) {
+    if (!fs::exists(build / file)) {
+      continue;
+    }
+    const Finished read =
+        kf::test::run({"bash", "-c", "readelf -d '" + (build / file).string() + "' | sed -n 's/.*NEEDED.*\\[\\(.*\\)\\]/\\1/p'"});
+    std::istringstream names(read.out);
+    for (std::string name; names >> name;) {
+      CAPTURE(file, name);
+      CHECK(page.find("`" + name + "`") != std::string::npos);
+      ++seen;
+    }
+  }
+  CHECK(seen > 10);
+  // Headers of which code is compiled in, as CMake looks for them.
+  std::ifstream deps(fs::path(KF_SOURCE_DIR) / "cmake/deps.cmake");
+  for (std::string line; std::getline(deps, line);) {
+    for (const char* header : {"spdlog/spdlog.h", "toml++/toml.h", "nlohmann/json.hpp", "catch2/catch.hpp", "xxhash.h"}) {
+      if (line.find(header) != std::string::npos) {
+        CHECK(page.find(header) != std::string::npos);
+      }
+    }
   }
 }
 

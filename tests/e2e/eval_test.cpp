@@ -357,6 +357,34 @@ TEST_CASE("generate: a stop text ends the answer before it, from the command lin
   CHECK(of_job["text"] == stopped["text"]);
 }
 
+TEST_CASE("generate: a chat is asked as it was trained, by the format or by the template, which the run's folder keeps") {
+  const Toy toy;
+  toy.write("chat.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"}]}\n");
+  toy.write("t.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<a>{% endif %}");
+  const std::vector<std::string> chat{"--data.dataset_path=chat.jsonl", "--data.file_pattern=*.jsonl", "--data.messages_field=messages",
+                                      "--data.pack_method=pad",         "--eval.enabled=false",        "--train.max_steps=2"};
+  const auto train = [&](std::vector<std::string> more) {
+    more.insert(more.end(), chat.begin(), chat.end());
+    good(toy.train(more));
+  };
+  train({"--run.name=format"});
+  train({"--run.name=template", "--data.chat_template=t.jinja"});
+  std::filesystem::remove(toy / "t.jinja");
+  const auto prompt_tokens = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), "generate");
+    words.insert(words.end(), {"--max-new-tokens", "1", "--format", "json"});
+    return rows(good(toy.host(words)).out).at(0)["prompt_tokens"].get<int>();
+  };
+  // Bytes of "user: hi\nassistant: ", with "system: s\n" before it, and of "<user>hi\n<a>".
+  CHECK(prompt_tokens({"runs/format", "--chat", "--prompt", "hi"}) == 20);
+  CHECK(prompt_tokens({"runs/format", "--chat", "--prompt", "hi", "--system", "s"}) == 30);
+  CHECK(prompt_tokens({"runs/template", "--chat", "--prompt", "hi"}) == 12);
+  CHECK(prompt_tokens({"runs/format", "--prompt", "hi"}) == 2);
+  toy.write("asked.jsonl", "{\"messages\": [{\"from\": \"human\", \"value\": \"hi\"}]}\n");
+  CHECK(prompt_tokens({"runs/format", "--prompts", "asked.jsonl"}) == 20);
+  CHECK(toy.host({"generate", "runs/format", "--prompt", "hi", "--system", "s"}).status == 2);
+}
+
 TEST_CASE("generate: faulty options and prompts are refused with what would do") {
   const Toy toy;
   good(toy.train());

@@ -2,7 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "support/process.h"
 #include "support/temp_dir.h"
@@ -32,17 +37,43 @@ class Copy {
   TempDir dir_;
 };
 
-Finished version(const fs::path& program, std::map<std::string, std::string> env = {}) {
-  return run({program.string(), "--version"}, {.env = std::move(env), .unset = {"KF_TORCH_DIR"}});
+Finished host(const fs::path& program, const std::vector<std::string>& args, std::map<std::string, std::string> env = {}) {
+  std::vector<std::string> argv{program.string()};
+  argv.insert(argv.end(), args.begin(), args.end());
+  return run(argv, {.env = std::move(env), .unset = {"KF_TORCH_DIR"}});
+}
+
+/// A command that needs torch.
+Finished registry(const fs::path& program, std::map<std::string, std::string> env = {}) {
+  return host(program, {"registry", "norm"}, std::move(env));
 }
 
 }  // namespace
 
 TEST_CASE("launcher: the built program finds torch by itself", "[launcher]") {
-  const Finished done = version(kHost);
+  const Finished done = registry(kHost);
   CHECK(done.status == 0);
   CHECK(done.err.empty());
-  CHECK_THAT(done.out, Contains("kf-host ") && Contains("torch 2.11.0") && Contains("LuaJIT") && Contains("git ") && Contains("CUDA"));
+  CHECK_THAT(done.out, Contains("rmsnorm"));
+}
+
+TEST_CASE("launcher: help and version need neither torch nor the program's library, and no time", "[launcher]") {
+  const Copy copy;  // without the library
+  for (const std::string word : {"--help", "-h", "help", "--version"}) {
+    CAPTURE(word);
+    double fastest = 1e9;  // of several: the machine may be busy
+    for (int i = 0; i < 10; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      const Finished done = host(copy.program(), {word}, {{"KF_TORCH_DIR", "/no/such/folder"}});
+      fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+      REQUIRE(done.status == 0);
+      CHECK(done.err.empty());
+      CHECK_THAT(done.out, Contains("kf-host "));
+    }
+    CHECK(fastest < 0.05);
+  }
+  CHECK_THAT(host(kHost, {"--version"}).out, Contains("torch 2.11.0") && Contains("LuaJIT") && Contains("git ") && Contains("CUDA"));
+  CHECK(host(copy.program(), {"--help"}).out == host(kHost, {"help"}).out);
 }
 
 // The library's own RUNPATH would find torch, too, so these ask the dynamic linker which file it took.
@@ -51,7 +82,7 @@ TEST_CASE("launcher: torch may be named by KF_TORCH_DIR", "[launcher]") {
   copy.link_library();
   const TempDir elsewhere;
   fs::create_directory_symlink(kTorch, elsewhere / "my torch");
-  const Finished done = version(copy.program(), {{"KF_TORCH_DIR", (elsewhere / "my torch").string()}, {"LD_DEBUG", "files"}});
+  const Finished done = registry(copy.program(), {{"KF_TORCH_DIR", (elsewhere / "my torch").string()}, {"LD_DEBUG", "files"}});
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("file=" + (elsewhere / "my torch/lib/libtorch_cpu.so").string()));
 }
@@ -60,32 +91,32 @@ TEST_CASE("launcher: torch may lie beside the program", "[launcher]") {
   const Copy copy;
   copy.link_library();
   fs::create_directory_symlink(kTorch, copy.folder() / "torch");
-  const Finished done = version(copy.program(), {{"LD_DEBUG", "files"}});
+  const Finished done = registry(copy.program(), {{"LD_DEBUG", "files"}});
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("file=" + (copy.folder() / "torch/lib/libtorch_cpu.so").string()));
 }
 
 TEST_CASE("launcher: a KF_TORCH_DIR without torch names the folder and the three ways", "[launcher]") {
-  const Finished done = version(kHost, {{"KF_TORCH_DIR", "/no/such/folder"}});
+  const Finished done = registry(kHost, {{"KF_TORCH_DIR", "/no/such/folder"}});
   CHECK(done.status == 1);
   CHECK(done.out.empty());
   CHECK_THAT(done.err, Contains("/no/such/folder") && Contains("KF_TORCH_DIR") && Contains("beside") && Contains(".deps/torch"));
 }
 
-TEST_CASE("launcher: an empty KF_TORCH_DIR counts as none", "[launcher]") { CHECK(version(kHost, {{"KF_TORCH_DIR", ""}}).status == 0); }
+TEST_CASE("launcher: an empty KF_TORCH_DIR counts as none", "[launcher]") { CHECK(registry(kHost, {{"KF_TORCH_DIR", ""}}).status == 0); }
 
 TEST_CASE("launcher: a torch folder beside it that is no torch is an error, not skipped", "[launcher]") {
   const Copy copy;
   copy.link_library();
   fs::create_directories(copy.folder() / "torch" / "lib");
-  const Finished done = version(copy.program());
+  const Finished done = registry(copy.program());
   CHECK(done.status == 1);
   CHECK_THAT(done.err, Contains("torch/lib/libc10.so") && Contains("KF_TORCH_DIR"));
 }
 
 TEST_CASE("launcher: a missing program library is named", "[launcher]") {
   const Copy copy;
-  const Finished done = version(copy.program());
+  const Finished done = registry(copy.program());
   CHECK(done.status == 1);
   CHECK_THAT(done.err, Contains("libkf-host.so") && !Contains("KF_TORCH_DIR"));
 }
@@ -93,5 +124,5 @@ TEST_CASE("launcher: a missing program library is named", "[launcher]") {
 TEST_CASE("launcher: a link to the program works from anywhere", "[launcher]") {
   const TempDir dir;
   fs::create_symlink(kHost, dir / "kf");
-  CHECK(version(dir / "kf").status == 0);
+  CHECK(registry(dir / "kf").status == 0);
 }

@@ -287,7 +287,8 @@ T.test("ctx:metrics() is the row of the step, with everything that the row will 
   for _, row in ipairs(result.history) do
     if not row.eval then
       rows = rows + 1
-      for _, name in ipairs({ "loss/a", "loss/b", "data/a/tokens", "data/b/epochs", "moe/max_load", "tokens_per_sec", "mine", "own/twice" }) do
+      local names = { "loss/a", "loss/b", "data/a/tokens", "data/b/epochs", "moe/max_load", "tokens_per_sec", "mine", "own/twice" }
+      for _, name in ipairs(names) do
         T.ok(row[name], name)
       end
       for event, seen in pairs(at) do

@@ -156,9 +156,7 @@ end)
 T.test("messages: what takes Lua's own values names the tensor's way", function()
   local t = kf.arange(3)
   T.raises(function()
-    for _ in ipairs(t) do
-      return
-    end
+    return ipairs(t)
   end, "for i, row in t:iter() do")
   T.raises(function()
     return math.exp(t)

@@ -355,8 +355,8 @@ T.test("load_model: the model of a checkpoint generates and evaluates outside of
     end, wrong[2])
   end
   T.raises(function()
-    kf.load_model("nothing/here")
-  end, "nothing/here does not exist")
+    kf.load_model("no/such/folder")
+  end, "no/such/folder does not exist")
   os.remove(text)
 end)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A stand-in for the Hugging Face hub: hub_server.py ROOT STATE
 
-Serves ROOT/OWNER/NAME/** as data sets by the routes that clients use, on a port of 127.0.0.1 that it writes to STATE/port. Requests are
+Serves ROOT/OWNER/NAME/** as data sets and as models, by the routes that clients use, on a port of 127.0.0.1 that it writes to STATE/port. Requests are
 written to STATE/requests, a line each: method, path, Range, Authorization. The first part of a path says how the server misbehaves: with
 HF_ENDPOINT=http://127.0.0.1:PORT/MODE, MODE is one of
 
@@ -68,6 +68,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return self.api("/".join(parts[2:4]), parts[4], url.query)
         if parts[:1] == ["datasets"] and len(parts) >= 6 and parts[3] == "resolve":
             return self.file(mode, "/".join(parts[1:3]), "/".join(parts[5:]))
+        if parts[:2] == ["api", "models"] and len(parts) >= 5:  # NAME or OWNER/NAME
+            name = 1 if parts[3] in ("revision", "tree") else 2
+            if parts[3 + name :][:1] == ["absent"]:
+                return self.answer(404, b"{}", [("X-Error-Code", "RevisionNotFound")])
+            return self.api("/".join(parts[2 : 2 + name]), parts[2 + name], url.query)
+        if "resolve" in parts[1:3]:
+            at = parts.index("resolve")
+            return self.file(mode, "/".join(parts[:at]), "/".join(parts[at + 2 :]))
         return self.answer(404)
 
     def api(self, name, what, query):

@@ -90,7 +90,7 @@ void ArrayWriter::failed() const {
        reason);
 }
 
-MappedArray::MappedArray(const fs::path& path, ArrayInfo info) : file_(path), info_(std::move(info)) {
+MappedArray::MappedArray(const fs::path& path, ArrayInfo info) : file_(path), watch_(path), info_(std::move(info)) {
   const auto there = static_cast<std::int64_t>(file_.bytes().size());
   KF_CHECK(there == info_.bytes(), Code::data, "{} has {} bytes, and the cache says {}", path, there, info_.bytes());
   const std::string header = npy_header(info_.descr, info_.count);

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/fs.h"
+#include "core/source_watch.h"
 #include "data/cache/hash.h"
 
 namespace kf::cache {
@@ -78,6 +79,7 @@ class MappedArray {
 
  private:
   MappedFile file_;
+  SourceWatch watch_;
   ArrayInfo info_;
 };
 

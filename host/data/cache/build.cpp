@@ -13,6 +13,7 @@
 #include "data/cache/plan.h"
 #include "data/cache/shard_writer.h"
 #include "data/cache/work_queue.h"
+#include "data/read/memory_fault.h"
 
 namespace kf::cache {
 namespace {
@@ -240,7 +241,7 @@ class Builder {
         const bool more = reader_->next(record_);
         report(more ? reader_->position() : std::min(pieces_[at_].end, file.size) - pieces_[at_].begin);
         if (more) {
-          add(batch);
+          naming_file(file.path, record_.number, [&] { add(batch); });
         } else {
           reader_.reset();
           ++at_;

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "data/digest.h"
+#include "data/read/memory_fault.h"
 
 namespace kf::cache {
 namespace {
@@ -127,7 +128,8 @@ IdBatch encode_batch(const TextBatch& batch, const EncodeRules& rules, const Sou
   BatchEncoder encoder(rules, out);
   for (const TextBatch::Item& item : batch.items) {
     try {
-      encoder.add(std::string_view(batch.text).substr(item.begin, item.end - item.begin), item);
+      naming_file(files.files[item.file].path, item.number,
+                  [&] { encoder.add(std::string_view(batch.text).substr(item.begin, item.end - item.begin), item); });
     } catch (Error& error) {
       throw error.context(format("in {}, record {}", files.files[item.file].path, item.number));
     }

@@ -1,6 +1,7 @@
 #include "data/cache/memory.h"
 
 #include "core/log.h"
+#include "data/read/memory_fault.h"
 
 namespace kf::cache {
 namespace {
@@ -13,7 +14,7 @@ class MemoryReader {
     for (file_ = 0; file_ < request_.files->files.size() && !enough(); ++file_) {
       const auto reader = open_records(request_.files->files[file_], {}, request_.read, skipped_);
       for (Record record; !enough() && reader->next(record);) {
-        add(record);
+        naming_file(request_.files->files[file_].path, record.number, [&] { add(record); });
       }
     }
     if (skipped_.count() > 0) {

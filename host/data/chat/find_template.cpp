@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/tokenizer/json.h"
 
 namespace kf {
@@ -53,7 +54,7 @@ FoundTemplate beside_tokenizer(const std::string& name, const std::string& token
            "data.chat_template = \"tokenizer\" takes the template that stands beside the tokenizer's files, and data.tokenizer_path {}; "
            "name the template's own file",
            tokenizer_path.empty() ? "is empty (bytes)" : "= " + kf::quoted(tokenizer_path) + " has none");
-  const fs::path path(tokenizer_path);
+  const fs::path path = hub::locate(tokenizer_path, hub::ModelPart::tokenizer);
   std::error_code ignored;
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
   const fs::path own = name == "default" ? folder / "chat_template.jinja" : folder / "chat_templates" / (name + ".jinja");

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "data/chat/chat_format.h"
+#include "data/hub/model.h"
 #include "data/template/values.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/tokenizer.h"
@@ -32,7 +33,7 @@ void put_token_names(const fs::path& file, jinja::Dict& variables) {
 jinja::Dict variables_of(const config::DataConfig& data, const Tokenizer* tokenizer) {
   jinja::Dict out;
   if (!data.tokenizer_path.empty()) {
-    const fs::path path(data.tokenizer_path);
+    const fs::path path = hub::locate(data.tokenizer_path, hub::ModelPart::tokenizer);
     std::error_code ignored;
     put_token_names((fs::is_directory(path, ignored) ? path : path.parent_path()) / "tokenizer_config.json", out);
   }

@@ -42,11 +42,11 @@ bool is_name_part(std::string_view part) {
   });
 }
 
-std::string folder_name(const std::string& name) {
+std::string folder_name(const std::string& name, RepoType type) {
   const std::vector<std::string> parts = split(name, '/');
   KF_CHECK(!parts.empty() && parts.size() <= 2 && std::all_of(parts.begin(), parts.end(), is_name_part), Code::config,
-           "{} is no name of a data set; names are owner/name", kf::quoted(name));
-  return "datasets--" + join(parts, "--");
+           "{} is no name of a {}; names are owner/name", kf::quoted(name), type == RepoType::dataset ? "data set" : "model");
+  return (type == RepoType::dataset ? "datasets--" : "models--") + join(parts, "--");
 }
 
 }  // namespace
@@ -81,10 +81,10 @@ std::string endpoint() {
 
 bool offline() { return is_on("HF_HUB_OFFLINE") || is_on("HF_DATASETS_OFFLINE"); }
 
-RepoCache::RepoCache(const std::string& name) : RepoCache(name, hub_cache()) {}
+RepoCache::RepoCache(const std::string& name, RepoType type) : RepoCache(name, hub_cache(), type) {}
 
-RepoCache::RepoCache(const std::string& name, const fs::path& root)
-    : folder_(root / folder_name(name)), locks_(root / ".locks" / folder_name(name)) {}
+RepoCache::RepoCache(const std::string& name, const fs::path& root, RepoType type)
+    : type_(type), folder_(root / folder_name(name, type)), locks_(root / ".locks" / folder_name(name, type)) {}
 
 std::optional<std::string> RepoCache::commit(const std::string& revision) const {
   check_repo_path(revision);

@@ -1,6 +1,6 @@
 #pragma once
 // The hub's cache on disk, laid out as huggingface_hub has it, so that both find what the other has fetched:
-//   datasets--OWNER--NAME/blobs/ETAG, snapshots/COMMIT/PATH -> ../../blobs/ETAG, refs/REVISION with the commit.
+//   datasets--OWNER--NAME/blobs/ETAG, snapshots/COMMIT/PATH -> ../../blobs/ETAG, refs/REVISION with the commit; models--OWNER--NAME.
 
 #include <optional>
 #include <string>
@@ -18,13 +18,16 @@ std::string endpoint();
 /// HF_HUB_OFFLINE or HF_DATASETS_OFFLINE.
 bool offline();
 
+enum class RepoType { dataset, model };
+
 class RepoCache {
  public:
   /// `name` is "owner/name" or "name". Throws Code::config when it cannot be one.
-  explicit RepoCache(const std::string& name);
-  RepoCache(const std::string& name, const fs::path& root);
+  explicit RepoCache(const std::string& name, RepoType type = RepoType::dataset);
+  RepoCache(const std::string& name, const fs::path& root, RepoType type = RepoType::dataset);
 
   const fs::path& folder() const { return folder_; }
+  RepoType type() const { return type_; }
   /// The commit that a revision stood for when it was last asked; nothing when it never was.
   std::optional<std::string> commit(const std::string& revision) const;
   void remember(const std::string& revision, const std::string& commit) const;
@@ -35,6 +38,7 @@ class RepoCache {
   fs::path link(const std::string& commit, const std::string& path, const std::string& etag) const;
 
  private:
+  RepoType type_;
   fs::path folder_;
   fs::path locks_;
 };

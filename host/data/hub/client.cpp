@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "core/credentials.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/progress.h"
@@ -22,13 +23,13 @@ using nlohmann::json;
 
 json parse(const Response& response, const std::string& url) {
   json out = json::parse(response.body, nullptr, false);
-  KF_CHECK(!out.is_discarded(), Code::data, "{}: the answer is not JSON", url);
+  KF_CHECK(!out.is_discarded(), Code::data, "{}: the answer is not JSON", shown_url(url));
   return out;
 }
 
 std::string text_of(const json& object, const char* key, const std::string& url) {
   const auto at = object.is_object() ? object.find(key) : object.end();
-  KF_CHECK(object.is_object() && at != object.end() && at->is_string(), Code::data, "{}: the answer has no text {}", url, key);
+  KF_CHECK(object.is_object() && at != object.end() && at->is_string(), Code::data, "{}: the answer has no text {}", shown_url(url), key);
   return at->get<std::string>();
 }
 
@@ -47,10 +48,11 @@ RepoFile file_of(const json& entry, const std::string& url) {
     out.sha256 = true;
     sized = &*lfs;
   }
-  KF_CHECK(is_hex(out.etag, out.sha256 ? 64 : 40), Code::data, "{}: {} has the odd checksum {}", url, out.path, kf::quoted(out.etag));
+  KF_CHECK(is_hex(out.etag, out.sha256 ? 64 : 40), Code::data, "{}: {} has the odd checksum {}", shown_url(url), out.path,
+           kf::quoted(out.etag));
   const auto size = sized->find("size");
   KF_CHECK(size != sized->end() && size->is_number_unsigned() && size->get<std::uint64_t>() < std::uint64_t{1} << 56, Code::data,
-           "{}: {} has no size", url, out.path);
+           "{}: {} has no size", shown_url(url), out.path);
   out.size = size->get<std::int64_t>();
   return out;
 }
@@ -65,6 +67,8 @@ std::string next_page(const Response& response) {
   const std::size_t close = at->second.find('>');
   return open == std::string::npos || close == std::string::npos ? "" : at->second.substr(open + 1, close - open - 1);
 }
+
+const char* route_of(RepoType type) { return type == RepoType::dataset ? "datasets" : "models"; }
 
 /// An open file that is written at its end.
 class Output {
@@ -145,7 +149,7 @@ Passing try_rest(const Http& http, const std::string& url, const RepoFile& file,
     });
     if (response.status == 416) {
       out.restart();
-      return {"the server cannot continue the file", 0};
+      return {"the server cannot continue the file"};
     }
     if (response.status != 200 && response.status != 206) {
       if (!may_pass(response.status)) {
@@ -165,20 +169,22 @@ Passing try_rest(const Http& http, const std::string& url, const RepoFile& file,
 
 }  // namespace
 
-std::string Client::commit(const std::string& name, const std::string& revision) const {
-  const std::string url = format("{}/api/datasets/{}/revision/{}", http_.endpoint(), encoded(name, true), encoded(revision, false));
+std::string Client::commit(const std::string& name, const std::string& revision, RepoType type) const {
+  const std::string url =
+      format("{}/api/{}/{}/revision/{}", http_.endpoint(), route_of(type), encoded(name, true), encoded(revision, false));
   std::string commit = text_of(parse(http_.get(url), url), "sha", url);
-  KF_CHECK(is_hex(commit, 40), Code::data, "{}: the odd commit {}", url, kf::quoted(commit));
+  KF_CHECK(is_hex(commit, 40), Code::data, "{}: the odd commit {}", shown_url(url), kf::quoted(commit));
   return commit;
 }
 
-std::vector<RepoFile> Client::files(const std::string& name, const std::string& commit) const {
+std::vector<RepoFile> Client::files(const std::string& name, const std::string& commit, RepoType type) const {
   std::vector<RepoFile> out;
-  std::string url = format("{}/api/datasets/{}/tree/{}?recursive=true", http_.endpoint(), encoded(name, true), encoded(commit, false));
+  std::string url =
+      format("{}/api/{}/{}/tree/{}?recursive=true", http_.endpoint(), route_of(type), encoded(name, true), encoded(commit, false));
   while (!url.empty()) {
     const Response response = http_.get(url);
     const json list = parse(response, url);
-    KF_CHECK(list.is_array(), Code::data, "{}: the answer is no list of files", url);
+    KF_CHECK(list.is_array(), Code::data, "{}: the answer is no list of files", shown_url(url));
     for (const json& entry : list) {
       if (text_of(entry, "type", url) == "file") {
         out.push_back(file_of(entry, url));
@@ -189,9 +195,10 @@ std::vector<RepoFile> Client::files(const std::string& name, const std::string& 
   return out;
 }
 
-void Client::download(const std::string& name, const std::string& commit, const RepoFile& file, const fs::path& target) const {
-  const std::string url =
-      format("{}/datasets/{}/resolve/{}/{}", http_.endpoint(), encoded(name, true), encoded(commit, false), encoded(file.path, true));
+void Client::download(const std::string& name, const std::string& commit, const RepoFile& file, const fs::path& target,
+                      RepoType type) const {
+  const std::string url = format("{}/{}{}/resolve/{}/{}", http_.endpoint(), type == RepoType::dataset ? "datasets/" : "",
+                                 encoded(name, true), encoded(commit, false), encoded(file.path, true));
   const fs::path partial = target.string() + ".incomplete";
   fs::create_directories(target.parent_path());
   for (int tried = 1;; ++tried) {
@@ -209,14 +216,15 @@ void Client::download(const std::string& name, const std::string& commit, const 
       out.restart();  // nothing of it can be used
       failure.reason = format("the checksum is not {}", file.etag);
     }
-    if (tried >= http_.patience().tries) {
+    const int tries = http_.tries_for(failure);
+    if (tried >= tries) {
       std::error_code ignored;
       if (out.size() == 0) {
         fs::remove(partial, ignored);
       }
-      fail(Code::data, "{}: {} (tried {} times)", url, failure.reason, tried);
+      http_.give_up(url, failure, tried);
     }
-    log::warn("{}: {}; trying again ({} of {})", file.path, failure.reason, tried + 1, http_.patience().tries);
+    log::warn("{}: {}; trying again ({} of {})", file.path, failure.reason, tried + 1, tries);
     http_.wait(tried, failure.retry_after);
   }
 }
@@ -232,7 +240,7 @@ fs::path fetch_into(const RepoCache& cache, const Client& client, const std::str
     const Lock lock(cache.lock(file.etag));
     if (!whole()) {  // another one was faster
       log::info("fetching {} of {} ({})", file.path, name, human_bytes(static_cast<double>(file.size)));
-      client.download(name, commit, file, blob);
+      client.download(name, commit, file, blob, cache.type());
     }
   }
   return cache.link(commit, file.path, file.etag);

@@ -1,5 +1,5 @@
 #pragma once
-// What the hub's routes give: the commit of a revision, the files of a data set, their bytes.
+// What the hub's routes give: the commit of a revision, the files of a data set or model, their bytes.
 
 #include <cstdint>
 #include <string>
@@ -24,14 +24,15 @@ class Client {
   Client() : Client(endpoint(), token(), Patience{}) {}
   Client(std::string endpoint, std::string token, Patience patience) : http_(std::move(endpoint), std::move(token), patience) {}
 
-  /// /api/datasets/NAME/revision/REVISION. Throws Code::data.
-  std::string commit(const std::string& name, const std::string& revision) const;
+  /// /api/datasets/NAME/revision/REVISION, or /api/models/... Throws Code::data.
+  std::string commit(const std::string& name, const std::string& revision, RepoType type = RepoType::dataset) const;
   /// /api/datasets/NAME/tree/COMMIT, all pages.
-  std::vector<RepoFile> files(const std::string& name, const std::string& commit) const;
+  std::vector<RepoFile> files(const std::string& name, const std::string& commit, RepoType type = RepoType::dataset) const;
 
   /// Fetches a file to `target`: what is there already of `target` + ".incomplete" is continued, size and checksum are compared, and only
   /// then does it take its name. Throws Code::data; a file that arrived wrong is not kept.
-  void download(const std::string& name, const std::string& commit, const RepoFile& file, const fs::path& target) const;
+  void download(const std::string& name, const std::string& commit, const RepoFile& file, const fs::path& target,
+                RepoType type = RepoType::dataset) const;
 
  private:
   Http http_;

@@ -11,6 +11,7 @@
 #include <memory>
 #include <thread>
 
+#include "core/credentials.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
@@ -83,11 +84,12 @@ void set_certificates(CURL* handle) {
   }
 }
 
-/// "https://host:port" of an address, in lower case.
+/// "https://host:port" of an address, in lower case; who calls is no part of it.
 std::string origin_of(const std::string& url) {
-  const std::size_t scheme = url.find("://");
-  const std::size_t end = scheme == std::string::npos ? std::string::npos : url.find_first_of("/?#", scheme + 3);
-  return lower(url.substr(0, end));
+  const std::string plain = without_credentials(url);
+  const std::size_t scheme = plain.find("://");
+  const std::size_t end = scheme == std::string::npos ? std::string::npos : plain.find_first_of("/?#", scheme + 3);
+  return lower(plain.substr(0, end));
 }
 
 void set_options(CURL* handle, const std::string& url, std::int64_t from, double silence, Transfer& transfer) {
@@ -96,7 +98,7 @@ void set_options(CURL* handle, const std::string& url, std::int64_t from, double
   ::curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
   ::curl_easy_setopt(handle, CURLOPT_FOLLOWLOCATION, 0L);  // done here, for the token's sake
   ::curl_easy_setopt(handle, CURLOPT_USERAGENT, "kf-host");
-  ::curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::max(1.0, std::min(silence, 10.0)) * 1000));
+  ::curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(std::max(1.0, std::min(silence, 5.0)) * 1000));
   ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_LIMIT, 1L);
   ::curl_easy_setopt(handle, CURLOPT_LOW_SPEED_TIME, static_cast<long>(std::max(1.0, std::ceil(silence))));
   ::curl_easy_setopt(handle, CURLOPT_HEADERFUNCTION, on_header);
@@ -132,14 +134,16 @@ double retry_after(const Response& response) {
 }
 
 void refuse(const std::string& url, const Response& response, bool with_token) {
+  const std::string shown = shown_url(url);
+  const char* const what = url.find("/datasets/") == std::string::npos ? "model" : "data set";
   const auto message = response.headers.find("x-error-message");
   const std::string said = message == response.headers.end() ? "" : " (" + message->second + ")";
   if (response.status == 401 || response.status == 403) {
-    fail(Code::data, "{}: status {}{}: the data set is private or gated, or there is none of this name; {}", url, response.status, said,
+    fail(Code::data, "{}: status {}{}: the {} is private or gated, or there is none of this name; {}", shown, response.status, said, what,
          with_token ? "the token (HF_TOKEN or its file) does not open it" : "set HF_TOKEN to a token that may read it");
   }
-  KF_CHECK(response.status != 404, Code::data, "{}: status 404{}: there is no such data set, revision or file", url, said);
-  fail(Code::data, "{}: status {}{}", url, response.status, said);
+  KF_CHECK(response.status != 404, Code::data, "{}: status 404{}: there is no such {}, revision or file", shown, said, what);
+  fail(Code::data, "{}: status {}{}", shown, response.status, said);
 }
 
 std::string encoded(std::string_view text, bool slashes) {
@@ -178,19 +182,25 @@ Response Http::try_get(const std::string& url, std::int64_t from, const Sink& si
     ::curl_easy_getinfo(handle.get(), CURLINFO_RESPONSE_CODE, &transfer.response.status);
     KF_CHECK(transfer.failure.empty(), Code::data, "{}", transfer.failure);
     if (result != CURLE_OK && !transfer.stopped) {
-      throw Passing{format("{}: {}", origin_of(at), ::curl_easy_strerror(result)), 0};
+      curl_off_t connected = 0;
+      ::curl_easy_getinfo(handle.get(), CURLINFO_CONNECT_TIME_T, &connected);
+      const bool certificate = result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE;
+      KF_CHECK(!certificate, Code::data, "{}: {}; SSL_CERT_FILE or REQUESTS_CA_BUNDLE names the certificates to trust", origin_of(at),
+               ::curl_easy_strerror(result));
+      throw Passing{format("{}: {}", origin_of(at), ::curl_easy_strerror(result)), 0, connected == 0};
     }
+    reached_ = true;
     if (!is_redirect(transfer.response.status)) {
       return std::move(transfer.response);
     }
     const char* next = nullptr;
     ::curl_easy_getinfo(handle.get(), CURLINFO_REDIRECT_URL, &next);
-    KF_CHECK(next != nullptr, Code::data, "{}: status {} without a place to go to", at, transfer.response.status);
+    KF_CHECK(next != nullptr, Code::data, "{}: status {} without a place to go to", shown_url(at), transfer.response.status);
     KF_CHECK(!at.starts_with("https://") || std::string_view(next).starts_with("https://"), Code::data,
-             "{}: redirected to {}, which is not https; that is not followed", at, next);
+             "{}: redirected to {}, which is not https; that is not followed", shown_url(at), shown_url(next));
     at = next;
   }
-  fail(Code::data, "{}: more than {} redirects", url, kRedirects);
+  fail(Code::data, "{}: more than {} redirects", shown_url(url), kRedirects);
 }
 
 void Http::wait(int tried, double asked) const {
@@ -198,17 +208,27 @@ void Http::wait(int tried, double asked) const {
   std::this_thread::sleep_for(std::chrono::duration<double>(std::min(std::max(own, asked), 600.0)));
 }
 
+int Http::tries_for(const Passing& failure) const {
+  return failure.unreachable && !reached_ ? std::min(patience_.tries_to_reach, patience_.tries) : patience_.tries;
+}
+
+void Http::give_up(const std::string& url, const Passing& failure, int tried) const {
+  const std::string remedy = failure.unreachable ? "\n  is there a network, or a proxy to name in https_proxy? HF_ENDPOINT names another "
+                                                   "hub, and HF_HUB_OFFLINE=1 reads what is cached"
+                                                 : "";
+  throw Unreachable(Code::data, format("{}: {} (tried {} times){}", shown_url(url), failure.reason, tried, remedy));
+}
+
 Response Http::get(const std::string& url) const {
   for (int tried = 1;; ++tried) {
-    std::string reason;
-    double asked = 0;
+    Passing failure;
     std::string body;
     try {
       Response response = try_get(url, 0, [&](long /*status*/, std::string_view bytes) {
         body.append(bytes);
         return body.size() <= kMostText;
       });
-      KF_CHECK(body.size() <= kMostText, Code::data, "{}: an answer of more than {} bytes", url, kMostText);
+      KF_CHECK(body.size() <= kMostText, Code::data, "{}: an answer of more than {} bytes", shown_url(url), kMostText);
       if (response.status == 200) {
         response.body = std::move(body);
         return response;
@@ -216,14 +236,16 @@ Response Http::get(const std::string& url) const {
       if (!may_pass(response.status)) {
         refuse(url, response, has_token());
       }
-      reason = "status " + std::to_string(response.status);
-      asked = retry_after(response);
+      failure = {"status " + std::to_string(response.status), retry_after(response)};
     } catch (const Passing& passing) {
-      reason = passing.reason;
+      failure = passing;
     }
-    KF_CHECK(tried < patience_.tries, Code::data, "{}: {} (tried {} times)", url, reason, tried);
-    log::warn("{}: {}; trying again ({} of {})", url, reason, tried + 1, patience_.tries);
-    wait(tried, asked);
+    const int tries = tries_for(failure);
+    if (tried >= tries) {
+      give_up(url, failure, tried);
+    }
+    log::warn("{}: {}; trying again ({} of {})", shown_url(url), failure.reason, tried + 1, tries);
+    wait(tried, failure.retry_after);
   }
 }
 

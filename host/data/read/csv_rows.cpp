@@ -107,7 +107,8 @@ void CsvRows::quoted_field() {
 }
 
 void CsvRows::check_size() const {
-  KF_CHECK(text_.size() <= longest_, Code::data, "{}:{}: a row of more than {} bytes; is a quote missing?", name_, row_line_, longest_);
+  KF_CHECK(text_.size() <= longest_, Code::data, "{}:{}: a row of more than {} bytes (data.max_record_bytes); is a quote missing?", name_,
+           row_line_, longest_);
 }
 
 int CsvRows::peek() {

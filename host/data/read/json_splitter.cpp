@@ -88,7 +88,8 @@ void JsonSplitter::scan_value() {
     if (depth == 0 && (c == '"' || c == '}' || c == ']')) {
       return;
     }
-    KF_CHECK(value_.size() <= longest_, Code::data, "{}:{}: a record of more than {} bytes", name_, value_line_, longest_);
+    KF_CHECK(value_.size() <= longest_, Code::data, "{}:{}: a record of more than {} bytes (data.max_record_bytes)", name_, value_line_,
+             longest_);
   }
 }
 
@@ -103,7 +104,8 @@ void JsonSplitter::scan_string() {
       return;
     }
     escaped = c == '\\' && !escaped;
-    KF_CHECK(value_.size() <= longest_, Code::data, "{}:{}: a string that never ends: more than {} bytes", name_, line, longest_);
+    KF_CHECK(value_.size() <= longest_, Code::data, "{}:{}: a string that never ends: more than {} bytes (data.max_record_bytes)", name_,
+             line, longest_);
   }
   unexpected("the end of the string of line " + std::to_string(line));
 }

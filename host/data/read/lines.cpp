@@ -33,6 +33,8 @@ std::optional<std::string_view> Lines::next() {
   }
   const std::size_t stop = found == nullptr ? end_ : static_cast<std::size_t>(found - buffer_.data());
   const std::string_view line(buffer_.data() + begin_, stop - begin_);
+  KF_CHECK(line.size() <= longest_, Code::data, "{}:{}: a line of {} bytes, more than data.max_record_bytes ({})", name_, number_ + 1,
+           line.size(), longest_);
   const std::size_t taken = line.size() + (found == nullptr ? 0 : 1);
   begin_ += taken;
   scanned_ = begin_;
@@ -65,7 +67,7 @@ bool Lines::refill() {
     return false;
   }
   const std::size_t kept = end_ - begin_;
-  KF_CHECK(kept <= longest_, Code::data, "{}:{}: a line of more than {} bytes: no record is that long; is it a file of lines?", name_,
+  KF_CHECK(kept <= longest_, Code::data, "{}:{}: a line of more than {} bytes (data.max_record_bytes); is it a file of lines?", name_,
            number_ + 1, longest_);
   std::memmove(buffer_.data(), buffer_.data() + begin_, kept);
   begin_ = 0;

@@ -113,19 +113,34 @@ MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const fs::p
   return out;
 }
 
-std::optional<MegatronIndex> find_megatron_index(const fs::path& bin) {
+namespace {
+
+fs::path index_of(const fs::path& bin) {
   fs::path path = bin;
-  path.replace_extension(".idx");
+  return path.replace_extension(".idx");
+}
+
+}  // namespace
+
+bool has_megatron_index(const fs::path& bin) {
+  const fs::path path = index_of(bin);
   std::error_code error;
   if (lower(bin.extension().string()) != ".bin" || !fs::is_regular_file(path, error)) {
+    return false;
+  }
+  std::string mark(kMark.size(), '\0');
+  const InputFile file(path);
+  return file.read_at(0, mark.data(), mark.size()) == mark.size() && mark == kMark;  // else an .idx of something else
+}
+
+std::optional<MegatronIndex> find_megatron_index(const fs::path& bin) {
+  if (!has_megatron_index(bin)) {
     return std::nullopt;
   }
+  const fs::path path = index_of(bin);
   const InputFile file(path);
   std::vector<std::byte> bytes(static_cast<std::size_t>(file.size()));
   file.read_at(0, reinterpret_cast<char*>(bytes.data()), bytes.size());
-  if (bytes.size() < kMark.size() || std::memcmp(bytes.data(), kMark.data(), kMark.size()) != 0) {
-    return std::nullopt;  // an .idx of something else
-  }
   MegatronIndex index = parse_megatron_index(bytes, path);
   const std::int64_t wanted = index.tokens * static_cast<std::int64_t>(token_width(index.type));
   const InputFile data(bin);

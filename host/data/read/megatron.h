@@ -21,6 +21,9 @@ struct MegatronIndex {
 /// neighbours: they lie one after the other. Throws Code::data naming `path`, the entry and both values.
 MegatronIndex parse_megatron_index(std::span<const std::byte> bytes, const fs::path& path);
 
+/// Whether a file X.idx with the mark of an index lies beside X.bin: cheaper than reading it.
+bool has_megatron_index(const fs::path& bin);
+
 /// The index of `bin` when a file X.idx with its mark lies beside it; nothing otherwise. Throws Code::data when it is broken, or when `bin`
 /// has not the size that it says.
 std::optional<MegatronIndex> find_megatron_index(const fs::path& bin);

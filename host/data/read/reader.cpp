@@ -1,10 +1,12 @@
 #include "data/read/reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "data/read/memory_fault.h"
 #include "data/read/readers.h"
 #include "data/read/utf8.h"
 
@@ -26,7 +28,28 @@ class FetchedReader final : public RecordReader {
   std::unique_ptr<RecordReader> reader_;
 };
 
-std::unique_ptr<RecordReader> open_local(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+/// Names the file where memory runs out, and ends at texts that are too long, whatever they were read from.
+class BoundedReader final : public RecordReader {
+ public:
+  BoundedReader(fs::path path, std::size_t most, std::unique_ptr<RecordReader> reader)
+      : path_(std::move(path)), most_(most), reader_(std::move(reader)) {}
+  bool next(Record& record) override {
+    const bool first = std::exchange(first_, false);
+    const bool more = naming_file(path_, first ? 0 : record.number + 1, [&] { return reader_->next(record); });
+    KF_CHECK(!more || record.text.size() <= most_, Code::data, "{}: record {} is a text of {} bytes, more than data.max_record_bytes ({})",
+             path_, record.number, record.text.size(), most_);
+    return more;
+  }
+  std::int64_t position() const override { return reader_->position(); }
+
+ private:
+  fs::path path_;
+  std::size_t most_;
+  std::unique_ptr<RecordReader> reader_;
+  bool first_ = true;
+};
+
+std::unique_ptr<RecordReader> open_format(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
   switch (file.kind.format) {
     case FileFormat::text: return open_text(file, options, skipped);
     case FileFormat::jsonl: return open_jsonl(file, part, options, skipped);
@@ -38,6 +61,11 @@ std::unique_ptr<RecordReader> open_local(const SourceFile& file, const FilePart&
     case FileFormat::tokens: break;
   }
   fail(Code::data, "{} holds token ids, no text", file.path);
+}
+
+std::unique_ptr<RecordReader> open_local(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+  return std::make_unique<BoundedReader>(file.path, options.max_record_bytes,
+                                         naming_file(file.path, 0, [&] { return open_format(file, part, options, skipped); }));
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ struct ReadOptions {
   bool ask = false;                        // a chat ends where an answer is to begin: a prompt, not a document
   bool skip_broken = false;                // data.on_error = "skip"
   std::string text_field_key = "data.hf_dataset_text_field";
-  std::size_t max_record_bytes = std::size_t{1} << 31;  // a longer line or field is an error: no such document, or no such format
+  std::size_t max_record_bytes = std::size_t{1} << 30;  // data.max_record_bytes: a longer line, row or text is an error
 };
 
 /// Counts what data.on_error = "skip" left out; the first few are logged with their reason as they are met. Thread-safe.

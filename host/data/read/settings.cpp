@@ -58,6 +58,7 @@ ReadOptions with(const config::DataConfig& data, const TextKeys& keys, const std
   options.prompt_as_chat = data.prompt_as_chat;
   options.answers_only = loss_on == "answers" || (loss_on == "auto" && !keys.completion_field.empty());
   options.skip_broken = data.on_error == "skip";
+  options.max_record_bytes = static_cast<std::size_t>(data.max_record_bytes);
   return options;
 }
 

@@ -60,7 +60,8 @@ class TextReader final : public RowReader {
       }
       const std::size_t got = stream_->read(text_.data() + size, text_.size() - size);
       size += got;
-      KF_CHECK(size <= most_, Code::data, "{}: one document of more than {} bytes; split it, as into lines of a .jsonl file", path_, most_);
+      KF_CHECK(size <= most_, Code::data,
+               "{}: one document of more than {} bytes (data.max_record_bytes); split it, as into lines of a .jsonl file", path_, most_);
       if (got == 0) {
         break;
       }

@@ -13,7 +13,7 @@ namespace kf::jinja {
 namespace {
 
 constexpr std::size_t kMostText = std::size_t{1} << 30;
-constexpr int kDeepest = 100;  // calls within calls
+constexpr int kDeepest = 50;  // calls within calls: with the nesting of each a few MB of a thread's stack
 
 enum class Flow { on, skip, leave };
 

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Token::Kind;
 
-constexpr int kDeepest = 200;  // nesting of expressions and blocks
+constexpr int kDeepest = 100;  // nesting of expressions and blocks
 
 class Parser {
  public:

@@ -1,5 +1,6 @@
 #include "config/config.h"
 #include "core/error.h"
+#include "data/hub/model.h"
 #include "data/tokenizer/tokenizer.h"
 #include "registry/registries.h"
 
@@ -18,14 +19,15 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
   } else {
     try {
-      tokenizer = open_tokenizer(path, config.model.vocab_size);
+      tokenizer = hub::open_named_tokenizer(path, config.model.vocab_size);
     } catch (Error& error) {
       throw error.context("data.tokenizer_path = " + kf::quoted(path));
     }
   }
   KF_CHECK(tokenizer->vocab_size() <= config.model.vocab_size, Code::config,
-           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more", kf::quoted(path),
-           tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size());
+           "data.tokenizer_path = {} has {} ids, and model.vocab_size is {}; set model.vocab_size to {} or more{}", kf::quoted(path),
+           tokenizer->vocab_size(), config.model.vocab_size, tokenizer->vocab_size(),
+           config.checkpoint.init_from ? ", and checkpoint.init_vocab = \"mean\" or \"init\" where the weights have fewer rows" : "");
   return tokenizer;
 }
 

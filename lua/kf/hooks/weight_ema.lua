@@ -16,6 +16,7 @@ function M.new(opts)
   local kf = require("kf")
   local o = options.read("weight_ema", M.fields, opts)
   local average -- name -> tensor
+  local skipped = 0 -- steps without an update that have been seen
 
   --- The averages and the live weights, as lists in the same order.
   local function pairs_of(ctx)
@@ -34,7 +35,18 @@ function M.new(opts)
         average[name] = weight:clone()
       end
     end,
+    state = function()
+      return { skipped = skipped }
+    end,
+    load = function(state)
+      skipped = state.skipped
+    end,
     on_step_end = function(ctx)
+      local before = skipped
+      skipped = ctx:metrics().skipped
+      if skipped > before then
+        return -- an average counts updates
+      end
       local means, weights = pairs_of(ctx)
       kf.op._foreach_lerp_(means, weights, 1 - o.decay)
     end,

@@ -85,6 +85,65 @@ TEST_CASE("config: diff lists the keys that differ and where they stand", "[conf
   CHECK(has(config_says({"diff", a}), "train.seed  42 → 1"));
 }
 
+TEST_CASE("config: runs, checkpoints and folders of Hugging Face stand for their jobs", "[config]") {
+  const TempDir temp;
+  temp.write("run/job.toml", "[train]\nseed = 1\n");
+  temp.write("other/checkpoints/step_2/job.toml", "[train]\nseed = 2\n");
+  fs::create_directory_symlink("step_2", temp / "other/checkpoints/latest");
+  temp.write("hf/config.json",
+             R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+                 "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 320})");
+  const std::string run = (temp / "run").string();
+  for (const std::string& other :
+       {(temp / "other").string(), (temp / "other/checkpoints").string(), (temp / "other/checkpoints/step_2").string()}) {
+    CHECK(has(config_says({"diff", run, other}), "train.seed  1 → 2"));
+  }
+  CHECK(has(config_says({"show", (temp / "hf").string()}), "vocab_size = 320"));
+  CHECK(has(config_says({"check", run}), "no problems"));
+  CHECK(has(config_refuses({"show", temp.path().string()}), "a folder without a job"));
+}
+
+TEST_CASE("config: values may stand behind a blank", "[config]") {
+  CHECK(has(config_says({"show", "--optimizer.lr", "1e-5", "--train.seed", "-3", "--model.tie_embeddings", "yes", "--model.qk_norm"}),
+            "lr = 1e-05"));
+  CHECK(has(config_says({"explain", "train.seed", "--train.seed", "-3"}), "train.seed = -3 from --train.seed"));
+  CHECK(has(config_says({"explain", "model.tie_embeddings", "--model.tie_embeddings", "no"}), "= false from"));
+  const TempDir temp;
+  const std::string job = temp.write("job.toml", "[train]\nseed = 1\n").string();
+  CHECK(has(config_says({"show", "--model.tie_embeddings", job}), "seed = 1"));  // a flag takes no job
+  CHECK(has(config_refuses({"show", "--optimizer.lr"}), "needs a value: --optimizer.lr=VALUE"));
+  CHECK(has(config_refuses({"show", "--optimizer.lr", "--train.seed=1"}), "needs a value"));
+}
+
+TEST_CASE("config: presets are one list, of models and of jobs", "[config]") {
+  const std::string all = config_says({"presets"});
+  for (const char* name : {"llama3-8b", "train/debug", "model/llama_7b"}) {
+    CHECK(has(all, name));
+  }
+  for (const std::string& line : split(all, '\n')) {
+    CHECK(line.size() <= 80);
+  }
+  CHECK_FALSE(has(config_says({"presets", "llama"}), "debug"));
+  CHECK(has(config_refuses({"presets", "xyzzy"}), "no preset matches"));
+  const TempDir temp;
+  const std::string job = config_says({"new", "llama3-8b"});
+  CHECK(has(job, "# llama3-8b: 8.0 B parameters"));
+  CHECK(has(config_says({"show", temp.write("new.toml", job).string(), "--train.loss_fn=cross_entropy"}), "ffn_hidden_dim = 14336"));
+  CHECK(config_says({"docs", "presets"}) == read_file(fs::path(KF_SOURCE_DIR) / "docs/presets.md"));
+}
+
+TEST_CASE("config: check says what cannot run yet instead of 'no problems'", "[config]") {
+  const std::vector<std::string> small{"check", "--model.dim=64", "--model.n_heads=4", "--train.max_steps=5", "--scheduler.warmup_steps=0"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), small.begin(), small.end());
+    return config_says(more);
+  };
+  CHECK(has(with({}), ": no problems\n"));
+  for (const std::string& text : {with({"--world", "2"}), with({"--distributed.tp=2"}), with({"--distributed.tp=2", "--world=2"})}) {
+    CHECK(has(text, "it cannot run: training on several GPUs or machines is not built yet"));
+  }
+}
+
 TEST_CASE("config: keys finds by section, pattern and word", "[config]") {
   CHECK(has(config_says({"keys", "train"}), "train.seq_len"));
   CHECK_FALSE(has(config_says({"keys", "train"}), "optimizer."));
@@ -123,7 +182,7 @@ TEST_CASE("config: a script's settings and parts come through its reader", "[con
     return recipe;
   };
   std::ostringstream out;
-  config_command({"explain", "r.lua", "optimizer.name"}, reference_catalog(), out, reader);
+  config_command({"explain", "r.lua", "optimizer.name"}, reference_catalog(), out, {.recipes = reader});
   CHECK(has(out.str(), "optimizer.name = \"mine\" from r.lua:3, \"adamw\" by default"));
 }
 

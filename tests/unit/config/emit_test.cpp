@@ -7,6 +7,9 @@
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/unbuilt.h"
+#include "config/unsaid.h"
+#include "core/text.h"
+#include "core/wrap.h"
 #include "job.h"
 
 namespace kf::test {
@@ -157,6 +160,56 @@ TEST_CASE("config: the schema knows every key, its bounds and its names", "[conf
         R"({"type": "number", "exclusiveMinimum": 0.0, "description": "Peak learning rate.", "default": 0.0003})");
   CHECK(config::find_node(*schema.table(), "properties.scheduler.properties.inverse_sqrt.properties.power") != nullptr);
   CHECK(*config::find_node(*schema.table(), "properties.train.additionalProperties") == config::Node(false));
+}
+
+TEST_CASE("config: README has the one list of what is not there yet, and the first job as its file has it", "[config]") {
+  const std::string readme = read_file(fs::path(KF_SOURCE_DIR) / "README.md");
+  CHECK(readme.find(config::unbuilt_markdown()) != std::string::npos);  // `kf-host config docs unbuilt` prints it
+  CHECK(readme.find("```toml\n" + read_file(fs::path(KF_SOURCE_DIR) / "examples/toy/job.toml") + "```") != std::string::npos);
+}
+
+TEST_CASE("config: docs and tables say of a key that it has no effect yet", "[config]") {
+  CHECK(config::to_markdown().find("Record a trace. No effect yet: ") != std::string::npos);
+  CHECK(config::keys_table("profiling.enable").find("No effect yet: ") != std::string::npos);
+  CHECK(config::keys_table("distributed.tp").find("Not built yet: ") != std::string::npos);
+  CHECK(config::keys_table("train.max_steps").find(" yet") == std::string::npos);
+}
+
+TEST_CASE("config: tables and help fit 80 columns", "[config]") {
+  for (const std::string& text : {config::keys_table(""), config::sections_text()}) {
+    for (const std::string& line : split(text, '\n')) {
+      CAPTURE(line);
+      CHECK(
+          (columns_of(line) <= 80 || line.find(' ', line.find_first_not_of(' ')) == std::string::npos));  // a word of its own may be longer
+    }
+  }
+}
+
+TEST_CASE("config: several processes are refused because they are not built, before their arithmetic", "[config]") {
+  for (const std::string key : {"dp_shard", "dp_replicate", "tp", "pp", "cp", "ep"}) {
+    CAPTURE(key);
+    config::Request request;
+    request.overrides = {"--distributed." + key + "=2", "--model.vocab_size=257"};  // which 2 does not divide
+    request.world = 1;
+    request.files_must_exist = false;
+    const config::Loaded loaded = config::load(request, reference_catalog());
+    REQUIRE(loaded.report.problems.size() == 1);
+    CHECK_THAT(loaded.report.problems[0].message,
+               Catch::Matchers::Contains("distributed." + key + " = 2 asks for 2 processes") && Catch::Matchers::Contains("not built yet"));
+    CHECK(config::keys_refused(loaded.config).size() == 1);
+  }
+  CHECK(config::keys_refused(config::Config()).empty());
+}
+
+TEST_CASE("config: a job that says neither what nor how long is told what it gets", "[config]") {
+  const auto lines = [](std::vector<std::string> overrides) { return config::unsaid(load_cli(std::move(overrides))); };
+  const std::vector<std::string> both = lines({});
+  REQUIRE(both.size() == 2);
+  CHECK_THAT(both[0], Catch::Matchers::Contains("6.7 B parameters"));
+  CHECK_THAT(both[1], Catch::Matchers::Contains("100,000 steps"));
+  CHECK(lines({"--model.dim=64", "--train.max_steps=5"}).empty());
+  CHECK(lines({"--model.preset=llama3-8b", "--train.max_tokens=500000000"}).empty());
+  CHECK(lines({"--model.dim=64", "--data.epochs=1"}).empty());
 }
 
 TEST_CASE("config: a key whose machinery is still to come says so, unless its value says what happens anyway", "[config]") {

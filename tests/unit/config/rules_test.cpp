@@ -265,9 +265,11 @@ TEST_CASE("config: files must exist for a run and for check, and need not for sh
       "[eval]\ndataset_path = \"/not/read\"\n";
   good(load_job({toml}));
   const std::string all = messages(load_job({toml, {}, {}, true}));
-  CHECK(all ==
-        "data.dataset_path ('/no/such/folder') does not exist; relative paths start at the working folder\n"
-        "checkpoint.init_from ('/no/such.safetensors') does not exist; relative paths start at the working folder");
+  CHECK(
+      all ==
+      "data.dataset_path ('/no/such/folder') does not exist; relative paths start at the working folder, or beside the job\n"
+      "checkpoint.init_from ('/no/such.safetensors') does not exist; relative paths start at the working folder, or beside the job; models "
+      "of the Hugging Face hub are named ORG/NAME");
 }
 
 TEST_CASE("config: the higher layer's budget counts, in steps or in tokens", "[config]") {

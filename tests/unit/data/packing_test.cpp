@@ -131,7 +131,7 @@ TEST_CASE("packing: loss and gradient of a packed row are those of its documents
   config.optimizer.name = "adamw";
   const auto docs = documents({random_document(11, 1), random_document(9, 2), random_document(8, 3)});
   PackOptions alone = best_fit(32);
-  alone.best_fit = false;
+  alone.fit = Fit::none;
   const PackedDataset packed(docs, best_fit(32));
   const PackedDataset padded(docs, alone);
   REQUIRE(packed.size() == 1);

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "data/id_check.h"
 #include "data/token_dataset.h"
 #include "data/token_file.h"
 #include "support/temp_dir.h"
@@ -208,6 +209,146 @@ TEST_CASE("token file: a raw file of another type is noticed (H23)") {
   // By the vocabulary, not by the length of the file.
   CHECK(kf::TokenFile(folder / "narrow.bin", vocab(65536)).type() == TokenType::uint16);
   CHECK(kf::TokenFile(folder / "wide.bin", vocab(65537)).type() == TokenType::uint32);
+}
+
+namespace {
+
+/// A file of llm.c: 256 words of int32, then ids.
+template <class Id>
+std::string llmc(std::int32_t magic, std::int32_t version, const Ids& ids, std::int64_t said = -1) {
+  std::vector<std::int32_t> head(256);
+  head[0] = magic;
+  head[1] = version;
+  head[2] = static_cast<std::int32_t>(said < 0 ? static_cast<std::int64_t>(ids.size()) : said);
+  std::string out(reinterpret_cast<const char*>(head.data()), 1024);
+  for (const std::int64_t id : ids) {
+    const auto value = static_cast<Id>(id);
+    out.append(reinterpret_cast<const char*>(&value), sizeof(Id));
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("token file: llm.c's header gives the type and the number of ids, and is no id itself") {
+  const TempDir folder;
+  const Ids ids = counted(40, 50000);
+  const kf::TokenFile narrow(folder.write("a.bin", llmc<std::uint16_t>(20240520, 1, ids)), vocab(50257));
+  CHECK(narrow.type() == TokenType::uint16);
+  CHECK(read_all(narrow) == ids);
+  const Ids large = counted(40, 128000);
+  const auto wide = folder.write("b.bin", llmc<std::uint32_t>(20240801, 7, large));
+  CHECK(kf::TokenFile(wide, vocab(128256)).type() == TokenType::uint32);
+  CHECK(read_all(kf::TokenFile(wide, vocab(128256, TokenType::uint32))) == large);
+  // The header decides the type, not the vocabulary, and not whoever says otherwise.
+  CHECK(kf::TokenFile(wide, vocab(1000)).type() == TokenType::uint32);
+  CHECK_THROWS_WITH(kf::TokenFile(wide, vocab(128256, TokenType::uint16)),
+                    Contains("b.bin") && Contains("llm.c's header says uint32, data.token_dtype says uint16"));
+}
+
+TEST_CASE("token file: an llm.c file that is not what its header says is refused") {
+  const TempDir folder;
+  const auto refused = [&](const std::string& content, const std::string& words) {
+    CAPTURE(words);
+    CHECK_THROWS_WITH(kf::TokenFile(folder.write("x.bin", content), vocab(65536)), Contains("x.bin") && Contains(words));
+  };
+  const Ids ids = counted(20);
+  refused(llmc<std::uint16_t>(20240520, 1, ids, 30), "says 30 ids of uint16 (2 bytes each), but 40 bytes follow it: the file is cut off");
+  refused(llmc<std::uint16_t>(20240520, 1, ids, 10), "the file is too long");
+  refused(llmc<std::uint16_t>(20240520, 1, ids) + "x", "41 bytes follow");
+  refused(llmc<std::uint16_t>(20240520, 1, ids).substr(0, 600), "cut off inside llm.c's header: 600 of 1024 bytes");
+  refused(llmc<std::uint16_t>(20240520, 2, ids), "in version 2; version 1 can be read");
+  refused(llmc<std::uint32_t>(20240801, 1, ids), "in version 1; version 7 can be read");
+  refused(llmc<std::uint16_t>(20240522, 1, ids), "an evaluation set of multiple choice of llm.c");
+  refused(llmc<std::uint16_t>(20240326, 3, ids), "a GPT-2 checkpoint of llm.c");
+}
+
+TEST_CASE("token file: files that hold no bare ids are refused by name") {
+  const TempDir folder;
+  const auto refused = [&](std::string content, const std::string& words) {
+    CAPTURE(words);
+    content.resize(64);
+    CHECK_THROWS_WITH(kf::TokenFile(folder.write("x.bin", content), vocab(65536)), Contains("x.bin holds no bare ids") && Contains(words));
+  };
+  refused("PAR1", "Parquet");
+  refused("PK\x03\x04", "ZIP archive");
+  refused("\x1f\x8b\x08", "decompress it first");
+  refused("\x28\xb5\x2f\xfd", "zstd");
+  refused("\x89HDF\r\n", "HDF5");
+  refused(std::string("MMIDIDX\0\0", 9), "name the .bin file");
+  refused(std::string("\x0a\0\0\0\0\0\0\0{\"a\": 1}", 16), "safetensors");
+  refused(std::string("\x80\x04\x95\x20\0\0\0\0\0\0\0", 11), "pickled");
+  refused(std::string("\x01\0\0\0\x0c\0\0\0\x40\0\0\0", 12), "LitData");
+  // NumPy's mark counts under any name.
+  CHECK(read_all(kf::TokenFile(folder.write("y.bin", npy(kGood, kData)), vocab(10))) == Ids{1, 2, 3, 4});
+  CHECK_THROWS_WITH(kf::TokenFile(folder.write("z.npy", npy(kGood, kData)), vocab(10, TokenType::int32)),
+                    Contains("its header says uint16, data.token_dtype says int32"));
+  CHECK_THROWS_WITH(kf::TokenFile(folder.write("web_text_document.bin", std::string(64, '\1')), vocab(512)),
+                    Contains("half of a Megatron data set") && Contains("web_text_document.idx"));
+}
+
+TEST_CASE("token file: halves of ids above 65536 are noticed, and no type is advised that would read halves") {
+  const TempDir folder;
+  Ids ids;
+  std::uint32_t random = 7;
+  for (int i = 0; i < 4000; ++i) {
+    random = random * 1664525 + 1013904223;
+    ids.push_back((random >> 8) % 128256);
+  }
+  kf::write_token_file(folder / "wide.bin", ids, TokenType::uint32);
+  CHECK_THROWS_WITH(kf::TokenFile(folder / "wide.bin", vocab(128256, TokenType::uint16)),
+                    Contains("every second id is next to 0") && Contains("data.token_dtype = \"uint32\""));
+  ids[1000] = 3'000'000;  // wrong as uint32; as uint16 every id would be below the vocabulary, and every second one wrong
+  kf::write_token_file(folder / "wrong.bin", ids, TokenType::uint32);
+  const kf::TokenFile file(folder / "wrong.bin", vocab(128256));
+  Ids some(2000);
+  CHECK_THROWS_WITH(file.read(0, some), Contains("token 1000 ") && Contains("as no other type would its ids be valid"));
+}
+
+TEST_CASE("token file: ids outside the vocabulary are found before anything is drawn") {
+  const TempDir folder;
+  Ids ids(3'000'000, 5);
+  ids[2'500'000] = 600;
+  ids[2'700'000] = 601;
+  kf::write_token_file(folder / "a.bin", counted(50), TokenType::uint16);
+  kf::write_token_file(folder / "b.bin", ids, TokenType::int64);  // blocks of 4 MiB: several, and several threads
+  std::vector<kf::TokenFile> files;
+  files.emplace_back(folder / "a.bin", vocab(512));
+  files.emplace_back(folder / "b.bin", vocab(512, TokenType::int64));
+  kf::IdCheckOptions options;
+  CHECK_THROWS_WITH(kf::check_ids({&files[0], &files[1]}, options), Contains("b.bin") && Contains("token 2500000 ") && Contains("id 600"));
+  std::vector<kf::TokenFile> larger;
+  larger.emplace_back(folder / "b.bin", vocab(602, TokenType::int64));
+  options.memo_bytes = 1 << 20;
+  options.memo_dir = (folder / "memo").string();
+  CHECK_NOTHROW(kf::check_ids({&larger[0]}, options));
+  std::string negative(64, '\1');
+  negative[35] = '\xff';
+  std::vector<kf::TokenFile> signed_ids;
+  signed_ids.emplace_back(folder.write("n.bin", negative), vocab(1 << 30, TokenType::int32));
+  CHECK_THROWS_WITH(kf::check_ids({&signed_ids[0]}, options), Contains("token 8 ") && Contains("id -"));
+}
+
+TEST_CASE("token file: a check that is remembered holds until the file changes, and for other vocabularies, too") {
+  const TempDir folder;
+  const auto path = folder / "a.bin";
+  kf::write_token_file(path, Ids(200'000, 5), TokenType::uint16);
+  kf::IdCheckOptions options;
+  options.memo_bytes = 1000;
+  options.settled_seconds = 0;
+  options.memo_dir = (folder / "memo").string();
+  const auto check = [&](std::int64_t size) {
+    const kf::TokenFile file(path, vocab(size));
+    kf::check_ids({&file}, options);
+  };
+  check(512);
+  CHECK(kf::fs::exists(folder / "memo/checked-ids"));
+  CHECK_NOTHROW(check(6));
+  CHECK_THROWS_WITH(check(5), Contains("token 0 (from 0) is id 5"));
+  kf::write_token_file(path, Ids(200'000, 600), TokenType::uint16);
+  CHECK_THROWS_WITH(check(512), Contains("id 600"));
+  folder.write("memo/checked-ids", "something else");
+  CHECK_THROWS_WITH(check(512), Contains("id 600"));
 }
 
 TEST_CASE("token file: offsets beyond 2 and 4 GiB are read where they are (H24)") {

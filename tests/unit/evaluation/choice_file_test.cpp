@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "train/choice_file.h"
+#include "train/rolling.h"
 #include "unit/evaluation/piece_tokenizer.h"
 
 using namespace kf;
@@ -63,4 +64,26 @@ TEST_CASE("choices: a token that crosses the border belongs to the context's cou
   CHECK(merged.continuation == 1);
   CHECK_THROWS_WITH(encode_choice(pieces, "a", "b"), Contains("nothing is left"));
   CHECK_THROWS_WITH(encode_choice(PieceTokenizer({"a"}, false), "", "a"), Contains("no id that begins"));
+}
+
+TEST_CASE("documents: windows score every token once, and the last one is filled up with what comes before it") {
+  // lm_eval.utils.get_rolling_token_windows(range(10), prefix, max_seq_len, 1) with make_disjoint_window, for prefix 99 and max_seq_len 4.
+  const Ids ids{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+  const std::vector<ChoiceIds> windows = rolling_windows(ids, 99, 4);
+  REQUIRE(windows.size() == 3);
+  CHECK(windows[0].ids == Ids{99, 0, 1, 2, 3});
+  CHECK(windows[0].continuation == 4);
+  CHECK(windows[1].ids == Ids{3, 4, 5, 6, 7});
+  CHECK(windows[1].continuation == 4);
+  CHECK(windows[2].ids == Ids{5, 6, 7, 8, 9});
+  CHECK(windows[2].continuation == 2);
+  CHECK(rolling_windows({7}, 99, 4).front().ids == Ids{99, 7});
+  CHECK(rolling_windows({}, 99, 4).empty());
+}
+
+TEST_CASE("documents: words are what Python's re.split gives") {
+  CHECK(count_words("") == 1);
+  CHECK(count_words("one") == 1);
+  CHECK(count_words(" one  two\n\nthree ") == 5);  // '', 'one', 'two', 'three', ''
+  CHECK(count_words("K\u00f6ln\u3000am\u00a0Rhein") == 3);
 }

@@ -18,7 +18,11 @@ class HubServer {
   /// "http://127.0.0.1:PORT/MODE".
   std::string endpoint(const std::string& mode) const;
   /// Puts a file into the data set "org/set".
-  void add(const std::string& path, const std::string& content) const { dir_.write(fs::path("root/org/set") / path, content); }
+  void add(const std::string& path, const std::string& content) const { add_to("org/set", path, content); }
+  /// Into another repository, as data set and as model.
+  void add_to(const std::string& name, const std::string& path, const std::string& content) const {
+    dir_.write(fs::path("root") / name / path, content);
+  }
   /// Lines "HOST PATH RANGE AUTHORIZATION" of the requests so far whose path holds `part`.
   std::vector<std::string> requests(const std::string& part) const;
   const fs::path& folder() const { return dir_.path(); }

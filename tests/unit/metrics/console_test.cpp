@@ -16,7 +16,7 @@ namespace {
 
 /// A console on a string with a clock that the test moves.
 struct Fixture {
-  explicit Fixture(bool bar = false, int columns = 81)
+  explicit Fixture(bool bar = false, int columns = 120)
       : sink(out, ConsoleOptions{.max_steps = 400,
                                  .start_step = 0,
                                  .bar = bar,
@@ -108,6 +108,43 @@ TEST_CASE("console: notes of a step without a row stand in their column", "[metr
   CHECK(screen(f.taken())[1] == "   15" + std::string(57, ' ') + "val 2.000 (2.89 bits/byte)  code 1.500");
 }
 
+TEST_CASE("console: on a terminal no line is wider than it", "[metrics]") {
+  for (const int columns : {200, 80, 60, 52}) {
+    CAPTURE(columns);
+    Fixture f(false, columns);
+    f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
+    f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
+    f.sink.saved(100, "runs/first-run/checkpoints/step_100");
+    f.sink.step_over(100);
+    f.sink.eval({.step = 115, .loss = 2, .perplexity = 7.4, .tokens = 5, .bits_per_byte = 2.8854, .sets = {{.loss = 1.5, .name = "code"}}});
+    f.sink.step_over(115);
+    f.sink.close();
+    const std::string text = f.taken();
+    for (const std::string& line : screen(text)) {
+      CHECK(line.size() <= static_cast<std::size_t>(columns));
+    }
+    for (const char* word : {"val 2.391 (3.45 bits/byte)", "saved step_100", "  115", "code 1.500"}) {
+      CHECK_THAT(text, Contains(word));  // folded, not cut
+    }
+  }
+  Fixture f(false, 80);
+  f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
+  f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
+  f.sink.close();
+  CHECK(screen(f.taken())[2] == "      val 2.391 (3.45 bits/byte)");
+}
+
+TEST_CASE("console: long runs get a wider column of steps", "[metrics]") {
+  std::ostringstream out;
+  ConsoleSink sink(
+      out, ConsoleOptions{.max_steps = 1000000, .start_step = 0, .bar = false, .color = false, .columns = {}, .clock = [] { return 1.0; }});
+  sink.step(row_of(1, 1, 0, 1, 1, 0));
+  sink.close();
+  const auto lines = screen(out.str());
+  CHECK(lines[0].find("step") == 3);
+  CHECK(lines[1].starts_with("      1   1.0000"));
+}
+
 TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "[metrics]") {
   Fixture f;
   StepRow row = row_of(12345, -std::nan(""), 1e-12, 123456, 1.234e6, 0);
@@ -153,7 +190,7 @@ TEST_CASE("console: short counts have three digits", "[metrics]") {
 TEST_CASE("console: header lines align, with the folder of the run at the right", "[metrics]") {
   CHECK(header_line("model", "transformer, 3 parameters") == "model   transformer, 3 parameters");
   CHECK(header_line("job", "examples/first-run/job.toml, 2 overrides", "runs/first-run") ==
-        "job     examples/first-run/job.toml, 2 overrides                       runs/first-run");
+        "job     examples/first-run/job.toml, 2 overrides" + std::string(18, ' ') + "runs/first-run");  // 80 columns
   CHECK(header_line("job", std::string(90, 'x'), "r") == "job     " + std::string(90, 'x') + "  r");
 }
 

@@ -38,10 +38,10 @@ std::vector<std::vector<Piece>> rows_of(const PackTable& table) {
   return out;
 }
 
-PackOptions options(std::int64_t seq_len, bool best_fit = true) {
+PackOptions options(std::int64_t seq_len, kf::Fit fit = kf::Fit::best) {
   PackOptions out;
   out.seq_len = seq_len;
-  out.best_fit = best_fit;
+  out.fit = fit;
   return out;
 }
 
@@ -60,9 +60,9 @@ std::vector<std::int64_t> random_lengths(std::size_t count, double mean, unsigne
 TEST_CASE("packing: every label of every document is in exactly one sequence, and none crosses a border") {
   const std::vector<std::int64_t> lengths = random_lengths(3000, 60, 1);
   const kf::MemoryDocuments docs = documents(lengths);
-  for (const bool best_fit : {true, false}) {
+  for (const kf::Fit fit : {kf::Fit::best, kf::Fit::first, kf::Fit::none}) {
     for (const std::int64_t look_ahead : {1, 10, 500, 1 << 20}) {
-      PackOptions how = options(128, best_fit);
+      PackOptions how = options(128, fit);
       how.look_ahead = look_ahead;
       const PackTable table(docs, how);
       std::vector<int> labels(static_cast<std::size_t>(docs.tokens()));
@@ -76,7 +76,7 @@ TEST_CASE("packing: every label of every document is in exactly one sequence, an
           }
         }
         REQUIRE(filled <= 128);
-        REQUIRE((best_fit || row.size() == 1));
+        REQUIRE((fit != kf::Fit::none || row.size() == 1));
       }
       for (std::int64_t document = 0; document < docs.count(); ++document) {
         for (std::int64_t id = docs.start(document); id < docs.start(document + 1); ++id) {
@@ -150,6 +150,37 @@ TEST_CASE("packing: no sequence has more pieces than max_segments") {
   for (const std::vector<Piece>& row : rows_of(table)) {
     CHECK(row.size() == 5);
   }
+}
+
+TEST_CASE("packing: first fit puts each piece into the first sequence that has room, in the order of the documents") {
+  // Inputs 5, 6, 3, 2, 4, 1 (a document has one id more) in sequences of 8: 5 3; 6 2; 4 1.
+  const kf::MemoryDocuments docs = documents({6, 7, 4, 3, 5, 2});
+  const PackTable table(docs, options(8, kf::Fit::first));
+  const auto lengths = [](const PackTable& of) {
+    std::vector<std::vector<std::int64_t>> out;
+    for (const std::vector<Piece>& row : rows_of(of)) {
+      out.emplace_back();
+      for (const Piece& piece : row) {
+        out.back().push_back(piece.length);
+      }
+    }
+    return out;
+  };
+  CHECK(lengths(table) == std::vector<std::vector<std::int64_t>>{{5, 3}, {6, 2}, {4, 1}});
+  PackOptions how = options(8, kf::Fit::first);
+  how.max_segments = 1;
+  CHECK(PackTable(docs, how).rows() == 6);
+  // Against the rule spelled out, for many documents.
+  const std::vector<std::int64_t> many = random_lengths(2000, 30, 7);
+  std::vector<std::int64_t> rooms;
+  for (const std::int64_t length : many) {
+    for (std::int64_t left = length - 1; left > 0; left -= 64) {
+      const std::int64_t piece = std::min<std::int64_t>(left, 64);
+      const auto at = std::find_if(rooms.begin(), rooms.end(), [&](std::int64_t room) { return room >= piece; });
+      at == rooms.end() ? rooms.push_back(64 - piece) : void(*at -= piece);
+    }
+  }
+  CHECK(PackTable(documents(many), options(64, kf::Fit::first)).rows() == static_cast<std::int64_t>(rooms.size()));
 }
 
 TEST_CASE("packing: documents without anything to predict are refused") {

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "data/read/memory_fault.h"
 #include "support/temp_dir.h"
 #include "unit/read/texts.h"
 
@@ -128,4 +129,12 @@ TEST_CASE("jsonl: parts behind 2 and 4 GiB begin where they should", "[read]") {
   REQUIRE(reader->next(record));
   CHECK(record.text == "b");
   CHECK(!reader->next(record));
+}
+
+TEST_CASE("read: memory that runs out names the file, the record and the setting", "[read]") {
+  const auto fails = [](std::int64_t record, auto what) { naming_file("a.jsonl.gz", record, [&]() -> int { throw what; }); };
+  CHECK_THROWS_WITH(fails(3, std::bad_alloc()), Contains("a.jsonl.gz: memory ran out over record 3") && Contains("data.max_record_bytes"));
+  CHECK_THROWS_WITH(fails(0, std::length_error("vector")), Contains("memory ran out over one of its records"));
+  CHECK_THROWS_WITH(fails(3, Error(Code::data, "another fault")), Contains("another fault") && !Contains("memory"));
+  CHECK(naming_file("a", 1, [] { return 7; }) == 7);
 }

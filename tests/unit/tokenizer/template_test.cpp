@@ -100,7 +100,7 @@ TEST_CASE("template: what goes wrong while it is filled in is said with its line
       {"{{ 1 / 0 }}", "a division by zero"},
       {"{% for a, b in [[1]] %}{% endfor %}", "2 names for 1 values"},
       {"{% set m.x = 1 %}", "is no namespace()"},
-      {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "more than 100 deep"},
+      {"{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "more than 50 deep"},
       {"{{ 'x' * 99999999999 }}", "more than"},
       {"{{ range(10 ** 9) }}", "range() of more than"},
       {"{{ 9223372036854775807 + 1 }}", "does not fit"},

@@ -1,0 +1,34 @@
+#pragma once
+// What `kf-host --help` prints. The launcher has it, too: help needs no torch.
+
+namespace kf {
+
+inline constexpr const char* kHelp = R"(kf-host trains language models, configured by TOML, scripted by Lua.
+
+usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
+
+  FILE             a job (.toml), a script (.lua) or a run's folder; the same
+                   again, and the run goes on
+  --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
+  --dry-run        checks everything, prints plan and memory, trains nothing
+  -- ARGS          strings for the script (kf.args)
+
+  kf-host generate CKPT       text from a checkpoint: --prompt TEXT
+  kf-host eval CKPT           its loss; multiple choice: --choices FILE
+  kf-host config check FILE   all problems of a job; also: show, explain KEY,
+                              keys, diff A B, presets, new [PRESET], schema
+  kf-host data info PATH      what data hold; also: build, peek, verify, stats
+  kf-host tokenizer encode T  ids of a text; also: decode, info, train
+  kf-host test SPEC.lua ...   tests written in Lua
+  kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
+  kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
+  kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
+  kf-host completion bash     completion of commands and settings for a shell
+  kf-host COMMAND --help      one command (train: the sections)
+  kf-host --version
+
+exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
+             3 script, 4 communication, 5 data, 6 checkpoint, 1 anything else
+)";
+
+}  // namespace kf

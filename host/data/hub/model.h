@@ -1,0 +1,32 @@
+#pragma once
+// Models and tokenizers of the hub by name: fetched into the cache that Python's tools use, or found there. Only configs, tokenizers and
+// safetensors; nothing that is pickled.
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "core/fs.h"
+#include "core/hub_name.h"
+#include "data/tokenizer/tokenizer.h"
+
+namespace kf::hub {
+
+/// What of a repository is wanted: config.json, also the tokenizer, or all of it.
+enum class ModelPart { config, tokenizer, weights };
+
+/// The snapshot's folder with that part in it. Asks the hub for the revision's commit, once in a process, and fetches what is missing; a
+/// commit that is there whole, and HF_HUB_OFFLINE, ask nobody. A hub that cannot be reached is warned of where the cache holds the part.
+/// Throws Code::data.
+fs::path fetch_model(const HubName& name, ModelPart part);
+
+/// A path that exists as it is; else the folder of the model that `text` names on the hub; else `text`, which does not exist.
+fs::path locate(const std::string& text, ModelPart part);
+
+/// open_tokenizer of a path, or of a name of the hub.
+std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab = 0);
+
+/// "X does not exist, and is no name of a model of the hub (ORG/NAME)": for messages about what `locate` could not find.
+std::string not_located(const std::string& text);
+
+}  // namespace kf::hub

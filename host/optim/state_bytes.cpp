@@ -1,0 +1,131 @@
+#include "optim/state_bytes.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "config/derived.h"
+#include "core/name_pattern.h"
+#include "optim/adam_mini.h"
+#include "optim/muon.h"
+#include "registry/registries.h"
+
+namespace kf {
+namespace {
+
+using Each = std::function<double(const Parameter&)>;
+
+/// What an optimizer holds of one parameter, and how many fp32 copies of all of them an update makes on its way.
+struct Need {
+  Each state;
+  double copies = 0;
+};
+
+double numbers(const Parameter& p) { return static_cast<double>(p.numel()); }
+
+/// `count` fp32 tensors of the parameter's shape.
+Each like_parameter(double count) {
+  return [count](const Parameter& p) { return 4 * count * numbers(p); };
+}
+
+std::int64_t integer_option(const config::Config& config, const std::string& optimizer, const std::string& name, std::int64_t fallback) {
+  const config::Node* const found = Registries::options_of(config, "optimizer", optimizer).find(name);
+  const auto* const value = found != nullptr ? std::get_if<std::int64_t>(&found->value) : nullptr;
+  return value != nullptr ? *value : fallback;
+}
+
+/// Numbers in `times` square matrices a side of a weight (stacks: of each matrix); sides longer than `max_dim` have `otherwise` of them.
+double side_numbers(const Parameter& p, std::int64_t max_dim, double times, bool diagonals) {
+  const std::size_t dims = p.shape.size();
+  if (dims < 2) {
+    return diagonals ? numbers(p) + 1 : 0;
+  }
+  const double stack = dims == 3 ? static_cast<double>(p.shape[0]) : 1;
+  double out = 0;
+  for (const std::size_t side : {dims - 2, dims - 1}) {
+    const auto n = static_cast<double>(p.shape[side]);
+    out += stack * (p.shape[side] <= max_dim ? n * n : diagonals ? n : 0);
+  }
+  return times * out;
+}
+
+Need adamw(const config::OptimizerConfig& o, bool fused) {
+  const double m = o.state_dtype_m == "bf16" ? 2 : 4;
+  const double v = o.state_dtype_v == "bf16" ? 2 : 4;
+  const bool extras = o.eps_root > 0 || o.nesterov || o.update_rms_clip > 0 || o.update_norm_window > 0;
+  const double wide = (m == 2 ? 1 : 0) + (v == 2 ? 1 : 0);  // 16-bit moments are moved as fp32 copies
+  return {[=](const Parameter& p) { return (m + v) * numbers(p) + 4; }, wide + (fused && !extras ? 0 : 1)};
+}
+
+Need muon(const config::Config& config, const ParameterList& parameters) {
+  const config::OptimizerConfig& o = config.optimizer;
+  const bool by_shape = o.muon_params == "shape";
+  std::vector<std::string> names;
+  for (const ParameterPtr& p : parameters) {
+    names.push_back(p->name);
+  }
+  const std::vector<bool> excluded = match_names(o.muon_exclude, names, "optimizer.muon_exclude");
+  std::map<std::string, bool> left;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    left[names[i]] = excluded[i];
+  }
+  return {[=](const Parameter& p) { return muon_takes(p, by_shape) && !left.at(p.name) ? 4 * numbers(p) : 8 * numbers(p) + 4; }, 0};
+}
+
+std::map<std::string, Need> needs(const config::Config& config, const ParameterList& parameters) {
+  const config::OptimizerConfig& o = config.optimizer;
+  const std::int64_t width = config::head_dim(config.model);
+  const std::int64_t soap = integer_option(config, "soap", "max_dim", 10000);
+  const std::int64_t kron = integer_option(config, "kron", "max_dim", 8192);
+  return {
+      {"adamw", adamw(o, o.fused && config.train.compile_model)},
+      {"cautious_adamw", {like_parameter(2), 0}},
+      {"adopt", {like_parameter(2), 0}},
+      {"mars", {like_parameter(3), 0}},
+      {"adam_mini",
+       {[=](const Parameter& p) {
+          const std::int64_t rows = rows_of_block(p, width);
+          return 4 * (numbers(p) + (rows == 0 ? 1 : numbers(p) / static_cast<double>(p.shape.back() * rows)));
+        },
+        0}},
+      {"lion", {like_parameter(1), 1}},
+      {"sgdm", {like_parameter(o.sgd_momentum > 0 ? 1 : 0), o.nesterov ? 2.0 : 0.0}},
+      {"rmsprop", {like_parameter(2), 2}},
+      {"sophia_h", {like_parameter(2), 1}},
+      {"schedule_free_adamw", {like_parameter(3), 2}},
+      {"scion", {like_parameter(1), 0}},
+      {"muon", muon(config, parameters)},
+      {"soap", {[=](const Parameter& p) { return 4 * (2 * numbers(p) + side_numbers(p, soap, 2, false)); }, 0}},
+      {"kron", {[=](const Parameter& p) { return 4 * (numbers(p) + side_numbers(p, kron, 1, true)); }, 0}},
+  };
+}
+
+}  // namespace
+
+OptimizerBytes optimizer_bytes(const config::Config& config, const ParameterList& parameters) {
+  std::map<std::string, Need> all = needs(config, parameters);
+  OptimizerBytes out;
+  const auto found = all.find(config.optimizer.name);
+  out.known = found != all.end();
+  const Need need = out.known ? found->second : Need{like_parameter(2), 0};
+  double trainable = 0;
+  double largest = 0;
+  for (const ParameterPtr& p : parameters) {
+    if (!p->trainable || p->buffer) {
+      continue;
+    }
+    trainable += numbers(*p);
+    largest = std::max(largest, numbers(*p));
+    out.state += need.state(*p);
+  }
+  if (config.averaging.type != "none") {
+    out.state += 4 * trainable;
+  }
+  // Weights kept in bf16 are moved as fp32 copies; optimizers that go from tensor to tensor need a few of the largest.
+  const double wide = config.train.param_dtype == "bf16" ? 1 : 0;
+  const bool by_tensor = need.copies == 0 && !(config.optimizer.name == "adamw" || config.optimizer.name == "sgdm");
+  out.passing = 4 * trainable * (need.copies + wide) + (by_tensor ? 4 * 4 * largest : 0);
+  return out;
+}
+
+}  // namespace kf

@@ -1,0 +1,201 @@
+// The first minutes: wrong words, options with a blank, --dry-run, memory, launchers that start several processes.
+
+#include <catch2/catch.hpp>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "support/process.h"
+#include "support/temp_dir.h"
+
+namespace fs = std::filesystem;
+using namespace kf::test;
+using Catch::Matchers::Contains;
+
+namespace {
+
+class Folder {
+ public:
+  Folder() {
+    std::string text;
+    for (int i = 0; i < 200; ++i) {
+      text += "a line of text, number " + std::to_string(i) + "\n";
+    }
+    dir_.write("text.txt", text);
+    dir_.write("job.toml", R"([model]
+dim = 32
+n_layers = 2
+n_heads = 2
+vocab_size = 257
+max_seq_len = 32
+[train]
+batch_size = 4
+seq_len = 32
+max_steps = 2
+mixed_precision = "fp32"
+[scheduler]
+warmup_steps = 0
+[data]
+dataset_path = "text.txt"
+)");
+  }
+  Finished host(const std::vector<std::string>& args, std::map<std::string, std::string> env = {}) const {
+    std::vector<std::string> argv{KF_HOST};
+    argv.insert(argv.end(), args.begin(), args.end());
+    env["OMP_NUM_THREADS"] = "1";
+    return run(argv, {.cwd = dir_.path(), .env = std::move(env)});
+  }
+  fs::path operator/(const fs::path& name) const { return dir_ / name; }
+
+ private:
+  TempDir dir_;
+};
+
+}  // namespace
+
+TEST_CASE("first sight: wrong words say what is right", "[cli]") {
+  const Folder folder;
+  const auto refused = [&](const std::vector<std::string>& args, const std::string& word) {
+    const Finished done = folder.host(args);
+    CAPTURE(args, done.out, done.err);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains(word));
+  };
+  refused({}, "usage: kf-host");
+  refused({"trian", "job.toml"}, "did you mean 'train'?");
+  refused({"job.tmol"}, "neither a command nor a .toml or .lua file");
+  refused({"config"}, "usage: kf-host config");
+  refused({"config", "chek", "job.toml"}, "did you mean 'check'?");
+  refused({"data"}, "usage: kf-host data");
+  refused({"tokenizer", "enocde", "x"}, "did you mean 'encode'?");
+  refused({"sweep", "shwo", "x"}, "did you mean 'show'?");
+  refused({"job.toml", "--optimizer.lr"}, "needs a value: --optimizer.lr=VALUE");
+  refused({"job.toml", "--optimiser.lr=1"}, "optimizer");
+  refused({"generate"}, "no checkpoint was given");
+  refused({"generate", "runs/x", "--promt", "a"}, "did you mean '--prompt'?");
+  refused({"completion", "tcsh"}, "bash");
+}
+
+TEST_CASE("first sight: help of a command in both orders", "[cli]") {
+  const Folder folder;
+  CHECK(folder.host({"help", "train"}).out == folder.host({"train", "--help"}).out);
+  CHECK_THAT(folder.host({"help", "generate"}).out, Contains("usage: kf-host generate"));
+}
+
+TEST_CASE("first sight: values may stand behind a blank", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"job.toml", "--optimizer.lr", "1e-5", "--train.max_steps", "1", "--run.name", "blank"});
+  CAPTURE(done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("1 steps") && Contains("lr 1e-05"));
+  CHECK(fs::exists(folder / "runs/blank/job.toml"));
+}
+
+TEST_CASE("first sight: a dry run checks everything, prints plan and memory, and leaves nothing behind", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"job.toml", "--dry-run"});
+  CAPTURE(done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("plan ") && Contains("memory ") && Contains("activations") && Contains("would start a new run"));
+  CHECK_FALSE(fs::exists(folder / "runs"));
+  CHECK(folder.host({"job.toml", "--dry-run", "--data.dataset_path=/no/such"}).status == 2);
+  REQUIRE(folder.host({"job.toml"}).status == 0);
+  CHECK_THAT(folder.host({"job.toml", "--dry-run"}).out, Contains("is complete already"));
+  CHECK_THAT(folder.host({"job.toml", "--dry-run", "--train.max_steps=4"}).out, Contains("would go on from"));
+}
+
+TEST_CASE("first sight: a job that cannot fit is refused before anything is allocated, with what would help", "[cli][memory]") {
+  const Folder folder;
+  // 405 B parameters: 1.6 TB of weights alone.
+  const std::vector<std::string> large{"job.toml",
+                                       "--model.preset=llama3.1-405b",
+                                       "--model.dim=16384",
+                                       "--model.n_layers=126",
+                                       "--model.n_heads=128",
+                                       "--model.vocab_size=128256",
+                                       "--run.name=large"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> args = large;
+    args.push_back(more);
+    return folder.host(args);
+  };
+  const Finished refused = folder.host(large);
+  CAPTURE(refused.err);
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err, Contains("needs about") && Contains("optimizer (adamw)") && Contains("what would help") &&
+                              Contains("--run.memory_check=warn"));
+  CHECK_FALSE(fs::exists(folder / "runs/large"));
+  CHECK_THAT(with("--dry-run").err, Contains("needs about"));
+  std::vector<std::string> check = large;
+  check.insert(check.begin(), "config");
+  check.insert(check.begin() + 1, "check");
+  const Finished checked = folder.host(check);
+  CHECK(checked.status == 0);
+  CHECK_THAT(checked.out, Contains("memory: about") && Contains("warning: that is more than"));
+}
+
+TEST_CASE("first sight: the job around a known model loads as it stands", "[cli]") {
+  const Folder folder;
+  const Finished made = folder.host({"config", "new", "llama3.2-1b"});
+  REQUIRE(made.status == 0);
+  TempDir dir;
+  const Finished checked = folder.host({"config", "check", dir.write("job.toml", made.out).string(), "--data.dataset_path=text.txt"});
+  CAPTURE(checked.err);
+  CHECK(checked.status == 0);
+  CHECK_THAT(checked.out, Contains("memory: about") && Contains("no problems"));
+}
+
+TEST_CASE("first sight: several processes that a launcher started do not each train alone", "[cli]") {
+  const Folder folder;
+  using Env = std::map<std::string, std::string>;
+  for (const Env& env : {Env{{"WORLD_SIZE", "2"}}, Env{{"OMPI_COMM_WORLD_SIZE", "2"}}, Env{{"PMI_SIZE", "2"}},
+                         Env{{"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}}, Env{{"MV2_COMM_WORLD_SIZE", "2"}}}) {
+    const Finished done = folder.host({"job.toml"}, env);
+    CAPTURE(env.begin()->first, done.err);
+    CHECK(done.status == 4);
+    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.begin()->first) && Contains("not built yet"));
+  }
+  CHECK_FALSE(fs::exists(folder / "runs"));
+  CHECK(folder.host({"job.toml"}, {{"SLURM_NTASKS", "2"}}).status == 0);  // the batch script itself
+}
+
+TEST_CASE("first sight: parallel settings are refused because parallel runs are not built", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"job.toml", "--distributed.tp=2"});
+  CHECK(done.status == 2);
+  CHECK_THAT(done.err, Contains("distributed.tp = 2 asks for 2 processes: training on several GPUs or machines is not built yet"));
+}
+
+TEST_CASE("first sight: a job without a model or a length is warned before it starts", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"job.toml", "--dry-run"});
+  CHECK_THAT(done.err, !Contains("the job has no [model]"));
+  TempDir bare;
+  bare.write("job.toml", "[data]\ndataset_path = \"" + (folder / "text.txt").string() + "\"\n");
+  const Finished warned = folder.host({(bare / "job.toml").string(), "--dry-run", "--run.memory_check=off"});
+  CHECK_THAT(warned.err, Contains("warning: the job has no [model]") && Contains("6.7 B") && Contains("100,000 steps"));
+}
+
+TEST_CASE("first sight: a run in bf16 on a CPU trains, and says it where fp32 is faster", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"job.toml", "--train.mixed_precision=bf16"});
+  CAPTURE(done.out, done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("training complete"));
+  if (done.err.find("is slower than fp32 on this CPU") != std::string::npos) {  // by a measurement: not on every processor
+    CHECK_THAT(done.err, Contains("--train.mixed_precision=fp32 is faster"));
+  }
+  CHECK_THAT(folder.host({"job.toml", "--run.name=plain"}).err, !Contains("is slower than fp32"));
+}
+
+TEST_CASE("first sight: completion for bash knows commands and settings", "[cli]") {
+  const Folder folder;
+  const Finished done = folder.host({"completion", "bash"});
+  REQUIRE(done.status == 0);
+  CHECK_THAT(done.out, Contains("complete -") && Contains("--optimizer.lr=") && Contains("tokenizer"));
+  const std::string script = done.out + "\nCOMP_WORDS=(kf-host conf) COMP_CWORD=1; _kf_host; echo \"${COMPREPLY[@]}\"\n" +
+                             "COMP_WORDS=(kf-host job.toml --optimizer.mu) COMP_CWORD=2; _kf_host; echo \"${COMPREPLY[@]}\"\n";
+  const Finished tried = run({"bash", "-c", script}, {});
+  CHECK(tried.status == 0);
+  CHECK_THAT(tried.out, Contains("config\n") && Contains("--optimizer.muon_momentum="));
+}

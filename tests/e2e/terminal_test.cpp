@@ -1,0 +1,145 @@
+// What the program writes on a terminal: no line is wider than it.
+
+#include <pty.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/text.h"
+#include "core/wrap.h"
+#include "support/temp_dir.h"
+
+namespace fs = std::filesystem;
+using kf::columns_of;
+using kf::test::TempDir;
+
+namespace {
+
+/// Runs the program in `folder` on a terminal of so many columns; everything that it wrote to it.
+std::string on_terminal(const fs::path& folder, const std::vector<std::string>& args, int columns) {
+  winsize size{};
+  size.ws_row = 24;
+  size.ws_col = static_cast<unsigned short>(columns);
+  int terminal = -1;
+  const pid_t child = ::forkpty(&terminal, nullptr, nullptr, &size);
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::setenv("TERM", "xterm", 1);
+    ::setenv("OMP_NUM_THREADS", "1", 1);
+    std::vector<char*> argv{const_cast<char*>(KF_HOST)};
+    for (const std::string& arg : args) {
+      argv.push_back(const_cast<char*>(arg.c_str()));
+    }
+    argv.push_back(nullptr);
+    if (::chdir(folder.c_str()) == 0) {
+      ::execv(KF_HOST, argv.data());
+    }
+    ::_exit(127);
+  }
+  std::string out;
+  char buffer[4096];
+  for (ssize_t got = 0; (got = ::read(terminal, buffer, sizeof buffer)) > 0;) {
+    out.append(buffer, static_cast<std::size_t>(got));
+  }
+  ::close(terminal);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  INFO(out);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  return out;
+}
+
+/// The widest line that ever stood there: between newlines and carriage returns, escape sequences left out.
+std::string widest(const std::string& text) {
+  std::string best;
+  std::string line;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\x1b' && i + 1 < text.size() && text[i + 1] == '[') {
+      i += 2;
+      while (i < text.size() && (text[i] < '@' || text[i] > '~')) {
+        ++i;
+      }
+    } else if (text[i] == '\r' || text[i] == '\n') {
+      line.clear();
+    } else {
+      line += text[i];
+      best = columns_of(line) > columns_of(best) ? line : best;
+    }
+  }
+  return best;
+}
+
+/// A job of 30 steps whose evaluations and saves put notes behind the rows.
+void write_job(const TempDir& folder) {
+  std::string text;
+  for (int i = 0; i < 400; ++i) {
+    text += "a line of text, number " + std::to_string(i) + "\n";
+  }
+  folder.write("text.txt", text);
+  folder.write("job.toml", R"([run]
+name = "a-run-with-a-name-of-some-length"
+[model]
+dim = 32
+n_layers = 2
+n_heads = 2
+vocab_size = 257
+max_seq_len = 32
+[train]
+batch_size = 4
+seq_len = 32
+max_steps = 30
+mixed_precision = "fp32"
+[scheduler]
+warmup_steps = 2
+[data]
+dataset_path = "text.txt"
+holdout = 0.2
+[eval]
+enabled = true
+interval = 10
+steps = 2
+dataset_path = "text.txt"
+[checkpoint]
+interval = 10
+[metrics]
+log_interval = 5
+)");
+}
+
+}  // namespace
+
+TEST_CASE("terminal: the lines of a run fit it, wide or narrow", "[terminal]") {
+  for (const int columns : {80, 60}) {
+    CAPTURE(columns);
+    const TempDir folder;
+    write_job(folder);
+    const std::string text = on_terminal(folder.path(), {"job.toml", "--data.holdout=0"}, columns);
+    CAPTURE(widest(text));
+    CHECK(columns_of(widest(text)) <= static_cast<std::size_t>(columns));
+    for (const char* word : {"bits/byte)", "saved step_30", "training complete", "memory"}) {
+      CHECK(text.find(word) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("terminal: help fits 80 columns", "[terminal]") {
+  const TempDir folder;
+  for (const char* command : {"", "train", "generate", "eval", "config", "data", "tokenizer", "test", "lua", "sweep", "registry"}) {
+    CAPTURE(command);
+    std::vector<std::string> args{"--help"};
+    if (*command != '\0') {
+      args.insert(args.begin(), command);
+    }
+    const std::string text = on_terminal(folder.path(), args, 80);
+    CAPTURE(widest(text));
+    CHECK(columns_of(widest(text)) <= 80);
+  }
+  const std::string keys = widest(on_terminal(folder.path(), {"config", "keys"}, 80));
+  CAPTURE(keys);
+  CHECK(columns_of(keys) <= 80);
+}
