@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "app/commands.h"
 #include "app/config_command.h"
@@ -32,15 +33,19 @@ Recipe read_recipe(const fs::path& path) {
 }
 
 fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
-/// A run's folder stands for its job.toml; the parts of its script are added to `catalog`.
+/// A run's folder stands for its job.toml; the parts of its script are added to `catalog`, for jobs of its checkpoints, too.
 void read_run_folders(Arguments& words, config::Catalog& catalog) {
   for (std::string& word : words) {
-    const fs::path job = is_run_folder(word) ? fs::path(word) / "job.toml" : fs::path(word);
-    if (job.filename() != "job.toml" || !is_run_folder(job.parent_path())) {
+    std::error_code ignored;
+    const bool may_be = fs::is_directory(word, ignored) || fs::path(word).filename() == "job.toml";
+    const std::optional<fs::path> run = may_be ? run_folder_of(word) : std::nullopt;
+    if (!run) {
       continue;
     }
-    word = job.string();
-    const RecordedScript script = recorded_script(job.parent_path());
+    if (is_run_folder(word)) {
+      word = (fs::path(word) / "job.toml").string();
+    }
+    const RecordedScript script = recorded_script(*run);
     const ScriptSession session(script.path, script.arguments, script.copies);
     for (auto& [kind, parts] : session.registries().catalog()) {
       for (config::PartInfo& part : parts) {

@@ -6,7 +6,9 @@
 #include "app/header.h"
 #include "app/inference.h"
 #include "app/memory_check.h"
+#include "app/phases.h"
 #include "app/resume.h"
+#include "app/run_checks.h"
 #include "app/run_parts.h"
 #include "config/plan.h"
 #include "config/unbuilt.h"
@@ -18,6 +20,7 @@
 #include "data/tokenized_text.h"
 #include "metrics/peak.h"
 #include "model/build.h"
+#include "train/steering.h"
 
 namespace kf {
 namespace {
@@ -43,9 +46,9 @@ bool is_tokenized(const config::Config& config, const Registries& registries) {
   return all;
 }
 
-/// What the run would do with what lies in its folder.
+/// What the run would do with what lies in its folder. `data` is what a checkpoint would say of the data; none before they are tokenized.
 std::string start_text(const config::Config& config, const config::Plan& plan, const RunRequest& request, const Registries& registries,
-                       const Loader* data) {
+                       const std::optional<std::string>& data) {
   CheckpointOptions options;
   options.dir = plan.checkpoint_dir;
   std::optional<fs::path> newest = config.run.fresh ? std::nullopt : CheckpointManager(options).newest();
@@ -55,11 +58,11 @@ std::string start_text(const config::Config& config, const config::Plan& plan, c
   if (!newest) {
     return config.run.fresh && fs::exists(plan.dir) ? "would start over; the earlier run is moved aside" : "would start a new run";
   }
-  if (data == nullptr) {
+  if (!data) {
     return format("would look at {}", *newest);
   }
   const Resume resume =
-      decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, data->fingerprint()});
+      decide_resume({newest, config, request.code, code_makes_identity(config, registries.catalog()), plan.max_steps, *data});
   return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
                                                : format("would go on from {}", resume.checkpoint);
 }
@@ -77,12 +80,14 @@ void dry_run(const RunRequest& request, const Registries& registries) {
     log::warn("{}", line);
   }
   const ComputeDevice compute = open_device(config.run.device);
-  const config::Plan plan = config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda());
+  config::Plan plan = config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda());
   check_data(config);
   std::unique_ptr<Loader> data;
+  std::optional<std::string> record;
   if (is_tokenized(config, registries)) {
     data = make_train_loader(config, {0, 1, &registries, false});
-    make_eval_sets(config, {0, 1, &registries});
+    end_with_data(config, *data, plan);
+    record = data_record_of(*data, make_eval_sets(config, {0, 1, &registries}));
   }
   tokenizer_of(config, registries);
   const std::shared_ptr<Model> model = build_model(config, registries);
@@ -92,9 +97,14 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   make_loss(config, registries);
   const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, plan.max_steps);
   sampler_of(config, registries);
+  check_plan(config, registries, *model);
+  const Phases phases = make_phases(config, registries, plan.max_steps);
+  if (data != nullptr) {
+    check_phases(phases, *model, *data);
+  }
   const at::ScalarType type = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   const Peak peak = compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(type);
-  const std::string start = start_text(config, plan, request, registries, data.get());
+  const std::string start = start_text(config, plan, request, registries, record);
   print_header({request, config, plan, *model, data != nullptr ? data->describe() : "not tokenized yet", *schedule, compute, peak,
                 memory_text(memory, room)});
   for (const std::string& note : plan.notes) {

@@ -17,6 +17,7 @@
 #include "app/precision_note.h"
 #include "app/rate_change.h"
 #include "app/resume.h"
+#include "app/run_checks.h"
 #include "app/run_folders.h"
 #include "app/run_kernels.h"
 #include "app/run_parts.h"
@@ -38,7 +39,6 @@
 #include "core/plain_file.h"
 #include "core/source_watch.h"
 #include "core/wrap.h"
-#include "data/data_record.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "metrics/console.h"
@@ -84,31 +84,6 @@ at::ScalarType compute_type(const config::TrainConfig& train) {
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
-/// distributed.plan has nothing to split on one rank; what it says must still hold for this model.
-void check_plan(const config::Config& config, const Registries& registries, Model& model) {
-  const std::string& name = config.distributed.plan;
-  if (name.empty()) {
-    return;
-  }
-  std::vector<std::string> weights;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    weights.push_back(parameter->name);
-  }
-  const auto& part = registries.parallel_plan.get(name);
-  const ParallelPlan plan = part.factory({config, Registries::options_of(config, "parallel_plan", name), registries});
-  for (const auto& [pattern, how] : plan) {
-    try {
-      match_names({pattern}, weights, format("parallel_plan '{}'", name));
-    } catch (const Error& error) {
-      if (part.info.origin != "native") {  // a part gave a wrong result
-        throw Error(Code::script, format("{}: {}", part.info.origin, error.what()));
-      }
-      throw;
-    }
-  }
-  log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
-}
-
 /// What scripts say of how their weights are to be split, once: with one rank nothing is.
 void say_sharding_hints(Model& model) {
   std::map<std::string_view, std::int64_t> counts;
@@ -124,33 +99,6 @@ void say_sharding_hints(Model& model) {
   if (!words.empty()) {
     log::info("sharding hints of weights: {}; they have no effect on one rank", join(words, ", "));
   }
-}
-
-/// A run is no longer than its data (data.epochs, data.mix_stop): schedules must know that from the start. Where phases change how much a
-/// step takes, only the loop can tell.
-void end_with_data(const config::Config& config, const Loader& data, config::Plan& plan) {
-  const bool changes = std::any_of(config.phases.begin(), config.phases.end(),
-                                   [](const auto& phase) { return phase.batch_size || phase.seq_len || !phase.mixture.empty(); });
-  if (changes || data.end() == Loader::kEndless) {
-    return;
-  }
-  const config::BatchPlan batches(config.train, plan.data_ranks);
-  std::int64_t steps = batches.steps_for(data.end());
-  steps -= batches.first_micro(steps) > data.end() ? 1 : 0;
-  KF_CHECK(steps > 0, Code::data, "the data end before the first update: it takes {} micro-batches and there are {}", batches.micros(0),
-           data.end());
-  if (steps < plan.max_steps) {
-    plan.notes.push_back(format("the data end after {} steps, before the {} of train.max_steps", grouped(steps), grouped(plan.max_steps)));
-    plan.max_steps = steps;
-  }
-}
-
-std::string data_record_of(const Loader& training, const std::vector<EvalSet>& sets) {
-  std::vector<EvalRecord> evaluation;
-  for (const EvalSet& set : sets) {
-    evaluation.push_back({set.name, set.data->fingerprint()});
-  }
-  return data_record(training.fingerprint(), evaluation);
 }
 
 void say_remarks(const Resume& resume) {

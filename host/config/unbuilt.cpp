@@ -61,9 +61,11 @@ const std::vector<Unbuilt>& unbuilt() {
        "The training thread writes them, and they are always loaded whole.",
        {{"checkpoint.async_mode", {"'disabled'"}, "checkpoints are written by the training thread"},
         {"checkpoint.exclude_from_loading", {"[]"}, "a checkpoint is always loaded whole"}}},
-      {"Export of weights in another type",
-       "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`).",
+      {"Export for Python's libraries",
+       "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`) under kf-host's own names; no folder is written that "
+       "`transformers` loads, and nothing is uploaded.",
        {{"checkpoint.export_dtype", {"'bfloat16'"}, "there is no export"}}},
+      {"Quantized weights and adapters (LoRA)", "Quantized files are refused; adapters are neither read nor trained.", {}},
   };
   return all;
 }
@@ -135,7 +137,7 @@ std::string unbuilt_markdown() {
     for (const UnbuiltKey& key : feature.keys) {
       keys.push_back(format("`{}`", key.key));
     }
-    out += format("- **{}.** {} Settings: {}.\n", feature.title, feature.sentence, join(keys, ", "));
+    out += format("- **{}.** {}{}\n", feature.title, feature.sentence, keys.empty() ? "" : " Settings: " + join(keys, ", ") + ".");
   }
   return out;
 }

@@ -25,7 +25,7 @@
 ---@field enable_grad fun(f: function, ...): any  Calls with gradients.
 ---@field is_grad_enabled fun(): boolean  Whether operators are recorded.
 ---@field choice fun(values: any[]): kf.Distribution  One of these values of a sweep; a table holds settings that are drawn only where it was chosen.
----@field load_model fun(checkpoint: string): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T); m:generate(prompt, options) as ctx:generate, m:evaluate([path or keys of [eval]]) gives a table like ctx.eval.
+---@field load_model fun(checkpoint: string, options?: { weights?: "saved"|"average"|"raw" }): any  The model of a checkpoint, frozen, in evaluation mode: call it with tokens (B, T); m:generate(prompt, options) as ctx:generate, m:evaluate([path or keys of [eval]]) gives a table like ctx.eval.
 ---@field lograndint fun(low: integer, high: integer): kf.Distribution  A whole number of a sweep, every order of magnitude as likely.
 ---@field loguniform fun(low: number, high: number): kf.Distribution  A value of a sweep, every order of magnitude as likely.
 ---@field losses table<string, fun(logits: kf.Tensor, labels: kf.Tensor): kf.Tensor, integer>  The registered losses as functions: the sum over counted tokens, and their number.
@@ -159,7 +159,8 @@
 ---@field reason? string  Why it stopped, where somebody said.
 ---@field steps integer  Completed updates.
 ---@field tokens integer  Positions seen.
----@field loss number  Of the last logged step.
+---@field skipped integer  Of the steps: those without an update.
+---@field loss? number  Of the last logged step with a label that counts.
 ---@field eval? kf.Eval  The last evaluation.
 ---@field history table[]  The rows of metrics.jsonl.
 ---@field checkpoint? string  Path of the newest.
@@ -167,12 +168,13 @@
 
 ---@class kf.Eval
 ---@field step integer  When.
----@field loss number  Cross entropy over all counted tokens.
----@field perplexity number  exp(loss).
+---@field loss? number  Cross entropy over all counted tokens; nil where none counts.
+---@field perplexity? number  exp(loss).
 ---@field tokens integer  How many were counted.
 ---@field bits_per_byte? number  Of the text behind the tokens, where there is a tokenizer.
 ---@field accuracy? number  Share of tokens that were the likeliest.
 ---@field ema? number  The loss of the averaged weights (averaging.type).
+---@field mtp_acceptance? number  How often the layer eval.mtp_head of multi-token prediction guesses what the model itself finds likeliest.
 
 ---@class kf.HookContext
 ---@field step integer  Completed updates.
@@ -182,11 +184,11 @@
 ---@field epoch number  Of the training data, with its fraction.
 ---@field lr number  Learning rate of this update.
 ---@field phase? string  Name of the running phase.
----@field seconds number  Since this process started training.
+---@field seconds number  Of training, over all processes of the run.
 ---@field eval? kf.Eval  The last evaluation.
----@field loss fun(self: kf.HookContext): number  Of this step; waits for the device.
----@field grad_norm fun(self: kf.HookContext): number  Before clipping; waits for the device.
----@field metrics fun(self: kf.HookContext): table<string, number>  All numbers of this step.
+---@field loss? fun(self: kf.HookContext): number  Of this step; nil without a label that counts; waits for the device.
+---@field grad_norm? fun(self: kf.HookContext): number  Before clipping, nil as the loss; waits for the device.
+---@field metrics fun(self: kf.HookContext): table<string, number>  The row of this step, with what hooks have logged so far.
 ---@field parameters fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with weights (fp32); they end with the callback.
 ---@field gradients fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with gradients of this step; they end with the callback.
 ---@field register_forward_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, input: kf.Tensor, output: kf.Tensor): kf.Tensor?): any  After every forward of the modules that match; what it returns stands for the output. Until the run ends, or handle:remove().
@@ -194,6 +196,7 @@
 ---@field evaluate fun(self: kf.HookContext): kf.Eval  An evaluation now; nothing is logged.
 ---@field generate fun(self: kf.HookContext, prompt: string|string[], options?: kf.GenerateOptions): (string|string[], table)  Continues a text, or each of a list; the table (of each) has ids, logprobs, stopped and prompt_tokens.
 ---@field log fun(self: kf.HookContext, values: table<string, number>)  Into this step's row.
+---@field write_artifact fun(self: kf.HookContext, name: string, data: string|table|kf.Tensor): string  A file in the run's folder `artifacts`, written whole: a string as it is, a table as JSON, tensors as safetensors. Gives its path.
 ---@field report fun(self: kf.HookContext, value: number)  To the sweep that this run is a trial of.
 ---@field stop fun(self: kf.HookContext, reason?: string)  Ends the run at the step boundary, with a checkpoint.
 ---@field request_save fun(self: kf.HookContext, name?: string)  A checkpoint; a named one is kept for ever.
@@ -214,6 +217,7 @@
 ---@field min_p? number  Keep those at least this share as likely as the likeliest.
 ---@field repetition_penalty? number  Against tokens that occurred; 1 for off.
 ---@field stop string|string[]|nil  Texts that end the answer and are not part of it.
+---@field stop_ids? integer[]  Token ids that do, besides the end of a document.
 ---@field seed? integer  Of the draws; prompt i of a list draws from seed + i - 1.
 
 ---@class kf.Hook
@@ -226,8 +230,8 @@
 ---@field load? fun(state: table)  Gets it back.
 ---@field on_train_begin? fun(ctx: kf.HookContext)  Before the first update of this process.
 ---@field on_step_begin? fun(ctx: kf.HookContext)  Before an update.
----@field on_micro_end? fun(ctx: kf.HookContext)  After the backward of each micro-batch.
----@field on_backward_end? fun(ctx: kf.HookContext)  All gradients are there, before clipping.
+---@field on_micro_end? fun(ctx: kf.HookContext)  After the backward of each micro-batch; gradients are the sum so far.
+---@field on_backward_end? fun(ctx: kf.HookContext)  All gradients are there, before norm, guard and clipping.
 ---@field on_step_end? fun(ctx: kf.HookContext)  After an update.
 ---@field on_log? fun(ctx: kf.HookContext)  Before a row is written.
 ---@field on_eval_end? fun(ctx: kf.HookContext, eval: kf.Eval)  After an evaluation.
@@ -1346,7 +1350,7 @@
 ---@field zeros fun(size: integer[], options?: { dtype?: string, layout?: string, device?: string, pin_memory?: boolean }): kf.Tensor
 
 ---@class kf.Config
----@field extends? string  The job that this one is laid over, relative to the script.
+---@field extends? string|string[]  The job that this one is laid over, relative to the script; several: later ones win.
 ---@field run? kf.Config.run  The run itself: its name, its folder, its device.
 ---@field model? kf.Config.model  The shape of the model.
 ---@field train? kf.Config.train  The training loop.

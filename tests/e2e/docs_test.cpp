@@ -154,6 +154,13 @@ TEST_CASE("docs: every page that README links to is there, and every link of the
       CHECK(fs::exists(page.parent_path() / at->str(1)));
     }
   }
+  std::ifstream in(root / "README.md");
+  std::stringstream readme;
+  readme << in.rdbuf();
+  for (const fs::directory_entry& entry : fs::directory_iterator(root / "docs")) {
+    CAPTURE(entry.path());
+    CHECK(readme.str().find("(docs/" + entry.path().filename().string() + ")") != std::string::npos);
+  }
 }
 
 TEST_CASE("docs: the page of licences names every library that the program and its modules are linked to", "[docs]") {

@@ -46,6 +46,7 @@ dataset_path = "text.txt"
     return run(argv, {.cwd = dir_.path(), .env = std::move(env)});
   }
   fs::path operator/(const fs::path& name) const { return dir_ / name; }
+  void write(const std::string& name, const std::string& text) const { dir_.write(name, text); }
 
  private:
   TempDir dir_;
@@ -132,6 +133,25 @@ TEST_CASE("first sight: a job that cannot fit is refused before anything is allo
   const Finished checked = folder.host(check);
   CHECK(checked.status == 0);
   CHECK_THAT(checked.out, Contains("memory: about") && Contains("warning: that is more than"));
+}
+
+TEST_CASE("first sight: config takes runs and checkpoints whose jobs name parts of a script", "[cli]") {
+  const Folder folder;
+  folder.write("own.lua", R"(local kf = require("kf")
+kf.register.scheduler("half", function() return function() return 0.5 end end)
+return { extends = "job.toml", run = { name = "own" }, scheduler = { name = "half" } }
+)");
+  REQUIRE(folder.host({"own.lua"}).status == 0);
+  for (const char* place : {"runs/own", "runs/own/job.toml", "runs/own/checkpoints/latest", "runs/own/checkpoints/step_2"}) {
+    const Finished shown = folder.host({"config", "show", place});
+    CAPTURE(place, shown.err);
+    CHECK(shown.status == 0);
+    CHECK_THAT(shown.out, Contains("name = \"half\""));
+  }
+  CHECK(folder.host({"job.toml", "--run.name=other", "--optimizer.lr=1e-5"}).status == 0);
+  const Finished differ = folder.host({"config", "diff", "runs/own", "runs/other"});
+  CAPTURE(differ.err);
+  CHECK_THAT(differ.out, Contains("scheduler.name") && Contains("optimizer.lr") && !Contains("model.dim"));
 }
 
 TEST_CASE("first sight: the job around a known model loads as it stands", "[cli]") {

@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     for (const kf::SpecialText special : {kf::SpecialText::text, kf::SpecialText::special, kf::SpecialText::error}) {
       try {
         std::vector<std::uint32_t> ids;
-        tokenizer->append(text, ids, {special, true});
+        tokenizer->append(text, ids, {special, kf::Surround::text});
         const std::vector<std::int64_t> wide(ids.begin(), ids.end());
         tokenizer->decode(wide);
         tokenizer->decode_with_special(wide);

@@ -43,6 +43,7 @@ Update update(Bench& bench, const at::Tensor& tokens, const at::Tensor& labels, 
                                                                                                             ? parameter->gradient().clone()
                                                                                                             : at::zeros(parameter->shape));
                                                                                                   }
+                                                                                                  return false;
                                                                                                 }});
   return out;
 }

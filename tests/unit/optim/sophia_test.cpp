@@ -55,6 +55,7 @@ Outcome run(Bench& bench, FixedLoader& data) {
                                                                                        parameter->gradient().clone();
                                                                                  }
                                                                                }
+                                                                               return false;
                                                                              }});
   out.curvature = keeper.last;
   return out;
