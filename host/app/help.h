@@ -7,8 +7,7 @@ inline constexpr const char* kHelp = R"(kf-host trains language models, configur
 
 usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
-  FILE             a job (.toml), a script (.lua) or a run's folder; the same
-                   again, and the run goes on
+  FILE             a job (.toml), a script (.lua), or a run's folder to go on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   --dry-run        checks everything, prints plan and memory, trains nothing
   -- ARGS          strings for the script (kf.args)
@@ -23,9 +22,8 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
-  kf-host completion bash     completion of commands and settings for a shell
-  kf-host COMMAND --help      one command (train: the sections)
-  kf-host --version
+  kf-host COMMAND --help      one command (train: the sections); also:
+                              --version, completion bash
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 1 anything else

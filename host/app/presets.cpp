@@ -59,13 +59,16 @@ config::ModelConfig model_of(const std::string& preset) {
   return config::load(request, {}).config.model;  // names of parts are not known here, and not asked for
 }
 
-/// "1.0 T", "8.0 B", "124 M".
+/// "1.0 T", "8.0 B", "124 M", "52 k".
 std::string size_text(const config::ModelConfig& model) {
   const auto count = static_cast<double>(config::parameter_count(model));
   if (count >= 9.995e11) {
     return fixed(count / 1e12, 1) + " T";
   }
-  return count >= 9.995e8 ? fixed(count / 1e9, count < 1e11 ? 1 : 0) + " B" : fixed(count / 1e6, 0) + " M";
+  if (count >= 9.995e8) {
+    return fixed(count / 1e9, count < 1e11 ? 1 : 0) + " B";
+  }
+  return count >= 9.995e5 ? fixed(count / 1e6, 0) + " M" : fixed(count / 1e3, 0) + " k";
 }
 
 std::string padded(std::string text, std::size_t width) {

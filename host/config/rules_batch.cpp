@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "config/batch_plan.h"
 #include "config/budget.h"
 #include "config/rules.h"
 #include "core/text.h"
@@ -94,21 +93,8 @@ void stages_ascend(const Job& job, Findings& findings) {
   }
 }
 
-/// Phases that change the micro-batch keep the number of them in an update.
-void phases_have_whole_micro_batches(const Job& job, Findings& findings) {
-  const List<PhaseEntry>& phases = job.config.phases;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    if (phases[i].batch_size && BatchPlan(job.config.train, data_ranks(job.config.distributed, job.world.value_or(1))).uneven()) {
-      findings.problem({"phases", "train.global_batch_size", "train.batch_schedule"},
-                       format("phases[{}].batch_size ({}) needs updates of whole micro-batches: train.global_batch_size and the sizes of "
-                              "train.batch_schedule must be multiples of train.batch_size ({})",
-                              i, *phases[i].batch_size, job.config.train.batch_size));
-    }
-  }
-}
-
 }  // namespace
 
-std::vector<Rule> batch_rules() { return {one_way_to_size, phases_have_whole_micro_batches, sizes_are_whole_micro_batches, stages_ascend}; }
+std::vector<Rule> batch_rules() { return {one_way_to_size, sizes_are_whole_micro_batches, stages_ascend}; }
 
 }  // namespace kf::config

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "config/finite.h"
@@ -31,9 +32,23 @@ std::int64_t integer_at(const Table& table, const std::string& key) {
   return integer != nullptr ? *integer : static_cast<std::int64_t>(real_at(table, key).value_or(0));
 }
 
+/// The means over the labels of a step.
+constexpr std::string_view kOfLoss[] = {"loss", "grad_norm", "ce", "z_loss", "aux_loss"};
+
+bool is_of_loss(const std::string& name) { return std::find(std::begin(kOfLoss), std::end(kOfLoss), name) != std::end(kOfLoss); }
+
+/// Whether the row is of a step without a label: all of its means are null, and not_finite says nothing of them.
+bool has_no_label(const Table& table) {
+  return std::all_of(std::begin(kOfLoss), std::end(kOfLoss), [&table](std::string_view name) {
+    const Node* const node = table.find(name);
+    return node != nullptr && node->is_null() && !real_at(table, name);
+  });
+}
+
 /// Throws Code::other where a row has something else than numbers.
 StepRow step_row(const Table& table) {
   StepRow row;
+  row.has_loss = !has_no_label(table);
   const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},     {"grad_norm", &row.grad_norm},
                                                    {"lr", &row.lr},         {"tokens_per_sec", &row.tokens_per_sec},
                                                    {"mfu", &row.mfu},       {"ce", &row.ce},
@@ -46,8 +61,7 @@ StepRow step_row(const Table& table) {
       continue;
     }
     const std::optional<double> value = real_at(table, name);
-    if (!value && node.is_null()) {  // a mean over nothing: null without a word in not_finite
-      row.has_loss = row.has_loss && name != "loss";
+    if (!row.has_loss && is_of_loss(name)) {
       continue;
     }
     KF_CHECK(value.has_value(), Code::other, "'{}' is no number", name);

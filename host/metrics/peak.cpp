@@ -57,9 +57,9 @@ double product_rate(std::int64_t n, at::ScalarType type, double budget) {
 
 /// A small product first: where a type has no instructions, the large one would take seconds.
 double best_rate(at::ScalarType type) {
-  const double small = product_rate(256, type, 0.02);
+  const double small = product_rate(256, type, 0.01);
   constexpr double kLargeWork = 2.0 * 1024 * 1024 * 1024;
-  return small * 0.1 > kLargeWork ? std::max(small, product_rate(1024, type, 0.15)) : small;
+  return small * 0.1 > kLargeWork ? std::max(small, product_rate(1024, type, 0.06)) : small;
 }
 
 }  // namespace

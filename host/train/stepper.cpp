@@ -18,10 +18,13 @@
 #include "optim/qk_clip.h"
 #include "train/curvature.h"
 #include "train/look_ahead.h"
+#include "train/losses.h"
 #include "train/watch.h"
 
 namespace kf {
 namespace {
+
+constexpr std::int64_t kPiece = 4096;  // positions whose cross entropy is taken at a time, beside a loss of one's own
 
 /// Backward on this thread alone: gradient hooks may be Lua, and one device needs no more.
 class SingleThreadedBackward {
@@ -112,7 +115,8 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
   parts.ce = minimised;
   if (!loss_->own_name().empty()) {
     parts.own = minimised;
-    parts.ce = plain_ce_sum(logits, labels) * factors.ce;
+    const at::NoGradGuard no_grad;  // a piece at a time: the loss's own graph holds enough
+    parts.ce = ChunkedCrossEntropy(kPiece).sum(logits.detach(), labels) * factors.ce;
   }
   parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, minimised.options());
   parts.total = factors.z > 0 ? minimised + parts.z : minimised;

@@ -63,27 +63,27 @@ struct Callback {
 
 TEST_CASE("ctx: fields and methods give what the run knows", "[ctx]") {
   Callback c(
-      "ctx:log({ step = ctx.step, tokens = ctx.tokens, lr = ctx.lr, n = ctx.n_params, max = ctx.max_steps, loss = ctx:loss(), norm = "
+      "ctx:log({ at = ctx.step, seen = ctx.tokens, rate = ctx.lr, n = ctx.n_params, max = ctx.max_steps, its_loss = ctx:loss(), norm = "
       "ctx:grad_norm() })"
       " assert(ctx.eval == nil)");
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"loss", 2.5},  {"lr", 3e-4}, {"max", 60},     {"n", 1000},
-                                                                {"norm", 0.75}, {"step", 41}, {"tokens", 4096}};
+  const std::vector<std::pair<std::string, double>> expected = {{"at", 41},     {"its_loss", 2.5}, {"max", 60},   {"n", 1000},
+                                                                {"norm", 0.75}, {"rate", 3e-4},    {"seen", 4096}};
   CHECK(c.logged == expected);
 }
 
 TEST_CASE("ctx: the last evaluation is a field, and an argument of its event", "[ctx]") {
   Callback c(
-      "local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ step = e.step, loss = e.loss, ppl = e.perplexity, tokens = "
+      "local e, again = ctx.eval, ctx.eval assert(e == again) ctx:log({ at = e.step, its_loss = e.loss, perplexity = e.perplexity, seen = "
       "e.tokens })");
   c.context.eval = EvalResult{40, 3.25, 25.79, 512};
   c.call(Event::eval_end);
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"loss", 3.25}, {"ppl", 25.79}, {"step", 40}, {"tokens", 512}};
+  const std::vector<std::pair<std::string, double>> expected = {{"at", 40}, {"its_loss", 3.25}, {"perplexity", 25.79}, {"seen", 512}};
   CHECK(c.logged == expected);
   c.context.eval = EvalResult{50, 3.0, 20.08, 512};
   c.call();
-  CHECK(c.logged[0].second == 3.0);
+  CHECK(c.logged[1].second == 3.0);
   c.f.run("assert(kf_eval[1] == kf_eval[2] and kf_eval[1].loss == 3.25)");
   EvalResult sets{60, 2.5, 12.2, 99};
   sets.accuracy = 0.5;
@@ -158,12 +158,12 @@ TEST_CASE("ctx: every request is noted, and nothing happens before the step boun
 TEST_CASE("ctx: more of what a run knows: epoch, phase, seconds, metrics, an evaluation at will", "[ctx]") {
   Callback c(
       "assert(ctx.phase == 'main') local m = ctx:metrics() local e = ctx:evaluate()"
-      " ctx:log({ epoch = ctx.epoch, seconds = ctx.seconds, mine = m.mine, eval = e.loss })");
+      " ctx:log({ epochs = ctx.epoch, took = ctx.seconds, mine = m.mine, evaluated = e.loss })");
   c.context.epoch = 1.25;
   c.context.seconds = 9;
   c.context.phase = "main";
   c.call();
-  const std::vector<std::pair<std::string, double>> expected = {{"epoch", 1.25}, {"eval", 3.5}, {"mine", 7}, {"seconds", 9}};
+  const std::vector<std::pair<std::string, double>> expected = {{"epochs", 1.25}, {"evaluated", 3.5}, {"mine", 7}, {"took", 9}};
   CHECK(c.logged == expected);
   CHECK(Callback("assert(ctx.phase == nil) local x = ctx.epohc").error() ==
         "recipe.lua:3: ctx has no field 'epohc'; did you mean 'epoch'?");

@@ -212,7 +212,7 @@ TEST_CASE("eval: the command gives the numbers of the run's last evaluation") {
   CHECK_THAT(table.out, Contains("set") && Contains("bits/byte") && Contains("code/b") && Contains("mean"));
 }
 
-TEST_CASE("eval: models and sets that a script registers are known to eval and generate with --script") {
+TEST_CASE("eval: models and sets that a script registers are known from the run's own copy of it, and with --script") {
   const Toy toy;
   toy.write("own.lua",
             "local kf = require('kf')\n"
@@ -229,14 +229,17 @@ TEST_CASE("eval: models and sets that a script registers are known to eval and g
             "error('what comes behind is not run')\n");
   CHECK(toy.host({"own.lua"}).status == 3);
   const json last = eval_rows(toy, "own").back();
-  const Finished unknown = toy.host({"eval", "runs/own"});
-  CHECK(unknown.status == 2);
-  CHECK_THAT(unknown.err, Contains("plain") && Contains("--script FILE"));
+  const json from_folder = json::parse(good(toy.host({"eval", "runs/own", "--format", "json"})).out);
   const json now = json::parse(good(toy.host({"eval", "runs/own", "--script", "own.lua", "--format", "json"})).out);
+  CHECK(from_folder["eval"] == now["eval"]);
   CHECK(now["eval"]["numbers"]["loss"].get<double>() == Approx(last["eval"]["numbers"]["loss"].get<double>()).epsilon(1e-6));
   CHECK(now["eval"]["numbers"]["tokens"] == 9 * 32);
   good(toy.host({"generate", "runs/own", "--script=own.lua", "--prompt", "line", "--max-new-tokens", "2"}));
   CHECK(toy.host({"eval", "runs/own", "--script", "none.lua"}).status == 3);
+  std::filesystem::remove_all(toy / "runs/own/code");
+  const Finished unknown = toy.host({"eval", "runs/own"});
+  CHECK(unknown.status == 2);
+  CHECK_THAT(unknown.err, Contains("plain") && Contains("--script FILE"));
 }
 
 TEST_CASE("eval: other data, other settings, and what is missing") {
@@ -362,7 +365,8 @@ TEST_CASE("generate: a chat is asked as it was trained, by the format or by the 
   toy.write("chat.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"yo\"}]}\n");
   toy.write("t.jinja", "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}{% if add_generation_prompt %}<a>{% endif %}");
   const std::vector<std::string> chat{"--data.dataset_path=chat.jsonl", "--data.file_pattern=*.jsonl", "--data.messages_field=messages",
-                                      "--data.pack_method=pad",         "--eval.enabled=false",        "--train.max_steps=2"};
+                                      "--data.pack_method=pad",         "--eval.enabled=false",        "--train.max_steps=2",
+                                      "--train.batch_size=1",           "--train.grad_accum_steps=1"};
   const auto train = [&](std::vector<std::string> more) {
     more.insert(more.end(), chat.begin(), chat.end());
     good(toy.train(more));

@@ -107,6 +107,27 @@ TEST_CASE("sweep: trials run, a faulty one fails alone, and the folder holds all
   CHECK_THAT(toy.host({"sweep", "plot", "runs/s"}).out, Contains("plots/model.dim.svg"));
 }
 
+TEST_CASE("sweep: a grid of quniform has optuna's values, and a trial without a loss fails instead of being the best", "[sweep]") {
+  const Toy toy;
+  toy.write("s.lua",
+            "local kf = require('kf')\n"
+            "kf.register.transform('mask', function(a) return function(b)\n"
+            "  if a.config.optimizer.weight_decay > 0.25 then b.labels:fill_(-100) end\n"
+            "  return b\nend end)\n" +
+                script("space = { ['optimizer.weight_decay'] = kf.quniform(0.1, 0.35, 0.1) }, method = 'grid', objective = 'loss',",
+                       "train = { max_steps = 1 }, eval = { enabled = false }, data = { batch_transforms = { 'mask' } }"));
+  const Finished done = toy.host({"s.lua"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  const std::string csv = toy.read("runs/s/trials.csv");
+  INFO(csv);
+  CHECK_THAT(csv, Contains(",0.1,") && Contains(",0.2,") && Contains("2,FAIL,,0.3,"));
+  const std::vector<Trial> trials = trials_of(toy, "s");
+  REQUIRE(trials.size() == 3);
+  CHECK(trials[2].parameters.at(0).distribution.high == 0.3);
+  CHECK(kf::sweep::best_of(trials, false)->number != 2);
+}
+
 TEST_CASE("sweep: more trials go on from the end; another space is another sweep; fresh starts over", "[sweep]") {
   const Toy toy;
   toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));

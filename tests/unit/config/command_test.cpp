@@ -92,7 +92,7 @@ TEST_CASE("config: runs, checkpoints and folders of Hugging Face stand for their
   fs::create_directory_symlink("step_2", temp / "other/checkpoints/latest");
   temp.write("hf/config.json",
              R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
-                 "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 320})");
+                 "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 128, "vocab_size": 320, "max_position_embeddings": 2048})");
   const std::string run = (temp / "run").string();
   for (const std::string& other :
        {(temp / "other").string(), (temp / "other/checkpoints").string(), (temp / "other/checkpoints/step_2").string()}) {

@@ -107,8 +107,6 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
        "must be a multiple of train.batch_size (4) x 2 data ranks; the nearest is 8", 2},
       {"[train]\nglobal_batch_size = 5\nbatch_size = 4\n",
        "train.global_batch_size (5) must be a multiple of the 2 data ranks; the nearest are 4 and 6", 2},
-      {"[train]\nglobal_batch_size = 10\nbatch_size = 4\n[[phases]]\nsteps = 2\nbatch_size = 2\n",
-       "phases[0].batch_size (2) needs updates of whole micro-batches"},
       {"[[train.batch_schedule]]\nstart = 2\nsize = 8\n", "train.batch_schedule[0].start (2) must be 0"},
       {"[[train.batch_schedule]]\nstart = 0\nsize = 8\n[[train.batch_schedule]]\nstart = 0\nsize = 16\n",
        "must be larger than that of the stage before (0)"},
