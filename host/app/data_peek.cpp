@@ -200,7 +200,16 @@ void show_rows(const DataJob& job, const DataCall& call) {
   const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(config, job.registries());
   const std::optional<std::int64_t> eos = config.data.eos_id ? config.data.eos_id : tokenizer ? tokenizer->eos_id() : std::nullopt;
   const Painter painter(tokenizer.get(), eos);
-  const std::unique_ptr<Loader> loader = make_train_loader(config, {0, 1, &job.registries()});
+  std::unique_ptr<Loader> loader;
+  try {
+    loader = make_train_loader(config, {0, 1, &job.registries()});
+  } catch (const Error& error) {
+    if (call.rows || error.code() != Code::data) {
+      throw;
+    }
+    std::cout << "no rows: " << error.what() << "\n";  // as with a first handful of documents, which are shown all the same
+    return;
+  }
   std::int64_t left = call.rows.value_or(2);
   std::cout << painter.heading(format("rows as training reads them ({} tokens each{})", config.train.seq_len,
                                       painter.colour() ? "; dim: not learned" : "; [in brackets]: not learned; | between documents"))

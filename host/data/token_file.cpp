@@ -103,23 +103,26 @@ TokenLayout layout_of(const MappedFile& file, const TokenFileOptions& options) {
 }
 
 /// Whether ids of a type are the halves of wider ones: ids and zeros in turn, all of them valid, and every second one wrong. Above a
-/// vocabulary of 65536 the upper halves of uint32 are small numbers, not all of them 0.
+/// vocabulary of 65536 the upper halves of uint32 are small numbers, not all of them 0. One in 64 may be anything: a file may hold a wrong
+/// id.
 bool are_halves(std::span<const std::int64_t> ids, TokenType type) {
   if (token_width(type) == sizeof(std::int64_t) || ids.size() < 16) {
     return false;
   }
-  std::size_t low = 0;   // even places that are not zero
-  std::size_t high = 0;  // odd ones
+  std::size_t low = 0;    // even places that are not zero
+  std::size_t high = 0;   // odd ones
+  std::size_t large = 0;  // odd places that are no upper half of an id below 2^20
   std::int64_t largest_low = 0;
-  std::int64_t largest_high = 0;
   for (std::size_t i = 0; i + 1 < ids.size(); i += 2) {
     low += ids[i] != 0 ? 1 : 0;
     high += ids[i + 1] != 0 ? 1 : 0;
     largest_low = std::max(largest_low, ids[i]);
-    largest_high = std::max(largest_high, ids[i + 1]);
+    large += ids[i + 1] >= 16 ? 1 : 0;
   }
-  const bool zeros = high == 0 && low * 3 >= ids.size() / 2;
-  return zeros || (type == TokenType::uint16 && largest_high < 16 && largest_low > 255);
+  const std::size_t pairs = ids.size() / 2;
+  const bool zeros = high * 64 <= pairs;
+  const bool small = type == TokenType::uint16 && large * 64 <= pairs && largest_low > 255;
+  return low * 3 >= pairs && (zeros || small);
 }
 
 TokenType wider_than(TokenType type) { return type == TokenType::uint16 ? TokenType::uint32 : TokenType::int64; }

@@ -3,6 +3,8 @@
 
 #include "bindings/source_map.h"
 
+using kf::lua::code_text;
+using kf::lua::CodeText;
 using kf::lua::SourceMap;
 
 namespace {
@@ -73,4 +75,38 @@ TEST_CASE("source map: any text is read to its end", "[source]") {
   CAPTURE(text);
   const SourceMap map(text);
   CHECK(map.find({"nothing"}, 1) == nullptr);
+}
+
+TEST_CASE("code text: comments and blanks mean nothing, functions stand apart from the rest", "[source_map]") {
+  const std::string script = R"(local width = 4
+local function act(x)
+  if x > 0 then return x end
+  for i = 1, 3 do x = x * i end
+  repeat x = x + 1 until x > 0
+  return (function(y) return y end)(x)
+end
+return { optimizer = { lr = 1 }, hooks = { { on_step_end = function(ctx) ctx:stop("so") end } } }
+)";
+  const CodeText code = code_text(script);
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = script;
+    text.replace(text.find(from), from.size(), to);
+    return code_text(text);
+  };
+  for (const auto& [from, to] :
+       {std::pair("local width", "-- a word\n\n  local   width"), std::pair("return x end", "return x --[[ long ]] end")}) {
+    CHECK(with(from, to).functions == code.functions);
+    CHECK(with(from, to).rest == code.rest);
+  }
+  for (const auto& [from, to] : {std::pair("x * i", "x + i"), std::pair("return y", "return -y"), std::pair("\"so\"", "\"\\110o\""),
+                                 std::pair("x > 0 then", "x >= 0 then")}) {
+    CAPTURE(from);
+    CHECK(with(from, to).functions != code.functions);
+    CHECK(with(from, to).rest == code.rest);
+  }
+  for (const auto& [from, to] : {std::pair("width = 4", "width = 5"), std::pair("lr = 1", "lr = 2")}) {
+    CAPTURE(from);
+    CHECK(with(from, to).functions == code.functions);
+    CHECK(with(from, to).rest != code.rest);
+  }
 }

@@ -559,9 +559,21 @@ TEST_CASE("cache: one mixture has plain text, chats and pairs, each source with 
   INFO(peek.err);
   REQUIRE(peek.status == 0);
   CHECK_THAT(peek.out, Contains("[user: hi\\nassistant: ]yo<end>") && Contains("[two] four<end>") && Contains("plain text<end>"));
-  const Finished run = toy.host({"mix.toml", "--eval.enabled=false", "--train.max_steps=2"});
+  const Finished run =
+      toy.host({"mix.toml", "--eval.enabled=false", "--train.max_steps=2", "--train.batch_size=1", "--train.grad_accum_steps=1"});
   INFO(run.err);
   CHECK(run.status == 0);
+}
+
+TEST_CASE("cache: peek shows documents of data that are too few for a batch, and says what a run would", "[cache]") {
+  const Toy toy;
+  toy.write("d/c.jsonl", "{\"text\": \"abcdefgh\"}\n");
+  const Finished peek = toy.host(joined({"data", "peek", "toy.toml", "--eval.enabled=false"}, reading("d", {"--train.seq_len=8"})));
+  CHECK(peek.status == 0);
+  CHECK_THAT(peek.out, Contains("abcdefgh<end>") && Contains("no rows: ") && Contains("fewer than a batch"));
+  const Finished asked =
+      toy.host(joined({"data", "peek", "toy.toml", "--rows=1", "--eval.enabled=false"}, reading("d", {"--train.seq_len=8"})));
+  CHECK(asked.status == 5);
 }
 
 TEST_CASE("cache: peek brackets what is no label: the first id of a row, and shows the label behind the last", "[cache]") {

@@ -158,7 +158,7 @@ TEST_CASE("data: chats without an answer are no data to learn answers from", "[d
   };
   const Finished answers = build("answers");
   CHECK(answers.status == 5);
-  CHECK_THAT(answers.err, Contains("no message of the role assistant has a content"));
+  CHECK_THAT(answers.err, Contains("no answer (a message of the role assistant) has a content"));
   CHECK(build("all").status == 0);
 }
 

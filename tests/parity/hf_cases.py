@@ -167,6 +167,17 @@ CASES = {
         rope_type="longrope", rope_theta=10000.0, original_max_position_embeddings=16, attention_factor=1.4, short_factor=[1.0, 1.1, 1.2, 1.5, 2.0],
         long_factor=[1.5, 2.0, 3.0, 4.0, 5.0]))),
     "mpt_six_heads": ("mpt", dict(d_model=48, n_layers=2, n_heads=6, max_seq_len=64, attn_config=dict(softmax_scale=0.4))),
+    "exaone_moe_list": ("exaone_moe", dict(WIDE, num_hidden_layers=4, sliding_window=6, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
+                                           layer_types=["full_attention", "sliding_attention", "sliding_attention", "full_attention"],
+                                           mlp_layer_types=["sparse", "dense", "dense", "sparse"])),
+    "hy_v3_list": ("hy_v3", dict(WIDE, num_hidden_layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24,
+                                 mlp_layer_types=["dense", "sparse", "dense", "sparse"])),
+    "mellum_list": ("mellum", dict(WIDE, num_hidden_layers=4, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, sliding_window=6,
+                                   layer_types=["sliding_attention", "full_attention", "full_attention", "sliding_attention"],
+                                   mlp_layer_types=["sparse", "dense", "dense", "sparse"])),
+    "qwen2_moe_list": ("qwen2_moe", dict(MOE, num_hidden_layers=5, shared_expert_intermediate_size=32, mlp_only_layers=[0, 3])),
+    "gpt_oss_yarn": ("gpt_oss", dict(WIDE, num_local_experts=4, num_experts_per_tok=2, sliding_window=6, rope_parameters=dict(
+        YARN, truncate=False, attention_factor=0.9))),
     # families of 2026
     "gemma4": ("gemma4_text", dict(GEMMA4, attention_k_eq_v=True, num_global_key_value_heads=1)),
     "gemma4_moe": ("gemma4_text", dict(GEMMA4, num_hidden_layers=2, attention_k_eq_v=True, num_global_key_value_heads=1, enable_moe_block=True, num_experts=4,

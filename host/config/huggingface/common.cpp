@@ -399,11 +399,7 @@ void take_expert_layers(Reader& c, std::int64_t layers, std::int64_t first_dense
     c.problem(format("mlp_layer_types names {} layers, num_hidden_layers is {}", experts.size(), layers));
     return;
   }
-  const std::int64_t dense = std::find(experts.begin(), experts.end(), true) - experts.begin();
-  if (types && c.has("first_k_dense_replace") && known != dense) {
-    c.problem(format("first_k_dense_replace = {}, but mlp_layer_types begins with {} dense layers", known, dense));
-  }
-  set_expert_layers(c, experts);
+  set_expert_layers(c, experts);  // the list wins, as in the classes
 }
 
 namespace {

@@ -105,7 +105,7 @@ bool idle_here(const std::string& family, const std::string& key) {
       {"cohere2", {"sliding_window_pattern", "_sliding_window_pattern"}},                 // layer_types says it
       {"ernie4_5_moe", {"moe_layer_end_index"}},                                          // behind the last layer it says nothing
       {"exaone4", {"sliding_window_pattern"}},                                            // the same
-      {"exaone_moe", {"sliding_window_pattern"}},                                         // the same
+      {"exaone_moe", {"sliding_window_pattern", "first_k_dense_replace"}},                // the same, and mlp_layer_types
       {"llama4_text", {"no_rope_layer_interval", "interleave_moe_layer_step"}},           // lists say it
       {"gemma4_text", {"vocab_size_per_layer_input", "use_double_wide_mlp"}},             // nothing is shared or embedded by layer
       {"afmoe", {"global_attn_every_n_layers"}},                                          // layer_types says it

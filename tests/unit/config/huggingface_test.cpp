@@ -288,6 +288,11 @@ TEST_CASE("huggingface: lists that follow no period are taken as they stand", "[
   CHECK(value(with("qwen3_moe", experts + "[0, 2]"), "moe_frequency") == "2");
   CHECK_THAT(with("qwen3_moe", experts + R"(["x"])").problems, Contains("mlp_only_layers has 'x', which is not understood"));
   CHECK_THAT(with("qwen3_moe", experts + "[0, 1, 2, 3]").problems, Contains("no layer has experts"));
+  const Read exaone = with("exaone_moe", R"(, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24, "sliding_window": 8,
+      "first_k_dense_replace": 1, "mlp_layer_types": ["sparse", "dense", "dense", "sparse"])");
+  CHECK(exaone.problems == "");
+  CHECK(value(exaone, "moe_pattern") == "['experts', 'dense', 'dense']");
+  CHECK(value(exaone, "moe_first_dense") == "absent");
   const Read cohere = with("cohere2", R"(, "sliding_window": 8, "layer_types": ["full_attention", "sliding_attention", "full_attention",
                                          "full_attention"])");
   CHECK(cohere.problems == "");

@@ -144,7 +144,7 @@ TEST_CASE("jsonl: what a resume keeps can be read at the end of the run", "[metr
   const fs::path path = temp / "metrics.jsonl";
   { JsonlSink(path, 0).step(row_of(1)); }
   std::string content = read_file(path);
-  for (const char* line : {R"({"step": 1, "loss": null})", R"({"step": 1, "loss": [1]})", R"({"step": 1, "loss": true})",
+  for (const char* line : {R"({"step": 1, "lr": {}})", R"({"step": 1, "loss": [1]})", R"({"step": 1, "loss": true})",
                            R"({"step": 1, "loss": "high"})", R"({"step": 1, "eval": {"loss": {}}})"}) {
     content += std::string(line) + "\n";
   }

@@ -89,7 +89,6 @@ std::vector<Variant> variants() {
        [](config::ModelConfig& m) {
          m.moe_beside_dense = true;
          m.norm_placement = "sandwich";
-         m.layer_scalar = true;
        }},
       {"by a pattern",
        [](config::ModelConfig& m) {
