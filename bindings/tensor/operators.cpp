@@ -114,8 +114,10 @@ const Signature& choose(lua_State* L, const Operator& op, const CallArguments& c
 
 /// LibTorch's message without its C++ stack, with the operator and its arguments.
 [[noreturn]] void fail_in_torch(lua_State* L, const Operator& op, const CallArguments& call, const c10::Error& error) {
-  std::string text = failure_text(error);  // says what helps where memory is out
-  text = text.starts_with("out of memory") ? text : error.what_without_backtrace();
+  std::string text = error.what_without_backtrace();
+  if (std::string memory = memory_failure_text(text); !memory.empty()) {
+    text = std::move(memory);
+  }
   text = text.substr(0, text.find("\nException raised from "));
   while (!text.empty() && text.back() == '\n') {
     text.pop_back();

@@ -40,8 +40,8 @@ extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** a
     print_failure(e.what());
     return static_cast<int>(e.code());
   } catch (const c10::Error& e) {
-    const std::string text = kf::failure_text(e);
-    print_failure(text.starts_with("out of memory") ? text : std::string("LibTorch: ") + e.what_without_backtrace());
+    const std::string memory = kf::memory_failure_text(e.what_without_backtrace());
+    print_failure(memory.empty() ? std::string("LibTorch: ") + e.what_without_backtrace() : memory);
   } catch (const std::exception& e) {
     print_failure(kf::failure_text(e));
   }

@@ -51,7 +51,7 @@ extern "C" void on_crash(int signal, siginfo_t* info, void*) {
   report("\nkf-host: ");
   for (const Kind& kind : kKinds) {
     if (kind.signal == signal) {
-      report(signal == SIGSEGV && in_guard(info) ? "SIGSEGV, the stack is full (ulimit -s)" : kind.text);
+      report(signal == SIGSEGV && in_guard(info) ? "SIGSEGV, the stack is full: calls without an end?" : kind.text);
     }
   }
   report("\n");

@@ -24,12 +24,17 @@ std::string failure_text(const std::exception& error) {
   if (dynamic_cast<const std::length_error*>(&error) != nullptr) {
     return format("out of memory, or a size beyond all memory ({}): {}", text, kRemedy);
   }
+  const std::string memory = memory_failure_text(text);
+  return memory.empty() ? std::string(text) : memory;
+}
+
+std::string memory_failure_text(std::string_view message) {
   constexpr std::string_view kTorch = "DefaultCPUAllocator: can't allocate memory: you tried to allocate ";
-  if (const std::size_t at = text.find(kTorch); at != std::string_view::npos) {
-    const std::string_view rest = text.substr(at + kTorch.size());
+  if (const std::size_t at = message.find(kTorch); at != std::string_view::npos) {
+    const std::string_view rest = message.substr(at + kTorch.size());
     return format("out of memory: {} bytes for a tensor could not be had; {}", rest.substr(0, rest.find(' ')), kRemedy);
   }
-  return std::string(text);
+  return "";
 }
 
 }  // namespace kf
