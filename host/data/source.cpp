@@ -181,14 +181,17 @@ SourceOptions mixture_options(const config::Config& config, const Registries* re
   return options;
 }
 
+Windows evaluation_windows(std::int64_t steps) { return steps < 0 ? Windows::all : Windows::apart; }
+
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries) {
   SourceOptions options = source_options(config, registries);
-  options.windows = Windows::all;
+  options.windows = evaluation_windows(config.eval.steps);
   return options;
 }
 
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i) {
-  SourceOptions options = evaluation_options(config, registries);
+  SourceOptions options = source_options(config, registries);
+  options.windows = evaluation_windows(config.eval.datasets[i].steps.value_or(config.eval.steps));
   options.read = read_options_of_evaluation(config, i);
   return options;
 }
@@ -256,7 +259,7 @@ SourceFiles find_files(const SourceSpec& spec, const config::Config& config) {
 OpenSource open_source(const SourceSpec& spec, const SourceOptions& given, const SourcePart& part) {
   SourceOptions options = given;
   if (part.holdout > 0 && part.side == Side::held_out) {
-    options.windows = Windows::all;
+    options.windows = evaluation_windows(options.config->eval.steps);
   }
   const SourceFiles found = find_files(spec, *options.config);
   return found.tokens ? open_tokens(found, spec, options, part) : open_text(found, spec, options, part);

@@ -61,7 +61,10 @@ struct SourceOptions {
 SourceOptions source_options(const config::Config& config, const Registries* registries);
 /// With what data.datasets[i] says itself.
 SourceOptions mixture_options(const config::Config& config, const Registries* registries, std::size_t i);
-/// For eval.dataset_path or eval.hf_dataset_name: every label once.
+/// How an evaluation cuts a stream: every label once where all of it is read (steps = -1); a number of batches takes the windows that
+/// training takes, as the reference does.
+Windows evaluation_windows(std::int64_t steps);
+/// For eval.dataset_path or eval.hf_dataset_name.
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries);
 /// The same with what eval.datasets[i] says itself.
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i);
