@@ -98,7 +98,7 @@ TEST_CASE("program: train.global_batch_size is so many micro-batches, to the bit
   CHECK(column(bench.steps("global"), "loss") == column(bench.steps("accumulated"), "loss"));
   CHECK(same_tensors(bench.checkpoint("step_4", "global") / "model.safetensors",
                      bench.checkpoint("step_4", "accumulated") / "model.safetensors"));
-  const test::Finished odd = bench.run_in("odd", {"--train.global_batch_size=5"});
+  const test::Finished odd = bench.run_in("odd", {"--train.global_batch_size=5", "--train.allow_nondivisible_batch=false"});
   CHECK(odd.status == 2);
   CHECK(has(odd.err, "train.global_batch_size"));
 }
