@@ -47,30 +47,25 @@ void insert_searcher(lua_State* L, lua_CFunction function, int position) {
   lua_pop(L, 2);
 }
 
-const char kReadKey = 0;    // its address is the registry's key of the files that dofile and loadfile have read,
-const char kCopiesKey = 0;  // of those that stand in for what is not found
+const char kReadKey = 0;    // its address is the registry's key of the files that dofile and loadfile have read, with their copies,
+const char kCopiesKey = 0;  // of the copies that are read instead of what a script names
 
-/// dofile and loadfile as they are, but what they read is known afterwards, and copies stand in for what is not found; the last searcher of
-/// `require` knows copies, too.
+/// dofile and loadfile as they are, but what they read is known afterwards, and where there are copies (of a run's folder) these are read,
+/// whatever has become of the originals; the first searcher of `require` behind what is preloaded knows copies, too.
 void note_files(lua_State* L) {
   constexpr std::string_view kNoting =
-      "local files, copies, load, rethrow, open, loaders = ...\n"
-      "local function found(name)\n"
-      "  local copy = copies['file ' .. name]\n"
-      "  local file = copy and open(name)\n"
-      "  if file then file:close() end\n"
-      "  return (copy and not file) and copy or name\n"
-      "end\n"
+      "local files, copies, load, rethrow, loaders = ...\n"
       "function loadfile(name, ...)\n"
-      "  if type(name) == 'string' then name = found(name) files[name] = true end\n"
-      "  return load(name, ...)\n"
+      "  local copy = type(name) == 'string' and copies['file ' .. name] or nil\n"
+      "  if type(name) == 'string' then files[name] = copy or name end\n"
+      "  return load(copy or name, ...)\n"
       "end\n"
-      "loaders[#loaders + 1] = function(name)\n"
+      "table.insert(loaders, 2, function(name)\n"
       "  if not copies[name] then return nil end\n"
       "  local chunk, message = load(copies[name])\n"
       "  if not chunk then rethrow(message, 0) end\n"
       "  return chunk\n"
-      "end\n"
+      "end)\n"
       "local loadfile = loadfile\n"
       "function dofile(name) local chunk, message = loadfile(name) if not chunk then rethrow(message, 0) end return chunk() end\n";
   // Without line numbers, as a function of the host: messages then name the script's line that called.
@@ -92,13 +87,10 @@ void note_files(lua_State* L) {
   }
   lua_getglobal(L, "loadfile");
   lua_getglobal(L, "error");
-  lua_getglobal(L, "io");
-  lua_getfield(L, -1, "open");
-  lua_remove(L, -2);
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "loaders");
   lua_remove(L, -2);
-  lua_call(L, 6, 0);
+  lua_call(L, 5, 0);
 }
 
 std::string templates_of(const std::string& folder) {
@@ -174,31 +166,28 @@ std::map<std::string, fs::path> Runtime::loaded_files() const {
       continue;
     }
     std::string name = lua_tostring(L, -2);
+    lua_pushlightuserdata(L, const_cast<char*>(&kCopiesKey));
+    lua_rawget(L, LUA_REGISTRYINDEX);
+    lua_getfield(L, -1, name.c_str());
+    if (lua_isstring(L, -1) != 0) {
+      files[name] = lua_tostring(L, -1);
+    }
+    lua_pop(L, 2);
     std::string below = name;
     std::replace(below.begin(), below.end(), '.', '/');
     for (std::string candidate : split(templates, ';')) {
       candidate.replace(candidate.find('?'), 1, below);
-      if (fs::is_regular_file(candidate)) {
+      if (!files.contains(name) && fs::is_regular_file(candidate)) {
         files[name] = candidate;
-        break;
       }
-    }
-    if (!files.contains(name)) {
-      lua_pushlightuserdata(L, const_cast<char*>(&kCopiesKey));
-      lua_rawget(L, LUA_REGISTRYINDEX);
-      lua_getfield(L, -1, name.c_str());
-      if (lua_isstring(L, -1) != 0) {
-        files[name] = lua_tostring(L, -1);
-      }
-      lua_pop(L, 2);
     }
   }
   lua_pushlightuserdata(L, const_cast<char*>(&kReadKey));
   lua_rawget(L, LUA_REGISTRYINDEX);
   for (lua_pushnil(L); lua_next(L, -2) != 0; lua_pop(L, 1)) {
-    const std::string file = lua_tostring(L, -2);
+    const std::string file = lua_tostring(L, -1);
     if (fs::is_regular_file(file)) {
-      files["file " + file] = file;
+      files[std::string("file ") + lua_tostring(L, -2)] = file;
     }
   }
   return files;

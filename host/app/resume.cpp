@@ -92,9 +92,13 @@ class Decision {
     if (!data.evaluation.empty()) {
       resume_.remarks.push_back(data.evaluation + "; losses on them before and after do not compare");
     }
+    const bool of_weights = std::any_of(refused.names.begin(), refused.names.end(), [](const std::string& name) {
+      return name.starts_with("model.") || name.starts_with("optimizer.");
+    });
     KF_CHECK(refused.names.empty(), Code::config,
-             "the run in {} is another one:{}\n{}; checkpoint.accept_changes = [{}] goes on all the same", *q_.newest, refused.lines,
-             remedy(), "\"" + join(refused.names, "\", \"") + "\"");
+             "the run in {} is another one:{}\n{}; checkpoint.accept_changes = [{}] goes on all the same{}", *q_.newest, refused.lines,
+             remedy(), "\"" + join(refused.names, "\", \"") + "\"",
+             of_weights ? ", where the weights and the optimizer's state still fit; else checkpoint.init_from takes weights alone" : "");
   }
 
   void compare_code(Refused& refused) {

@@ -53,6 +53,8 @@ void plot(const fs::path& dir) {
 int resume(const fs::path& dir, bool failed) {
   Arguments arguments;
   fs::path folder;
+  const fs::path here = fs::canonical(dir);
+  std::string name;
   {
     const std::unique_ptr<sweep::Store> store = open_sweep(dir);
     const config::Node command = store->attribute("command");
@@ -61,6 +63,7 @@ int resume(const fs::path& dir, bool failed) {
       arguments.push_back(std::get<std::string>(word.value));
     }
     folder = std::get<std::string>(command.table()->find("folder")->value);
+    name = store->name();
     if (failed) {
       std::cout << store->retry_failed() << " failed trials go back in line\n";
     }
@@ -68,6 +71,10 @@ int resume(const fs::path& dir, bool failed) {
   std::error_code gone;
   fs::current_path(folder, gone);
   KF_CHECK(!gone, Code::config, "the sweep was started in {}, which is no longer there; start its script again: {}", folder, arguments[0]);
+  std::error_code elsewhere;
+  if (fs::weakly_canonical(fs::path("runs") / name, elsewhere) != here) {  // moved, or made under another run.dir
+    arguments.insert(arguments.begin() + 1, "--run.dir=" + here.string());
+  }
   return train_command(arguments);
 }
 

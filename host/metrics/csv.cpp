@@ -10,6 +10,7 @@
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "metrics/jsonl.h"
 #include "train/eval_table.h"
 
@@ -123,7 +124,8 @@ void CsvSink::add_columns() {
 }
 
 void CsvSink::flush() {
-  if (pending_.empty()) {
+  // A folder that is gone is the next save's to tell: it ends the run.
+  if (pending_.empty() || !path_exists(path_.parent_path())) {
     return;
   }
   add_columns();

@@ -180,6 +180,22 @@ TEST_CASE("folder: run.go_on takes up a run that a hook stopped, under the same 
   CHECK(run.toy.series("straight", "loss") == run.toy.series("toy", "loss"));
 }
 
+TEST_CASE("folder: a run's folder takes its own copies, whatever has become of the files that they are of", "[folder]") {
+  const WaveRun run;
+  REQUIRE(run.go().status == 0);
+  const std::vector<std::string> eval{"eval", "runs/s", "--data", "text/b.txt", "--format", "json"};
+  const Finished before = run.toy.host(eval);
+  INFO(before.err);
+  REQUIRE(before.status == 0);
+  CHECK(run.toy.host({"runs/s", "--train.max_steps=6"}).status == 0);  // beside originals that are as they were
+  run.toy.write("parts/scale.lua", "return function() return 100.0 end\n");
+  const Finished more = run.toy.host({"runs/s", "--train.max_steps=7"});
+  INFO(more.err);
+  CHECK(more.status == 0);
+  const Finished after = run.toy.host({"eval", "runs/s/checkpoints/step_5", "--data", "text/b.txt", "--format", "json"});
+  CHECK(json::parse(after.out)["eval"]["loss"] == json::parse(before.out)["eval"]["loss"]);
+}
+
 TEST_CASE("folder: changed code is refused by the file's name; comments are no code", "[folder]") {
   const WaveRun run;
   REQUIRE(run.go().status == 0);

@@ -151,6 +151,19 @@ TEST_CASE("sweep: more trials go on from the end; another space is another sweep
   CHECK(anew[0].value == first[0].value);
 }
 
+TEST_CASE("sweep: one that was moved goes on where it is", "[sweep]") {
+  const Toy toy;
+  toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));
+  REQUIRE(toy.host({"s.lua"}).status == 0);
+  std::filesystem::rename(toy / "runs/s", toy / "runs/moved");
+  toy.write("s.lua", script(std::string(kRandom) + "trials = 2,"));
+  const Finished more = toy.host({"sweep", "resume", "runs/moved"});
+  INFO(more.out << more.err);
+  CHECK(more.status == 0);
+  CHECK(trials_of(toy, "moved").size() == 2);
+  CHECK_FALSE(std::filesystem::exists(toy / "runs/s"));
+}
+
 TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sweep]") {
   const Toy toy;
   toy.write("s.lua", script(std::string(kRandom) + "trials = 2, parallel = 2,", kLong));

@@ -187,7 +187,9 @@ Response Http::try_get(const std::string& url, std::int64_t from, const Sink& si
       const bool certificate = result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE;
       KF_CHECK(!certificate, Code::data, "{}: {}; SSL_CERT_FILE or REQUESTS_CA_BUNDLE names the certificates to trust", origin_of(at),
                ::curl_easy_strerror(result));
-      throw Passing{format("{}: {}", origin_of(at), ::curl_easy_strerror(result)), 0, connected == 0};
+      // One that takes the connection and then says nothing is out of reach, too.
+      const bool silent = result == CURLE_OPERATION_TIMEDOUT && transfer.response.status == 0;
+      throw Passing{format("{}: {}", origin_of(at), ::curl_easy_strerror(result)), 0, connected == 0 || silent};
     }
     reached_ = true;
     if (!is_redirect(transfer.response.status)) {

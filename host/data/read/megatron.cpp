@@ -130,7 +130,12 @@ bool has_megatron_index(const fs::path& bin) {
   }
   std::string mark(kMark.size(), '\0');
   const InputFile file(path);
-  return file.read_at(0, mark.data(), mark.size()) == mark.size() && mark == kMark;  // else an .idx of something else
+  KF_CHECK(file.read_at(0, mark.data(), mark.size()) == mark.size(), Code::data,
+           "{} is cut off: it has no whole head of a Megatron index; bring it whole, or take it away to read {} as bare ids", path,
+           bin.filename());
+  KF_CHECK(!mark.starts_with("TNTIDX"), Code::data,
+           "{} is an index of Megatron's older form (TNTIDX), which is not read; write the data again as MMIDIDX", path);
+  return mark == kMark;  // else an .idx of something else
 }
 
 std::optional<MegatronIndex> find_megatron_index(const fs::path& bin) {

@@ -128,6 +128,17 @@ TEST_CASE("megatron: an index that is cut or contradicts itself is refused", "[r
   const std::uint64_t count = ~std::uint64_t{0} / 2;
   std::memcpy(hostile.data() + 18, &count, 8);
   CHECK_THROWS_WITH(parse(hostile), Contains("cut off: sizes"));
+  // Beside a .bin, too, however little is left of it; a file of something else is passed over.
+  const test::TempDir dir;
+  dir.write("a.bin", "12345678");
+  for (const std::size_t left : {std::size_t{0}, std::size_t{8}}) {
+    dir.write("a.idx", whole.substr(0, left));
+    CHECK_THROWS_WITH(has_megatron_index(dir / "a.bin"), Contains("a.idx is cut off"));
+  }
+  dir.write("a.idx", std::string("TNTIDX\0\0\1", 9));
+  CHECK_THROWS_WITH(has_megatron_index(dir / "a.bin"), Contains("older form (TNTIDX)"));
+  dir.write("a.idx", "an index of a book");
+  CHECK_FALSE(has_megatron_index(dir / "a.bin"));
 }
 
 TEST_CASE("megatron: a .bin of another size than its index says is refused", "[read]") {
