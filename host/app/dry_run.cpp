@@ -15,6 +15,7 @@
 #include "config/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenized_text.h"
@@ -56,7 +57,7 @@ std::string start_text(const config::Config& config, const config::Plan& plan, c
     newest = CheckpointManager::find(*config.checkpoint.load_path);
   }
   if (!newest) {
-    return config.run.fresh && fs::exists(plan.dir) ? "would start over; the earlier run is moved aside" : "would start a new run";
+    return config.run.fresh && path_exists(plan.dir) ? "would start over; the earlier run is moved aside" : "would start a new run";
   }
   if (!data) {
     return format("would look at {}", *newest);

@@ -129,7 +129,7 @@ config::Node inference_job(const fs::path& file, bool with_data) {
 /// Whether one of the files that `open_tokenizer` looks for is there.
 bool holds_tokenizer(const fs::path& folder) {
   for (const char* name : {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.json"}) {
-    if (fs::exists(folder / name)) {
+    if (path_exists(folder / name)) {
       return true;
     }
   }
@@ -261,12 +261,12 @@ bool reads_text(const config::EvalConfig& eval) {
 }
 
 /// Whether a folder is another program's.
-bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !fs::exists(source / "state.json"); }
+bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !path_exists(source / "state.json"); }
 
 /// The folder that a path or a name of the hub stands for.
 fs::path folder_of(const fs::path& asked) {
   const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
-  KF_CHECK(fs::exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
+  KF_CHECK(path_exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
   return is_foreign(source) ? source : CheckpointManager::find(source);
 }
 

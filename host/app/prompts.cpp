@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/plain_file.h"
 
 namespace kf {
 namespace {
@@ -57,7 +58,7 @@ std::vector<Prompt> read_prompts(const std::string& path) {
   if (path == "-") {
     return parse_prompts(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
   }
-  KF_CHECK(fs::exists(path), Code::data, "--prompts {}: no such file", path);
+  KF_CHECK(path_exists(path), Code::data, "--prompts {}: no such file", path);
   return parse_prompts(read_file(path), path);
 }
 

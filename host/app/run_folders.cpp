@@ -38,7 +38,7 @@ void make_folder(const char* key, const fs::path& folder) {
 
 /// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
 void move_aside(const fs::path& given, const char* key) {
-  if (!fs::exists(given) || fs::is_empty(given)) {
+  if (!path_exists(given) || fs::is_empty(given)) {
     return;
   }
   const fs::path folder = fs::canonical(given);
@@ -46,7 +46,7 @@ void move_aside(const fs::path& given, const char* key) {
            "run.fresh: {} ({}) holds no earlier run, but other things, so it is not moved; name another {}", key, given, key);
   KF_CHECK(!is_within(fs::current_path(), folder), Code::config,
            "run.fresh: {} ({}) holds the working folder and cannot be moved; name another {}", key, given, key);
-  if (fs::exists(folder / ".lock")) {
+  if (path_exists(folder / ".lock")) {
     const RunLock idle(folder);  // a run that is still going on keeps its folder
   }
   const fs::path aside = free_name(folder);
@@ -57,7 +57,7 @@ void move_aside(const fs::path& given, const char* key) {
 }  // namespace
 
 RunFolders::RunFolders(const config::Plan& plan) : plan_(plan) {
-  if (fs::exists(plan.dir / ".lock")) {
+  if (path_exists(plan.dir / ".lock")) {
     run_.emplace(plan.dir);
   }
 }
@@ -125,7 +125,7 @@ void start_over(const config::Config& config, const config::Plan& plan) {
 }
 
 void keep_old_rows(const fs::path& metrics) {
-  if (!fs::exists(metrics) || fs::is_empty(metrics)) {
+  if (!path_exists(metrics) || fs::is_empty(metrics)) {
     return;
   }
   const fs::path aside = free_name(metrics);
@@ -134,7 +134,7 @@ void keep_old_rows(const fs::path& metrics) {
 }
 
 void spare_job_file(const fs::path& dir) {
-  KF_CHECK(!fs::exists(dir / "job.toml") || holds_a_run(dir), Code::config,
+  KF_CHECK(!path_exists(dir / "job.toml") || holds_a_run(dir), Code::config,
            "run.dir ({}) holds a job.toml that no run has made, and the run's own would replace it; name another run.dir", dir);
 }
 

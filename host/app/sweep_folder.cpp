@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/plain_file.h"
 #include "sweep/files.h"
 
 namespace kf {
@@ -27,7 +28,7 @@ void write_sweep_files(const fs::path& dir, sweep::Store& store, const std::vect
   }
   const Node written = store.attribute("best_written");
   const auto* number = std::get_if<std::int64_t>(&written.value);
-  if (number == nullptr || *number != best->number || !fs::exists(dir / "best.toml")) {
+  if (number == nullptr || *number != best->number || !path_exists(dir / "best.toml")) {
     write_file_atomic(dir / "best.toml", best_toml(*best));
     store.set_attribute("best_written", Node(best->number));
   }

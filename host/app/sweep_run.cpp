@@ -132,11 +132,11 @@ class SweepWorker {
     name_ = config.run.name;
     dir_ = config.run.dir.empty() ? fs::path("runs") / name_ : fs::path(config.run.dir);
     const fs::path file = dir_ / "study.db";
-    if (config.run.fresh && fs::exists(file)) {
+    if (config.run.fresh && path_exists(file)) {
       move_aside();
     }
     // In this order: another worker may just be making the file.
-    KF_CHECK(!fs::exists(dir_) || fs::is_empty(dir_) || fs::exists(file), Code::config,
+    KF_CHECK(!path_exists(dir_) || fs::is_empty(dir_) || path_exists(file), Code::config,
              "{} holds something that is no sweep; give the base another run.name", dir_);
     fs::create_directories(dir_);
     remove_temporaries(dir_, {"trials.csv", "best.toml"});
@@ -159,7 +159,7 @@ class SweepWorker {
              "run.fresh: another worker runs trials in {}", dir_);
     for (int number = 1;; ++number) {
       const fs::path aside = dir_.string() + "." + std::to_string(number);
-      if (!fs::exists(aside)) {
+      if (!path_exists(aside)) {
         fs::rename(dir_, aside);
         log::info("run.fresh: the earlier sweep was moved to {}", aside);
         return;

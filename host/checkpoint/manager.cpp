@@ -231,7 +231,8 @@ fs::path CheckpointManager::save(const CheckpointState& state, Model& model, Opt
 
 std::optional<fs::path> CheckpointManager::newest() const {
   return as_checkpoint_error([&]() -> std::optional<fs::path> {
-    if (!fs::is_directory(options_.dir)) {
+    std::error_code unreadable;  // a circle of links, say: making the folder will tell
+    if (!fs::is_directory(options_.dir, unreadable)) {
       return std::nullopt;
     }
     const std::vector<std::int64_t> steps = steps_in(options_.dir);

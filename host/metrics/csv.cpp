@@ -65,7 +65,7 @@ void CsvSink::rewind(std::int64_t step) {
 void CsvSink::keep(std::int64_t completed_steps) {
   std::string kept;
   columns_.clear();
-  if (completed_steps > 0 && fs::exists(path_)) {
+  if (completed_steps > 0 && path_exists(path_)) {
     for (std::vector<std::string>& line : csv_lines(read_file(path_))) {
       if (columns_.empty()) {
         kept += csv_line(line);
@@ -114,7 +114,7 @@ void CsvSink::add_columns() {
   if (columns_.size() == known) {
     return;
   }
-  std::vector<std::vector<std::string>> lines = fs::exists(path_) ? csv_lines(read_file(path_)) : std::vector<std::vector<std::string>>();
+  std::vector<std::vector<std::string>> lines = path_exists(path_) ? csv_lines(read_file(path_)) : std::vector<std::vector<std::string>>();
   std::string text = csv_line(columns_);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     lines[i].resize(columns_.size());

@@ -183,7 +183,7 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
 JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) { open(completed_steps); }
 
 void JsonlSink::open(std::int64_t completed_steps) {
-  if (fs::exists(path_)) {
+  if (path_exists(path_)) {
     const std::string fault = unlike_a_file(path_);
     KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", path_, fault);
     const std::string content = read_file(path_);

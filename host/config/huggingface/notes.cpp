@@ -19,9 +19,10 @@ const Names& notes() {
       "model_name_or_path", "model_revision", "pipeline_tag", "revision", "tags", "training_args", "transformers.js_config",
       // how a program runs it
       "_experts_implementation", "_moe_implementation", "attn_implementation_internal", "bf16", "fp16", "fp32", "flash_attn",
-      "gradient_checkpointing", "ignore_keys_at_rope_validation", "keys_to_ignore_at_inference", "loss_type", "neftune_noise_alpha",
-      "num_logits_to_keep", "output_router_logits", "tf_legacy_loss", "tie_encoder_decoder", "use_bfloat16", "use_cache_quantization",
-      "use_cache_kernel", "use_flash_attention", "use_flash_attention_2", "use_flash_attn", "use_memory_efficient_attention",
+      "gradient_checkpointing", "ignore_keys_at_rope_validation", "keys_to_ignore_at_inference", "loss_type", "max_sequence_length",
+      "neftune_noise_alpha", "num_labels", "num_logits_to_keep", "output_router_logits", "tf_legacy_loss", "tie_encoder_decoder",
+      "use_bfloat16", "use_cache_quantization", "use_cache_kernel", "use_flash_attention", "use_flash_attention_2", "use_flash_attn",
+      "use_memory_efficient_attention",
       // its tokenizer
       "add_bos_token", "add_eos_token", "bos_token", "chat_template", "clean_up_tokenization_spaces", "cls_token", "mask_token",
       "sep_token", "eos_token", "model_max_length", "pad_token", "padding_side", "truncation_side", "unk_token",
