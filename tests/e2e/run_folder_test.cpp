@@ -550,7 +550,8 @@ TEST_CASE("lock: where the file system has none, a file names who has the folder
   const Toy toy;
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}, {"LD_PRELOAD", KF_FAILING_FLOCK}};
+  fs::copy_file(KF_FAILING_FLOCK, toy / "flock.so");  // LD_PRELOAD knows no path with a blank
+  options.env = {{"LD_PRELOAD", (toy / "flock.so").string()}};
   const std::vector<std::string> command = toy.command({"toy.toml", "--train.max_steps=100000", "--eval.enabled=false"});
   {
     Process process(command, options);
@@ -572,7 +573,7 @@ TEST_CASE("lock: where the file system has none, a file names who has the folder
   }
   CHECK_FALSE(fs::exists(toy / "runs/toy/.lock.owner"));
   toy.write("runs/toy/.lock.owner", "{\"machine\": \"another\", \"pid\": 1, \"started\": \"7\"}\n");
-  const Finished other = kf::test::run(command, options);
+  const Finished other = kf::test::run(toy.command({"toy.toml", "--train.max_steps=60"}), options);
   CHECK(other.status == 1);
   CHECK(has(other.err, "names process 1 of 'another'"));
 }
