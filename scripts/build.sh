@@ -9,7 +9,7 @@ if [ ! -e "build/$preset/build.ninja" ]; then
   cmake --preset "$preset"
 fi
 # A file that includes ATen takes up to 1.3 GB to compile.
-jobs=$(nproc)
+jobs=$(env -u OMP_NUM_THREADS nproc)  # nproc itself follows OMP_NUM_THREADS
 memory=$(awk '/MemAvailable/ { print int($2 / 1500000) }' /proc/meminfo)
 if [ "$memory" -lt "$jobs" ]; then
   jobs=$((memory > 1 ? memory : 1))
