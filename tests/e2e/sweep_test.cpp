@@ -176,7 +176,7 @@ TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sw
     const Finished done = sweep.wait();
     INFO(done.out << done.err);
     CHECK(done.status == 75);
-    CHECK_THAT(done.out, Contains("stopped: 2 trials: 2 waiting") && Contains("kf-host sweep resume runs/s"));
+    CHECK_THAT(done.out, Contains("stopped: 2 trials: 2 waiting") && Contains("sweep resume runs/s` goes on"));
   }
   const Finished rest = toy.host({"sweep", "resume", "runs/s"});
   INFO(rest.out << rest.err);
