@@ -48,9 +48,15 @@ at::Tensor out_of_bases(const at::Tensor& x, const std::vector<at::Tensor>& mine
 }
 
 /// Eigenvectors in columns, the largest eigenvalue first. Statistics of few tokens have many eigenvalues of 0, at which LAPACK in fp32
-/// fails or, worse, gives no numbers; in double it does neither. This is done once a weight.
+/// fails or, worse, gives no numbers; in double it seldom does (seen with AVX2 and two threads), and then the singular vectors, which are
+/// the same of such a matrix, are found by another algorithm. This is done once a weight.
 at::Tensor eigenvectors(const at::Tensor& symmetric) {
-  return std::get<1>(at::linalg_eigh(symmetric.to(at::kDouble))).flip({-1}).to(symmetric.scalar_type());
+  const at::Tensor wide = symmetric.to(at::kDouble);
+  try {
+    return std::get<1>(at::linalg_eigh(wide)).flip({-1}).to(symmetric.scalar_type());
+  } catch (const c10::Error&) {
+    return std::get<0>(at::linalg_svd(wide)).to(symmetric.scalar_type());
+  }
 }
 
 /// One step of power iteration from `basis`; `moment`, squared gradients in these bases, is sorted alike along `dim`.
