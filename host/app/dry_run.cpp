@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "data/cache/cache.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
 #include "data/tokenized_text.h"
@@ -36,10 +37,7 @@ bool is_tokenized(const config::Config& config, const Registries& registries) {
     }
     try {
       open_tokenized_text(files, source.spec, source.options);
-    } catch (const Error& error) {
-      if (error.code() != Code::data || std::string(error.what()).find("is not in the cache") == std::string::npos) {
-        throw;
-      }
+    } catch (const cache::NotTokenized&) {
       log::info("{}: its text is tokenized by the first run; `kf-host data build` does it beforehand", source.what());
       all = false;
     }
@@ -103,8 +101,7 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   if (data != nullptr) {
     check_phases(phases, *model, *data);
   }
-  const at::ScalarType type = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
-  const Peak peak = compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(type);
+  const Peak peak = peak_of(compute, config.train);
   const std::string start = start_text(config, plan, request, registries, record);
   print_header({request, config, plan, *model, data != nullptr ? data->describe() : "not tokenized yet", *schedule, compute, peak,
                 memory_text(memory, room)});

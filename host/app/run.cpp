@@ -77,10 +77,6 @@ void say_notes(const config::Plan& plan) {
   }
 }
 
-at::ScalarType compute_type(const config::TrainConfig& train) {
-  return train.mixed_precision == "bf16" ? at::kBFloat16 : train.mixed_precision == "fp16" ? at::kHalf : at::kFloat;
-}
-
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
@@ -349,7 +345,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
     log::info("{}", note);
   }
 
-  const Peak peak = device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(config.train));
+  const Peak peak = peak_of(compute, config.train);
   print_header({request, config, plan, *model, train_data->describe(), *schedule, compute, peak, memory_text(memory, room)});
   Throughput throughput(config::flops_per_token(config.model, config.train.seq_len), peak.flops);
   if (resume.kind != Resume::Kind::resume) {

@@ -10,6 +10,14 @@
 
 namespace kf {
 
+at::ScalarType compute_type(const config::TrainConfig& train) {
+  return train.mixed_precision == "bf16" ? at::kBFloat16 : train.mixed_precision == "fp16" ? at::kHalf : at::kFloat;
+}
+
+Peak peak_of(const ComputeDevice& compute, const config::TrainConfig& train) {
+  return compute.device.is_cuda() ? cuda_peak(compute.name, compute.capability) : measure_cpu_peak(compute_type(train));
+}
+
 void check_plan(const config::Config& config, const Registries& registries, Model& model) {
   const std::string& name = config.distributed.plan;
   if (name.empty()) {

@@ -4,13 +4,21 @@
 #include <string>
 #include <vector>
 
+#include "app/device.h"
 #include "config/plan.h"
 #include "data/eval_sets.h"
 #include "data/loader.h"
+#include "metrics/peak.h"
 #include "model/model.h"
 #include "registry/registries.h"
 
 namespace kf {
+
+/// The type that train.mixed_precision computes in.
+at::ScalarType compute_type(const config::TrainConfig& train);
+
+/// The rate that MFU is a share of: of the device, in that type.
+Peak peak_of(const ComputeDevice& compute, const config::TrainConfig& train);
 
 /// distributed.plan has nothing to split on one rank; what it says must still hold for this model, or Code::config (Code::script where a
 /// part of a script said it).

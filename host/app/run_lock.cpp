@@ -60,20 +60,15 @@ std::optional<FileId> file_id(const fs::path& path) {
 }
 
 RunLock::RunLock(const fs::path& folder) : file_(folder / ".lock"), fd_(open_lock(file_)) {
-  KF_CHECK(fd_ >= 0, Code::other, "cannot open {}: {}", file_, std::strerror(errno));
-  if (::flock(fd_, LOCK_EX | LOCK_NB) == 0) {
+  KF_CHECK(fd_.get() >= 0, Code::other, "cannot open {}: {}", file_, std::strerror(errno));
+  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
     return;
   }
   const int error = errno;
-  try {
-    KF_CHECK(error != EWOULDBLOCK, Code::other, "another process is running in {}; wait for it, or give this run another run.name", folder);
-    KF_CHECK(error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL, Code::other, "cannot lock {}: {}", file_,
-             std::strerror(error));
-    claim_owner(std::strerror(error));
-  } catch (...) {
-    ::close(fd_);
-    throw;
-  }
+  KF_CHECK(error != EWOULDBLOCK, Code::other, "another process is running in {}; wait for it, or give this run another run.name", folder);
+  KF_CHECK(error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL, Code::other, "cannot lock {}: {}", file_,
+           std::strerror(error));
+  claim_owner(std::strerror(error));
 }
 
 void RunLock::claim_owner(const std::string& reason) {
@@ -104,12 +99,11 @@ RunLock::~RunLock() {
   if (owner_) {
     ::unlink(owner_file(file_).c_str());
   }
-  ::close(fd_);
 }
 
 bool RunLock::holds() const {
   struct stat mine {};
-  return ::fstat(fd_, &mine) == 0 && file_id(file_) == id_of(mine);
+  return ::fstat(fd_.get(), &mine) == 0 && file_id(file_) == id_of(mine);
 }
 
 }  // namespace kf

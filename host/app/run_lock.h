@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "core/fs.h"
 
 namespace kf {
@@ -31,7 +32,7 @@ class RunLock {
   void claim_owner(const std::string& reason);
 
   fs::path file_;
-  int fd_;
+  Descriptor fd_;
   bool owner_ = false;  // .lock.owner is ours
 };
 

@@ -68,7 +68,7 @@ extern "C" void on_crash(int signal, siginfo_t* info, void*) {
     }
   } catch (const std::exception& error) {
     text = failure_text(error);
-  } catch (...) {  // keeps the text
+  } catch (...) {  // of a kind that says nothing; no Lua runs on after this
   }
   report(("\nkf-host: " + text + "\n").c_str());
   say_rest();

@@ -16,6 +16,7 @@
 #include <set>
 #include <utility>
 
+#include "core/descriptor.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/real_paths.h"
@@ -23,23 +24,6 @@
 
 namespace kf {
 namespace {
-
-/// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
 
 /// Maps of which a reader behind a file's new end, which the kernel answers with SIGBUS, learns the name before the process ends.
 struct Watched {

@@ -16,22 +16,6 @@ using kf::test::Finished;
 
 namespace {
 
-/// Lines of ```sh blocks that call kf-host.
-std::vector<std::string> commands_of(const fs::path& page) {
-  std::ifstream in(page);
-  REQUIRE(in);
-  std::vector<std::string> commands;
-  bool inside = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("```", 0) == 0) {
-      inside = line == "```sh";
-    } else if (inside && line.rfind("kf-host ", 0) == 0) {
-      commands.push_back(line);
-    }
-  }
-  return commands;
-}
-
 /// The ```lua blocks of a page.
 std::vector<std::string> scripts_of(const fs::path& page) {
   std::ifstream in(page);
@@ -113,7 +97,8 @@ const std::vector<std::string> kPages{"README.md",          "docs/running.md",  
 
 void run_page(const Project& project, const std::string& page) {
   CAPTURE(page);
-  const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / page);
+  std::vector<std::string> commands = kf::test::commands_of(fs::path(KF_SOURCE_DIR) / page);
+  std::erase_if(commands, [](const std::string& line) { return !line.starts_with("kf-host "); });  // the others need a shell's settings
   CHECK(!commands.empty());
   for (const std::string& command : commands) {
     CAPTURE(command);

@@ -60,22 +60,6 @@ class HubProject {
   std::map<std::string, std::string> more_;
 };
 
-/// Lines of ```sh blocks that call kf-host.
-std::vector<std::string> commands_of(const fs::path& page) {
-  std::ifstream in(page);
-  REQUIRE(in);
-  std::vector<std::string> commands;
-  bool inside = false;
-  for (std::string line; std::getline(in, line);) {
-    if (line.rfind("```", 0) == 0) {
-      inside = line == "```sh";
-    } else if (inside && line.find("kf-host ") != std::string::npos) {
-      commands.push_back(line);
-    }
-  }
-  return commands;
-}
-
 constexpr const char* kModel = "examples/hub-stand-in/root/kf-host/tiny";  // the same, as a folder
 const std::string kAsk = " --prompt 'the model' --max-new-tokens 8 --temperature 0 --format json";
 
@@ -88,7 +72,7 @@ TEST_CASE("hub: every command of docs/huggingface.md works", "[docs][hub]") {
   const std::size_t job = text.find("# docs-tune.toml");  // the page's own job
   REQUIRE(job != std::string::npos);
   project.write("docs-tune.toml", text.substr(job, text.find("```", job) - job));
-  const std::vector<std::string> commands = commands_of(fs::path(KF_SOURCE_DIR) / "docs/huggingface.md");
+  const std::vector<std::string> commands = kf::test::commands_of(fs::path(KF_SOURCE_DIR) / "docs/huggingface.md");
   CHECK(commands.size() > 5);
   for (const std::string& command : commands) {
     CAPTURE(command);

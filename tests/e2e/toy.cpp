@@ -115,4 +115,19 @@ std::map<int, std::string> Toy::series(const std::string& run_name, const std::s
   return found;
 }
 
+std::vector<std::string> commands_of(const std::filesystem::path& page) {
+  std::ifstream in(page);
+  REQUIRE(in);
+  std::vector<std::string> commands;
+  bool inside = false;
+  for (std::string line; std::getline(in, line);) {
+    if (line.rfind("```", 0) == 0) {
+      inside = line == "```sh";
+    } else if (inside && line.find("kf-host ") != std::string::npos) {
+      commands.push_back(line);
+    }
+  }
+  return commands;
+}
+
 }  // namespace kf::test

@@ -33,4 +33,7 @@ class Toy {
   TempDir dir_;
 };
 
+/// The lines of a page's ```sh blocks that call kf-host.
+std::vector<std::string> commands_of(const std::filesystem::path& page);
+
 }  // namespace kf::test

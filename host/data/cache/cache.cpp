@@ -41,8 +41,10 @@ class Opening {
       remember();
       return {documents, false};
     }
-    KF_CHECK(request_.build, Code::data, "{} is not in the cache {} yet: `kf-host data build` with the same settings makes it",
-             request_.source, request_.dir);
+    if (!request_.build) {
+      throw NotTokenized(Code::data, format("{} is not in the cache {} yet: `kf-host data build` with the same settings makes it",
+                                            request_.source, request_.dir));
+    }
     prepare_folder();
     const FileLock lock(lock_path(), format("cache: another process tokenizes {}; waiting for it", request_.source));
     auto documents = existing(true);  // the other one may have finished it

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "core/error.h"
 #include "data/cache/build.h"
 #include "data/cache/cached_documents.h"
 
@@ -33,6 +34,12 @@ struct CacheRequest {
   std::int64_t max_tokens = 0;
   std::int64_t unit_bytes = 0;  // 0: by the source's size (plan.h)
   bool build = true;            // false: a cache that is not there is an error that says how to build it
+};
+
+/// Text that is not in the cache, of a request that must not build it.
+class NotTokenized final : public Error {
+ public:
+  using Error::Error;
 };
 
 struct OpenedCache {

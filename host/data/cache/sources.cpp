@@ -12,6 +12,7 @@
 #include <sstream>
 #include <thread>
 
+#include "core/descriptor.h"
 #include "core/error.h"
 #include "data/cache/hash.h"
 
@@ -29,20 +30,13 @@ std::int64_t now() {
   return nanoseconds(time);
 }
 
-/// Closed at the end of its scope.
-struct Descriptor {
-  int fd;
-  ~Descriptor() { ::close(fd); }
-};
-
 std::string hash_file(const fs::path& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  KF_CHECK(fd >= 0, Code::data, "cannot read {}: {}", path, std::strerror(errno));
-  const Descriptor closer{fd};
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  KF_CHECK(file.get() >= 0, Code::data, "cannot read {}: {}", path, std::strerror(errno));
   ContentHash hash;
   std::string buffer(std::size_t{4} << 20, '\0');
   for (;;) {
-    const ssize_t got = ::read(fd, buffer.data(), buffer.size());
+    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) {
       continue;
     }
