@@ -68,7 +68,7 @@ class Script {
   Script(const Script&) = delete;
   Script& operator=(const Script&) = delete;
 
-  /// Files to take where a module or a file that the script asks for (CodeFile::asked) is not found.
+  /// Files to take instead of the modules and files that the script asks for (CodeFile::asked).
   void use_copies(const std::map<std::string, fs::path>& copies);
 
   /// Runs a file. A table that it returns is the recipe: a layer for config::Request::recipe, with origins in the script and with the hooks

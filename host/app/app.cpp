@@ -4,6 +4,7 @@
 #include <iostream>
 #include <optional>
 
+#include "app/arguments.h"
 #include "app/commands.h"
 #include "app/config_command.h"
 #include "app/data_job.h"
@@ -26,8 +27,8 @@ namespace {
 using Command = int (*)(const Arguments&);
 
 /// What a script returns, for `kf-host config check recipe.lua`; it must not train meanwhile.
-Recipe read_recipe(const fs::path& path) {
-  ScriptParts parts = read_script(path);
+Recipe read_recipe(const fs::path& path, const Arguments& arguments) {
+  ScriptParts parts = read_script(path, arguments);
   KF_CHECK(parts.table.has_value(), Code::config, "{} returns no job and calls no kf.run", path);
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
@@ -68,11 +69,13 @@ int config_subcommand(const Arguments& args) {
     return 0;
   }
   Arguments words = args;
+  const Arguments for_script = take_script_arguments(words);
   const Registries registries = native_registries();
   config::Catalog catalog = registries.catalog();
   read_run_folders(words, catalog);
   const JobReport memory = [&](const config::Loaded& loaded, std::int64_t world) { return memory_report(loaded, registries, world); };
-  return config_command(words, catalog, std::cout, {read_recipe, check_data, memory});
+  return config_command(words, catalog, std::cout,
+                        {[&](const fs::path& path) { return read_recipe(path, for_script); }, check_data, memory});
 }
 
 struct Entry {

@@ -15,6 +15,13 @@ std::vector<std::string> take_script_arguments(std::vector<std::string>& args) {
   return script;
 }
 
+/// "--dryrun", "--dry_run", "--dry-run=true": no setting has a name like this, so that none would be offered.
+static bool is_almost_dry_run(const std::string& word) {
+  std::string name = word.substr(0, word.find('='));
+  std::erase_if(name, [](char c) { return c == '-' || c == '_'; });
+  return word.starts_with("--") && name == "dryrun";
+}
+
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
@@ -23,6 +30,8 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   for (const std::string& word : words) {
     if (word == "--dry-run") {
       out.dry_run = true;
+    } else if (is_almost_dry_run(word)) {
+      fail(Code::config, "there is no {}; did you mean --dry-run (without a value)?", word);
     } else if (word.starts_with("--sweep-trial=")) {
       out.sweep_trial = word.substr(14);
     } else if (word == "--help" || word == "-h") {

@@ -27,10 +27,10 @@ using config::Catalog;
 using config::Loaded;
 using config::Request;
 
-constexpr const char* kUsage = R"(usage: kf-host config COMMAND [...] [--section.key=value ...]
+constexpr const char* kUsage = R"(usage: kf-host config COMMAND [...] [--section.key=value ...] [-- ARGS]
 
 FILE is a job (.toml, .lua), a run, one of its checkpoints, or a folder with a
-config.json of Hugging Face.
+config.json of Hugging Face. ARGS are the strings of a script (kf.args).
 
   check [FILE] [--world N]   every problem of the job, and the memory that it
                              takes; its files must exist

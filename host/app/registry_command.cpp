@@ -1,5 +1,8 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <iostream>
+#include <sstream>
 
 #include "app/commands.h"
 #include "app/script_parts.h"
@@ -43,15 +46,17 @@ int registry_command(const Arguments& args) {
   if (!chosen.empty()) {
     check_kind(chosen, catalog);
   }
+  std::ostringstream list;
   for (const auto& [kind, parts] : catalog) {
     if (!chosen.empty() && chosen != kind) {
       continue;
     }
     if (parts.empty()) {
-      std::cout << kind << '\n';
+      list << kind << '\n';
     }
-    print_parts(std::cout, {{kind, parts}}, [](const std::string&, const config::PartInfo&) { return true; });
+    print_parts(list, {{kind, parts}}, [](const std::string&, const config::PartInfo&) { return true; });
   }
+  std::cout << (terminal_columns(STDOUT_FILENO) > 0 ? folded(list.str()) : list.str());  // whole lines for grep
   return 0;
 }
 

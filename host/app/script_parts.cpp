@@ -33,14 +33,14 @@ void print_part(std::ostream& out, const config::PartInfo& part) {
 
 }  // namespace
 
-ScriptParts read_script(const fs::path& path) {
+ScriptParts read_script(const fs::path& path, const std::vector<std::string>& arguments) {
   Registries registries = native_registries();
   std::optional<config::Node> table;
   const auto take_job = [&table](config::Node job) -> RunResult {
     table = table ? table : std::move(job);
     fail(Code::script, "kf.run: settings are only read here");
   };
-  Script script(registries, {take_job, {}, 0, 1}, {});
+  Script script(registries, {take_job, {}, 0, 1}, arguments);
   try {
     if (std::optional<config::Node> returned = script.run_file(path)) {
       table = std::move(returned);

@@ -4,6 +4,8 @@
 #include <functional>
 #include <optional>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "config/node.h"
 #include "config/part.h"
@@ -16,8 +18,8 @@ struct ScriptParts {
   config::Catalog catalog;            // native parts and its own
 };
 
-/// Runs the script up to its first kf.run. Throws what the script throws.
-ScriptParts read_script(const fs::path& path);
+/// Runs the script, with `arguments` as kf.args, up to its first kf.run. Throws what the script throws.
+ScriptParts read_script(const fs::path& path, const std::vector<std::string>& arguments = {});
 
 /// The parts of every kind that `wanted` takes, with their own fields; kinds without any are left out.
 void print_parts(std::ostream& out, const config::Catalog& catalog,

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "optim/group_optimizer.h"
 
 namespace kf {
@@ -54,7 +55,9 @@ at::Tensor eigenvectors(const at::Tensor& symmetric) {
   const at::Tensor wide = symmetric.to(at::kDouble);
   try {
     return std::get<1>(at::linalg_eigh(wide)).flip({-1}).to(symmetric.scalar_type());
-  } catch (const c10::Error&) {
+  } catch (const c10::LinAlgError&) {
+    log::info("soap: the eigenvectors of statistics of {} x {} did not converge; their singular vectors are taken, which are the same",
+              wide.size(-2), wide.size(-1));
     return std::get<0>(at::linalg_svd(wide)).to(symmetric.scalar_type());
   }
 }

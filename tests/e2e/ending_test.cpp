@@ -27,14 +27,12 @@ std::string ending(const std::string& body, const std::string& more = "") {
 Finished under(const ScriptRun& run, const std::string& shell, const std::string& more = "") {
   Options options;
   options.cwd = run.toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   return kf::test::run({"bash", "-c", shell + "; exec '" + run.toy.command({}).front() + "' s.lua " + more}, options);
 }
 
 Finished stop_once(const ScriptRun& run, int signal) {
   Options options;
   options.cwd = run.toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   options.timeout = std::chrono::seconds(60);
   Process process(run.toy.command({"s.lua"}), options);
   REQUIRE(process.wait_for("> in"));
@@ -208,7 +206,7 @@ TEST_CASE("ending: no number depends on the locale that a script sets", "[ending
     WARN("localedef makes no de_DE.UTF-8 here: skipped");
     return;
   }
-  options.env = {{"OMP_NUM_THREADS", "1"}, {"LOCPATH", (run.toy.folder() / "loc").string()}};
+  options.env = {{"LOCPATH", (run.toy.folder() / "loc").string()}};
   const Finished first = kf::test::run(run.toy.command({"s.lua", "--", "2"}), options);
   INFO(first.out << first.err);
   REQUIRE(first.status == 0);

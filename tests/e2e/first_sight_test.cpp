@@ -42,7 +42,6 @@ dataset_path = "text.txt"
   Finished host(const std::vector<std::string>& args, std::map<std::string, std::string> env = {}) const {
     std::vector<std::string> argv{KF_HOST};
     argv.insert(argv.end(), args.begin(), args.end());
-    env["OMP_NUM_THREADS"] = "1";
     return run(argv, {.cwd = dir_.path(), .env = std::move(env)});
   }
   fs::path operator/(const fs::path& name) const { return dir_ / name; }
@@ -72,6 +71,9 @@ TEST_CASE("first sight: wrong words say what is right", "[cli]") {
   refused({"sweep", "shwo", "x"}, "did you mean 'show'?");
   refused({"job.toml", "--optimizer.lr"}, "needs a value: --optimizer.lr=VALUE");
   refused({"job.toml", "--optimiser.lr=1"}, "optimizer");
+  for (const char* word : {"--dryrun", "--dry_run", "--dry-run=true"}) {
+    refused({"job.toml", word}, "did you mean --dry-run (without a value)?");
+  }
   refused({"generate"}, "no checkpoint was given");
   refused({"generate", "runs/x", "--promt", "a"}, "did you mean '--prompt'?");
   refused({"completion", "tcsh"}, "bash");
@@ -90,6 +92,12 @@ TEST_CASE("first sight: values may stand behind a blank", "[cli]") {
   CHECK(done.status == 0);
   CHECK_THAT(done.out, Contains("1 steps") && Contains("lr 1e-05"));
   CHECK(fs::exists(folder / "runs/blank/job.toml"));
+}
+
+TEST_CASE("first sight: config hands a script its arguments", "[cli]") {
+  const Folder folder;
+  folder.write("s.lua", "return { extends = 'job.toml', train = { max_steps = tonumber(require('kf').args[1]) } }\n");
+  CHECK_THAT(folder.host({"config", "explain", "s.lua", "train.max_steps", "--", "7"}).out, Contains("= 7"));
 }
 
 TEST_CASE("first sight: a dry run checks everything, prints plan and memory, and leaves nothing behind", "[cli]") {

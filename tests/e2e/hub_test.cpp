@@ -40,7 +40,6 @@ class HubProject {
     kf::test::Options options;
     options.cwd = dir_.path();
     options.env = more_;
-    options.env["OMP_NUM_THREADS"] = "1";
     options.env["HF_ENDPOINT"] = endpoint_;
     options.env["HF_HOME"] = (dir_ / "hf").string();
     return kf::test::run({"bash", "-c", "kf-host() { '" + std::string(KF_HOST) + "' \"$@\"; }; " + command}, options);

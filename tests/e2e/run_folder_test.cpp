@@ -332,7 +332,6 @@ TEST_CASE("stop: the hint can be pasted, and the status says that there is more 
   const std::string hint = stopped.out.substr(begin, stopped.out.find("` goes on from there") - begin);
   Options options;
   options.cwd = run.toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   const Finished pasted = kf::test::run({"/bin/sh", "-c", hint}, options);
   INFO(hint << pasted.err);
   CHECK(pasted.status == 0);
@@ -423,7 +422,6 @@ TEST_CASE("faults: what is no file in the place of a checkpoint's files is skipp
   }
   Options options;
   options.cwd = toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   options.timeout = std::chrono::seconds(60);
   const Finished on =
       kf::test::run(toy.command({"toy.toml", "--checkpoint.interval=1", "--train.max_steps=4", "--scheduler.total_steps=4"}), options);
@@ -494,7 +492,6 @@ TEST_CASE("faults: killed at any moment of a start, the folder is whole after th
   const WaveRun run;
   Options options;
   options.cwd = run.toy.folder();
-  options.env = {{"OMP_NUM_THREADS", "1"}};
   const std::vector<std::string> command = run.toy.command({"s.lua", "--train.max_steps=40", "--eval.enabled=false"});
   for (int i = 0; i < 6; ++i) {
     Process process(command, options);
