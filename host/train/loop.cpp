@@ -1,6 +1,5 @@
 #include "train/loop.h"
 
-#include <chrono>
 #include <cmath>
 #include <utility>
 
@@ -10,19 +9,11 @@
 #include "core/running.h"
 #include "core/source_watch.h"
 #include "core/stop.h"
-#include "core/text.h"
-#include "metrics/memory.h"
-#include "model/seed.h"
 #include "train/eval_table.h"
 #include "train/evaluate.h"
-#include "train/generate.h"
-#include "train/own_draws.h"
 
 namespace kf {
 namespace {
-
-/// Whether a set's own interval has come.
-bool is_due(const EvalSet& set, std::int64_t step, std::int64_t max_steps) { return step % set.interval == 0 || step == max_steps; }
 
 config::Table to_table(const EvalResult& eval) {
   config::Table out = to_numbers(eval);
@@ -308,159 +299,6 @@ void TrainLoop::change_phase(bool ask) {
     }
     fire(Event::phase_change);
   }
-}
-
-void TrainLoop::log_row() {
-  fire(Event::log);
-  StepRow& logged = row();
-  if (!logs(logged.step)) {  // a hook's numbers made it a row
-    parts_.throughput.take();
-  }
-  waited_ = stepped_for_ = 0;
-  const Values own = std::exchange(extra_, {});
-  logged.extra.insert(logged.extra.end(), own.begin(), own.end());
-  for (Sink* sink : parts_.sinks) {
-    sink->step(logged);
-  }
-  if (logged.has_loss) {
-    outcome_.loss = logged.loss;
-  }
-}
-
-/// The record of the last step; made on the first call after it.
-StepRow& TrainLoop::row() {
-  if (!row_) {
-    row_ = make_row(parts_.throughput.rate());
-  }
-  return *row_;
-}
-
-/// Everything but what hooks log.
-StepRow TrainLoop::make_row(const Rate& rate) {
-  StepRow row;
-  row.step = state_.run.step;
-  row.has_loss = last_.has_loss();
-  row.loss = last_.loss();
-  row.ce = last_.ce;
-  row.z_loss = last_.z_loss;
-  row.aux_loss = last_.aux_loss;
-  row.grad_norm = last_.grad_norm;
-  row.lr = context_.lr;
-  row.tokens = state_.run.tokens;
-  row.tokens_per_sec = rate.tokens_per_sec;
-  row.mfu = rate.mfu;
-  row.memory_bytes = memory_bytes(options_.device);
-  row.seconds = seconds();
-  row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-  row.skipped = state_.run.skipped;
-  if (last_.has_loss()) {  // without a forward the model's numbers are those of the step before
-    row.extra = parts_.model.metrics();
-  }
-  if (last_.own_loss) {
-    row.extra.emplace_back("loss_fn/" + last_.own_name, *last_.own_loss);
-  }
-  if (last_.mtp_loss) {
-    row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
-  }
-  add_data_metrics(row);
-  if (options_.metrics.goodput) {
-    for (const Values& values : {wall_.row(), step_times_.row()}) {
-      row.extra.insert(row.extra.end(), values.begin(), values.end());
-    }
-  }
-  return row;
-}
-
-/// What `method` of a hook's context may read: numbers of no step would be made up.
-const StepResult& TrainLoop::last_step(const char* method) const {
-  KF_CHECK(stepped_, Code::script, "ctx:{}() has nothing to tell before the first step since the run began or went on", method);
-  return last_;
-}
-
-/// Per source of a mixture, under the reference's names; and the share of the time that steps waited for data, where it is worth a look.
-void TrainLoop::add_data_metrics(StepRow& row) {
-  if (!last_.sources.empty()) {
-    const std::vector<std::string> names = parts_.train_data.sources();
-    const std::vector<double> passes = steering_.data().passes(parts_.stepper.first_micro(state_.run.step));
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      const SourceLoss& source = last_.sources[i];
-      if (source.counted > 0) {
-        row.extra.emplace_back("loss/" + names[i], source.ce / static_cast<double>(source.counted));
-      }
-      row.extra.emplace_back("data/" + names[i] + "/tokens", static_cast<double>(source.tokens));
-      row.extra.emplace_back("data/" + names[i] + "/epochs", passes[i]);
-    }
-  }
-  if (waited_ > 0.01 && waited_ > 0.01 * stepped_for_) {
-    row.extra.emplace_back("data_wait", waited_ / stepped_for_);
-  }
-}
-
-EvalResult TrainLoop::evaluate_now(bool all) {
-  KF_CHECK(!parts_.eval_sets.empty(), Code::config,
-           "there is nothing to evaluate on: set eval.enabled = true and eval.dataset_path, eval.datasets, or data.holdout");
-  std::vector<EvalResult> sets;
-  std::vector<bool> together;
-  for (EvalSet& set : parts_.eval_sets) {
-    if (all || is_due(set, state_.run.step, options_.max_steps)) {
-      sets.push_back(evaluate_set(set));
-      together.push_back(set.interval == options_.eval_interval);
-    }
-  }
-  return sets.front().name.empty() ? sets.front() : join(std::move(sets), together);
-}
-
-EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head};
-  const Running running("an evaluation", set.name.c_str(), state_.run.step);
-  EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
-  if (parts_.average != nullptr) {
-    const WithRunningAverage average(*parts_.average);  // without the optimizer's own averages, which would take its place
-    eval.ema = evaluate_sums(parts_.model, *set.data, options).result(state_.run.step, set.data->describe()).loss;
-  }
-  eval.name = set.name;
-  return eval;
-}
-
-std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options) {
-  KF_CHECK(parts_.tokenizer != nullptr, Code::config, "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
-  GenerateRequest request;
-  for (const std::string& prompt : prompts) {
-    request.prompts.push_back(prompt_ids(*parts_.tokenizer, prompt, options_.prompts));
-  }
-  request.options = options;
-  request.options.strategy = parts_.sampler;
-  request.ends = options_.ends;
-  request.vocab_size = options_.vocab_size;
-  request.tokenizer = parts_.tokenizer;
-  request.device = options_.device;
-  request.max_positions = options_.max_seq_len;
-  const WithAverages averages(parts_.optimizer);  // what evaluation and checkpoints show
-  return generate(parts_.model, request);
-}
-
-/// The sets whose interval has come, or all.
-void TrainLoop::run_eval(bool all) {
-  parts_.throughput.pause();
-  const double begin = parts_.throughput.seconds();
-  heartbeat_.now("evaluation", state_.run.step);
-  context_.eval = evaluate_now(all);
-  wall_.add(WallTime::Cause::eval, parts_.throughput.seconds() - begin);
-  {
-    const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "on_eval_end");
-    fire(Event::eval_end);
-  }
-  if (options_.target_loss > 0 && context_.eval->loss <= options_.target_loss) {
-    controls_.stop = format("the evaluation loss {} reached eval.target_loss ({})", context_.eval->loss, options_.target_loss);
-  }
-  parts_.throughput.resume();
-}
-
-void TrainLoop::publish_eval() {
-  for (Sink* sink : parts_.sinks) {
-    sink->eval(*context_.eval);
-  }
-  outcome_.eval = context_.eval;
 }
 
 /// To the newest checkpoint, without the data since then.

@@ -1,18 +1,17 @@
 #include "data/template/evaluator.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "core/error.h"
 #include "data/template/functions.h"
+#include "data/template/operators.h"
 
 namespace kf::jinja {
 namespace {
 
-constexpr std::size_t kMostText = std::size_t{1} << 30;
 constexpr int kDeepest = 50;  // calls within calls: with the nesting of each a few MB of a thread's stack
 
 enum class Flow { on, skip, leave };
@@ -381,7 +380,7 @@ class Evaluator {
     KF_CHECK(value.is_number(), Code::data, "line {}: {} before {}", expr.line, expr.text, value.kind());
     std::int64_t room = 0;
     if (const std::int64_t* const whole = value.whole(room)) {
-      return expr.text == "-" ? -*whole : *whole;
+      return expr.text == "-" ? at(expr.line, [&] { return arithmetic(Value(std::int64_t{0}), "-", value); }) : Value(*whole);
     }
     return expr.text == "-" ? -value.number() : value.number();
   }
@@ -411,55 +410,11 @@ class Evaluator {
       return out;
     }
     if (expr.text == "*" && (a.text() != nullptr || b.text() != nullptr)) {
-      return repeated(expr, a.text() != nullptr ? a : b, a.text() != nullptr ? b : a);
+      return at(expr.line, [&] { return repeated(a.text() != nullptr ? a : b, a.text() != nullptr ? b : a); });
     }
     KF_CHECK(a.is_number() && b.is_number(), Code::data, "line {}: {} {} {}", expr.line, described(*expr.parts[0], a), expr.text,
              described(*expr.parts[1], b));
-    return arithmetic(expr, a, b);
-  }
-
-  static Value repeated(const Expr& expr, const Value& text, const Value& times) {
-    std::int64_t room = 0;
-    const std::int64_t* const count = times.whole(room);
-    KF_CHECK(count != nullptr, Code::data, "line {}: a string times {}", expr.line, times.kind());
-    Text out;
-    for (std::int64_t i = 0; i < *count; ++i) {
-      KF_CHECK(out.size() < kMostText, Code::data, "line {}: a text of more than {} bytes", expr.line, kMostText);
-      out.append(*text.text());
-    }
-    return out;
-  }
-
-  static Value arithmetic(const Expr& expr, const Value& a, const Value& b) {
-    std::int64_t rooms[2] = {0, 0};
-    const std::int64_t* const i = a.whole(rooms[0]);
-    const std::int64_t* const j = b.whole(rooms[1]);
-    const std::string& op = expr.text;
-    const bool divides = op == "/" || op == "//" || op == "%";
-    KF_CHECK(!divides || b.number() != 0, Code::data, "line {}: a division by zero", expr.line);
-    if (i != nullptr && j != nullptr && op != "/" && op != "**") {
-      std::int64_t out = 0;
-      const bool over = op == "+"   ? __builtin_add_overflow(*i, *j, &out)
-                        : op == "-" ? __builtin_sub_overflow(*i, *j, &out)
-                                    : op == "*" && __builtin_mul_overflow(*i, *j, &out);
-      KF_CHECK(!over, Code::data, "line {}: {} {} {} does not fit in 64 bits", expr.line, *i, op, *j);
-      if (op == "//" || op == "%") {
-        const double quotient = std::floor(static_cast<double>(*i) / static_cast<double>(*j));
-        out = op == "//" ? static_cast<std::int64_t>(quotient) : (*i % *j + *j) % *j;
-      }
-      return out;
-    }
-    const double x = a.number();
-    const double y = b.number();
-    const double out = op == "+"    ? x + y
-                       : op == "-"  ? x - y
-                       : op == "*"  ? x * y
-                       : op == "/"  ? x / y
-                       : op == "//" ? std::floor(x / y)
-                       : op == "%"  ? x - y * std::floor(x / y)
-                                    : std::pow(x, y);
-    const bool stays_whole = op == "**" && i != nullptr && j != nullptr && *j >= 0;
-    return stays_whole ? Value(static_cast<std::int64_t>(out)) : Value(out);
+    return at(expr.line, [&] { return arithmetic(a, expr.text, b); });
   }
 
   Value comparison(const Expr& expr) {
@@ -474,17 +429,6 @@ class Evaluator {
     return true;
   }
 
-  static bool holds(const Value& a, std::string_view op, const Value& b) {
-    if (op == "==" || op == "!=") {
-      return equal(a, b) == (op == "==");
-    }
-    if (op == "in" || op == "not in") {
-      return contains(b, a) == (op == "in");
-    }
-    const int order = compare(a, b);
-    return op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
-  }
-
   const Dict& variables_;
   std::vector<Scope> scopes_;
   Text* out_ = nullptr;
@@ -496,17 +440,5 @@ class Evaluator {
 }  // namespace
 
 Rendered evaluate(const Block& block, const Dict& variables) { return Evaluator(variables).run(block); }
-
-struct Template::Impl {
-  Parsed parsed;
-};
-
-Template::Template(std::string_view source) : impl_(std::make_unique<const Impl>(Impl{parse(source)})) {}
-Template::~Template() = default;
-Template::Template(Template&&) noexcept = default;
-Template& Template::operator=(Template&&) noexcept = default;
-
-bool Template::marks_generation() const { return impl_->parsed.generation; }
-Rendered Template::render(const Dict& variables) const { return evaluate(impl_->parsed.block, variables); }
 
 }  // namespace kf::jinja

@@ -104,9 +104,19 @@ TEST_CASE("template: what goes wrong while it is filled in is said with its line
       {"{{ 'x' * 99999999999 }}", "more than"},
       {"{{ range(10 ** 9) }}", "range() of more than"},
       {"{{ 9223372036854775807 + 1 }}", "does not fit"},
+      {"{{ 10 ** 19 }}", "10 ** 19 does not fit"},
+      {"{{ (-9223372036854775807 - 1) // -1 }}", "does not fit"},
+      {"{{ -(-9223372036854775807 - 1) }}", "does not fit"},
   }));
   CAPTURE(source);
   CHECK_THAT(error_of(source, R"({"m": {"k": 1}})"), Contains(says));
+}
+
+TEST_CASE("template: whole numbers divide as Python's, exactly up to the last one") {
+  CHECK(render("{{ -7 // 2 }} {{ -7 % 2 }} {{ 7 // -2 }} {{ 7 % -2 }} {{ 6 // -2 }} {{ 6 % -2 }}", "{}") == "-4 1 -4 -1 -3 0");
+  CHECK(render("{{ 9007199254740993 // 1 }} {{ 9223372036854775807 % 10 }} {{ 3 ** 39 }} {{ (-2) ** 63 }}", "{}") ==
+        "9007199254740993 7 4052555153018976267 -9223372036854775808");
+  CHECK(render("{{ (-9223372036854775807 - 1) % -1 }} {{ 2 ** -1 }} {{ 7.5 // 2 }}", "{}") == "0 0.5 3.0");
 }
 
 TEST_CASE("template: numbers keep their kind, and dates are given by whoever calls") {
