@@ -19,6 +19,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "core/processor.h"
 #include "data/hub/model.h"
 
 namespace kf {
@@ -55,20 +56,6 @@ std::string new_id() {
   return time_text("%Y%m%d-%H%M%S-") + format("{}", 10000000 + random() % 90000000);
 }
 
-/// "model name" of /proc/cpuinfo; "" where there is none.
-std::string processor() {
-  try {
-    for (const std::string& line : split(read_file("/proc/cpuinfo"), '\n')) {
-      if (line.starts_with("model name")) {
-        return std::string(trim(std::string_view(line).substr(line.find(':') + 1)));
-      }
-    }
-  } catch (const Error&) {
-    return {};
-  }
-  return {};
-}
-
 Node strings(const std::vector<std::string>& words) {
   Array out;
   for (const std::string& word : words) {
@@ -91,7 +78,7 @@ Table this_start(const RunStart& start) {
   out["torch"] = Node(std::string(build::kTorch));
   out["host"] = Node(std::string(system.nodename));
   out["system"] = Node(format("{} {} {}", system.sysname, system.release, system.machine));
-  out["processor"] = Node(processor());
+  out["processor"] = Node(processor_name());
   out["threads"] = Node(static_cast<std::int64_t>(at::get_num_threads()));
   out["device"] = Node(start.device);
   out["pid"] = Node(static_cast<std::int64_t>(::getpid()));

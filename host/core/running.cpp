@@ -67,8 +67,8 @@ void Running::write(int fd) {
   for (const Running* one = current_.load(std::memory_order_acquire); one != nullptr; one = one->outer_) {
     write_plain(fd, "  in ");
     write_plain(fd, one->what_);
-    if (one->doing_ != nullptr) {
-      write_plain(fd, ", ");
+    if (one->doing_ != nullptr && *one->doing_ != '\0') {
+      write_plain(fd, *one->doing_ == ' ' || *one->doing_ == ',' ? "" : ", ");  // some bring their own
       write_plain(fd, one->doing_);
     }
     if (one->step_ >= 0) {

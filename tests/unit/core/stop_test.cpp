@@ -114,6 +114,8 @@ TEST_CASE("running: scopes are written from the inside out", "[stop]") {
   REQUIRE(::pipe(ends.data()) == 0);
   {
     const Running outer("training", nullptr, 12);
+    const Running part("s.lua:5: metric 'm'", ", compute() at step 12");
+    const Running drawn("s.lua:7: sampler 'd'", " at token 3");
     const Running inner("s.lua:3: hook 'x'", "step_end", 0);
     Running::write(ends[1]);
   }
@@ -124,5 +126,7 @@ TEST_CASE("running: scopes are written from the inside out", "[stop]") {
   std::string text(200, '\0');
   text.resize(static_cast<std::size_t>(::read(ends[0], text.data(), text.size())));
   ::close(ends[0]);
-  CHECK(text == "  in s.lua:3: hook 'x', step_end, step 0\n  in training, step 12\n-9223372036854775808");
+  CHECK(text ==
+        "  in s.lua:3: hook 'x', step_end, step 0\n  in s.lua:7: sampler 'd' at token 3\n"
+        "  in s.lua:5: metric 'm', compute() at step 12\n  in training, step 12\n-9223372036854775808");
 }
