@@ -187,18 +187,18 @@ config::Node huggingface_job(const fs::path& folder, std::int64_t seq_len) {
   return config::Node(std::move(job), {config::Origin::Kind::recipe, folder.string(), 0, 0, {}});
 }
 
-/// Where the file that `key` of a checkpoint's job names (tokenizer_path, chat_template) is gone: the copy in its run's folder. "" where
-/// nothing is to be replaced.
+/// The copy, in its run's folder, of the file that `key` of a checkpoint's job names (tokenizer_path, chat_template): what the model was
+/// trained with, whatever has become of the file. "" without one.
 std::string copy_of(const std::string& key, const fs::path& checkpoint) {
   const std::optional<fs::path> run = run_folder_of(checkpoint);
   config::Node job = inference_job(checkpoint / "job.toml", /*with_data=*/true);
   const config::Node* const path = config::find_node(*job.table(), "data." + key);
   const auto* const given = path != nullptr ? std::get_if<std::string>(&path->value) : nullptr;
-  if (!run || given == nullptr || given->empty() || path_exists(*given)) {
+  if (!run || given == nullptr || given->empty()) {
     return {};
   }
   const fs::path copy = recorded_copy(*run, key);
-  if (!copy.empty()) {
+  if (!copy.empty() && !path_exists(*given)) {
     log::info("data.{}: {} {}; the run's own copy is taken: {}", key, *given,
               hub_name(*given, true) ? "is a name of the hub" : "is not there any more", copy);
   }

@@ -283,6 +283,11 @@ TEST_CASE("folder: a job's bases and its tokenizer lie in it, and stand in where
     CAPTURE(file);
     CHECK(fs::exists(toy / "runs/job" / file));
   }
+  const std::vector<std::string> generate{"generate", "runs/job", "--prompt", "a", "--max-new-tokens", "2", "--format", "json"};
+  const std::string before = toy.host(generate).out;
+  CHECK(has(before, "\"ids\""));
+  toy.write("tok/tokenizer.json", "{}");  // another one by now: the model was trained with the copy
+  CHECK(toy.host(generate).out == before);
   for (const char* gone : {"base", "job.toml", "tok"}) {
     fs::remove_all(toy / gone);
   }
