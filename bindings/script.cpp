@@ -17,18 +17,6 @@ namespace kf {
 namespace lua {
 namespace {
 
-std::string digest_of(const std::string& script, const lua::Runtime& runtime) {
-  Digest digest;
-  if (fs::exists(script)) {  // not what a prompt or -e runs
-    digest.add(read_file(script));
-  }
-  for (const auto& [name, path] : runtime.loaded_files()) {
-    digest.add(name);
-    digest.add(read_file(path));
-  }
-  return digest.hex();
-}
-
 std::string digest_of_text(const std::string& text) {
   Digest digest;
   digest.add(text);
@@ -47,8 +35,6 @@ CodeFile code_file(const std::string& asked, const fs::path& path, const fs::pat
   out.rest = digest_of_text(code.rest);
   return out;
 }
-
-const char kSessionKey = 0;  // its address is the registry's key
 
 template <class... Members>
 void forget_scripted(Members&... registries) {
@@ -82,37 +68,6 @@ std::optional<config::Node> read_returned(lua_State* L, Session& session) {
 }
 
 }  // namespace
-
-Session& Session::of(lua_State* L) {
-  lua_pushlightuserdata(L, const_cast<char*>(&kSessionKey));
-  lua_rawget(L, LUA_REGISTRYINDEX);
-  auto* session = static_cast<Session*>(lua_touserdata(L, -1));
-  lua_pop(L, 1);
-  KF_CHECK(session, Code::script, "the script that this function belongs to has ended");
-  return *session;
-}
-
-void Session::attach(lua_State* L, Session* session) {
-  lua_pushlightuserdata(L, const_cast<char*>(&kSessionKey));
-  lua_pushlightuserdata(L, session);
-  if (!session) {
-    lua_pop(L, 1);
-    lua_pushnil(L);
-  }
-  lua_rawset(L, LUA_REGISTRYINDEX);
-}
-
-const SourceMap* Session::source_of(const std::string& file) {
-  const auto known = sources.find(file);
-  if (known != sources.end()) {
-    return &known->second;
-  }
-  try {
-    return &sources.emplace(file, SourceMap(read_file(file))).first->second;
-  } catch (const Error&) {
-    return nullptr;  // gone since it was loaded: origins do without its lines
-  }
-}
 
 }  // namespace lua
 
@@ -186,10 +141,6 @@ std::vector<CodeFile> Script::code() const {
 }
 
 const std::vector<std::string>& Script::arguments() const { return session_->arguments; }
-
-std::string lua::Session::script_digest(const Runtime& runtime) const {
-  return fs::exists(script) ? digest_of(script, runtime) : std::string();
-}
 
 Script::RunScope::RunScope(Script& script, const config::Config& config)
     : script_(script),

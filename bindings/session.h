@@ -9,15 +9,26 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/adapters/hook_context.h"
 #include "bindings/runtime.h"
-#include "bindings/script.h"
+#include "bindings/script_host.h"
 #include "bindings/source_map.h"
-#include "bindings/sweep.h"
 
-namespace kf::lua {
+namespace kf {
 
+struct Registries;
+class PartStates;
+
+namespace lua {
+
+struct ContextSlot;
+struct LuaSweep;
 class ModuleHooks;
+
+/// The `ctx` of a runtime: its userdata and the slot inside.
+struct HookContextHandle {
+  Ref userdata;
+  ContextSlot* slot = nullptr;
+};
 
 /// Owned by Script; bound functions reach it through their lua_State.
 struct Session {
@@ -36,7 +47,7 @@ struct Session {
   Ref config;                    // the view behind kf.config, while a run is on
   PartStates* states = nullptr;  // of the parts that are made now, while a run is on
 
-  std::vector<std::unique_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
+  std::vector<std::shared_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
   LuaSweep* sweep = nullptr;                      // the one that the script returned
 
   std::vector<std::shared_ptr<ModuleHooks>> module_hooks;  // of m:register_forward_hook; those of runs belong to their hook
@@ -54,4 +65,5 @@ struct Session {
   static void attach(lua_State* L, Session* session);
 };
 
-}  // namespace kf::lua
+}  // namespace lua
+}  // namespace kf

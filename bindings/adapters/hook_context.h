@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/runtime.h"
+#include "bindings/session.h"
 #include "train/hook.h"
 
 namespace kf::lua {
@@ -33,12 +33,6 @@ struct ContextSlot {
 void end_lease(ContextSlot& slot);
 /// Makes forward see what a callback wrote into weights.
 void publish_weights(ContextSlot& slot);
-
-/// The `ctx` of a runtime: its userdata and the slot inside.
-struct HookContextHandle {
-  Ref userdata;
-  ContextSlot* slot = nullptr;
-};
 
 /// Makes the userdata.
 HookContextHandle make_hook_context(lua_State* L);

@@ -20,6 +20,7 @@
 #include "model/moe_book.h"
 #include "model/norm.h"
 #include "model/observe.h"
+#include "model/visibility.h"
 
 namespace kf::lua {
 namespace {

@@ -8,6 +8,7 @@
 #include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "core/error.h"
+#include "model/visibility.h"
 
 namespace kf::lua {
 namespace {

@@ -11,7 +11,10 @@
 namespace kf::lua {
 
 /// A module whose forward only Lua calls; such ones hand their results through `observed`, too.
-class ScriptLayer : public Module {};
+class ScriptLayer : public Module {
+ public:
+  bool observable() const override { return true; }
+};
 
 class LuaModule final : public ScriptLayer {
  public:

@@ -28,7 +28,7 @@ void collect(const Module& module, const std::string& prefix, Named& out) {
   for (const auto& [name, child] : module.children()) {
     const std::string path = name.empty() ? prefix : prefix.empty() ? name : prefix + "." + name;
     const bool known = std::any_of(out.begin(), out.end(), [&](const auto& entry) { return entry.first == path; });
-    if (!known && !path.empty() && (is_observable(*child) || dynamic_cast<const ScriptLayer*>(child.get()) != nullptr)) {
+    if (!known && !path.empty() && child->observable()) {
       out.emplace_back(path, child);
     }
     collect(*child, path, out);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "app/folder_run.h"
+#include "app/run_record.h"
 #include "config/cli.h"
 #include "core/error.h"
 

@@ -170,8 +170,7 @@ SourceInfo inspect(const Asked& asked, const config::Loaded& loaded) {
   const config::DataConfig& data = loaded.config.data;
   if (!options.messages_field.empty() || !options.completion_field.empty()) {
     const bool file = !data.tokenizer_path.empty() && !data.tokenizer_path.starts_with("lua:");
-    const std::unique_ptr<Tokenizer> tokenizer =
-        file && !data.chat_template.empty() ? hub::open_named_tokenizer(data.tokenizer_path) : nullptr;
+    const std::unique_ptr<Tokenizer> tokenizer = file && !data.chat_template.empty() ? open_named_tokenizer(data.tokenizer_path) : nullptr;
     options.chat = make_chat_format(data, tokenizer.get());
   }
   notice_chat(source, loaded, options);

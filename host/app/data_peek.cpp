@@ -6,7 +6,7 @@
 
 #include "app/data_commands.h"
 #include "app/data_job.h"
-#include "app/inference.h"
+#include "app/job_tokenizer.h"
 #include "core/error.h"
 #include "data/loader.h"
 

@@ -4,7 +4,7 @@
 
 #include "app/data_job.h"
 #include "app/header.h"
-#include "app/inference.h"
+#include "app/job_tokenizer.h"
 #include "app/memory_check.h"
 #include "app/phases.h"
 #include "app/resume.h"

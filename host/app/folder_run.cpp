@@ -61,11 +61,6 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
 
 }  // namespace
 
-bool is_run_folder(const fs::path& word) {
-  std::error_code error;
-  return fs::is_directory(word, error) && path_exists(word / "run.json") && path_exists(word / "job.toml");
-}
-
 void continue_run(const TrainArguments& arguments) {
   const fs::path dir = arguments.file;
   KF_CHECK(arguments.script.empty(), Code::config, "'{}' after --: {} goes on with the arguments that its script was started with",

@@ -6,9 +6,6 @@
 
 namespace kf {
 
-/// Whether `word` is the folder of a run, which has a run.json and a job.toml.
-bool is_run_folder(const fs::path& word);
-
 /// Trains the job.toml of the folder `arguments.file` under the overrides, or tries it (--dry-run); its script's copy registers the parts.
 /// Throws what goes wrong.
 void continue_run(const TrainArguments& arguments);

@@ -8,6 +8,7 @@
 #include "app/memory_check.h"
 #include "app/option_list.h"
 #include "app/prompts.h"
+#include "app/run_parts.h"
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"

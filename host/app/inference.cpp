@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "app/answer_ends.h"
+#include "app/job_tokenizer.h"
 #include "app/memory_check.h"
+#include "app/run_parts.h"
 #include "app/unused_settings.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/generation.h"
@@ -232,34 +234,6 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   return config::load_or_fail(out, registries.catalog()).config;
 }
 
-/// Whether a path is token files: a file by its own name, a folder by the pattern of its files. (Data sets of the hub have no path.)
-bool names_tokens(const std::string& path, const std::string& pattern) {
-  const auto is_token_name = [](const std::string& name) { return name.ends_with(".npy") || name.ends_with(".bin"); };
-  std::error_code ignored;
-  const bool file = fs::path(path).has_extension() && !fs::is_directory(path, ignored);
-  return is_token_name(path) || (!file && !path.empty() && is_token_name(pattern));
-}
-
-bool reads_only_tokens(const config::DataConfig& data) {
-  if (data.datasets.empty()) {
-    return !data.dataset_path.empty() && names_tokens(data.dataset_path, data.file_pattern);
-  }
-  return std::all_of(data.datasets.begin(), data.datasets.end(), [&](const config::DatasetSource& source) {
-    return !source.dataset.empty() ||
-           names_tokens(source.path, source.file_pattern.value_or(data.file_pattern));  // data sets in Lua give ids
-  });
-}
-
-/// Whether any of the evaluation data is documents of text.
-bool reads_text(const config::EvalConfig& eval) {
-  if (eval.datasets.empty()) {
-    return !names_tokens(eval.dataset_path, eval.file_pattern);
-  }
-  return std::any_of(eval.datasets.begin(), eval.datasets.end(), [&](const config::EvalDataset& set) {
-    return set.dataset.empty() && !names_tokens(set.path, set.file_pattern.value_or(eval.file_pattern));
-  });
-}
-
 /// Whether a folder is another program's.
 bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(source) && !path_exists(source / "state.json"); }
 
@@ -289,34 +263,6 @@ RecordedScript script_for(const std::string& given, const fs::path& source) {
   }
   log::info("parts of {}, the run's own copy of its script", script.path);
   return script;
-}
-
-std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries) {
-  const config::DataConfig& d = config.data;
-  const bool tokens = reads_only_tokens(d);
-  if (d.tokenizer_path.empty() && (tokens || config.model.vocab_size < kByteVocab)) {
-    return nullptr;
-  }
-  return make_tokenizer(config, &registries);
-}
-
-std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries) {
-  const std::string& name = config.generate.strategy;
-  return registries.sampler.get(name).factory({config, Registries::options_of(config, "sampler", name), registries});
-}
-
-GenerateOptions generate_options(const config::GenerateConfig& config) {
-  GenerateOptions options;
-  options.max_new_tokens = config.max_new_tokens;
-  options.temperature = config.temperature;
-  options.top_k = config.top_k;
-  options.top_p = config.top_p;
-  options.min_p = config.min_p;
-  options.repetition_penalty = config.repetition_penalty;
-  options.stop = config.stop;
-  options.stop_ids = config.stop_ids;
-  options.shorten = true;  // max_new_tokens is a default until somebody asks for a length
-  return options;
 }
 
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries) {

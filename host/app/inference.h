@@ -44,14 +44,6 @@ struct InferenceRequest {
   std::string tokenizer = {};               // instead of data.tokenizer_path; "bytes" for none; "" for what the checkpoint says
 };
 
-std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);
-/// [generate], without a strategy.
-GenerateOptions generate_options(const config::GenerateConfig& config);
-
-/// What turns the job's token ids into text; null where nothing does: pre-tokenized files (.npy, .bin) without data.tokenizer_path, or a
-/// vocabulary too small for bytes.
-std::unique_ptr<Tokenizer> tokenizer_of(const config::Config& config, const Registries& registries);
-
 /// `source` is a checkpoint folder, a run or checkpoints folder whose latest one is meant, or a folder with a config.json (its
 /// tokenizer is taken, too). Weights in fp32, evaluation mode. Throws Code::checkpoint, and Code::config for faulty overrides.
 LoadedModel load_for_inference(const InferenceRequest& request, const Registries& registries);

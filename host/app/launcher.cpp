@@ -52,10 +52,11 @@ std::string address_limit() {
 
 /// Libraries that run out of memory while they are loaded end the process here: nobody could catch what their constructors throw.
 [[noreturn]] void out_of_memory() {
-  std::fprintf(stderr,
-               "kf-host: there is not enough memory%s to load torch, which takes about 0.6 GB of address space before any data and weights;\n"
-               "  `ulimit -v unlimited` lifts the shell's limit, a container or a batch system has one of its own\n",
-               address_limit().c_str());
+  std::fprintf(
+      stderr,
+      "kf-host: there is not enough memory%s to load torch, which takes about 0.6 GB of address space before any data and weights;\n"
+      "  `ulimit -v unlimited` lifts the shell's limit, a container or a batch system has one of its own\n",
+      address_limit().c_str());
   std::_Exit(1);
 }
 

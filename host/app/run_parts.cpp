@@ -59,4 +59,23 @@ std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, cons
   return sinks;
 }
 
+std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries) {
+  const std::string& name = config.generate.strategy;
+  return registries.sampler.get(name).factory({config, Registries::options_of(config, "sampler", name), registries});
+}
+
+GenerateOptions generate_options(const config::GenerateConfig& config) {
+  GenerateOptions options;
+  options.max_new_tokens = config.max_new_tokens;
+  options.temperature = config.temperature;
+  options.top_k = config.top_k;
+  options.top_p = config.top_p;
+  options.min_p = config.min_p;
+  options.repetition_penalty = config.repetition_penalty;
+  options.stop = config.stop;
+  options.stop_ids = config.stop_ids;
+  options.shorten = true;  // max_new_tokens is a default until somebody asks for a length
+  return options;
+}
+
 }  // namespace kf

@@ -12,6 +12,7 @@
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "registry/registries.h"
+#include "train/completion.h"
 #include "train/hooks.h"
 #include "train/loss.h"
 
@@ -32,5 +33,10 @@ Hooks make_hooks(const config::Config& config, const Registries& registries, con
 /// metrics.sinks, which write into the run's folder `dir` and go on behind `completed_steps`.
 std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
                                               std::int64_t completed_steps);
+
+/// generate.strategy.
+std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);
+/// [generate], without a strategy.
+GenerateOptions generate_options(const config::GenerateConfig& config);
 
 }  // namespace kf

@@ -319,6 +319,11 @@ void RunRecord::end(const std::string& status, std::int64_t steps, const std::st
 
 void RunRecord::write() { write_file_atomic(dir_ / kFile, config::to_json(Node(table_), config::JsonStyle::plain, 1) + "\n"); }
 
+bool is_run_folder(const fs::path& word) {
+  std::error_code error;
+  return fs::is_directory(word, error) && path_exists(word / "run.json") && path_exists(word / "job.toml");
+}
+
 std::optional<fs::path> run_folder_of(const fs::path& source) {
   fs::path folder = fs::absolute(source).lexically_normal();
   for (int up = 0; up < 3 && !folder.empty(); ++up) {

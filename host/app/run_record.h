@@ -66,6 +66,8 @@ struct RecordedScript {
   std::map<std::string, fs::path> copies = {};  // of what it requires and reads, by CodeFile::asked
 };
 
+/// Whether `word` is the folder of a run, which has a run.json and a job.toml.
+bool is_run_folder(const fs::path& word);
 /// The run folder that `source` is or lies in (runs/X, runs/X/checkpoints, runs/X/checkpoints/step_N, runs/X/job.toml): it has a run.json.
 std::optional<fs::path> run_folder_of(const fs::path& source);
 RecordedScript recorded_script(const fs::path& run_dir);

@@ -7,6 +7,7 @@
 #include "app/invocation.h"
 #include "app/launch.h"
 #include "app/run.h"
+#include "app/run_parts.h"
 #include "app/sweep_run.h"
 #include "app/sweep_trial.h"
 #include "core/error.h"

@@ -109,7 +109,7 @@ std::unique_ptr<Tokenizer> open_named(const Words& words) {
   if (words.rest[0] == "bytes") {
     return std::make_unique<ByteTokenizer>();
   }
-  return hub::open_named_tokenizer(words.rest[0]);
+  return open_named_tokenizer(words.rest[0]);
 }
 
 void print_ids(const std::vector<std::uint32_t>& ids, std::string& line) {

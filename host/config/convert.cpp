@@ -6,7 +6,6 @@
 #include "config/derived.h"
 #include "config/literal.h"
 #include "config/names.h"
-#include "config/unbuilt.h"
 #include "core/text.h"
 
 namespace kf::config {

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "config/load.h"
+#include "config/report.h"
 #include "config/schema.h"
 
 namespace kf::config {

@@ -4,7 +4,6 @@
 
 #include "config/derived.h"
 #include "config/emit.h"
-#include "config/layers.h"
 #include "config/names.h"
 #include "config/schema.h"
 #include "core/error.h"

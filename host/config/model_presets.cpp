@@ -6,7 +6,6 @@
 #include <optional>
 
 #include "config/huggingface/huggingface.h"
-#include "config/layers.h"
 #include "config/schema.h"
 #include "config/toml.h"
 #include "core/error.h"

@@ -1,6 +1,7 @@
 #include "config/node.h"
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "core/text.h"
@@ -91,6 +92,36 @@ std::string brief(const Node& node) {
     text = text.substr(0, end) + "...";
   }
   return text;
+}
+
+const Node* find_node(const Table& tree, std::string_view key) {
+  const Table* table = &tree;
+  const Node* node = nullptr;
+  while (!key.empty()) {
+    if (key.front() == '[') {
+      std::size_t index = 0;
+      const std::size_t close = key.find(']');
+      std::from_chars(key.data() + 1, key.data() + std::min(close, key.size()), index);
+      const Array* list = node ? node->array() : nullptr;
+      if (close == std::string_view::npos || !list || index >= list->size()) {
+        return nullptr;
+      }
+      node = &(*list)[index];
+      key.remove_prefix(close + 1);
+    } else {
+      const std::size_t end = std::min(key.find_first_of(".["), key.size());
+      node = table ? table->find(key.substr(0, end)) : nullptr;
+      if (!node) {
+        return nullptr;
+      }
+      key.remove_prefix(end);
+    }
+    table = node->table();
+    if (key.starts_with('.')) {
+      key.remove_prefix(1);
+    }
+  }
+  return node;
 }
 
 }  // namespace kf::config

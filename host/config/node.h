@@ -84,6 +84,9 @@ std::string to_text(const Node& node);
 /// The same, cut where it gets long.
 std::string brief(const Node& node);
 
+/// The node at "data.datasets[0].weight" in a tree, or null.
+const Node* find_node(const Table& tree, std::string_view key);
+
 /// Lays `over` on `base`: tables merge key by key, everything else is replaced. What is replaced is kept for `config explain` by the
 /// caller.
 void merge(Table& base, const Table& over);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "config/load.h"
+#include "config/loaded.h"
 #include "core/fs.h"
 
 namespace kf::config {

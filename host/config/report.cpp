@@ -1,6 +1,7 @@
+#include "config/report.h"
+
 #include <algorithm>
 
-#include "config/load.h"
 #include "config/schema.h"
 #include "core/text.h"
 

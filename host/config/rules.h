@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/layers.h"
+#include "config/node.h"
 #include "config/validate.h"
 
 namespace kf::config {

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "config/load.h"
+#include "config/report.h"
 
 namespace kf::config {
 

@@ -1,6 +1,5 @@
 #include "config/unbuilt.h"
 
-#include "config/layers.h"
 #include "config/schema.h"
 #include "core/text.h"
 

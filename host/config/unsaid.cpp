@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "config/derived.h"
-#include "config/layers.h"
 #include "core/text.h"
 
 namespace kf::config {

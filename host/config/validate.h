@@ -5,7 +5,9 @@
 #include <set>
 #include <string>
 
-#include "config/load.h"
+#include "config/config.h"
+#include "config/node.h"
+#include "config/report.h"
 
 namespace kf::config {
 

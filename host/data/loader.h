@@ -11,14 +11,13 @@
 
 #include "data/batch.h"
 #include "data/dataset.h"
+#include "data/loader_options.h"
 
 namespace kf {
 
 namespace config {
 struct Config;
 }
-
-struct Registries;
 
 /// What a training loader may be told while the run goes on: what changes from some micro-batch on. Everything left out stays.
 struct DataChange {
@@ -58,14 +57,6 @@ class Loader {
   virtual void change(std::int64_t index, const DataChange& change);
   /// Throws Code::data naming what cannot be: unknown sources, weights without a mixture, data too short for the windows.
   virtual void check(const DataChange& change) const;
-};
-
-/// What both loaders need besides the config.
-struct LoaderOptions {
-  std::int64_t rank = 0;                   // data-parallel rank
-  std::int64_t world = 1;                  // data-parallel size
-  const Registries* registries = nullptr;  // for data sets, transforms and tokenizers that are parts; null: there are none
-  bool pinned = false;                     // batches in page-locked memory, for a GPU
 };
 
 /// By `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "data/dataset.h"
-#include "data/loader.h"
+#include "data/loader_options.h"
 #include "data/phases.h"
 #include "data/source.h"
 

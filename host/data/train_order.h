@@ -8,6 +8,7 @@
 
 #include "config/batch_plan.h"
 #include "data/block_mixture.h"
+#include "data/loader.h"
 #include "data/order.h"
 #include "data/train_data.h"
 

@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "model/rope.h"
+#include "model/visibility.h"
 
 namespace kf {
 

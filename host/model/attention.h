@@ -12,6 +12,7 @@ class Rope;
 /// The first half of a block. Causal, inside a document; native kinds are gqa (grouped_attention.h) and mla (latent_attention.h).
 class Attention : public Module {
  public:
+  bool observable() const override { return true; }
   /// (B, T, C) -> (B, T, C). `context.visible` says who sees whom; with `context.cache` the T positions come after `cache->filled` others.
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;
   /// Multiplies the query weights by `factors` (H), one a query head: the masters move, the caller publishes. The default refuses: QK-clip

@@ -22,6 +22,7 @@ struct Place;
 /// gradient is then added up inside the layer, in the same order whether the layer is recomputed on its own or not, to the last bit.
 class Block : public Module {
  public:
+  bool observable() const override { return true; }
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (B, T, C) -> (B, T, C)
   /// Tensors that forward leaves behind elsewhere and that carry gradients (auxiliary losses of experts).
   virtual std::vector<at::Tensor*> side_terms() const { return {}; }

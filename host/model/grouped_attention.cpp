@@ -8,7 +8,7 @@
 #include "model/init.h"
 #include "model/kept_results.h"
 #include "model/observe.h"
-#include "model/parts.h"
+#include "model/visibility.h"
 #include "registry/registries.h"
 
 namespace kf {

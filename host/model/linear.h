@@ -9,6 +9,7 @@ namespace kf {
 
 class Linear final : public Module {
  public:
+  bool observable() const override { return true; }
   /// Weight (out, in), named "weight"; with `bias` a "bias" (out) that starts at 0.
   Linear(std::int64_t in, std::int64_t out, Init init, Role role = Role::hidden, bool bias = false);
   /// Over a weight that another module owns.

@@ -16,6 +16,7 @@ struct ModelConfig;
 
 class Mlp : public Module {
  public:
+  bool observable() const override { return true; }
   virtual at::Tensor forward(const at::Tensor& x) const = 0;  // (.., C) -> (.., C)
 };
 

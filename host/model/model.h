@@ -12,9 +12,10 @@
 #include <vector>
 
 #include "model/module.h"
-#include "model/visibility.h"
 
 namespace kf {
+
+class Visibility;
 
 /// What attention keeps of the tokens seen so far, one entry a layer; for generation.
 struct KvCache {

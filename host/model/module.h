@@ -27,6 +27,9 @@ class Module {
   /// Every parameter below by its name from here. Unlike `parameters` it leaves `Parameter::name`, the name from the root, alone.
   std::vector<std::pair<std::string, ParameterPtr>> named_parameters() const;
 
+  /// Whether it hands its results through `observed` (observe.h): blocks, attentions, feed-forward layers, norms, linear layers.
+  virtual bool observable() const { return false; }
+
   /// Training or evaluation, for the whole tree.
   void train(bool on = true);
   bool training() const { return training_; }

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "model/init.h"
 #include "model/observe.h"
-#include "model/parts.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -154,7 +153,7 @@ std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
     parts.shared_gate = std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim));
   }
   if (m.moe_beside_dense) {
-    parts.input_norm = make_norm(args, place);
+    parts.input_norm = make_part(args.registries.norm, m.norm_type, args, place);
   }
   if (inside.dim != place.dim) {
     parts.down = std::make_shared<Linear>(place.dim, inside.dim, hidden_init(m, place.dim));

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "config/config.h"
 #include "model/fused_norm.h"
 #include "model/observe.h"
 
@@ -55,6 +56,11 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
   const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
   const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
   return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
+}
+
+NormOptions norm_options(const config::Config& config) {
+  const config::ModelConfig& m = config.model;
+  return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias, config.train.compile_model};
 }
 
 }  // namespace kf

@@ -7,8 +7,13 @@
 
 namespace kf {
 
+namespace config {
+struct Config;
+}
+
 class Norm : public Module {
  public:
+  bool observable() const override { return true; }
   /// (.., C) -> (.., C) in the type of x; statistics in fp32.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
 };
@@ -58,5 +63,8 @@ class LayerNorm final : public Norm {
   ParameterPtr bias_;    // (C) or null
   NormOptions options_;
 };
+
+/// What the settings say of norms.
+NormOptions norm_options(const config::Config& config);
 
 }  // namespace kf

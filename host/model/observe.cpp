@@ -5,12 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "model/attention.h"
-#include "model/block.h"
-#include "model/linear.h"
-#include "model/mlp.h"
-#include "model/norm.h"
-
 namespace kf {
 namespace {
 
@@ -45,11 +39,5 @@ at::Tensor observed_slowly(const Module& module, const at::Tensor& input, at::Te
 }
 
 std::int64_t observed_forwards() { return forwards; }
-
-bool is_observable(const Module& module) {
-  const Module* m = &module;
-  return dynamic_cast<const Block*>(m) != nullptr || dynamic_cast<const Attention*>(m) != nullptr ||
-         dynamic_cast<const Mlp*>(m) != nullptr || dynamic_cast<const Norm*>(m) != nullptr || dynamic_cast<const Linear*>(m) != nullptr;
-}
 
 }  // namespace kf

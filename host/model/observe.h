@@ -46,7 +46,4 @@ inline at::Tensor observed(const Module& module, const at::Tensor& input, at::Te
 /// How many forwards of any module went through `observed` while somebody looked.
 std::int64_t observed_forwards();
 
-/// Whether modules of this kind hand their results through `observed`: blocks, attentions, mlps, norms, linear layers.
-bool is_observable(const Module& module);
-
 }  // namespace kf

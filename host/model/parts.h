@@ -20,7 +20,4 @@ std::shared_ptr<Attention> make_attention(const PartArgs& args, const Place& pla
 /// By model.block.
 std::shared_ptr<Block> make_block(const PartArgs& args, const Place& place);
 
-/// What the settings say of norms.
-NormOptions norm_options(const config::Config& config);
-
 }  // namespace kf

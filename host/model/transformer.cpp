@@ -11,6 +11,7 @@
 #include "model/observe.h"
 #include "model/parts.h"
 #include "model/rope.h"
+#include "model/visibility.h"
 #include "registry/registries.h"
 
 namespace kf {

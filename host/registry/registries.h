@@ -102,6 +102,13 @@ struct Registries {
   static const config::PartOptions& options_of(const config::Config& config, const std::string& kind, const std::string& name);
 };
 
+/// The part `name` of a kind, by its own checked options; `more` is what its factory takes besides.
+template <class Factory, class... More>
+auto make_part(const Registry<Factory>& registry, const std::string& name, const PartArgs& args, More&&... more) {
+  const PartArgs own{args.config, Registries::options_of(args.config, registry.kind(), name), args.registries};
+  return registry.get(name).factory(own, std::forward<More>(more)...);
+}
+
 /// The explicit list of native parts (builtins.cpp); no static constructors.
 Registries native_registries();
 

@@ -12,6 +12,7 @@
 
 #include "config/node.h"
 #include "core/fs.h"
+#include "metrics/row.h"
 #include "model/model.h"
 #include "train/completion.h"
 #include "train/controls.h"
@@ -21,7 +22,6 @@
 namespace kf {
 
 class Loader;
-struct StepRow;
 
 /// `on_<name>` in a hook table.
 enum class Event {
@@ -41,9 +41,6 @@ enum class Event {
 inline constexpr std::string_view kEventNames[] = {"train_begin",     "step_begin",   "micro_end", "backward_end",
                                                    "step_end",        "log",          "eval_end",  "checkpoint_save",
                                                    "checkpoint_load", "phase_change", "train_end", "error"};
-
-/// Names with numbers.
-using Values = std::vector<std::pair<std::string, double>>;
 
 /// What a hook sees and may ask for. Fields are free; functions may wait for the device.
 struct HookContext {

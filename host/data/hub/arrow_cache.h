@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "data/read/reader.h"
+#include "data/read/source_files.h"
 
 namespace kf::hub {
 

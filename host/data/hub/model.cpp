@@ -212,13 +212,6 @@ fs::path locate(const std::string& text, ModelPart part) {
   }
 }
 
-std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab) {
-  const fs::path path = locate(text, ModelPart::tokenizer);
-  std::error_code error;
-  KF_CHECK(fs::exists(path, error), Code::data, "{}", not_located(text));
-  return open_tokenizer(path.string(), model_vocab);
-}
-
 std::string not_located(const std::string& text) {
   return format("{} does not exist, and is no name of a model of the Hugging Face hub (ORG/NAME, ORG/NAME@REVISION, gpt2)", text);
 }

@@ -8,7 +8,6 @@
 
 #include "core/fs.h"
 #include "core/hub_name.h"
-#include "data/tokenizer/tokenizer.h"
 
 namespace kf::hub {
 
@@ -22,9 +21,6 @@ fs::path fetch_model(const HubName& name, ModelPart part);
 
 /// A path that exists as it is; else the folder of the model that `text` names on the hub; else `text`, which does not exist.
 fs::path locate(const std::string& text, ModelPart part);
-
-/// open_tokenizer of a path, or of a name of the hub.
-std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab = 0);
 
 /// "X does not exist, and is no name of a model of the hub (ORG/NAME)": for messages about what `locate` could not find.
 std::string not_located(const std::string& text);

@@ -6,6 +6,13 @@
 
 namespace kf {
 
+std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab) {
+  const fs::path path = hub::locate(text, hub::ModelPart::tokenizer);
+  std::error_code error;
+  KF_CHECK(fs::exists(path, error), Code::data, "{}", hub::not_located(text));
+  return open_tokenizer(path.string(), model_vocab);
+}
+
 std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Registries* registries) {
   const std::string& path = config.data.tokenizer_path;
   if (path.empty()) {
@@ -19,7 +26,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
     tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
   } else {
     try {
-      tokenizer = hub::open_named_tokenizer(path, config.model.vocab_size);
+      tokenizer = open_named_tokenizer(path, config.model.vocab_size);
     } catch (Error& error) {
       throw error.context("data.tokenizer_path = " + kf::quoted(path));
     }

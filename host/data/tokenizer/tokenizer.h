@@ -127,6 +127,9 @@ class ByteTokenizer final : public Tokenizer {
 /// Ids from its vocab_size() up to `model_vocab` decode to "".
 std::unique_ptr<Tokenizer> open_tokenizer(const std::string& path, std::int64_t model_vocab = 0);
 
+/// The same for a path, or the name of a model on the hub.
+std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab = 0);
+
 /// By data.tokenizer_path: a file or folder, "lua:NAME" for the registered tokenizer NAME, bytes without a path. Throws Code::data for
 /// files, and Code::config for a name that is not registered and for a model.vocab_size that is too small.
 std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Registries* registries);
