@@ -112,12 +112,12 @@ bool is_file(const std::string& word) { return word.ends_with(".toml") || word.e
 }  // namespace
 
 int run_program(const std::vector<std::string>& args) {
-  if (args.size() > 1 && args[0] == "help") {  // kf-host help train
-    return run_program({args[1], "--help"});
+  if (args.empty()) {
+    std::cerr << kHelp;
+    return static_cast<int>(Code::config);
   }
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
-    (args.empty() ? std::cerr : std::cout) << kHelp;
-    return args.empty() ? static_cast<int>(Code::config) : 0;
+  if (args.size() > 1 && args[0] == "help") {  // of what the launcher does not know: kf-host help script.lua
+    return run_program({args[1], "--help"});
   }
   config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });

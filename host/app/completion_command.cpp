@@ -20,11 +20,6 @@ constexpr const char* kWords = R"(
 }  // namespace
 
 int completion_command(const Arguments& args) {
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << "usage: kf-host completion bash\n\nPrints what bash needs to complete commands and settings; in ~/.bashrc:\n\n"
-                 "  source <(kf-host completion bash)\n";
-    return 0;
-  }
   KF_CHECK(args.size() == 1 && args[0] == "bash", Code::config, "usage: kf-host completion bash; other shells are not known");
   std::cout << "# Completion of kf-host for bash: source <(kf-host completion bash)\n_kf_host() {\n"
                "  local word=${COMP_WORDS[COMP_CWORD]} words=\"\"\n"

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "app/presets.h"
+#include "app/usage.h"
 #include "config/cli.h"
 #include "config/emit.h"
 #include "config/explain.h"
@@ -18,7 +19,6 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/text.h"
-#include "core/wrap.h"
 
 namespace kf {
 namespace {
@@ -26,28 +26,6 @@ namespace {
 using config::Catalog;
 using config::Loaded;
 using config::Request;
-
-constexpr const char* kUsage = R"(usage: kf-host config COMMAND [...] [--section.key=value ...] [-- ARGS]
-
-FILE is a job (.toml, .lua), a run, one of its checkpoints, or a folder with a
-config.json of Hugging Face. ARGS are the strings of a script (kf.args).
-
-  check [FILE] [--world N]   every problem of the job, and the memory that it
-                             takes; its files must exist
-  show [FILE] [--world N] [--format toml|json]
-                             the resolved job; the TOML loads back to the same
-  explain [FILE] KEY         value, where it comes from, type, what is allowed
-  diff A [B]                 keys in which two jobs differ (one: from defaults)
-  keys [PATTERN]             all settings, a section, or what matches (optim*,
-                             *lr*, warm-up)
-  presets [PATTERN]          known models, for model.preset and `new`, and jobs
-  new [PRESET]               a job to start from, on standard output
-  schema                     JSON schema for TOML editors
-  docs [presets|unbuilt]     docs/config.md, docs/presets.md, or README's list
-                             of what is not there yet, likewise
-  meta                       lua/meta/kf.lua, for lua-language-server, likewise
-  api                        docs/api.md, likewise
-)";
 
 /// A call taken apart: files and words, options of ours, and the settings' own overrides.
 struct Call {
@@ -238,12 +216,7 @@ void make_new(const Call& call, std::ostream& out) {
 
 int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const ConfigHelpers& helpers) {
   const std::vector<std::string> commands{"check", "show", "explain", "diff", "keys", "presets", "schema", "new", "docs", "meta", "api"};
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help" ||
-      std::find(args.begin(), args.end(), "--help") != args.end()) {
-    KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
-    out << folded(kUsage);
-    return 0;
-  }
+  KF_CHECK(!args.empty(), Code::config, "{}", usage::kConfig);
   const std::string& command = args[0];
   const std::string near = nearest(command, commands);
   KF_CHECK(std::find(commands.begin(), commands.end(), command) != commands.end(), Code::config, "config has no command '{}'{}; have: {}",

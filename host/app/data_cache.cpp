@@ -4,6 +4,7 @@
 
 #include "app/data_commands.h"
 #include "app/option_list.h"
+#include "app/usage.h"
 #include "config/json.h"
 #include "core/text.h"
 #include "data/cache/cache.h"
@@ -12,15 +13,6 @@
 namespace kf {
 
 using cache::CacheEntry;
-
-const char* const kCacheUsage =
-    "usage: kf-host data cache [list|prune] [options]\n\n"
-    "  list               caches of tokens: size, last use, what they were made from (default)\n"
-    "  prune              removes those that no run reads and that were not used for some time; sources stay as they are\n\n"
-    "  --dir DIR          the folder of caches (default: $KF_CACHE_DIR, else .kf-cache)\n"
-    "  --unused-days N    with prune: only what was last used at least N days ago (default 30; 0: all that is not in use)\n"
-    "  --dry-run          with prune: says what would go\n"
-    "  --format text|json\n";
 
 namespace {
 
@@ -78,7 +70,8 @@ std::vector<CacheEntry> removed_of(const std::vector<CacheEntry>& entries, std::
 
 int data_cache(const Arguments& args) {
   const OptionList list = parse_options(args, kNames);
-  KF_CHECK(list.words.size() <= 1, Code::config, "one of list and prune, got '{}' and '{}'\n{}", list.words[0], list.words[1], kCacheUsage);
+  KF_CHECK(list.words.size() <= 1, Code::config, "one of list and prune, got '{}' and '{}'\n{}", list.words[0], list.words[1],
+           usage::kDataCache);
   const std::string word = list.words.empty() ? "list" : list.words[0];
   KF_CHECK(word == "list" || word == "prune", Code::config, "data cache has no command '{}'; have: list, prune", word);
   const bool prunes = word == "prune";

@@ -4,13 +4,13 @@
 #include "app/commands.h"
 #include "app/data_commands.h"
 #include "app/unused_settings.h"
+#include "app/usage.h"
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/load.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "core/wrap.h"
 #include "data/chat/chat_format.h"
 #include "data/hub/model.h"
 #include "data/read/info.h"
@@ -20,26 +20,6 @@
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host data info PATH [--format text|json] [--section.key=value ...]\n\n"
-    "Reads all documents or ids and says what there is: documents, characters, bytes, sha256.\n\n"
-    "  PATH             a file, a folder, a glob (in quotes), a job (.toml), or hf:NAME, a data set of the hub\n"
-    "  --format json    one JSON object: documents, characters, bytes, sha256 of the texts joined by NUL bytes;\n"
-    "                   of token files: tokens, documents, dtype, sha256 of the ids as uint32\n"
-    "  --data.KEY=v     how to read: file_pattern, hf_dataset_text_field, text_template, messages_field,\n"
-    "                   on_error, token_dtype, eos_id, ...\n";
-
-constexpr const char* kCommands =
-    "usage: kf-host data COMMAND JOB|PATH [--section.key=value ...]\n\n"
-    "  info      what files hold: documents, characters, bytes, sha256 (kf-host data info --help)\n"
-    "  build     tokenizes text into the cache, as the first run of a job does\n"
-    "  peek      documents and rows as text: where documents end, what is not learned [--documents N] [--rows N] [--first N]\n"
-    "  verify    reads the cache and its checksums; status 5 when it is not what was written [--format text|json]\n"
-    "  stats     documents, tokens, lengths, the largest files, what was left out [--format text|json]\n"
-    "  cache     lists the caches, or removes old ones: kf-host data cache [list|prune] (no JOB; kf-host data cache --help)\n\n"
-    "JOB is a .toml or .lua file; PATH a file, a folder, a glob (in quotes), or hf:NAME. Settings say how they are read:\n"
-    "data.tokenizer_path, data.file_pattern, data.hf_dataset_text_field, data.cache_dir, ...\n";
 
 struct InfoCall {
   std::string path;
@@ -61,7 +41,7 @@ InfoCall parse_info(const Arguments& args) {
       call.path = arg;
     }
   }
-  KF_CHECK(!call.path.empty(), Code::config, "which data? {}", kUsage);
+  KF_CHECK(!call.path.empty(), Code::config, "which data? {}", usage::kDataInfo);
   KF_CHECK(call.format == "text" || call.format == "json", Code::config, "--format {}: must be text or json", call.format);
   return call;
 }
@@ -241,15 +221,7 @@ int info_command(const Arguments& args) {
 }  // namespace
 
 int data_command(const Arguments& args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
-    KF_CHECK(!args.empty(), Code::config, "{}", kCommands);
-    std::cout << folded(kCommands);
-    return 0;
-  }
-  if (std::find(args.begin(), args.end(), "--help") != args.end()) {
-    std::cout << folded(args[0] == "info" ? kUsage : args[0] == "cache" ? kCacheUsage : kCommands);
-    return 0;
-  }
+  KF_CHECK(!args.empty(), Code::config, "{}", usage::kData);
   constexpr std::pair<const char*, int (*)(const Arguments&)> commands[] = {
       {"build", data_build}, {"cache", data_cache}, {"peek", data_peek}, {"verify", data_verify}, {"stats", data_stats}};
   for (const auto& [name, run] : commands) {

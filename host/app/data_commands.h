@@ -9,7 +9,6 @@ namespace kf {
 int data_build(const Arguments& args);
 /// `kf-host data cache [list|prune]`: what the token cache holds, and its removal.
 int data_cache(const Arguments& args);
-extern const char* const kCacheUsage;
 /// `kf-host data peek JOB|PATH`: documents and packed rows as text.
 int data_peek(const Arguments& args);
 /// `kf-host data verify JOB|PATH`: whether what is cached is what was written; status 5 when not.

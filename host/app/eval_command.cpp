@@ -7,32 +7,14 @@
 #include "app/documents_report.h"
 #include "app/inference.h"
 #include "app/option_list.h"
+#include "app/usage.h"
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
-#include "core/wrap.h"
 #include "train/eval_table.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE | --documents FILE] [--section.key=value ...] [options]\n\n"
-    "Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest\n"
-    "checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],\n"
-    "data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.\n\n"
-    "  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it\n"
-    "  --choices FILE            multiple choice: JSON lines {\"prompt\": ..., \"choices\": [...], \"answer\": 0}\n"
-    "  --documents FILE          word and byte perplexity as lm-evaluation-harness has them, each document by itself:\n"
-    "                            JSON lines \"text\" or {\"text\": ...} (.jsonl), else the file is one document\n"
-    "  --items FILE              with --choices: writes the scores of each question, JSON lines\n"
-    "  --delimiter TEXT          with --choices: between prompt and choice (default one space)\n"
-    "  --format text|json        how the result is printed\n"
-    "  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names\n"
-    "  --tokenizer PATH|bytes    instead of the one that the checkpoint names\n"
-    "  --weights KIND            saved (default), average (averaging.type, the hook weight_ema), or raw (what\n"
-    "                            schedule_free_adamw goes on from)\n"
-    "  --device D                auto, cpu or cuda (default auto)\n";
 
 const OptionNames kNames{"kf-host eval",
                          {"--data", "--choices", "--documents", "--documents", "--items", "--delimiter", "--format", "--script",
@@ -42,7 +24,7 @@ const OptionNames kNames{"kf-host eval",
 
 OptionList parse(const Arguments& args) {
   OptionList list = parse_options(args, kNames);
-  KF_CHECK(!list.words.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
+  KF_CHECK(!list.words.empty(), Code::config, "no checkpoint was given\n{}", usage::kEval);
   KF_CHECK(list.words.size() == 1, Code::config, "one checkpoint at a time, got '{}' and '{}'", list.words[0], list.words[1]);
   KF_CHECK(int{list.has("--data")} + int{list.has("--choices")} + int{list.has("--documents")} <= 1, Code::config,
            "--data, --choices and --documents are evaluations of their own; run one after the other");
@@ -135,10 +117,6 @@ ChoicesRequest choices_of(const OptionList& list, const LoadedModel& loaded, at:
 }  // namespace
 
 int eval_command(const Arguments& args) {
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   const OptionList list = parse(args);
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;
   const RecordedScript own = script_for(list.last("--script"), list.words[0]);

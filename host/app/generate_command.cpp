@@ -9,60 +9,17 @@
 #include "app/option_list.h"
 #include "app/prompts.h"
 #include "app/run_parts.h"
+#include "app/usage.h"
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "core/wrap.h"
 #include "data/chat/prompts.h"
 #include "train/answer_stream.h"
 #include "train/generate.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    R"(usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]
-
-Continues texts with the model of a checkpoint: a step_N folder, a run folder
-(its latest checkpoint), a Hugging Face folder, or a model's name on its hub
-(ORG/NAME).
-
-  --prompt TEXT           what to continue; "" starts a document; may be given
-                          several times
-  --prompts FILE          JSON lines, - for standard input: "text",
-                          {"prompt": "text"}, {"ids": [1, 2]} or a chat,
-                          {"messages": [{"role": "user", "content": "text"}]}
-  --chat                  prompts are what a user says: written as the model's
-                          chats are, by its template or data.message_format
-  --system TEXT           with --chat: what the system says first
-  --max-new-tokens N      length of an answer (default: what [generate] of the
-                          job says, or what fits)
-  --temperature T         0 always takes the likeliest token
-  --top-k K               draw from the K likeliest, and what equals the K-th
-  --top-p P               draw from the likeliest with mass P only
-  --min-p P               only tokens at least P times as likely as the likeliest
-  --repetition-penalty R  above 1 avoids tokens that occurred
-  --stop TEXT             ends an answer before TEXT; may be given several times
-  --stop-id ID            ends an answer, besides the end of a document; may be
-                          given several times
-  --seed N                of the draws; prompt i draws from N + i (default 0)
-  --batch-size N          prompts at a time (default 16)
-  --format text|json      json: one object a prompt, with ids
-  --logprobs              with json: log-probability of each token under the
-                          model itself
-  --script FILE           Lua, run up to its first kf.run: registers the parts
-                          that the job names
-  --tokenizer PATH|bytes  instead of the one that the checkpoint names
-  --weights KIND          saved (default), average (averaging.type, the hook
-                          weight_ema), or raw (what schedule_free_adamw goes on
-                          from)
-  --device D              auto, cpu or cuda (default auto)
-  --memory-check W        refuse (default), warn or off: what happens when the
-                          model does not fit into memory
-
-What is not given is taken from [generate] of the job.
-)";
 
 const OptionNames kNames{
     "kf-host generate",
@@ -120,7 +77,7 @@ GenerateArguments parse(const Arguments& args) {
   out.list = parse_options(args, kNames);
   GenerateOptions checked;
   merged(checked, out.list);  // before anything is loaded
-  KF_CHECK(!out.list.words.empty(), Code::config, "no checkpoint was given\n{}", kUsage);
+  KF_CHECK(!out.list.words.empty(), Code::config, "no checkpoint was given\n{}", usage::kGenerate);
   KF_CHECK(out.list.words.size() == 1, Code::config, "one checkpoint at a time, got '{}' and '{}'", out.list.words[0], out.list.words[1]);
   KF_CHECK(out.list.has("--prompt") != out.list.has("--prompts"), Code::config,
            "give either --prompt or --prompts; --prompt \"\" starts a document");
@@ -228,10 +185,6 @@ void say_speed(const std::vector<Completion>& answers, double seconds) {
 }  // namespace
 
 int generate_command(const Arguments& args) {
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   const GenerateArguments arguments = parse(args);
   const OptionList& list = arguments.list;
   const at::Device device = open_device(list.has("--device") ? list.last("--device") : "auto").device;

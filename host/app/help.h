@@ -1,5 +1,8 @@
 #pragma once
-// What `kf-host --help` prints. The launcher has it, too: help needs no torch.
+// What `kf-host --help` prints, and which help a command line asks for. The launcher answers: help needs no torch.
+
+#include <string>
+#include <vector>
 
 namespace kf {
 
@@ -28,5 +31,9 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 1 anything else
 )";
+
+/// The help that the words behind "kf-host" ask for: `--help`, `help COMMAND`, `COMMAND --help`. "" where they ask for none, and for the
+/// help of a script, whose parts only the program finds.
+std::string help_asked(const std::vector<std::string>& words);
 
 }  // namespace kf

@@ -7,14 +7,14 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <string>
-#include <string_view>
+#include <vector>
 
 #include "app/help.h"
 #include "app/version.h"
@@ -76,8 +76,8 @@ int torch_missing(const std::string& reason) {
 
 /// Prints what needs no torch: help and version. They answer at once, also where torch is missing.
 bool answer_alone(int argc, char** argv) {
-  const std::string_view word = argc == 2 ? argv[1] : "";
-  const std::string text = word == "--help" || word == "-h" || word == "help" ? kf::kHelp : word == "--version" ? kf::version_text() : "";
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const std::string text = words == std::vector<std::string>{"--version"} ? kf::version_text() : kf::help_asked(words);
   std::fputs(text.c_str(), stdout);
   return !text.empty();
 }

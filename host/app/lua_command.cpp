@@ -13,33 +13,22 @@
 #include "bindings/prompt.h"
 #include "bindings/spec.h"
 #include "core/error.h"
-#include "core/wrap.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host lua [FILE | -e CHUNK | -i] [-- ARGS]\n\n"
-    "Runs Lua with everything that scripts have (`require(\"kf\")`). What FILE returns is not trained.\n\n"
-    "  -e CHUNK   runs the text\n"
-    "  -i         a prompt, after FILE or CHUNK if there are any; also without arguments on a terminal\n"
-    "  -- ARGS    strings for the script (kf.args)\n";
 
 struct LuaArguments {
   std::string file;
   std::vector<std::string> chunks;
   std::vector<std::string> script;
   bool prompt = false;
-  bool help = false;
 };
 
 LuaArguments parse(Arguments args) {
   LuaArguments out;
   out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--help" || args[i] == "-h") {
-      out.help = true;
-    } else if (args[i] == "-i") {
+    if (args[i] == "-i") {
       out.prompt = true;
     } else if (args[i] == "-e") {
       KF_CHECK(i + 1 < args.size(), Code::config, "-e: a chunk of Lua must follow");
@@ -86,10 +75,6 @@ void run_prompt(Script& script) {
 
 int lua_command(const Arguments& args) {
   const LuaArguments arguments = parse(args);
-  if (arguments.help) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   Registries registries = native_registries();
   ScriptRuns runs({arguments.file.empty() ? "lua" : arguments.file, {}, arguments.script, {}, false}, registries);
   if (!arguments.file.empty()) {

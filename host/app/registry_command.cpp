@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <algorithm>
 #include <iostream>
 #include <sstream>
 
@@ -12,11 +11,6 @@
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host registry [KIND] [SCRIPT.lua]\n\n"
-    "Lists the registered parts of every kind, or of one: name, origin, what it is, its own fields. With a script, which runs up to its\n"
-    "first kf.run and trains nothing, those that it registers stand beside the native ones.\n";
 
 void check_kind(const std::string& kind, const config::Catalog& catalog) {
   std::vector<std::string> kinds;
@@ -31,10 +25,6 @@ void check_kind(const std::string& kind, const config::Catalog& catalog) {
 }  // namespace
 
 int registry_command(const Arguments& args) {
-  if (!args.empty() && (args[0] == "--help" || args[0] == "-h")) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   std::string script;
   std::string chosen;
   for (const std::string& word : args) {

@@ -3,24 +3,14 @@
 
 #include "app/commands.h"
 #include "app/sweep_folder.h"
+#include "app/usage.h"
 #include "core/error.h"
-#include "core/wrap.h"
 #include "sweep/chart.h"
 #include "sweep/files.h"
 #include "sweep/table.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage = R"(usage: kf-host sweep COMMAND DIR
-
-A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`; DIR is then runs/NAME.
-
-  show DIR              its trials, best first
-  best DIR              the settings of the best trial: a job, on standard output
-  plot DIR              the objective against each parameter; also as plots/*.svg
-  resume DIR [--failed] goes on where it stopped; --failed: failed trials run again
-)";
 
 void show(const fs::path& dir) {
   const std::unique_ptr<sweep::Store> store = open_sweep(dir);
@@ -81,11 +71,7 @@ int resume(const fs::path& dir, bool failed) {
 }  // namespace
 
 int sweep_command(const Arguments& args) {
-  if (args.empty() || std::find(args.begin(), args.end(), "--help") != args.end() || args[0] == "-h" || args[0] == "help") {
-    KF_CHECK(!args.empty(), Code::config, "{}", kUsage);
-    std::cout << folded(kUsage);
-    return 0;
-  }
+  KF_CHECK(!args.empty(), Code::config, "{}", usage::kSweep);
   const std::vector<std::string> commands{"show", "best", "plot", "resume"};
   const std::string& command = args[0];
   const std::string near = nearest(command, commands);

@@ -9,32 +9,21 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/scratch_folder.h"
-#include "core/wrap.h"
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]\n\n"
-    "Runs the tests of each file (`local T = require(\"kf.test\")`, `T.test(\"name\", function() ... end)`) in a fresh runtime.\n\n"
-    "  --filter TEXT   only tests whose name contains TEXT\n"
-    "  -- ARGS         strings for the files (kf.args)\n\n"
-    "exit status: 0 when all passed, 3 when one failed or a file has no test\n";
 
 struct TestArguments {
   std::vector<std::string> files;
   std::string filter;
   std::vector<std::string> script;
-  bool help = false;
 };
 
 TestArguments parse(Arguments args) {
   TestArguments out;
   out.script = take_script_arguments(args);
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (args[i] == "--help" || args[i] == "-h") {
-      out.help = true;
-    } else if (args[i] == "--filter") {
+    if (args[i] == "--filter") {
       KF_CHECK(i + 1 < args.size(), Code::config, "--filter: a text must follow");
       out.filter = args[++i];
     } else {
@@ -42,7 +31,7 @@ TestArguments parse(Arguments args) {
       out.files.push_back(args[i]);
     }
   }
-  KF_CHECK(out.help || !out.files.empty(), Code::config, "test: name a file of tests, as in `kf-host test model_spec.lua`");
+  KF_CHECK(!out.files.empty(), Code::config, "test: name a file of tests, as in `kf-host test model_spec.lua`");
   return out;
 }
 
@@ -70,10 +59,6 @@ SpecReport run_file(const std::string& file, const TestArguments& arguments) {
 
 int test_command(const Arguments& args) {
   const TestArguments arguments = parse(args);
-  if (arguments.help) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   SpecReport total;
   for (const std::string& file : arguments.files) {
     const SpecReport report = run_file(file, arguments);

@@ -8,10 +8,10 @@
 
 #include "app/commands.h"
 #include "app/data_job.h"
+#include "app/usage.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/log.h"
-#include "core/wrap.h"
 #include "data/chat/chat_format.h"
 #include "data/hub/model.h"
 #include "data/read/reader.h"
@@ -21,35 +21,6 @@
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    R"(usage: kf-host tokenizer encode TOKENIZER [TEXT | --file FILE | --jsonl] [--add-special] [--special text|special|error]
-       kf-host tokenizer decode TOKENIZER [ID ... | --jsonl] [--skip-special]
-       kf-host tokenizer info TOKENIZER [--format json]
-       kf-host tokenizer train DATA ... | --job JOB --vocab-size N --out FOLDER [options] [--section.key=value ...]
-
-TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
-merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
-
-encode  prints ids as a JSON array; without TEXT it reads standard input
-  --file FILE       the text of a file
-  --jsonl           one JSON string a line from standard input, one array a line to standard output
-  --add-special     add what the tokenizer puts around a text (BOS, EOS, [CLS])
-  --special WHAT    what names of special tokens in the text are: special (default) the tokens, text ordinary text, error
-decode  prints the text of ids
-  --jsonl           one JSON array a line from standard input, one JSON string a line to standard output
-  --skip-special    leave special tokens out
-info    what the tokenizer is
-train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DATA is what `kf-host data info` reads: files (text,
-        JSON lines, CSV, Parquet, Arrow, compressed or not), folders, patterns, hf:NAME; settings say which text records have
-        (--data.hf_dataset_text_field=body, --data.text_template=...)
-  --job JOB         the training data of a job
-  --vocab-size N    ids in all, special tokens included
-  --pattern NAME    how text is split: gpt2, cl100k (default, as Llama 3), qwen2, o200k, tekken
-  --special NAME    a special token; again for more (default <|endoftext|>)
-  --min-count N     pairs seen less often are not merged (default 2)
-  --threads N       threads that count (default: all)
-)";
 
 /// The words after a subcommand: options with their values, and the rest.
 struct Words {
@@ -105,7 +76,7 @@ std::int64_t integer(const std::string& what, std::string_view text, std::int64_
 }
 
 std::unique_ptr<Tokenizer> open_named(const Words& words) {
-  KF_CHECK(!words.rest.empty(), Code::config, "no tokenizer was given\n{}", kUsage);
+  KF_CHECK(!words.rest.empty(), Code::config, "no tokenizer was given\n{}", usage::kTokenizer);
   if (words.rest[0] == "bytes") {
     return std::make_unique<ByteTokenizer>();
   }
@@ -302,7 +273,8 @@ int train(const Arguments& args) {
   std::copy_if(args.begin(), args.end(), std::back_inserter(options_only), [&](const std::string& arg) { return !is_setting(arg); });
   const Words words = parse(options_only, {"--vocab-size", "--out", "--pattern", "--special", "--min-count", "--threads", "--job"}, {});
   KF_CHECK(words.rest.empty() == words.has("--job"), Code::config,
-           words.rest.empty() ? "nothing to learn from was given\n{}" : "give files to learn from or --job, one of them\n{}", kUsage);
+           words.rest.empty() ? "nothing to learn from was given\n{}" : "give files to learn from or --job, one of them\n{}",
+           usage::kTokenizer);
   KF_CHECK(words.has("--vocab-size") && words.has("--out"), Code::config, "--vocab-size N and --out FOLDER are needed");
   BpeTraining options;
   options.vocab_size = static_cast<std::uint32_t>(integer("--vocab-size", words.value("--vocab-size", ""), 257, 1 << 24));
@@ -335,15 +307,8 @@ int train(const Arguments& args) {
 }  // namespace
 
 int tokenizer_command(const Arguments& args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
-    (args.empty() ? std::cerr : std::cout) << folded(kUsage);
-    return args.empty() ? static_cast<int>(Code::config) : 0;
-  }
+  KF_CHECK(!args.empty(), Code::config, "{}", usage::kTokenizer);
   const Arguments rest(args.begin() + 1, args.end());
-  if (std::find(rest.begin(), rest.end(), "--help") != rest.end()) {
-    std::cout << folded(kUsage);
-    return 0;
-  }
   if (args[0] == "encode") {
     return encode(rest);
   }

@@ -10,6 +10,7 @@
 #include "app/script_runs.h"
 #include "app/script_session.h"
 #include "app/sweep_trial.h"
+#include "app/usage.h"
 #include "config/emit.h"
 #include "config/load.h"
 #include "core/error.h"
@@ -18,11 +19,6 @@
 
 namespace kf {
 namespace {
-
-constexpr const char* kUsage =
-    "usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]\n\n"
-    "Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.\n"
-    "Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):\n\n";
 
 /// The parts that a script registers, with the fields that may be set for them.
 void print_own_parts(const std::string& file) {
@@ -62,7 +58,7 @@ int train_command(const Arguments& args) {
   }
   Registries registries = native_registries();
   if (arguments.help) {
-    std::cout << folded(kUsage) << config::sections_text();
+    std::cout << folded(usage::kTrain) << config::sections_text();
     if (arguments.file.ends_with(".lua")) {
       print_own_parts(arguments.file);
     }

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@
 namespace fs = std::filesystem;
 using namespace kf::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -74,6 +77,42 @@ TEST_CASE("launcher: help and version need neither torch nor the program's libra
   }
   CHECK_THAT(host(kHost, {"--version"}).out, Contains("torch 2.11.0") && Contains("LuaJIT") && Contains("git ") && Contains("CUDA"));
   CHECK(host(copy.program(), {"--help"}).out == host(kHost, {"help"}).out);
+}
+
+TEST_CASE("launcher: help of every command needs neither torch nor the program's library", "[launcher]") {
+  const Copy copy;  // without the library
+  const auto alone = [&](const std::vector<std::string>& words) {
+    return host(copy.program(), words, {{"KF_TORCH_DIR", "/no/such/folder"}});
+  };
+  std::set<std::string> commands{"train", "completion"};  // and every other that the page names
+  std::istringstream page(alone({"--help"}).out);
+  for (std::string line; std::getline(page, line);) {
+    std::string program;
+    std::string command;
+    std::istringstream words(line);
+    if (words >> program >> command && line.starts_with("  kf-host") && command != "COMMAND") {
+      commands.insert(command);
+    }
+  }
+  CHECK(commands.size() == 11);
+  for (const std::string& command : commands) {
+    const std::string help = alone({command, "--help"}).out;
+    CHECK_THAT(help, StartsWith("usage: kf-host "));
+    CHECK_THAT(help, Contains(command));
+    for (const std::vector<std::string>& words : {std::vector<std::string>{command, "-h"}, {"help", command}, {command, "x", "--help"}}) {
+      CAPTURE(words);
+      const Finished done = alone(words);
+      CHECK(done.status == 0);
+      CHECK(done.err.empty());
+      CHECK(done.out == help);
+    }
+  }
+  CHECK_THAT(alone({"job.toml", "--train.seed=1", "--help"}).out, StartsWith("usage: kf-host [train]") && Contains("[optimizer]"));
+  CHECK_THAT(alone({"data", "info", "--help"}).out, Contains("kf-host data info PATH"));
+  CHECK_THAT(alone({"data", "cache", "--help"}).out, Contains("--unused-days"));
+  CHECK(alone({"sweep", "help"}).out == alone({"sweep", "--help"}).out);
+  CHECK(alone({"lua", "--", "--help"}).status == 1);                  // the script's own
+  CHECK(alone({"generate", "x", "--prompt", "--help"}).status == 1);  // the prompt
 }
 
 // The library's own RUNPATH would find torch, too, so these ask the dynamic linker which file it took.

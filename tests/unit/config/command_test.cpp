@@ -166,7 +166,6 @@ TEST_CASE("config: wrong calls say what is right", "[config]") {
   CHECK(has(config_refuses({}), "usage: kf-host config"));
   CHECK(has(config_refuses({"explain"}), "usage: kf-host config explain"));
   CHECK(has(config_refuses({"show", "x.lua"}), "scripts cannot be read here"));
-  CHECK(has(config_says({"--help"}), "explain [FILE] KEY"));
 }
 
 TEST_CASE("config: a script's settings and parts come through its reader", "[config]") {
