@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "bindings/guard.h"
+#include "bindings/output.h"
 #include "bindings/runtime.h"
 #include "core/text.h"
 
@@ -125,6 +126,7 @@ void Runtime::open_libraries(lua_State* L) {
   lua_pop(L, 1);
   insert_searcher(L, &guarded<search_shipped>, 2);  // behind package.preload
   note_files(L);
+  keep_output(L);
 }
 
 void Runtime::set_search_path(const fs::path& script_folder) {

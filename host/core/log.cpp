@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -32,6 +33,8 @@ struct EarlyLine {
   std::string text;
 };
 constexpr std::size_t kMostEarlyLines = 500;
+constexpr std::size_t kMostEarlyPrints = 400;     // what a script prints leaves room for the program's own lines
+constexpr std::size_t kLongestLine = 1UL << 16U;  // of text without an end, which would fill the memory
 
 struct State {
   std::mutex mutex;
@@ -39,6 +42,7 @@ struct State {
   std::unique_ptr<spdlog::logger> file;
   int reports = -1;  // the same file, for crashes (core/running.h)
   std::vector<EarlyLine> early;
+  std::string unended;  // the last line of a script's text, so far
   void (*before)() = nullptr;
   void (*after)() = nullptr;
   std::array<std::atomic<std::size_t>, 4> counts{};
@@ -63,13 +67,29 @@ spdlog::level::level_enum to_spdlog(Level level) {
 }
 
 /// The caller holds the lock.
-void to_file(State& log, Level level, std::string_view line) {
+void append(State& log, Level level, std::string_view line) {
   if (log.file) {
     log.file->log(to_spdlog(level), "{}", line);
     log.file->flush();
   } else if (log.early.size() < kMostEarlyLines) {
     log.early.push_back({level, spdlog::log_clock::now(), std::string(line)});
   }
+}
+
+/// The caller holds the lock.
+void end_line(State& log) {
+  if (log.file || log.early.size() < kMostEarlyPrints) {
+    append(log, Level::info, without_credentials(log.unended));
+  }
+  log.unended.clear();
+}
+
+/// A line of the program, behind what a script has begun. The caller holds the lock.
+void to_file(State& log, Level level, std::string_view line) {
+  if (!log.unended.empty()) {
+    end_line(log);
+  }
+  append(log, level, line);
 }
 
 }  // namespace
@@ -100,6 +120,20 @@ void keep(std::string_view text, Level level) {
   to_file(log, level, line);
 }
 
+void keep_text(std::string_view text) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  while (!text.empty()) {
+    const std::size_t end = std::min({text.find('\n'), text.size(), kLongestLine - log.unended.size()});
+    log.unended += text.substr(0, end);
+    const bool ended = end < text.size() && text[end] == '\n';
+    if (ended || log.unended.size() == kLongestLine) {
+      end_line(log);
+    }
+    text.remove_prefix(end + (ended ? 1 : 0));
+  }
+}
+
 void open_file(const std::filesystem::path& path) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
@@ -123,6 +157,9 @@ void open_file(const std::filesystem::path& path) {
 void close_file() {
   State& log = state();
   const std::lock_guard lock(log.mutex);
+  if (log.file && !log.unended.empty()) {
+    end_line(log);
+  }
   log.file.reset();
   set_report_file(-1);
   if (log.reports >= 0) {

@@ -323,6 +323,32 @@ TEST_CASE("log: it holds what the terminal got: start, header, rows, evaluation,
   CHECK(has(start["error"], "the reason of the end"));
 }
 
+TEST_CASE("log: what a script prints is there as it stands on standard output", "[folder][log]") {
+  const ScriptRun run(
+      "print('at the start', 1, nil, setmetatable({}, { __tostring = function() return 'a thing' end }))\n"
+      "local file = io.open('other.txt', 'w')\n" +
+      job("train = { max_steps = 2 }, hooks = { { on_step_end = function(ctx)\n"
+          "  print('print of step ' .. ctx.step)\n"
+          "  io.write('written ', ctx.step, '\\nand ')\n"
+          "  io.stdout:write('by the method\\n')\n"
+          "  file:write('elsewhere\\n')\n"
+          "  io.stdout:write('no end')\n"
+          "end } }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  const std::string log = run.toy.read("runs/s/log.txt");
+  for (const char* line :
+       {"at the start\t1\tnil\ta thing", "print of step 1", "written 1", "and by the method", "print of step 2", "written 2"}) {
+    CAPTURE(line);
+    CHECK(has(done.out, std::string(line) + "\n"));
+    CHECK(has(log, std::string(line) + "\n"));
+  }
+  CHECK(has(log, " info no end\n"));  // the row of the step came behind it
+  CHECK(!has(log, "elsewhere"));
+  CHECK(run.toy.read("other.txt") == "elsewhere\nelsewhere\n");
+}
+
 TEST_CASE("stop: the hint can be pasted, and the status says that there is more to do", "[folder][signal]") {
   const ScriptRun run(
       "local n = kf.args[1]\n" +
