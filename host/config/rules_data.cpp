@@ -30,6 +30,30 @@ void sources_say_where(const Job& job, Findings& findings) {
   }
 }
 
+/// A revision may stand in the name of a data set, or for all of them in data.hf_dataset_revision.
+void revisions_agree(const Job& job, Findings& findings) {
+  const auto look = [&](const std::string& key, const std::string& text) {
+    const std::string revision = data_set_name(text).revision;
+    if (text.find('@') != std::string::npos && !is_revision(revision)) {
+      findings.problem({key}, format("{} ({}) has {} behind @, which is no branch, tag or commit; write ORG/NAME@REVISION", key,
+                                     brief(Node(text)), brief(Node(revision))));
+    } else if (!revision.empty() && findings.given("data.hf_dataset_revision") && revision != job.config.data.hf_dataset_revision) {
+      findings.problem({key, "data.hf_dataset_revision"},
+                       format("{} names the revision {}, but data.hf_dataset_revision is {}; give it in one place", key,
+                              brief(Node(revision)), brief(Node(job.config.data.hf_dataset_revision))));
+    }
+  };
+  const Config& config = job.config;
+  look("data.hf_dataset_name", config.data.hf_dataset_name.value_or(""));
+  look("eval.hf_dataset_name", config.eval.hf_dataset_name.value_or(""));
+  for (std::size_t i = 0; i < config.data.datasets.size(); ++i) {
+    look(format("data.datasets[{}].hf_name", i), config.data.datasets[i].hf_name);
+  }
+  for (std::size_t i = 0; i < config.eval.datasets.size(); ++i) {
+    look(format("eval.datasets[{}].hf_name", i), config.eval.datasets[i].hf_name);
+  }
+}
+
 void datasets_win(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
   if (!d.datasets.empty() && !d.dataset_path.empty()) {
@@ -333,6 +357,7 @@ void paths_exist(const Job& job, Findings& findings) {
 
 std::vector<Rule> data_rules() {
   return {sources_say_where,
+          revisions_agree,
           datasets_win,
           phases_rise,
           phases_or_annealing,

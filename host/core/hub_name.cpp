@@ -19,11 +19,6 @@ bool is_part(std::string_view part) {
          std::all_of(part.begin(), part.end(), [](char c) { return is_word(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-bool is_revision(std::string_view text) {
-  return !text.empty() && text.front() != '/' && text.find("..") == std::string_view::npos &&
-         std::all_of(text.begin(), text.end(), [](char c) { return is_word(c) || c == '-' || c == '_' || c == '.' || c == '/'; });
-}
-
 bool names_a_file(std::string_view name) {
   constexpr std::array<std::string_view, 12> suffixes{".json", ".jsonl", ".model", ".tiktoken", ".safetensors", ".toml",
                                                       ".lua",  ".txt",   ".bin",   ".npy",      ".pt",          ".gguf"};
@@ -36,6 +31,17 @@ bool has_no_owner(std::string_view name) {
 }
 
 }  // namespace
+
+bool is_revision(std::string_view text) {
+  return !text.empty() && text.front() != '/' && text.find("..") == std::string_view::npos &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_word(c) || c == '-' || c == '_' || c == '.' || c == '/'; });
+}
+
+HubName data_set_name(std::string_view text) {
+  const std::size_t at = text.find('@');
+  return at == std::string_view::npos ? HubName{std::string(text), ""}
+                                      : HubName{std::string(text.substr(0, at)), std::string(text.substr(at + 1))};
+}
 
 std::optional<HubName> hub_name(std::string_view text, bool words) {
   const bool said = text.starts_with(kPrefix);

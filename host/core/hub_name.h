@@ -1,5 +1,6 @@
 #pragma once
-// Names of models on the Hugging Face hub, and what tells them from paths. Data sets have keys of their own (hf_dataset_name).
+// Names of models on the Hugging Face hub, and what tells them from paths. Data sets have keys of their own (hf_dataset_name), whose values
+// are no paths.
 
 #include <optional>
 #include <string>
@@ -17,5 +18,11 @@ struct HubName {
 /// where `words` are allowed (tokenizers) or where it is one of GPT-2's, which have no owner. Whether a path of that name exists is the
 /// caller's question.
 std::optional<HubName> hub_name(std::string_view text, bool words);
+
+/// A data set's name taken apart: "ORG/NAME@REVISION"; without "@" the revision is "". Whether it can be a name is not looked at.
+HubName data_set_name(std::string_view text);
+
+/// Whether a branch, tag or commit can be called so.
+bool is_revision(std::string_view text);
 
 }  // namespace kf

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "core/error.h"
+#include "core/hub_name.h"
 #include "core/log.h"
 #include "core/real_paths.h"
 #include "core/scratch_folder.h"
@@ -141,9 +142,22 @@ class Online {
   Client client_;
 };
 
+/// The request with the revision that stands in its name, if any. Settings that disagree have been refused before (config/rules_data.cpp).
+SourceRequest with_own_revision(SourceRequest request) {
+  const HubName named = data_set_name(request.hf_name);
+  if (named.name != request.hf_name) {
+    KF_CHECK(is_revision(named.revision), Code::config,
+             "'{}' has '{}' behind @, which is no branch, tag or commit; write ORG/NAME@REVISION", request.hf_name, named.revision);
+    request.hf_name = named.name;
+    request.hf_revision = named.revision;
+  }
+  return request;
+}
+
 }  // namespace
 
-SourceFiles resolve_dataset(const SourceRequest& request) {
+SourceFiles resolve_dataset(const SourceRequest& asked) {
+  const SourceRequest request = with_own_revision(asked);
   const RepoCache cache(request.hf_name);
   check_repo_path(request.hf_revision);
   if (offline()) {

@@ -64,6 +64,23 @@ TEST_CASE("hub: a data set's split is fetched once, and read from the cache with
   CHECK_THROWS_WITH(resolve_source(request_for("org/other")), Contains("offline (HF_HUB_OFFLINE)"));
 }
 
+TEST_CASE("hub: a revision may stand in a data set's name", "[hub]") {
+  const test::HubServer server;
+  fill(server);
+  const test::TempDir home;
+  const test::Environment environment({{"HF_HOME", home.path().string()}, {"HF_ENDPOINT", server.endpoint("ok")}});
+  CHECK(read(resolve_source(request_for("org/set@v1.0"))) == Texts{"a", "b"});
+  CHECK(server.requests("/api/datasets/org/set/revision/v1.0").size() == 1);
+  CHECK(server.requests("/revision/main").empty());
+  CHECK(fs::exists(home / "hub/datasets--org--set/refs/v1.0"));
+  CHECK(!fs::exists(home / "hub/datasets--org--set/refs/main"));
+  CHECK_THROWS_WITH(resolve_source(request_for("org/set@")), Contains("'org/set@' has '' behind @") && Contains("ORG/NAME@REVISION"));
+  CHECK_THROWS_WITH(resolve_source(request_for("org/set@a b")), Contains("'a b' behind @"));
+  const test::Environment offline({{"HF_HUB_OFFLINE", "1"}});
+  CHECK(read(resolve_source(request_for("org/set@v1.0"))) == Texts{"a", "b"});
+  CHECK_THROWS_WITH(resolve_source(request_for("org/set")), Contains("offline (HF_HUB_OFFLINE)"));  // main was never asked for
+}
+
 TEST_CASE("hub: streaming keeps nothing", "[hub]") {
   const test::HubServer server;
   fill(server);
