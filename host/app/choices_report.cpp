@@ -5,6 +5,7 @@
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -57,7 +58,7 @@ Accuracy share(const std::vector<ChoiceItem>& items, const std::vector<ChoiceSco
 void report_choices(const LoadedModel& loaded, const ChoicesRequest& request, std::ostream& out) {
   KF_CHECK(loaded.tokenizer != nullptr, Code::config, "nothing turns text into ids for the model of {}; give --tokenizer", loaded.path);
   KF_CHECK(path_exists(request.file), Code::data, "--choices {}: no such file", request.file);
-  const std::vector<ChoiceItem> items = parse_choices(read_file(request.file), request.file);
+  const std::vector<ChoiceItem> items = parse_choices(read_input(request.file, Code::data), request.file);
   const std::vector<ChoiceScores> scores = score_choices(*loaded.model, *loaded.tokenizer, items, request.file, request.options);
   const std::vector<Named> numbers{{"acc", share(items, scores, &ChoiceScores::best), "by log-likelihood"},
                                    {"acc_norm", share(items, scores, &ChoiceScores::best_by_characters), "by log-likelihood a character"},

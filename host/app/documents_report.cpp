@@ -6,6 +6,7 @@
 #include "config/finite.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "train/rolling.h"
 #include "train/score_ids.h"
 
@@ -21,7 +22,7 @@ std::string text_of(const config::Node& record, const std::string& place) {
 
 std::vector<std::string> documents_in(const std::string& file) {
   KF_CHECK(fs::is_regular_file(file), Code::data, "--documents {}: no such file", file);
-  const std::string content = read_file(file);
+  const std::string content = read_input(file, Code::data);
   if (!file.ends_with(".jsonl")) {
     KF_CHECK(!content.empty(), Code::data, "--documents {}: the file is empty", file);
     return {content};

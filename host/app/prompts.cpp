@@ -5,6 +5,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -59,7 +60,7 @@ std::vector<Prompt> read_prompts(const std::string& path) {
     return parse_prompts(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
   }
   KF_CHECK(path_exists(path), Code::data, "--prompts {}: no such file", path);
-  return parse_prompts(read_file(path), path);
+  return parse_prompts(read_input(path, Code::data), path);
 }
 
 }  // namespace kf

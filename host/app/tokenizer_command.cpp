@@ -11,6 +11,7 @@
 #include "app/usage.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "data/chat/chat_format.h"
 #include "data/hub/model.h"
@@ -130,7 +131,7 @@ int encode(const Arguments& args) {
       }
     });
   } else if (words.has("--file")) {
-    put(read_file(words.value("--file", "")));
+    put(read_input(words.value("--file", ""), Code::data));
   } else if (words.rest.size() == 2) {
     put(words.rest[1]);
   } else {

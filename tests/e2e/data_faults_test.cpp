@@ -217,7 +217,7 @@ TEST_CASE("data faults: what is no regular file is refused at once, wherever a f
   toy.write("hole.toml", "");
   fs::resize_file(toy / "hole.toml", std::uintmax_t{5} << 30);
   REQUIRE(toy.train({"--train.max_steps=1"}).status == 0);
-  const auto refused = [&](const std::vector<std::string>& args, const std::string& words) {
+  const auto refused = [&](int status, const std::vector<std::string>& args, const std::string& words) {
     kf::test::Options options;
     options.cwd = toy.folder();
     options.timeout = std::chrono::seconds(20);
@@ -225,28 +225,39 @@ TEST_CASE("data faults: what is no regular file is refused at once, wherever a f
     INFO(kf::test::Options().cwd << done.out << done.err);
     CAPTURE(args);
     CHECK(!done.timed_out);
-    CHECK(done.status != 0);
+    CHECK(done.status == status);
     CHECK_THAT(done.out + done.err, Contains(words));
   };
-  refused({"pipe.toml"}, "a pipe, not a regular file");
-  refused({"zero.toml"}, "is a device");
-  refused({"ext.toml"}, "a pipe, not a regular file");
-  refused({"hole.toml"}, "5368709120 bytes");
-  refused({"pipe.lua"}, "a pipe");
-  refused({"lua", "pipe.lua"}, "a pipe");
-  refused({"config", "check", "pipe.toml"}, "a pipe");
-  refused({"toy.toml", "--data.tokenizer_path=pipe.json"}, "a pipe");
-  refused({"tokenizer", "info", "pipe.json"}, "a pipe");
-  refused({"tokenizer", "encode", "bytes", "--file", "pipe.txt"}, "a pipe");
-  refused({"tokenizer", "train", "pipe.txt", "--vocab-size", "300", "--out", "t"}, "regular file");
-  refused({"generate", "runs/toy", "--prompts", "pipe.json"}, "a pipe");
-  refused({"generate", "runs/toy", "--prompt", "a", "--script", "pipe.lua"}, "a pipe");
-  refused({"eval", "runs/toy", "--choices", "pipe.json"}, "a pipe");
-  refused({"eval", "runs/toy", "--data", "pipe.txt"}, "pipe");
-  refused({"toy.toml", "--run.name=p", "--data.dataset_path=pipe.txt"}, "pipe");
-  refused({"toy.toml", "--run.name=q", "--eval.dataset_path=pipe.txt"}, "pipe");
-  refused({"toy.toml", "--run.name=r", "--checkpoint.init_from=pipe.json"}, "regular file");
-  refused({"data", "info", "pipe.txt"}, "pipe");
+  refused(2, {"pipe.toml"}, "a pipe, not a regular file");
+  refused(2, {"zero.toml"}, "is a device");
+  refused(2, {"ext.toml"}, "a pipe, not a regular file");
+  refused(2, {"hole.toml"}, "5368709120 bytes");
+  refused(3, {"pipe.lua"}, "a pipe");
+  refused(3, {"lua", "pipe.lua"}, "a pipe");
+  refused(2, {"config", "check", "pipe.toml"}, "a pipe");
+  refused(5, {"toy.toml", "--data.tokenizer_path=pipe.json"}, "a pipe");
+  refused(5, {"tokenizer", "info", "pipe.json"}, "a pipe");
+  refused(5, {"tokenizer", "encode", "bytes", "--file", "pipe.txt"}, "a pipe");
+  refused(5, {"tokenizer", "train", "pipe.txt", "--vocab-size", "300", "--out", "t"}, "regular file");
+  refused(5, {"generate", "runs/toy", "--prompts", "pipe.json"}, "a pipe");
+  refused(3, {"generate", "runs/toy", "--prompt", "a", "--script", "pipe.lua"}, "a pipe");
+  refused(5, {"eval", "runs/toy", "--choices", "pipe.json"}, "a pipe");
+  refused(5, {"eval", "runs/toy", "--data", "pipe.txt"}, "pipe");
+  refused(5, {"toy.toml", "--run.name=p", "--data.dataset_path=pipe.txt"}, "pipe");
+  refused(5, {"toy.toml", "--run.name=q", "--eval.dataset_path=pipe.txt"}, "pipe");
+  refused(6, {"toy.toml", "--run.name=r", "--checkpoint.init_from=pipe.json"}, "regular file");
+  refused(5, {"data", "info", "pipe.txt"}, "pipe");
+  // A device is no better, nor a folder without what is wanted of it, nor a file that is not there.
+  refused(5, {"toy.toml", "--run.name=d", "--data.tokenizer_path=/dev/zero"}, "/dev/zero");
+  refused(5, {"tokenizer", "encode", "bytes", "--file", "/dev/null"}, "/dev/null");
+  refused(5, {"tokenizer", "encode", "bytes", "--file", "none.txt"}, "none.txt");
+  refused(5, {"generate", "runs/toy", "--prompts", "/dev/zero"}, "/dev/zero");
+  refused(5, {"generate", "runs/toy", "--prompts", "text"}, "text");
+  refused(5, {"eval", "runs/toy", "--choices", "/dev/null"}, "/dev/null");
+  refused(5, {"eval", "runs/toy", "--documents", "/dev/zero"}, "/dev/zero");
+  refused(5, {"eval", "runs/toy", "--data", "/dev/zero"}, "/dev/zero");
+  refused(5, {"toy.toml", "--run.name=e", "--data.chat_template=pipe.json", "--data.messages_field=m"}, "pipe");
+  refused(2, {"config", "show", "--model.preset=pipe.json"}, "pipe.json");
 }
 
 TEST_CASE("data faults: a record that is too long is named with its place and the setting", "[data]") {

@@ -8,6 +8,7 @@
 #include "config/huggingface/huggingface.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -125,7 +126,7 @@ GenerationFile read_generation_file(const fs::path& folder) {
   if (fs::exists(file)) {
     const Node json = [&] {
       try {
-        return parse_json(read_file(file), file.string());
+        return parse_json(read_input(file, Code::config), file.string());
       } catch (const Error& error) {
         fail(Code::config, "{}", error.what());
       }
@@ -137,7 +138,7 @@ GenerationFile read_generation_file(const fs::path& folder) {
   }
   if (out.ends.empty() && is_huggingface_folder(folder)) {
     const fs::path config = folder / "config.json";
-    const Node json = parse_json(read_file(config), config.string());
+    const Node json = parse_json(read_input(config, Code::config), config.string());
     out.ends = ends_of(json.table() != nullptr ? *json.table() : Table(), config.string());
     if (out.ends.empty()) {  // of models that also see
       out.ends = ends_of(text_config_of(config), config.string());

@@ -7,6 +7,7 @@
 #include "config/huggingface/families.h"
 #include "config/huggingface/text_part.h"
 #include "config/json.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -59,7 +60,7 @@ std::string model_type_of(const fs::path& file) { return huggingface::text_part(
 Table text_config_of(const fs::path& file) { return huggingface::text_part(file).keys; }
 
 Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {
-  return model_of_config_json(parse_json(read_file(file), file.string()), file, problems, warnings);
+  return model_of_config_json(parse_json(read_input(file, Code::config), file.string()), file, problems, warnings);
 }
 
 Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {

@@ -7,6 +7,7 @@
 #include "config/huggingface/notes.h"
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/text.h"
 
 namespace kf::config::huggingface {
@@ -78,7 +79,7 @@ std::string type_in(const Table& keys, const fs::path& file, const char* where) 
 
 }  // namespace
 
-TextPart text_part(const fs::path& file) { return text_part(parse_json(read_file(file), file.string()), file); }
+TextPart text_part(const fs::path& file) { return text_part(parse_json(read_input(file, Code::config), file.string()), file); }
 
 TextPart text_part(const Node& json, const fs::path& file) {
   KF_CHECK(json.table(), Code::config, "{} is no JSON object", file);

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/input_file.h"
 #include "data/chat/chat_format.h"
 #include "data/hub/model.h"
 #include "data/tokenizer/json.h"
@@ -22,7 +23,7 @@ std::optional<std::string> in_json(const fs::path& file, const std::string& name
   if (!is_there(file)) {
     return std::nullopt;
   }
-  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Value root = json::parse(read_input(file, Code::data), file.string());
   const json::Place place(root, file.string() + ": ");
   if (!place.has("chat_template")) {
     return std::nullopt;
@@ -59,7 +60,7 @@ FoundTemplate beside_tokenizer(const std::string& name, const std::string& token
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
   const fs::path own = name == "default" ? folder / "chat_template.jinja" : folder / "chat_templates" / (name + ".jinja");
   if (is_there(own)) {
-    return {read_file(own), own.string()};
+    return {read_input(own, Code::data), own.string()};
   }
   std::vector<std::string> names;
   for (const char* file : {"tokenizer_config.json", "chat_template.json"}) {
@@ -87,7 +88,7 @@ FoundTemplate find_chat_template(const std::string& choice, const std::string& t
   }
   KF_CHECK(is_there(choice), Code::config,
            "data.chat_template = {}: no such file; \"tokenizer\" takes the template beside data.tokenizer_path", kf::quoted(choice));
-  return {read_file(choice), choice};
+  return {read_input(choice, Code::data), choice};
 }
 
 }  // namespace kf

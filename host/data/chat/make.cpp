@@ -1,6 +1,7 @@
 #include "config/config.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/input_file.h"
 #include "data/chat/chat_format.h"
 #include "data/hub/model.h"
 #include "data/template/values.h"
@@ -20,7 +21,7 @@ void put_token_names(const fs::path& file, jinja::Dict& variables) {
   if (!fs::exists(file, ignored)) {
     return;
   }
-  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Value root = json::parse(read_input(file, Code::data), file.string());
   for (const json::Value::Member& member : json::Place(root, file.string() + ": ").as_object()) {
     const json::Value* const content = member.second.find("content");
     const json::Value& name = content != nullptr ? *content : member.second;

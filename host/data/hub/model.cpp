@@ -10,6 +10,7 @@
 
 #include "config/json.h"
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/text.h"
 #include "data/hub/client.h"
@@ -24,7 +25,7 @@ using Names = std::vector<std::string>;
 
 /// The shards that the index names.
 Names shards_of(const fs::path& index) {
-  const config::Node json = config::parse_json(read_file(index), index.string());
+  const config::Node json = config::parse_json(read_input(index, Code::data), index.string());
   const config::Node* const map = json.table() == nullptr ? nullptr : json.table()->find("weight_map");
   KF_CHECK(map != nullptr && map->table() != nullptr, Code::data, "{} has no weight_map", index);
   std::set<std::string> files;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "core/sha256.h"
 #include "data/tokenizer/json.h"
@@ -19,7 +20,7 @@ std::optional<std::string> named(const fs::path& file, const char* key) {
   if (!fs::exists(file, ignored)) {
     return std::nullopt;
   }
-  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Value root = json::parse(read_input(file, Code::data), file.string());
   const json::Place place(root, file.string() + ": ");
   if (!place.has(key)) {
     return std::nullopt;
@@ -34,7 +35,7 @@ std::optional<bool> flag(const fs::path& file, const char* key) {
   if (!fs::exists(file, ignored)) {
     return std::nullopt;
   }
-  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Value root = json::parse(read_input(file, Code::data), file.string());
   const json::Place place(root, file.string() + ": ");
   return place.has(key) ? std::optional(place.bool_or(key, false)) : std::nullopt;
 }

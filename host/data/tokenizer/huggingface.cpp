@@ -5,6 +5,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "core/log.h"
 #include "data/tokenizer/added_tokens.h"
 #include "data/tokenizer/byte_bpe.h"
@@ -368,7 +369,7 @@ json::Value read_merges_txt(const fs::path& file) {
   json::Value out;
   out.type = json::Value::Type::array;
   std::int64_t number = 0;
-  for (std::string& line : split(read_file(file), '\n')) {
+  for (std::string& line : split(read_input(file, Code::data), '\n')) {
     ++number;
     if (line.ends_with('\r')) {
       line.pop_back();
@@ -391,7 +392,7 @@ std::vector<std::string> special_names(const fs::path& folder) {
     return {"<|endoftext|>"};
   }
   std::vector<std::string> out;
-  const json::Value root = json::parse(read_file(file), file.string());
+  const json::Value root = json::parse(read_input(file, Code::data), file.string());
   for (const json::Value::Member& member : json::Place(root, file.string() + ": ").as_object()) {
     const json::Value* content = member.second.find("content");
     if (content != nullptr || member.second.type == json::Value::Type::string) {
@@ -408,7 +409,7 @@ std::unique_ptr<FileTokenizer> open_huggingface(const json::Value& root, std::st
 }
 
 std::unique_ptr<FileTokenizer> open_vocab_and_merges(const fs::path& vocab, const fs::path& merges) {
-  const std::string vocab_text = read_file(vocab);
+  const std::string vocab_text = read_input(vocab, Code::data);
   json::Value root = json::parse(R"({"added_tokens": [], "model": {"type": "BPE"}, "merges_txt": true,
     "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": false}, "decoder": {"type": "ByteLevel"}})",
                                  "vocab.json");
@@ -425,7 +426,7 @@ std::unique_ptr<FileTokenizer> open_vocab_and_merges(const fs::path& vocab, cons
   model->members.push_back({"vocab", std::move(words)});
   model->members.push_back({"merges", read_merges_txt(merges)});
   return std::make_unique<HuggingFace>(json::Place(root, vocab.string() + " and " + merges.filename().string() + ": "),
-                                       vocab_text + read_file(merges), vocab.parent_path());
+                                       vocab_text + read_input(merges, Code::data), vocab.parent_path());
 }
 
 }  // namespace kf

@@ -2,6 +2,7 @@
 
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/input_file.h"
 #include "core/text.h"
 #include "data/tokenizer/file_tokenizer.h"
 #include "data/tokenizer/json.h"
@@ -48,7 +49,7 @@ std::unique_ptr<FileTokenizer> open_file(const fs::path& file) {
   if (file.filename() == "merges.txt") {
     return open_file(file.parent_path() / "vocab.json");
   }
-  const std::string content = read_file(file);
+  const std::string content = read_input(file, Code::data);
   KF_CHECK(!content.empty(), Code::data, "{} is empty", file);
   const std::string_view start = trim(std::string_view(content).substr(0, 4096));
   if (start.starts_with('{') || start.starts_with("\xef\xbb\xbf{")) {

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "core/error.h"
+#include "core/input_file.h"
 #include "data/tokenizer/charsmap.h"
 #include "data/tokenizer/json.h"
 #include "data/tokenizer/rank_tokenizer.h"
@@ -110,7 +111,7 @@ std::optional<std::int64_t> id_of(const RankSpec& spec, std::string_view name) {
 
 /// FILE.json: {"pattern": NAME or a regular expression, "special_tokens": {NAME: ID}, "bos_token": NAME}. What it names goes to `ids`.
 void read_sidecar(const fs::path& sidecar, RankSpec& spec, SpecialIds& ids) {
-  const json::Value root = json::parse(read_file(sidecar), sidecar.string());
+  const json::Value root = json::parse(read_input(sidecar, Code::data), sidecar.string());
   const json::Place place(root, sidecar.string() + ": ");
   place.warn_unknown({"pattern", "special_tokens", "bos_token", "eos_token", "pad_token"});
   spec.pattern = place.at("pattern").as_string();
@@ -148,7 +149,7 @@ std::unique_ptr<FileTokenizer> open_tiktoken(const std::string& content, const f
   bool begins = false;  // whether its library puts BOS in front of a text
   if (fs::exists(sidecar, ignored)) {
     read_sidecar(sidecar, spec, said);
-    hashed += read_file(sidecar);
+    hashed += read_input(sidecar, Code::data);
   } else {
     const Encoding& encoding = find_encoding(file, spec.tokens.size());
     spec.pattern = scan::pattern_text(encoding.pattern);
