@@ -4,6 +4,7 @@
 #include <set>
 
 #include "config/json.h"
+#include "config/same_path.h"
 #include "config/schema.h"
 #include "core/error.h"
 #include "data/data_record.h"
@@ -70,7 +71,10 @@ class Decision {
   void compare(const config::Table& before) {
     Refused refused;
     bool other_data = false;
-    for (Difference& difference : differences(before, job_values(q_.config))) {
+    const config::Table now = job_values(q_.config);
+    config::Table then = before;
+    config::respell_paths(then, resume_.state.folder, now);
+    for (Difference& difference : differences(then, now)) {
       const ResumeClass meaning = config::resume_class(difference.key);
       if (meaning == ResumeClass::free) {
         continue;

@@ -244,6 +244,13 @@ CheckpointState starting_state(const Resume& resume, Model& model, Optimizer& op
   return {};
 }
 
+/// The working folder, as JSON can have it.
+std::string folder_text() {
+  std::error_code ignored;
+  const std::string folder = fs::current_path(ignored).string();
+  return is_utf8(folder) ? folder : "";
+}
+
 RunResult train(const RunRequest& request, const Registries& registries, RunEnd& end) {
   const double began = WallTime::system_clock()();
   const config::Config& config = request.loaded.config;
@@ -337,6 +344,7 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   CheckpointState state = starting_state(resume, *model, *optimizer, hooks, checkpoint_options.frozen_from);
   state.data_fingerprint = data_record_of(*train_data, eval_sets);
   state.job = config::Node(job_values(config));
+  state.folder = folder_text();
   state.code = code_digests(compared);
   state.max_steps = plan.max_steps;
   state.job_toml = config::to_toml(config);

@@ -36,6 +36,7 @@ struct CheckpointState {
   config::Node course;                        // of the run: phase, what hooks asked for; null where none was saved
   config::Node kernels;                       // which kernels the run computes with, so that a restart takes the same; may be null
   config::Node job;                           // table of every key and its value, to compare a later job with
+  std::string folder;                         // the working folder, where relative paths of `job` start; "" where it was not saved
   config::Node code;                          // digests of the script's files, for the same; null where none was saved
   std::int64_t max_steps = 0;                 // of the run, as the schedule knows it; 0 where it was not saved
   std::string job_toml;                       // resolved job, loads back bit for bit

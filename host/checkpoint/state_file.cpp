@@ -132,6 +132,7 @@ std::string to_text(const StateFile& content) {
   table["course"] = content.state.course;
   table["kernels"] = content.state.kernels;
   table["job"] = content.state.job;
+  table["folder"] = Node(content.state.folder);
   table["code"] = content.state.code;
   table["cpu_rng"] = Node(content.cpu_rng);
   const std::string rest = config::to_json(Node(std::move(table)), JsonStyle::exact, 1).substr(2) + "\n";  // without "{\n"
@@ -154,7 +155,8 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.finished = fields.get<bool>("finished");
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
-  if (const Node* const code = fields.table().find("code")) {  // earlier versions had none
+  content.state.folder = fields.table().find("folder") != nullptr ? fields.get<std::string>("folder") : "";  // earlier versions had none
+  if (const Node* const code = fields.table().find("code")) {                                                // earlier versions had none
     content.state.code = *code;
   }
   if (fields.table().find("parts") != nullptr) {  // earlier versions had none

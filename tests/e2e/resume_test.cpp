@@ -169,6 +169,37 @@ TEST_CASE("resume: another model, other data, or a finished run that differs is 
   CHECK(std::filesystem::exists(toy / "runs/toy.1/metrics.jsonl"));  // moved aside, not deleted
 }
 
+TEST_CASE("resume: paths that mean the same file are the same data, however they are spelled", "[resume]") {
+  const Toy toy;
+  const std::string first = "--data.datasets=[{path = \"text/a.txt\", name = \"a\"}, {path = \"text/b.txt\"}]";
+  REQUIRE(toy.train({"--run.name=one"}).status == 0);
+  REQUIRE(toy.train({"--run.name=mix", first}).status == 0);
+  const std::string whole = std::filesystem::canonical(toy.folder()).string();
+  for (const std::string& path : {std::string("./text"), std::string("text/../text/"), whole + "/text", whole + "/text/./../text"}) {
+    CAPTURE(path);
+    const Finished same = toy.train({"--run.name=one", "--data.dataset_path=" + path, "--eval.dataset_path=" + path});
+    INFO(same.err);
+    CHECK(same.status == 0);
+    CHECK(same.out.find("already complete") != std::string::npos);
+  }
+  Options elsewhere;  // each path starts where it was written
+  elsewhere.cwd = toy / "text";
+  const Finished moved = kf::test::run(
+      toy.command({"../toy.toml", "--run.dir=../runs/one", "--run.name=one", "--data.dataset_path=.", "--eval.dataset_path=../text"}),
+      elsewhere);
+  INFO(moved.out << moved.err);
+  CHECK(moved.out.find("already complete") != std::string::npos);
+  const Finished named =
+      toy.train({"--run.name=mix", "--data.datasets=[{path = \"" + whole +
+                                       "/text/a.txt\", name = \"a\"}, {path = \"./text/b.txt\", name = \"text/b.txt\"}]"});
+  INFO(named.err);
+  CHECK(named.out.find("already complete") != std::string::npos);
+  // What a source is called makes its order.
+  CHECK(toy.train({"--run.name=mix", "--data.datasets=[{path = \"text/a.txt\", name = \"a\"}, {path = \"./text/b.txt\"}]"}).status == 2);
+  toy.write("other/a.txt", toy.read("text/a.txt"));
+  CHECK(toy.train({"--run.name=one", "--data.dataset_path=other"}).status == 2);
+}
+
 TEST_CASE("resume: the job wins over the checkpoint, with a line for each key", "[resume]") {
   const Toy toy;
   REQUIRE(toy.train({"--train.max_steps=5", "--scheduler.name=constant", "--scheduler.warmup_steps=0"}).status == 0);
