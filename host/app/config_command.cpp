@@ -13,11 +13,13 @@
 #include "config/json.h"
 #include "config/layers.h"
 #include "config/literal.h"
+#include "config/model_presets.h"
 #include "config/names.h"
 #include "config/unbuilt.h"
 #include "config/unsaid.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/hub_name.h"
 #include "core/text.h"
 
 namespace kf {
@@ -67,6 +69,16 @@ Call parse_call(const std::vector<std::string>& given) {
   return call;
 }
 
+/// A known model's name, or that of one on the hub, in the place of a job: the job is its model, as for the folder of one.
+bool names_model(const std::string& word) {
+  std::error_code ignored;
+  if (fs::exists(word, ignored)) {
+    return false;
+  }
+  const std::vector<std::string> presets = config::model_preset_names();
+  return std::find(presets.begin(), presets.end(), word) != presets.end() || hub_name(word, false).has_value();
+}
+
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || word.find('/') != std::string::npos; }
 
 /// Loads jobs the same way for every subcommand.
@@ -99,7 +111,7 @@ class Jobs {
     request.files_must_exist = files_must_exist;
     const std::string file = file_of(word);
     std::error_code ignored;
-    if (fs::is_directory(file, ignored)) {
+    if (fs::is_directory(file, ignored) || names_model(file)) {
       request.overrides.insert(request.overrides.begin(), "--model.preset=" + file);
     } else if (file.ends_with(".lua")) {
       KF_CHECK(recipes_, Code::config, "{}: scripts cannot be read here; give a .toml file", file);

@@ -74,8 +74,9 @@ data.holdout), as far as training evaluates; settings change them: --eval.steps=
 
 const char* const kConfig = R"(usage: kf-host config COMMAND [...] [--section.key=value ...] [-- ARGS]
 
-FILE is a job (.toml, .lua), a run, one of its checkpoints, or a folder with a
-config.json of Hugging Face. ARGS are the strings of a script (kf.args).
+FILE is a job (.toml, .lua), a run, one of its checkpoints, a folder with a
+config.json of Hugging Face, or a model's name: a preset's, or that on its hub
+(ORG/NAME). ARGS are the strings of a script (kf.args).
 
   check [FILE] [--world N]   every problem of the job, and the memory that it
                              takes; its files must exist

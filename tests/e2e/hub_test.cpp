@@ -125,6 +125,18 @@ TEST_CASE("hub: a name works wherever a folder of a model or a tokenizer does, a
   CHECK(project.shell("kf-host generate kf-host/tiny" + kAsk).out == folder.out);
 }
 
+TEST_CASE("hub: config takes a model's name where it takes a job", "[hub]") {
+  const HubProject project;
+  const Finished named = project.shell("kf-host config show kf-host/tiny --train.seq_len=64");
+  INFO(named.err);
+  CHECK(named.status == 0);
+  CHECK(named.out == project.shell("kf-host config show --model.preset=kf-host/tiny --train.seq_len=64").out);
+  CHECK_THAT(project.shell("kf-host config explain kf-host/tiny model.dim --train.seq_len=64").out, Contains("model.dim ="));
+  const Finished none = project.shell("kf-host config show kf-host/none");
+  CHECK(none.status == 2);
+  CHECK_THAT(none.err, Contains("kf-host/none"));
+}
+
 TEST_CASE("hub: a download that was cut off goes on", "[hub]") {
   HubProject project;
   const Finished folder = project.shell("kf-host generate " + std::string(kModel) + kAsk);

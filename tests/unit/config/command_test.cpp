@@ -161,6 +161,12 @@ TEST_CASE("config: new prints a job that loads, a preset's or a small one", "[co
   CHECK(has(config_refuses({"new", "debugg"}), "no preset 'debugg'"));
 }
 
+TEST_CASE("config: a model's name stands for a job of it", "[config]") {
+  CHECK(config_says({"show", "llama3-8b"}) == config_says({"show", "--model.preset=llama3-8b"}));
+  CHECK(has(config_says({"explain", "model.dim", "llama3-8b"}), "4096"));
+  CHECK(has(config_says({"show", "llama3-8b", "--model.dim=2048"}), "dim = 2048"));
+}
+
 TEST_CASE("config: wrong calls say what is right", "[config]") {
   CHECK(has(config_refuses({"chekc"}), "did you mean 'check'?"));
   CHECK(has(config_refuses({}), "usage: kf-host config"));
