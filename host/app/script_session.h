@@ -23,6 +23,8 @@ class ScriptSession {
 
   /// The job that the script returned, or that of its first kf.run.
   const std::optional<config::Node>& job() const { return job_; }
+  /// The sweep that the script returned; null where it returned none.
+  sweep::Definition* sweep() const { return script_ ? script_->sweep() : nullptr; }
   const Registries& registries() const { return *registries_; }
   bool has_script() const { return script_ != nullptr; }
   /// From here on kf.config shows this job, and parts may be made.

@@ -74,6 +74,8 @@ int sweep_command(const Arguments& args) {
   KF_CHECK(!args.empty(), Code::config, "{}", usage::kSweep);
   const std::vector<std::string> commands{"show", "best", "plot", "resume"};
   const std::string& command = args[0];
+  KF_CHECK(!command.ends_with(".lua"), Code::config, "a sweep's script is started like any other: `kf-host {}`; sweep has: {}",
+           join(args, " "), join(commands, ", "));
   const std::string near = nearest(command, commands);
   KF_CHECK(std::find(commands.begin(), commands.end(), command) != commands.end(), Code::config, "sweep has no command '{}'{}; have: {}",
            command, near.empty() ? "" : "; did you mean '" + near + "'?", join(commands, ", "));

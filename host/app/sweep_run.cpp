@@ -42,12 +42,7 @@ class SweepWorker {
       : arguments_(arguments), catalog_(registries.catalog()), definition_(definition) {}
 
   void run() {
-    KF_CHECK(launched_world() == 1, Code::config, "a sweep's trials are processes of their own; start it once, without a launcher");
-    check_space();
-    name_base();
-    const config::Loaded base = load_base();
-    definition_.base_tree = lua::job_tree(base.config);
-    check_base(base.config);
+    const config::Loaded base = checked_base();
     const std::unique_ptr<sweep::Source> source = sweep::make_source(definition_);
     const std::optional<std::int64_t> limit = trial_limit(*source);
     if (definition_.method != sweep::Method::function) {
@@ -59,7 +54,52 @@ class SweepWorker {
     print_end(finished);
   }
 
+  /// All of it but trials and files; returns the first trial's recipe.
+  Node dry_run() {
+    const config::Loaded base = checked_base();
+    const std::unique_ptr<sweep::Source> source = sweep::make_source(definition_);
+    name_folder(base.config);
+    const std::optional<sweep::Draw> first = source->next({}, 0);
+    KF_CHECK(first.has_value(), Code::config, "the sweep '{}' gives no trial", name_);
+    print_start(trial_limit(*source));
+    for (const sweep::Entry& entry : definition_.space) {
+      std::cout << "  " << entry.name << " = " << rule_text(entry) << '\n';
+    }
+    if (path_exists(dir_ / "study.db") && !base.config.run.fresh) {
+      std::cout << "it would go on: " << sweep::summary(open_sweep(dir_)->trials()) << '\n';
+    }
+    std::cout << "the first trial (of no earlier one):";
+    for (const auto& [key, value] : first->values) {
+      std::cout << ' ' << key << '=' << config::brief(value);
+    }
+    std::cout << std::endl;
+    sweep::Trial trial;
+    trial.attributes["values"] = Node(first->values);
+    return trial_recipe(definition_, trial);
+  }
+
  private:
+  config::Loaded checked_base() const {
+    KF_CHECK(launched_world() == 1, Code::config, "a sweep's trials are processes of their own; start it once, without a launcher");
+    check_space();
+    name_base();
+    config::Loaded base = load_base();
+    definition_.base_tree = lua::job_tree(base.config);
+    check_base(base.config);
+    return base;
+  }
+
+  static std::string rule_text(const sweep::Entry& entry) {
+    if (const auto* value = std::get_if<Node>(&entry.rule)) {
+      return config::brief(*value);
+    }
+    if (const auto* drawn = std::get_if<sweep::Distribution>(&entry.rule)) {
+      return drawn->describe();
+    }
+    const auto* choice = std::get_if<std::shared_ptr<const sweep::Choice>>(&entry.rule);
+    return choice != nullptr ? format("one of {} groups of settings", (*choice)->options.size()) : "a function of the script";
+  }
+
   void check_space() const {
     config::Report report;
     report.problems = sweep::check_space(definition_, catalog_, arguments_.overrides);
@@ -128,9 +168,13 @@ class SweepWorker {
     return count ? count : definition_.trials;
   }
 
-  void open(const config::Config& config) {
+  void name_folder(const config::Config& config) {
     name_ = config.run.name;
     dir_ = config.run.dir.empty() ? fs::path("runs") / name_ : fs::path(config.run.dir);
+  }
+
+  void open(const config::Config& config) {
+    name_folder(config);
     const fs::path file = dir_ / "study.db";
     if (config.run.fresh && path_exists(file)) {
       move_aside();
@@ -299,6 +343,10 @@ class SweepWorker {
 
 void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script) {
   SweepWorker(arguments, registries, *script.sweep()).run();
+}
+
+config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition) {
+  return SweepWorker(arguments, registries, definition).dry_run();
 }
 
 }  // namespace kf

@@ -9,6 +9,8 @@
 #include "app/script_parts.h"
 #include "app/script_runs.h"
 #include "app/script_session.h"
+#include "app/sweep_folder.h"
+#include "app/sweep_run.h"
 #include "app/sweep_trial.h"
 #include "app/usage.h"
 #include "config/emit.h"
@@ -38,7 +40,10 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
 void try_job(const TrainArguments& arguments) {
   ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
   config::Request request = request_of(arguments);
-  if (session.has_script()) {
+  if (session.sweep() != nullptr) {
+    request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep());
+    request.overrides = trial_overrides(arguments.overrides);
+  } else if (session.has_script()) {
     KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
     request.recipe = *session.job();
   } else {

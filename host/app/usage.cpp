@@ -161,7 +161,7 @@ train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DAT
 
 const char* const kSweep = R"(usage: kf-host sweep COMMAND DIR
 
-A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`; DIR is then runs/NAME.
+A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`, with --dry-run to check it; DIR is then runs/NAME.
 
   show DIR              its trials, best first
   best DIR              the settings of the best trial: a job, on standard output

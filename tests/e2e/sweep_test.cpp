@@ -360,6 +360,24 @@ TEST_CASE("sweep: when no trial completes the exit status says so", "[sweep]") {
   CHECK_THAT(done.err, Contains("no trial completed"));
 }
 
+TEST_CASE("sweep: a dry run checks it, says space and trials, and leaves nothing behind", "[sweep]") {
+  const Toy toy;
+  toy.write("s.lua", script(std::string(kRandom) + "trials = 6, parallel = 2"));
+  const Finished done = toy.host({"s.lua", "--dry-run"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("random, 6 trials, 2 at a time") && Contains("optimizer.lr = loguniform(0.0001, 0.01)"));
+  CHECK_THAT(done.out, Contains("the first trial") && Contains("dry run: nothing is wrong with s.lua"));
+  CHECK(!std::filesystem::exists(toy / "runs"));
+  toy.write("bad.lua", script("space = { ['optimizer.lrr'] = kf.uniform(0, 1) }, method = 'random', trials = 2"));
+  const Finished bad = toy.host({"bad.lua", "--dry-run"});
+  CHECK(bad.status == 2);
+  CHECK_THAT(bad.err, Contains("optimizer.lr"));
+  const Finished other = toy.host({"sweep", "s.lua", "--dry-run"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Contains("started like any other: `kf-host s.lua --dry-run`"));
+}
+
 TEST_CASE("sweep: the command's own words", "[sweep]") {
   const Toy toy;
   CHECK(toy.host({"sweep", "--help"}).status == 0);
