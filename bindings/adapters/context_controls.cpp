@@ -32,7 +32,8 @@ int context_log(lua_State* L) {
   const HookContext& context = self(L, "log");
   const Values values = read_values(L, 2, "ctx:log");
   for (const auto& [name, value] : values) {
-    KF_CHECK(!is_row_key(name), Code::script, "ctx:log: '{}' is a key of every row in metrics.jsonl; choose another name", name);
+    KF_CHECK(!is_row_key(name), Code::script,
+             "ctx:log: '{}' is a name that rows have themselves (docs/scripting.md lists them); choose another", name);
   }
   available(L, "log", context.log)(values);
   return 0;

@@ -398,7 +398,10 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   options.seed = static_cast<std::uint64_t>(config.train.seed);
   options.mtp_head = config.eval.mtp_head;
   options.seconds_before = seconds_before;
-  options.before_save = [&folders] { folders.check_there(); };
+  options.before_save = [&folders] {
+    folders.check_there();
+    log::mend_file();
+  };
   options.metrics = config.metrics;
   options.heartbeat = plan.dir / "heartbeat.json";
   options.began = began;

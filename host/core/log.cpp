@@ -1,15 +1,12 @@
 #include "core/log.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <spdlog/sinks/basic_file_sink.h>
@@ -19,6 +16,7 @@
 #include "core/credentials.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/held_file.h"
 #include "core/log_keep.h"
 #include "core/plain_file.h"
 #include "core/running.h"
@@ -40,7 +38,8 @@ struct State {
   std::mutex mutex;
   spdlog::logger terminal{"kf", std::make_shared<spdlog::sinks::stderr_color_sink_mt>()};
   std::unique_ptr<spdlog::logger> file;
-  int reports = -1;  // the same file, for crashes (core/running.h)
+  std::optional<HeldFile> held;  // the same file, for crashes (core/running.h), and to mend it
+  std::filesystem::path path;
   std::vector<EarlyLine> early;
   std::string unended;  // the last line of a script's text, so far
   void (*before)() = nullptr;
@@ -52,8 +51,8 @@ struct State {
 };
 
 State& state() {
-  static State instance;
-  return instance;
+  static State* const instance = new State;  // never destroyed: at exit() a crash report still writes into its file
+  return *instance;
 }
 
 spdlog::level::level_enum to_spdlog(Level level) {
@@ -134,11 +133,10 @@ void keep_text(std::string_view text) {
   }
 }
 
-void open_file(const std::filesystem::path& path) {
-  State& log = state();
-  const std::lock_guard lock(log.mutex);
-  const std::string fault = path_exists(path) ? unlike_a_file(path) : "";  // opening a pipe would wait for its reader
-  KF_CHECK(fault.empty(), Code::other, "cannot open the log file {}: {}", path, fault);
+namespace {
+
+/// The caller holds the lock.
+void open_logger(State& log, const std::filesystem::path& path) {
   try {
     log.file = std::make_unique<spdlog::logger>("file", std::make_shared<spdlog::sinks::basic_file_sink_mt>(path.string()));
   } catch (const spdlog::spdlog_ex& e) {
@@ -146,12 +144,43 @@ void open_file(const std::filesystem::path& path) {
   }
   log.file->set_level(spdlog::level::debug);
   log.file->set_pattern("%Y-%m-%d %H:%M:%S.%e %l %v");
+  log.path = path;
+}
+
+}  // namespace
+
+void open_file(const std::filesystem::path& path) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  const std::string fault = path_exists(path) ? unlike_a_file(path) : "";  // opening a pipe would wait for its reader
+  KF_CHECK(fault.empty(), Code::other, "cannot open the log file {}: {}", path, fault);
+  open_logger(log, path);
   for (const EarlyLine& line : log.early) {
     log.file->log(line.time, {}, to_spdlog(line.level), line.text);
   }
   log.early.clear();
-  log.reports = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
-  set_report_file(log.reports);
+  log.held.emplace(path);
+  set_report_file(log.held->descriptor());
+}
+
+void mend_file() {
+  State& log = state();
+  std::string said;
+  {
+    const std::lock_guard lock(log.mutex);
+    if (!log.held || !log.file) {
+      return;
+    }
+    set_report_file(-1);
+    said = log.held->mend();
+    set_report_file(log.held->descriptor());
+    if (!said.empty()) {
+      open_logger(log, log.path);
+    }
+  }
+  if (!said.empty()) {
+    warn("{}", said);
+  }
 }
 
 void close_file() {
@@ -162,9 +191,7 @@ void close_file() {
   }
   log.file.reset();
   set_report_file(-1);
-  if (log.reports >= 0) {
-    ::close(std::exchange(log.reports, -1));
-  }
+  log.held.reset();
 }
 
 std::size_t count(Level level) { return state().counts[static_cast<std::size_t>(level)]; }

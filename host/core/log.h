@@ -31,6 +31,8 @@ void error(std::string_view pattern, const Args&... args) {
 /// Closes the earlier file, if any.
 void open_file(const std::filesystem::path& path);
 void close_file();
+/// Where others deleted or replaced that file: writes it again, whole, with a warning. Throws Code::other.
+void mend_file();
 /// Lines written since the program started, by level: lets a test ask whether something was said.
 std::size_t count(Level level);
 /// Called before a line reaches the terminal and after, so that a progress bar can step aside. May be empty.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <fstream>
 #include <utility>
 
 #include "config/json.h"
@@ -59,6 +58,7 @@ CsvSink::~CsvSink() {
 
 void CsvSink::rewind(std::int64_t step) {
   flush();
+  before_save();  // the lines are read from the file
   keep(step);
 }
 
@@ -77,6 +77,7 @@ void CsvSink::keep(std::int64_t completed_steps) {
     }
   }
   write_file_atomic(path_, kept);
+  file_.emplace(path_);
 }
 
 /// What comes for another step than the one before ends its line.
@@ -101,7 +102,12 @@ void CsvSink::eval(const EvalResult& result) {
 }
 
 void CsvSink::step_over(std::int64_t /*step*/) { flush(); }
-void CsvSink::close() { flush(); }
+void CsvSink::close() {
+  flush();
+  if (path_exists(path_.parent_path())) {  // else the save has said it
+    before_save();
+  }
+}
 
 /// Columns that the pending line has and the file has not; the lines before get empty cells.
 void CsvSink::add_columns() {
@@ -114,13 +120,21 @@ void CsvSink::add_columns() {
   if (columns_.size() == known) {
     return;
   }
-  std::vector<std::vector<std::string>> lines = path_exists(path_) ? csv_lines(read_file(path_)) : std::vector<std::vector<std::string>>();
+  before_save();
+  std::vector<std::vector<std::string>> lines = csv_lines(read_file(path_));
   std::string text = csv_line(columns_);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     lines[i].resize(columns_.size());
     text += csv_line(lines[i]);
   }
   write_file_atomic(path_, text);
+  file_.emplace(path_);
+}
+
+void CsvSink::before_save() {
+  if (const std::string said = file_->mend(); !said.empty()) {
+    log::warn("{}", said);
+  }
 }
 
 void CsvSink::flush() {
@@ -135,9 +149,7 @@ void CsvSink::flush() {
     cells.push_back(value != nullptr ? cell(*value) : "");
   }
   pending_ = {};
-  std::ofstream out(path_, std::ios::app);
-  out << csv_line(cells) << std::flush;
-  KF_CHECK(out.good(), Code::other, "cannot write {}", path_);
+  file_->append(csv_line(cells));
 }
 
 }  // namespace kf

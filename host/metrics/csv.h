@@ -6,11 +6,13 @@
 // nothing, are empty cells.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "config/node.h"
 #include "core/fs.h"
+#include "core/held_file.h"
 #include "metrics/sink.h"
 
 namespace kf {
@@ -27,6 +29,8 @@ class CsvSink final : public Sink {
   /// Columns eval_loss, eval_perplexity, ...; of a set of [[eval.datasets]] eval_NAME_loss, ...
   void eval(const EvalResult& result) override;
   void rewind(std::int64_t step) override;
+  /// A file that others deleted or replaced is written again, with a warning.
+  void before_save() override;
   void step_over(std::int64_t step) override;
   void close() override;
 
@@ -37,6 +41,7 @@ class CsvSink final : public Sink {
   void flush();
 
   fs::path path_;
+  std::optional<HeldFile> file_;
   std::vector<std::string> columns_;
   config::Table pending_;  // of the running step: column by column
 };

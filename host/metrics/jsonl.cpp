@@ -1,14 +1,11 @@
 #include "metrics/jsonl.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <array>
 #include <iterator>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -155,9 +152,28 @@ Table to_table(const StepRow& row) {
   return table;
 }
 
+namespace {
+
+/// Whether metrics.csv has a column of this name for an evaluation: eval_loss, and eval_NAME_loss of a set.
+bool is_eval_column(const std::string& name) {
+  constexpr std::array<std::string_view, 5> kNumbers{"_loss", "_perplexity", "_tokens", "_bits_per_byte", "_accuracy"};
+  return name.starts_with("eval_") &&
+         std::any_of(kNumbers.begin(), kNumbers.end(), [&](std::string_view number) { return name.ends_with(number); });
+}
+
+/// Numbers that the program adds to some rows.
+bool is_added(const std::string& name) {
+  static const std::set<std::string> kNames{
+      "mtp_loss",     "data_wait",         "goodput",      "step_seconds",       "step_seconds_deviation", "step_seconds_max",
+      "moe/aux_loss", "moe/router_z_loss", "moe/max_load", "moe/expert_balance", "moe/load_entropy",       "moe/dropped"};
+  return kNames.contains(name) || name.starts_with("time/") || name.starts_with("watch/") || name.starts_with("loss_fn/");
+}
+
+}  // namespace
+
 bool is_row_key(const std::string& name) {
   static const Table own = to_table(StepRow());
-  return own.find(name) != nullptr || name == "eval" || name == "not_finite";
+  return own.find(name) != nullptr || name == "eval" || name == "not_finite" || is_eval_column(name) || is_added(name);
 }
 
 Table to_table(const EvalResult& result) {
@@ -192,40 +208,31 @@ void JsonlSink::open(std::int64_t completed_steps) {
       write_file_atomic(path_, kept);
     }
   }
-  fd_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  KF_CHECK(fd_ >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+  file_.emplace(path_);
 }
 
 void JsonlSink::rewind(std::int64_t step) {
-  ::close(std::exchange(fd_, -1));
+  before_save();  // the rows are read from the file
+  file_.reset();
   open(step);
 }
 
-JsonlSink::~JsonlSink() {
-  if (fd_ >= 0) {
-    ::close(fd_);
+void JsonlSink::before_save() {
+  if (const std::string said = file_->mend(); !said.empty()) {
+    log::warn("{}", said);
   }
 }
 
-void JsonlSink::step(const StepRow& row) { append(config::to_json(with_finite_numbers(Node(to_table(row))))); }
-
-void JsonlSink::eval(const EvalResult& result) { append(config::to_json(with_finite_numbers(Node(to_table(result))))); }
-
-void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) {
-  KF_CHECK(::fsync(fd_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
-}
-
-void JsonlSink::append(const std::string& row) {
-  const std::string line = row + '\n';
-  std::string_view rest = line;
-  while (!rest.empty()) {
-    const ssize_t written = ::write(fd_, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    KF_CHECK(written >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
-    rest.remove_prefix(static_cast<std::size_t>(written));
+void JsonlSink::close() {
+  if (path_exists(path_.parent_path())) {  // else the save has said it
+    before_save();
   }
 }
+
+void JsonlSink::step(const StepRow& row) { file_->append(config::to_json(with_finite_numbers(Node(to_table(row)))) + '\n'); }
+
+void JsonlSink::eval(const EvalResult& result) { file_->append(config::to_json(with_finite_numbers(Node(to_table(result)))) + '\n'); }
+
+void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) { file_->sync(); }
 
 }  // namespace kf

@@ -12,11 +12,13 @@
 // over nothing is null alone: loss, ce, z_loss, aux_loss and grad_norm of a step without a label, loss and perplexity of a set without one.
 
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
 #include "config/node.h"
 #include "core/fs.h"
+#include "core/held_file.h"
 #include "metrics/sink.h"
 
 namespace kf {
@@ -24,7 +26,8 @@ namespace kf {
 /// A row as it is written: key by key.
 config::Table to_table(const StepRow& row);
 config::Table to_table(const EvalResult& result);
-/// Whether every row has a number of this name, or it marks a kind of row ("eval"): nobody else may use it.
+/// Whether rows have a number of this name by themselves, in metrics.jsonl or as a column of metrics.csv, or it marks a kind of row
+/// ("eval"): nobody else may use it.
 bool is_row_key(const std::string& name);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
@@ -34,12 +37,12 @@ class JsonlSink final : public Sink {
   /// Goes on after `completed_steps`: rows of later steps (of everything, at 0) are removed first, so that each step has one row; so is a
   /// last line that a killed run left half-written. Throws Code::other when the file cannot be read or written.
   JsonlSink(fs::path path, std::int64_t completed_steps);
-  ~JsonlSink() override;
-  JsonlSink(const JsonlSink&) = delete;
-  JsonlSink& operator=(const JsonlSink&) = delete;
 
   void step(const StepRow& row) override;
   void eval(const EvalResult& result) override;
+  /// A file that others deleted or replaced is written again, with a warning.
+  void before_save() override;
+  void close() override;
   /// The rows up to a checkpoint are as durable as the checkpoint.
   void saved(std::int64_t step, const std::string& path) override;
   /// Removes the rows of later steps.
@@ -47,10 +50,9 @@ class JsonlSink final : public Sink {
 
  private:
   void open(std::int64_t completed_steps);
-  void append(const std::string& row);
 
   fs::path path_;
-  int fd_ = -1;
+  std::optional<HeldFile> file_;
 };
 
 }  // namespace kf

@@ -15,6 +15,8 @@ class Sink {
   virtual ~Sink() = default;
   virtual void step(const StepRow& row) = 0;
   virtual void eval(const EvalResult& result) = 0;
+  /// Before a checkpoint is written: what the run has written itself must be there.
+  virtual void before_save() {}
   virtual void saved(std::int64_t /*step*/, const std::string& /*path*/) {}
   /// The run went back to `step` and does the later ones again.
   virtual void rewind(std::int64_t /*step*/) {}

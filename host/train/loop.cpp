@@ -85,7 +85,15 @@ void TrainLoop::fill_context() {
     shown.extra.insert(shown.extra.end(), extra_.begin(), extra_.end());
     return shown;
   };
-  context_.log = [this](const Values& values) { extra_.insert(extra_.end(), values.begin(), values.end()); };
+  context_.log = [this](const Values& values) {
+    for (const std::string& source : parts_.train_data.sources()) {
+      for (const auto& [name, value] : values) {
+        const bool taken = name == "loss/" + source || name == "data/" + source + "/tokens" || name == "data/" + source + "/epochs";
+        KF_CHECK(!taken, Code::script, "ctx:log: '{}' is the row's own number of the source '{}'; choose another name", name, source);
+      }
+    }
+    extra_.insert(extra_.end(), values.begin(), values.end());
+  };
   context_.evaluate = [this] { return evaluate_now(/*all=*/true); };
   context_.report = [this](double value) {
     if (options_.report && options_.report(state_.run.step, value)) {
@@ -349,6 +357,9 @@ void TrainLoop::save(const std::string& name) {
   }
   if (options_.before_save) {
     options_.before_save();
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->before_save();
   }
   fs::path path;
   {

@@ -493,6 +493,31 @@ TEST_CASE("faults: a run whose folder is deleted under it ends at the next save"
   CHECK_FALSE(fs::exists(run.toy / "runs/s/checkpoints"));
 }
 
+TEST_CASE("faults: files that are deleted or replaced under a run are written again, whole, at the next save", "[folder][faults]") {
+  const std::string what = GENERATE("rm runs/s/F", "mv runs/s/F runs/s/elsewhere", "sed -i s/1/1/ runs/s/F");
+  const std::string file = GENERATE("metrics.jsonl", "metrics.csv", "log.txt");
+  CAPTURE(what, file);
+  std::string command = what;
+  for (std::size_t at = command.find("/F"); at != std::string::npos; at = command.find("/F")) {
+    command.replace(at, 2, "/" + file);
+  }
+  const ScriptRun run(
+      job("train = { max_steps = 8 }, checkpoint = { interval = 4 }, metrics = { log_interval = 1, sinks = { 'csv' } }, hooks = { { "
+          "on_step_end = function(ctx) if ctx.step == 2 then os.execute('" +
+          command + "') end end } }"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 0);
+  const bool replaced = what.starts_with("sed");
+  CHECK(has(done.err, "runs/s/" + file + (replaced ? " was replaced while the run was on" : " was deleted or moved while the run was on")));
+  CHECK(run.toy.series("s", "loss").size() == 8);
+  CHECK(has(run.toy.read("runs/s/metrics.csv"), "step,loss,"));
+  CHECK(has(run.toy.read("runs/s/metrics.csv"), "\n8,"));
+  CHECK(has(run.toy.read("runs/s/log.txt"), " start "));
+  CHECK(has(run.toy.read("runs/s/log.txt"), "written again, whole"));
+  CHECK(fs::exists(run.toy / ("runs/s/" + file + ".1")) == replaced);
+}
+
 TEST_CASE("faults: checkpoints that are deleted under a run are said, and it goes on", "[folder][faults]") {
   const ScriptRun run(
       job("checkpoint = { interval = 2 }, hooks = { { on_step_end = function(ctx) if ctx.step == 3 then "

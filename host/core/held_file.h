@@ -1,0 +1,35 @@
+#pragma once
+// A file of a run that is appended to for hours, while others can delete it or put another in its place.
+
+#include <string>
+#include <string_view>
+
+#include "core/fs.h"
+
+namespace kf {
+
+class HeldFile {
+ public:
+  /// Opens it behind what is there, or makes it. Throws Code::other.
+  explicit HeldFile(fs::path path);
+  ~HeldFile();
+  HeldFile(const HeldFile&) = delete;
+  HeldFile& operator=(const HeldFile&) = delete;
+
+  void append(std::string_view text);
+  /// As durable as the disk makes it.
+  void sync();
+  int descriptor() const { return fd_; }
+
+  /// Where the name stands for nothing any more, or for another file: writes the whole file again, which lives on as long as it is open,
+  /// and moves the other one aside. What was done, in words; "" where the file is what it was. Throws Code::other where it cannot be done.
+  std::string mend();
+
+ private:
+  std::string content() const;
+
+  fs::path path_;
+  int fd_ = -1;
+};
+
+}  // namespace kf
