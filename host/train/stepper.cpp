@@ -48,6 +48,7 @@ struct Stepper::Totals {
   std::int64_t positions = 0;
   std::int64_t ahead = 0;           // labels of multi-token prediction, over all depths
   at::Tensor ce, z, aux, mtp, own;  // 0-dim fp32, already divided by the global counts; times the loss scale
+  at::Tensor infinite;              // 0-dim fp32: micro-batches whose loss is infinite
 };
 
 /// The loss of a micro-batch, in shares of the step's: all 0-dim fp32, times the loss scale.
@@ -88,6 +89,7 @@ Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
   totals.aux = zero.clone();
   totals.mtp = zero.clone();
   totals.own = zero.clone();
+  totals.infinite = zero.clone();
   return totals;
 }
 
@@ -171,6 +173,7 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
     parameter->accumulate();
   }
   model_.end_micro();
+  totals.infinite += loss.total.detach().isinf();
   totals.ce += loss.parts.ce.detach();
   totals.z += loss.parts.z.detach();
   if (loss.parts.own.defined()) {
@@ -216,13 +219,14 @@ void Stepper::unscale() const {
 }
 
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
-  const at::Tensor read =
-      at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat), totals.own}).to(at::kCPU);  // the one wait of the step
+  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat), totals.own, totals.infinite})
+                              .to(at::kCPU);  // the one wait of the step
   const float* const numbers = read.const_data_ptr<float>();
   result.ce = numbers[0] / scale();
   result.z_loss = numbers[1] / scale();
   result.aux_loss = numbers[2] / scale();
   result.grad_norm = numbers[4];
+  result.infinite_loss = numbers[6] > 0;
   if (options_.mtp_layers > 0 && (totals.ahead > 0 || !looks_ahead())) {  // no mean over no label
     result.mtp_loss = numbers[3] / scale();
   }
@@ -231,15 +235,27 @@ void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& res
   }
 }
 
-/// An overflow of fp16 is the scale's business as long as halving it can help; everything else is the guard's.
-void Stepper::judge(std::int64_t step, StepResult& result) {
-  if (loss_scale_ && std::isfinite(result.loss()) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
+/// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.
+bool Stepper::hides_infinity(const StepResult& result) const {
+  if (result.infinite_loss || !std::isnan(result.grad_norm) || options_.guard.on_inf != "abort") {
+    return result.infinite_loss;
+  }
+  return std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
+    const at::Tensor gradient = parameter->gradient();
+    return gradient.defined() && gradient.isinf().any().item<bool>();
+  });
+}
+
+/// An overflow of fp16 (`overflowed`: backward's own gradients were not finite) is the scale's business as long as halving it can help;
+/// everything else is the guard's, also what a hook has written into finite gradients.
+void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
+  if (loss_scale_ && overflowed && std::isfinite(result.loss()) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
     const double before = loss_scale_->value();
     loss_scale_->overflow();
     result.skipped = format("a gradient overflowed fp16 at loss scale {}; it is now {}", before, loss_scale_->value());
     return;
   }
-  UpdateGuard::Verdict verdict = guard_.judge(result.loss(), result.grad_norm, step);
+  UpdateGuard::Verdict verdict = guard_.judge(result.loss(), result.grad_norm, step, hides_infinity(result));
   result.skipped = std::move(verdict.skip);
   result.abort = std::move(verdict.abort);
   if (loss_scale_ && result.skipped.empty()) {
@@ -314,6 +330,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   }
   at::Tensor norm = kf::gradient_norm(parameters_);
   read(totals, norm, result);
+  const bool overflowed = !std::isfinite(result.grad_norm);
   result.sources = source_losses_.read();
   if (callbacks.backward_end && show_gradients(callbacks, result)) {
     norm = kf::gradient_norm(parameters_);  // norm, guard and clipping see what the optimizer will
@@ -323,9 +340,9 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     callbacks.watch->gradients();
   }
   if (result.skipped.empty()) {
-    judge(step, result);
+    judge(step, overflowed, result);
   } else {  // a hook has decided; that a number must end the run still holds
-    result.abort = guard_.abort_of(result.loss(), result.grad_norm, step);
+    result.abort = guard_.abort_of(result.loss(), result.grad_norm, step, hides_infinity(result));
   }
   if (result.skipped.empty() && optimizer_.wants_curvature()) {
     estimate_curvature(batches, step, totals);

@@ -31,6 +31,7 @@ struct StepResult {
   double aux_loss = 0;              // weighted; mean over the positions of all micro-batches
   std::optional<double> mtp_loss;   // weighted; of models with model.mtp_layers
   double grad_norm = 0;             // before clipping
+  bool infinite_loss = false;       // of any micro-batch: beside another's NaN the sum does not show it
   std::int64_t tokens = 0;          // positions, counted or not
   std::int64_t counted = 0;         // labels that counted
   double data_seconds = 0;          // waited for batches
@@ -112,7 +113,8 @@ class Stepper {
   void unscale() const;
   bool show_gradients(const Callbacks& callbacks, StepResult& result) const;
   void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
-  void judge(std::int64_t step, StepResult& result);
+  void judge(std::int64_t step, bool overflowed, StepResult& result);
+  bool hides_infinity(const StepResult& result) const;
   void update(double lr, const at::Tensor& norm);
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }

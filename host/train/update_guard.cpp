@@ -97,24 +97,26 @@ std::string UpdateGuard::fault_of(double loss, double norm, bool finite) {
              : out + format(": more than train.skip_sigma ({}) deviations above the last {} updates", sigma_, losses_.values().size() - 1);
 }
 
-std::string UpdateGuard::abort_of(double loss, double norm, std::int64_t step) const {
+std::string UpdateGuard::abort_of(double loss, double norm, std::int64_t step, bool infinite) const {
   const bool nan = abort_on_nan_ && (std::isnan(loss) || std::isnan(norm));
-  const bool infinite = abort_on_inf_ && (std::isinf(loss) || std::isinf(norm));
-  if (!nan && !infinite) {
+  const bool shown = std::isinf(loss) || std::isinf(norm);
+  const bool by_inf = abort_on_inf_ && (shown || infinite);
+  if (!nan && !by_inf) {
     return {};
   }
   return format(
-      "step {}: loss {}, gradient norm {}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
+      "step {}: loss {}, gradient norm {}{}; {} = \"abort\" ends the run here. Resume from the last checkpoint, with a lower "
       "optimizer.lr, or with \"skip\"",
-      step + 1, loss, norm, infinite ? "train.on_inf" : "train.on_nan");
+      step + 1, loss, norm, by_inf && !shown ? " (a micro-batch's loss or a gradient is infinite, another NaN)" : "",
+      by_inf ? "train.on_inf" : "train.on_nan");
 }
 
-UpdateGuard::Verdict UpdateGuard::judge(double loss, double norm, std::int64_t step) {
+UpdateGuard::Verdict UpdateGuard::judge(double loss, double norm, std::int64_t step, bool infinite) {
   const bool finite = std::isfinite(loss) && std::isfinite(norm);
   Verdict out{fault_of(loss, norm, finite), {}};
   skipped_ = out.skip.empty() ? 0 : skipped_ + 1;
   bad_ = finite ? 0 : bad_ + 1;
-  out.abort = abort_of(loss, norm, step);
+  out.abort = abort_of(loss, norm, step, infinite);
   if (!out.abort.empty()) {
     return out;
   }

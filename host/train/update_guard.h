@@ -38,11 +38,12 @@ class UpdateGuard {
 
   /// Of the update after `step` completed ones. Numbers that are not finite never enter the memory; skipped spikes do, so that a new level
   /// becomes normal.
-  Verdict judge(double loss, double grad_norm, std::int64_t step);
+  /// `infinite`: there was an infinity, even if a NaN covers it in both numbers.
+  Verdict judge(double loss, double grad_norm, std::int64_t step, bool infinite = false);
 
   /// Why the run must end at once for numbers that are not finite (train.on_nan, train.on_inf: either counts, whatever the other number
   /// is); empty where it may go on.
-  std::string abort_of(double loss, double grad_norm, std::int64_t step) const;
+  std::string abort_of(double loss, double grad_norm, std::int64_t step, bool infinite = false) const;
 
   config::Node state() const;
   /// Throws Code::checkpoint when `state` is none of `state()`.
