@@ -114,8 +114,13 @@ void store_result(const RunResult& result, const std::string& id, const fs::path
 RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state) {
   std::optional<RunResult> told = read_result(run_dir, state);
   RunResult result = told ? std::move(*told) : result_of(state, checkpoint);
-  if (path_exists(run_dir / "metrics.jsonl")) {
-    add_history(result, run_dir / "metrics.jsonl", /*with_loss=*/!told);
+  const fs::path rows = run_dir / "metrics.jsonl";
+  if (path_exists(rows)) {
+    add_history(result, rows, /*with_loss=*/!told);
+  }
+  if (!told && !result.loss) {
+    log::warn("the loss of {} is not known: {} does not tell how it ended, and {} {}", run_dir, run_dir / kFile, rows,
+              path_exists(rows) ? "has no row with a loss" : "is not there");
   }
   return result;
 }

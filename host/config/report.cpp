@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/schema.h"
+#include "core/ascii.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -55,15 +56,44 @@ std::string problem_text(const Problem& problem, std::size_t column) {
   return out;
 }
 
-/// The section to look at next: that of the first unknown key.
-std::string section_hint(const Report& report) {
-  for (const Problem& problem : report.problems) {
-    const std::size_t end = problem.message.find(']');
-    if (problem.message.starts_with('[') && end != std::string::npos && is_section(problem.message.substr(1, end - 1))) {
-      return problem.message.substr(1, end - 1);
+/// The section that a problem is about: the first that its message names, as [section] or section.key, or else its place ("--section.key");
+/// "" where there is none.
+std::string section_of(const Problem& problem) {
+  for (const std::string& text : {problem.message, problem.origin.kind == Origin::Kind::cli ? problem.origin.file : std::string()}) {
+    const std::size_t end = text.find(']');
+    if (text.starts_with('[') && end != std::string::npos && is_section(text.substr(1, end - 1))) {
+      return text.substr(1, end - 1);
+    }
+    const auto is_part = [](char c) { return is_alnum(c) || c == '_'; };
+    for (std::size_t dot = text.find('.'); dot != std::string::npos; dot = text.find('.', dot + 1)) {
+      std::size_t begin = dot;
+      while (begin > 0 && is_part(text[begin - 1])) {
+        --begin;
+      }
+      const std::size_t last = static_cast<std::size_t>(
+          std::find_if_not(text.begin() + static_cast<std::ptrdiff_t>(dot) + 1, text.end(), is_part) - text.begin());
+      if (find_row(text.substr(begin, last - begin)) != nullptr && is_section(text.substr(begin, dot - begin))) {
+        return text.substr(begin, dot - begin);
+      }
     }
   }
-  return "train";
+  return {};
+}
+
+/// What to look at next: the sections of the problems.
+std::string keys_hint(const Report& report) {
+  std::vector<std::string> sections;
+  for (const Problem& problem : report.problems) {
+    const std::string section = section_of(problem);
+    if (!section.empty() && std::find(sections.begin(), sections.end(), section) == sections.end()) {
+      sections.push_back(section);
+    }
+  }
+  if (sections.empty()) {
+    return "`kf-host config keys` lists all keys";
+  }
+  return format("`kf-host config keys {}` lists the keys of a section{}", sections.front(),
+                sections.size() > 1 ? " (here: " + join(sections, ", ") + ")" : "");
 }
 
 }  // namespace
@@ -84,7 +114,7 @@ std::string to_text(const Report& report) {
   if (count > kMostProblems) {
     out += format("  ... and {} more\n", count - kMostProblems);
   }
-  return out + format("nothing was started; `kf-host config keys {}` lists the keys of a section", section_hint(report));
+  return out + "nothing was started; " + keys_hint(report);
 }
 
 }  // namespace kf::config

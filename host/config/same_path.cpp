@@ -36,7 +36,7 @@ fs::path meaning(const fs::path& folder, const std::string& text) {
 
 /// Whether `text` is no path: empty, or the name of something else.
 bool is_name(const fs::path& folder, const std::string& text, Names names) {
-  return text.empty() || text == "tokenizer" || text.starts_with("tokenizer:") ||
+  return text.empty() || text.starts_with("lua:") || text == "tokenizer" || text.starts_with("tokenizer:") ||
          (names != Names::none && !path_exists(folder / text) && hub_name(text, names == Names::words).has_value());
 }
 

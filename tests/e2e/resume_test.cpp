@@ -326,4 +326,10 @@ TEST_CASE("resume: a finished run whose stored result is damaged is complete all
   CHECK(again.status == 0);
   CHECK(again.out.find("already complete: 10 steps") != std::string::npos);
   CHECK(again.err.find("what the checkpoint says is reported instead") != std::string::npos);
+  CHECK(again.err.find("is not known") == std::string::npos);  // the rows tell the loss
+  std::filesystem::remove(toy / "runs/done/metrics.jsonl");
+  const Finished without = toy.train({"--run.name=done"});
+  CHECK(without.status == 0);
+  CHECK(without.err.find("the loss of runs/done is not known") != std::string::npos);
+  CHECK(without.err.find("runs/done/metrics.jsonl is not there") != std::string::npos);
 }

@@ -41,7 +41,7 @@ TEST_CASE("config: all problems of a job come in one report, by file and line, t
                      12 | seq_len = 4096
                      and exp.toml:2:15: max_seq_len = 2048
   --optimizer.lr     'fast' is not a number
-nothing was started; `kf-host config keys optimizer` lists the keys of a section)");
+nothing was started; `kf-host config keys optimizer` lists the keys of a section (here: optimizer, train))");
 }
 
 TEST_CASE("config: a rule over several keys stands at the first one that is set, and notes the others", "[config]") {
@@ -54,6 +54,18 @@ nothing was started; `kf-host config keys train` lists the keys of a section)");
                      2 | seq_len = 4096
                      and --model.max_seq_len
 nothing was started; `kf-host config keys train` lists the keys of a section)");
+}
+
+TEST_CASE("config: a report ends with the sections of its problems, whichever they are", "[config]") {
+  const auto ends_with = [](const std::string& text, const std::string& end) {
+    CAPTURE(text);
+    CHECK(text.ends_with(end));
+  };
+  ends_with(report("[data]\npack_method = \"zzz\"\n"), "`kf-host config keys data` lists the keys of a section");
+  ends_with(report("", {"--optimizer.lr=fast"}), "`kf-host config keys optimizer` lists the keys of a section");
+  ends_with(report("[eval]\nsteps = 0\n[metrics]\nlog_interval = 0\n"),
+            "`kf-host config keys eval` lists the keys of a section (here: eval, metrics)");
+  ends_with(report("zzz = 1\n"), "`kf-host config keys` lists all keys");
 }
 
 TEST_CASE("config: rules run even when other keys are broken, but not over broken ones", "[config]") {
