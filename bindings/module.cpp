@@ -18,6 +18,7 @@
 #include "bindings/tensor/tensor.h"
 #include "config/schema.h"
 #include "core/log.h"
+#include "core/running.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -156,6 +157,7 @@ int leave(lua_State* L) {
   if (session.may_return && !session.ran && success) {
     log::warn("{}: os.exit ends the script before it returned a job or called kf.run: nothing was trained", caller_position(L));
   }
+  Running::forget();
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   lua_call(L, lua_gettop(L) - 1, 0);

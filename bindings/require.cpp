@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "bindings/coroutines.h"
 #include "bindings/guard.h"
+#include "bindings/host_chunk.h"
 #include "bindings/output.h"
 #include "bindings/runtime.h"
+#include "core/plain_file.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -48,6 +51,36 @@ void insert_searcher(lua_State* L, lua_CFunction function, int position) {
   lua_pop(L, 2);
 }
 
+/// A searcher of package.loaders: of a module whose file would never end or wait for its writer, an error; else nothing. It stands before
+/// the one that opens files.
+int search_fault(lua_State* L) {
+  std::string below = luaL_checkstring(L, 1);
+  std::replace(below.begin(), below.end(), '.', '/');
+  lua_getglobal(L, "package");
+  lua_getfield(L, -1, "path");
+  for (std::string candidate : split(lua_isstring(L, -1) != 0 ? lua_tostring(L, -1) : "", ';')) {
+    const std::size_t mark = candidate.find('?');
+    candidate = mark == std::string::npos ? candidate : candidate.replace(mark, 1, below);
+    if (path_exists(candidate)) {
+      const std::string fault = unlike_a_file(candidate);
+      KF_CHECK(fault.empty(), Code::script, "cannot read {}: {}", candidate, fault);
+      break;
+    }
+  }
+  return 0;
+}
+
+/// Of a name of something that is there and no file, why it cannot be read; else nothing: who opens it says what is wrong.
+int file_fault(lua_State* L) {
+  const fs::path path = luaL_checkstring(L, 1);
+  const std::string fault = path_exists(path) ? unlike_a_file(path) : "";
+  if (fault.empty()) {
+    return 0;
+  }
+  lua_pushstring(L, format("cannot read {}: {}", path, fault).c_str());
+  return 1;
+}
+
 const char kReadKey = 0;    // its address is the registry's key of the files that dofile and loadfile have read, with their copies,
 const char kCopiesKey = 0;  // of the copies that are read instead of what a script names
 
@@ -55,9 +88,11 @@ const char kCopiesKey = 0;  // of the copies that are read instead of what a scr
 /// whatever has become of the originals; the first searcher of `require` behind what is preloaded knows copies, too.
 void note_files(lua_State* L) {
   constexpr std::string_view kNoting =
-      "local files, copies, load, rethrow, loaders = ...\n"
+      "local files, copies, load, rethrow, loaders, fault = ...\n"
       "function loadfile(name, ...)\n"
       "  local copy = type(name) == 'string' and copies['file ' .. name] or nil\n"
+      "  local unlike = type(name) == 'string' and fault(copy or name)\n"
+      "  if unlike then return nil, unlike end\n"
       "  if type(name) == 'string' then files[name] = copy or name end\n"
       "  return load(copy or name, ...)\n"
       "end\n"
@@ -68,18 +103,12 @@ void note_files(lua_State* L) {
       "  return chunk\n"
       "end)\n"
       "local loadfile = loadfile\n"
-      "function dofile(name) local chunk, message = loadfile(name) if not chunk then rethrow(message, 0) end return chunk() end\n";
-  // Without line numbers, as a function of the host: messages then name the script's line that called.
-  lua_getglobal(L, "string");
-  lua_getfield(L, -1, "dump");
-  lua_remove(L, -2);
-  KF_CHECK(luaL_loadbuffer(L, kNoting.data(), kNoting.size(), "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
-  lua_pushboolean(L, 1);
-  lua_call(L, 2, 1);
-  std::size_t size = 0;
-  const char* const bytes = lua_tolstring(L, -1, &size);
-  KF_CHECK(luaL_loadbuffer(L, bytes, size, "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
-  lua_remove(L, -2);
+      "function dofile(name)\n"
+      "  local chunk, message = loadfile(name)\n"
+      "  if not chunk then rethrow(message, type(name) == 'string' and fault(name) == message and 2 or 0) end\n"
+      "  return chunk()\n"
+      "end\n";
+  push_host_chunk(L, kNoting);
   for (const char* key : {&kReadKey, &kCopiesKey}) {
     lua_newtable(L);
     lua_pushlightuserdata(L, const_cast<char*>(key));
@@ -91,7 +120,8 @@ void note_files(lua_State* L) {
   lua_getglobal(L, "package");
   lua_getfield(L, -1, "loaders");
   lua_remove(L, -2);
-  lua_call(L, 5, 0);
+  lua_pushcfunction(L, &guarded<file_fault>);
+  lua_call(L, 6, 0);
 }
 
 std::string templates_of(const std::string& folder) {
@@ -125,8 +155,10 @@ void Runtime::open_libraries(lua_State* L) {
   lua_setfield(L, -2, "unpack");
   lua_pop(L, 1);
   insert_searcher(L, &guarded<search_shipped>, 2);  // behind package.preload
+  insert_searcher(L, &guarded<search_fault>, 3);
   note_files(L);
   keep_output(L);
+  limit_coroutines(L);
 }
 
 void Runtime::set_search_path(const fs::path& script_folder) {

@@ -55,7 +55,7 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
   /// traceback as context. An Error that C++ code raised below the script keeps its code.
   void call(int arguments, int results) {
     lua_State* L = current_;
-    if (reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < stack_end_) [[unlikely]] {
+    if (stack_is_full()) [[unlikely]] {
       fail_full_stack();
     }
     ++calls_;
@@ -67,6 +67,9 @@ class Runtime : public std::enable_shared_from_this<Runtime> {
     }
     lua_remove(L, handler);
   }
+
+  /// Whether the thread's stack has no room for a further call into Lua.
+  bool stack_is_full() const { return reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) < stack_end_; }
 
   /// How many calls there were so far.
   std::uint64_t calls() const { return calls_; }

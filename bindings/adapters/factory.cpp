@@ -63,9 +63,14 @@ class Making {
 std::string part_text(const std::string& kind, const config::PartInfo& info) { return format("{}: {} '{}'", info.origin, kind, info.name); }
 
 void rethrow_from(const Error& error, const std::string& where, const std::string& line) {
+  const std::string_view text = error.what();
   const bool bare = error.code() == Code::script && !has_position(error.what());
-  Error again(error.code(), bare ? format("{}: {}", where, error.what()) : error.what());
-  const bool said = std::string_view(error.what()).find("\n  " + line) != std::string_view::npos;  // of a circle once
+  const bool said = text.find("\n  " + line) != std::string_view::npos;  // of a circle once
+  const bool circle = said && text.substr(0, text.find('\n')).find("stack overflow") != std::string_view::npos &&
+                      text.find("runs itself") == std::string_view::npos;
+  Error again(error.code(), circle ? format("{} runs itself without an end: {}", where, text)
+                            : bare ? format("{}: {}", where, text)
+                                   : error.what());
   throw said ? again : again.context(line);
 }
 

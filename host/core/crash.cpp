@@ -81,6 +81,11 @@ void on_exit() {
     say_rest();
     ::_exit(1);
   }
+  if (Running::any()) {
+    report("\nkf-host: exit() was called by what ran, and nothing behind it was done; return, or error(), ends a script\n");
+    say_rest();
+    ::_exit(1);
+  }
 }
 
 }  // namespace

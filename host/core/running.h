@@ -22,6 +22,8 @@ class Running {
   static void write(int fd);
   /// The same as a report.
   static void report();
+  /// From now on there is no scope: what runs ends the process as it is meant to.
+  static void forget() { current_.store(nullptr, std::memory_order_release); }
   /// Whether there is any scope.
   static bool any() { return current_.load(std::memory_order_acquire) != nullptr; }
 

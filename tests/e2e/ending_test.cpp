@@ -128,6 +128,50 @@ TEST_CASE("ending: a part that asks for itself is told with its circle", "[endin
   CHECK(done.err.size() < 3000);
 }
 
+TEST_CASE("ending: a part that runs itself in its forward is named", "[ending]") {
+  const ScriptRun run(
+      "kf.register.attention('rec', function(a) return kf.nn.module{ forward = function(self, x)\n"
+      "return kf.nn.attention(a.config.model, { layer = a.layer })(x) end } end)\n" +
+      job("model = { attention = 'rec' }"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("s.lua:2: attention 'rec' runs itself without an end: ") && Contains("stack overflow"));
+  CHECK(done.err.size() < 6000);
+}
+
+TEST_CASE("ending: exit() in a script itself is told, and is no success", "[ending]") {
+  const ScriptRun run("local ffi = require('ffi')\nffi.cdef[[ void exit(int); ]]\nffi.C.exit(0)\nreturn {}");
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 1);
+  CHECK_THAT(done.err, Contains("exit() was called by what ran") && Contains("in s.lua"));
+  run.write("os.exit(0)");
+  CHECK(run.go().status == 0);
+  run.write("os.exit(4)");
+  CHECK(run.go().status == 4);
+}
+
+TEST_CASE("ending: what is no file is not read as a script's code", "[ending]") {
+  const char* const code = GENERATE("dofile('pipe.lua')", "assert(loadfile('pipe.lua'))", "require('pipe')");
+  const ScriptRun run(std::string("\n") + code + "\nreturn {}");
+  const Finished done = under(run, "mkfifo pipe.lua");
+  INFO(code << ": " << done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("pipe.lua: it is a pipe") && Contains("s.lua:3"));
+}
+
+TEST_CASE("ending: coroutines in coroutines without an end are an error, which the script may catch", "[ending]") {
+  const std::string how = GENERATE("coroutine.wrap(deep)()", "assert(coroutine.resume(coroutine.create(deep)))");
+  const ScriptRun run("local function deep() return " + how + " end\nprint('> ' .. tostring(pcall(deep)))\ndeep()\nreturn {}");
+  const Finished done = run.go();
+  INFO(done.err.substr(0, 2000));
+  CHECK(done.status == 3);
+  CHECK(ScriptRun::said(done) == "false\n");
+  CHECK_THAT(done.err, Contains("C stack overflow") && Contains("s.lua:"));
+  CHECK(done.err.size() < 6000);
+}
+
 TEST_CASE("ending: Lua and the program that call each other without an end are told before the stack is full", "[ending]") {
   const ScriptRun run(
       "local x = kf.zeros(2)\n"

@@ -376,6 +376,43 @@ TEST_CASE("script: on_inf ends the run whatever the gradient is", "[script]") {
   CHECK(done.err.find("train.on_inf = \"abort\" ends the run here") != std::string::npos);
 }
 
+TEST_CASE("script: on_inf ends the run where one micro-batch is infinite and the next one NaN", "[script]") {
+  const ScriptRun run(
+      "local n = 0\nkf.register.loss('bad', function() return function(l, y)\n"
+      "  local s, c = kf.losses.cross_entropy(l, y)\n  n = n + 1\n"
+      "  return n == 3 and s * (1 / 0) or n == 4 and s * (0 / 0) or s, c\nend end)\n" +
+      job("train = { loss_fn = 'bad', on_inf = 'abort', max_steps = 5 }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 1);
+  CHECK(done.err.find("train.on_inf = \"abort\" ends the run here") != std::string::npos);
+  CHECK(done.err.find("step 2: loss nan") != std::string::npos);
+}
+
+TEST_CASE("script: with fp16 an infinity that a hook writes into gradients is no overflow of the loss scale", "[script]") {
+  const std::string word = GENERATE("abort", "skip");
+  const ScriptRun run(job("train = { mixed_precision = 'fp16', max_steps = 3, on_inf = '" + word +
+                          "' }, hooks = { { on_backward_end = function(ctx) if ctx.step == 2 then "
+                          "for _, g in ctx:gradients() do g:fill_(1 / 0) end end end } }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == (word == "abort" ? 1 : 0));
+  CHECK(done.err.find("overflowed fp16") == std::string::npos);
+  CHECK(done.err.find(word == "abort" ? "train.on_inf = \"abort\" ends the run here" : "are not both finite") != std::string::npos);
+}
+
+TEST_CASE("script: a hook cannot log what a source of the mixture or an evaluation logs", "[script]") {
+  const std::string name = GENERATE("loss/a", "data/a/tokens", "eval_loss");
+  const ScriptRun run(
+      job("data = { datasets = { { path = 'text/a.txt', name = 'a' }, { path = 'text/b.txt', name = 'b' } } },\n"
+          "hooks = { { on_step_end = function(ctx)\nctx:log({ ['" +
+          name + "'] = 1 }) end } }"));
+  const Finished done = run.go();
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK(done.err.find("s.lua:4: ctx:log: '" + name + "' is") != std::string::npos);
+}
+
 TEST_CASE("script: a tokenizer of one's own reads the text and writes what the model says", "[script]") {
   const ScriptRun run(R"(kf.register.tokenizer("letters", function(a)
   local function encode(text)
