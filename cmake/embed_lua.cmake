@@ -14,7 +14,7 @@ foreach(file ${FILES})
   math(EXPR number "${number} + 1")
 endforeach()
 
-set(text "// Made from lua/ by cmake/embed_lua.cmake.\n#include \"bindings/runtime.h\"\n\nnamespace kf::lua {\nnamespace {\n\n")
+set(text "// Made from lua/ by cmake/embed_lua.cmake.\n#include \"bindings/vm/runtime.h\"\n\nnamespace kf::lua {\nnamespace {\n\n")
 string(APPEND text "${arrays}\n}  // namespace\n\nconst ShippedModule kShippedModules[] = {\n${rows}};\n")
 string(APPEND text "const std::size_t kShippedModuleCount = ${number};\n\n}  // namespace kf::lua\n")
 file(WRITE "${OUT}" "${text}")

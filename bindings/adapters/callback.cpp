@@ -1,6 +1,6 @@
 #include "bindings/adapters/callback.h"
 
-#include "bindings/stack.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
-#include "bindings/adapters/factory.h"
-#include "bindings/runtime.h"
+#include "bindings/session/factory.h"
+#include "bindings/vm/runtime.h"
 #include "core/running.h"
 
 namespace kf::lua {

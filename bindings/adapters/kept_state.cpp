@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/nn/module_box.h"
-#include "bindings/session.h"
-#include "bindings/stack.h"
-#include "bindings/values.h"
+#include "bindings/session/factory.h"
+#include "bindings/session/session.h"
+#include "bindings/value/values.h"
+#include "bindings/vm/stack.h"
 #include "core/text.h"
 
 namespace kf::lua {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bindings/runtime.h"
-#include "config/node.h"
-#include "config/part.h"
+#include "bindings/vm/runtime.h"
+#include "config/schema/part.h"
+#include "config/tree/node.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"
 

@@ -3,19 +3,19 @@
 #include <ATen/ATen.h>
 
 #include "bindings/adapters/callback.h"
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/guard.h"
-#include "bindings/ids.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
-#include "config/json.h"
+#include "bindings/value/ids.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
+#include "config/tree/json.h"
+#include "core/digest.h"
 #include "core/text.h"
-#include "data/batch.h"
-#include "data/dataset.h"
-#include "data/digest.h"
+#include "data/sequence/batch.h"
+#include "data/sequence/dataset.h"
+#include "data/source/transform.h"
 #include "data/tokenizer/tokenizer.h"
-#include "data/transform.h"
 
 namespace kf::lua {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <lua.hpp>
 
-#include "bindings/session.h"
-#include "config/part.h"
+#include "bindings/session/session.h"
+#include "config/schema/part.h"
 
 namespace kf::lua {
 

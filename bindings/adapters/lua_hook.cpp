@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/nn/module_hooks.h"
-#include "bindings/stack.h"
-#include "bindings/values.h"
+#include "bindings/session/factory.h"
+#include "bindings/value/values.h"
+#include "bindings/vm/stack.h"
 #include "core/log.h"
 #include "core/running.h"
 #include "core/text.h"

@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "bindings/adapters/hook_context.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/runtime.h"
-#include "bindings/session.h"
-#include "config/part.h"
-#include "train/hook.h"
+#include "bindings/context/hook_context.h"
+#include "bindings/session/session.h"
+#include "bindings/vm/runtime.h"
+#include "config/schema/part.h"
+#include "train/loop/hook.h"
 
 namespace kf::lua {
 

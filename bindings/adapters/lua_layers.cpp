@@ -4,23 +4,23 @@
 
 #include <algorithm>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"
 #include "bindings/nn/recompute_call.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
-#include "config/derived.h"
+#include "bindings/vm/stack.h"
+#include "config/plan/derived.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "model/attention.h"
-#include "model/block.h"
-#include "model/mlp.h"
+#include "model/layer/attention.h"
+#include "model/layer/mlp.h"
+#include "model/layer/norm.h"
+#include "model/layer/visibility.h"
 #include "model/model.h"
-#include "model/moe.h"
-#include "model/moe_book.h"
-#include "model/norm.h"
+#include "model/moe/moe.h"
+#include "model/moe/moe_book.h"
 #include "model/observe.h"
-#include "model/visibility.h"
+#include "model/transformer/block.h"
 
 namespace kf::lua {
 namespace {

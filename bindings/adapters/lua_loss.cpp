@@ -5,15 +5,15 @@
 
 #include <cmath>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/memory.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/batch.h"
-#include "train/loss.h"
+#include "data/sequence/batch.h"
+#include "train/step/loss.h"
 
 namespace kf::lua {
 namespace {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/text.h"
 #include "optim/optimizer.h"
 #include "optim/slots.h"

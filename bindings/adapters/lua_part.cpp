@@ -2,13 +2,13 @@
 
 #include <ATen/ATen.h>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
 #include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/module_box.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/running.h"
 #include "core/text.h"
 

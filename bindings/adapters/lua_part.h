@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "bindings/runtime.h"
+#include "bindings/vm/runtime.h"
 #include "model/model.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"

@@ -4,13 +4,13 @@
 #include <cmath>
 
 #include "bindings/adapters/callback.h"
-#include "bindings/adapters/factory.h"
-#include "bindings/adapters/hook_context.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/stack.h"
-#include "bindings/values.h"
+#include "bindings/context/hook_context.h"
+#include "bindings/session/factory.h"
+#include "bindings/value/values.h"
+#include "bindings/vm/stack.h"
 #include "core/text.h"
-#include "train/phase.h"
+#include "train/loop/phase.h"
 
 namespace kf::lua {
 namespace {

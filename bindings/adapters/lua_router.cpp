@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/lua_part.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
-#include "model/router.h"
+#include "bindings/vm/stack.h"
+#include "model/moe/router.h"
 
 namespace kf::lua {
 namespace {

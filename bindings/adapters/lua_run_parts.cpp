@@ -3,16 +3,16 @@
 #include <algorithm>
 
 #include "bindings/adapters/callback.h"
-#include "bindings/adapters/factory.h"
-#include "bindings/adapters/hook_context.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/rows.h"
-#include "bindings/stack.h"
+#include "bindings/context/hook_context.h"
+#include "bindings/context/rows.h"
+#include "bindings/session/factory.h"
+#include "bindings/vm/stack.h"
 #include "core/text.h"
 #include "metrics/jsonl.h"
+#include "model/own_draws.h"
 #include "model/parameter.h"
-#include "train/metric.h"
-#include "train/own_draws.h"
+#include "train/loop/metric.h"
 
 namespace kf::lua {
 namespace {

@@ -3,13 +3,13 @@
 #include <ATen/ATen.h>
 
 #include "bindings/adapters/callback.h"
-#include "bindings/adapters/factory.h"
 #include "bindings/adapters/kept_state.h"
-#include "bindings/ids.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/value/ids.h"
+#include "bindings/vm/stack.h"
 #include "core/text.h"
-#include "train/generate.h"
+#include "generate/generate.h"
 
 namespace kf::lua {
 namespace {

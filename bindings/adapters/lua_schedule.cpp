@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "bindings/adapters/factory.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
+#include "bindings/vm/stack.h"
 #include "core/running.h"
 #include "core/text.h"
 

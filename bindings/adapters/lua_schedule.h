@@ -6,8 +6,8 @@
 #include <string>
 
 #include "bindings/adapters/kept_state.h"
-#include "bindings/session.h"
-#include "config/part.h"
+#include "bindings/session/session.h"
+#include "config/schema/part.h"
 #include "optim/schedule.h"
 
 namespace kf::lua {

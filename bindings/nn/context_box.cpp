@@ -4,11 +4,11 @@
 
 #include <new>
 
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
-#include "model/visibility.h"
+#include "model/layer/visibility.h"
 
 namespace kf::lua {
 namespace {

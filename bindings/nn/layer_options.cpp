@@ -6,8 +6,8 @@
 #include <iterator>
 
 #include "bindings/nn/build_scope.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 #include "model/init.h"
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "model/parameter.h"
 
 namespace kf::lua {

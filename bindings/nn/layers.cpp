@@ -4,7 +4,6 @@
 
 #include <memory>
 
-#include "bindings/guard.h"
 #include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/layer_options.h"
@@ -13,14 +12,15 @@
 #include "bindings/nn/module_hooks.h"
 #include "bindings/nn/recompute_call.h"
 #include "bindings/nn/settings_layers.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
-#include "model/dropout.h"
-#include "model/linear.h"
-#include "model/norm.h"
+#include "model/layer/dropout.h"
+#include "model/layer/linear.h"
+#include "model/layer/norm.h"
+#include "model/layer/rope.h"
 #include "model/observe.h"
-#include "model/rope.h"
 
 namespace kf::lua {
 namespace {

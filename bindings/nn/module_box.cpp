@@ -8,14 +8,14 @@
 #include <new>
 #include <set>
 
-#include "bindings/collect.h"
-#include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_hooks.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/collect.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "model/model.h"

@@ -5,15 +5,15 @@
 #include <algorithm>
 #include <new>
 
-#include "bindings/adapters/factory.h"
-#include "bindings/collect.h"
-#include "bindings/guard.h"
 #include "bindings/nn/lua_module.h"
 #include "bindings/nn/module_box.h"
-#include "bindings/pattern.h"
-#include "bindings/session.h"
-#include "bindings/stack.h"
+#include "bindings/session/factory.h"
+#include "bindings/session/session.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/collect.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/pattern.h"
+#include "bindings/vm/stack.h"
 #include "core/log.h"
 
 namespace kf::lua {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/runtime.h"
+#include "bindings/vm/runtime.h"
 #include "model/model.h"
 #include "model/observe.h"
 

@@ -7,13 +7,13 @@
 
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/module_box.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "bindings/tensor/weak_ref.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
-#include "model/moe.h"
-#include "model/recompute.h"
+#include "model/moe/moe.h"
+#include "model/recompute/recompute.h"
 
 namespace kf::lua {
 namespace {

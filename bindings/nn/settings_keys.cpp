@@ -3,14 +3,14 @@
 #include <ATen/ATen.h>
 
 #include "bindings/nn/build_scope.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
-#include "bindings/values.h"
-#include "config/convert.h"
-#include "config/rules.h"
-#include "config/schema.h"
+#include "bindings/value/values.h"
+#include "bindings/vm/stack.h"
+#include "config/load/convert.h"
+#include "config/rules/rules.h"
+#include "config/schema/schema.h"
 #include "core/error.h"
-#include "model/rope.h"
+#include "model/layer/rope.h"
 
 namespace kf::lua {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "bindings/session.h"
-#include "config/config.h"
+#include "bindings/session/session.h"
+#include "config/schema/config.h"
 #include "registry/registries.h"
 
 namespace kf::lua {

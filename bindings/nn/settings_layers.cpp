@@ -6,15 +6,15 @@
 #include "bindings/nn/layer_options.h"
 #include "bindings/nn/module_box.h"
 #include "bindings/nn/settings_keys.h"
-#include "bindings/session.h"
-#include "bindings/stack.h"
+#include "bindings/session/session.h"
 #include "bindings/tensor/tensor.h"
-#include "config/derived.h"
+#include "bindings/vm/stack.h"
+#include "config/plan/derived.h"
 #include "core/error.h"
-#include "model/attention.h"
-#include "model/mlp.h"
-#include "model/moe.h"
-#include "model/norm.h"
+#include "model/layer/attention.h"
+#include "model/layer/mlp.h"
+#include "model/layer/norm.h"
+#include "model/moe/moe.h"
 
 namespace kf::lua {
 namespace {

@@ -4,11 +4,11 @@
 
 #include <cmath>
 
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -8,14 +8,14 @@
 #include <new>
 #include <vector>
 
-#include "bindings/collect.h"
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/function.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/tensor.h"
 #include "bindings/tensor/weak_ref.h"
+#include "bindings/vm/collect.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

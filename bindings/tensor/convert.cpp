@@ -6,14 +6,14 @@
 #include <cmath>
 #include <vector>
 
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/options.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

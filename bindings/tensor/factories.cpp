@@ -2,11 +2,11 @@
 
 #include <ATen/ATen.h>
 
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/operators.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

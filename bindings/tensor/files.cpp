@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/tensor.h"
-#include "checkpoint/safetensors.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
+#include "checkpoint/files/safetensors.h"
 #include "core/error.h"
 
 namespace kf::lua {

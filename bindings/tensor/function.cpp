@@ -6,11 +6,11 @@
 #include <memory>
 #include <vector>
 
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
 #include "bindings/tensor/weak_ref.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

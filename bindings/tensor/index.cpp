@@ -5,13 +5,13 @@
 
 #include <vector>
 
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/arguments.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -4,13 +4,13 @@
 
 #include <map>
 
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/arguments.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/operators.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "bindings/stack.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -4,9 +4,9 @@
 #include <new>
 #include <utility>
 
-#include "bindings/stack.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 #include "core/text.h"
 

@@ -8,12 +8,12 @@
 #include <optional>
 #include <utility>
 
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/arguments.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 #include "core/out_of_memory.h"
 

@@ -1,7 +1,7 @@
 #include "bindings/tensor/options.h"
 
-#include "bindings/stack.h"
 #include "bindings/tensor/names.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -6,10 +6,10 @@
 #include <cmath>
 #include <cstdio>
 
-#include "bindings/stack.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/decimal.h"
 #include "core/text.h"
 

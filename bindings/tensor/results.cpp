@@ -2,12 +2,12 @@
 
 #include <ATen/ATen.h>
 
-#include "bindings/stack.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/tensor/operators.h"
 #include "bindings/tensor/rng.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -5,10 +5,10 @@
 
 #include <new>
 
-#include "bindings/collect.h"
-#include "bindings/guard.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/tensor.h"
+#include "bindings/vm/collect.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "model/seed.h"

@@ -4,13 +4,13 @@
 
 #include <new>
 
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
 #include "bindings/tensor/memory.h"
 #include "bindings/tensor/methods.h"
 #include "bindings/tensor/names.h"
 #include "bindings/tensor/operators.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {

@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "bindings/runtime.h"
+#include "bindings/vm/runtime.h"
 
 namespace kf::lua {
 

@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "app/help.h"
-#include "app/version.h"
+#include "app/help/help.h"
+#include "app/help/version.h"
 
 namespace fs = std::filesystem;
 

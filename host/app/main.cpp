@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "app/app.h"
-#include "app/invocation.h"
+#include "app/command/app.h"
 #include "core/crash.h"
 #include "core/credentials.h"
 #include "core/error.h"
 #include "core/out_of_memory.h"
+#include "run/invocation.h"
 
 namespace {
 

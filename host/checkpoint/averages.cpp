@@ -4,8 +4,8 @@
 
 #include <string>
 
+#include "checkpoint/files/safetensors.h"
 #include "checkpoint/manager.h"
-#include "checkpoint/safetensors.h"
 #include "checkpoint/state_file.h"
 #include "core/error.h"
 #include "optim/averaging.h"

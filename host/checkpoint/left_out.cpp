@@ -4,8 +4,8 @@
 #include <charconv>
 #include <map>
 
-#include "checkpoint/durable_file.h"
-#include "checkpoint/weights.h"
+#include "checkpoint/files/durable_file.h"
+#include "checkpoint/files/weights.h"
 #include "core/error.h"
 
 namespace kf {

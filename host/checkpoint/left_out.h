@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "core/fs.h"
 #include "model/model.h"
 

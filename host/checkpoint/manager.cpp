@@ -11,11 +11,11 @@
 #include <mutex>
 #include <utility>
 
-#include "checkpoint/folder.h"
+#include "checkpoint/files/folder.h"
+#include "checkpoint/files/safetensors.h"
+#include "checkpoint/files/weights.h"
 #include "checkpoint/huggingface/import.h"
-#include "checkpoint/safetensors.h"
 #include "checkpoint/state_file.h"
-#include "checkpoint/weights.h"
 #include "config/huggingface/huggingface.h"
 #include "core/error.h"
 #include "core/log.h"

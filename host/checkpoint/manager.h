@@ -15,13 +15,13 @@
 #include <vector>
 
 #include "checkpoint/averages.h"
+#include "checkpoint/files/weights.h"
 #include "checkpoint/left_out.h"
-#include "checkpoint/weights.h"
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "core/fs.h"
+#include "metrics/run_state.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
-#include "train/run_state.h"
 
 namespace kf {
 

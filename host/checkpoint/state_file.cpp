@@ -3,7 +3,7 @@
 #include <charconv>
 #include <utility>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/plain_file.h"
 

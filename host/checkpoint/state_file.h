@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "checkpoint/durable_file.h"
+#include "checkpoint/files/durable_file.h"
 #include "checkpoint/left_out.h"
 #include "checkpoint/manager.h"
 

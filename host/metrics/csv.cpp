@@ -5,13 +5,13 @@
 #include <exception>
 #include <utility>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/csv.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "metrics/eval_table.h"
 #include "metrics/jsonl.h"
-#include "train/eval_table.h"
 
 namespace kf {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "metrics/wall_time.h"
 
 namespace kf {

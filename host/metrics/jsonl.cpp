@@ -9,12 +9,12 @@
 #include <string_view>
 #include <utility>
 
-#include "config/finite.h"
-#include "config/json.h"
+#include "config/tree/finite.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
-#include "train/eval_table.h"
+#include "metrics/eval_table.h"
 
 namespace kf {
 namespace {

@@ -16,7 +16,7 @@
 #include <variant>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "core/fs.h"
 #include "core/held_file.h"
 #include "metrics/sink.h"

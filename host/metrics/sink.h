@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "metrics/eval_result.h"
 #include "metrics/row.h"
-#include "train/eval_result.h"
 
 namespace kf {
 

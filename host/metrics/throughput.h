@@ -18,7 +18,7 @@ struct Rate {
 
 class Throughput {
  public:
-  /// `flops_per_token` from config/derived.h (forward and backward), `peak_flops` of all devices of the run together.
+  /// `flops_per_token` from config/plan/derived.h (forward and backward), `peak_flops` of all devices of the run together.
   Throughput(double flops_per_token, double peak_flops, Clock clock = steady_clock());
 
   /// Call after every step with its tokens, once the device is done with it (a metric that was read).

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "metrics/sink.h"
 
 namespace kf {

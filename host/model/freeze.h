@@ -1,7 +1,7 @@
 #pragma once
 // Which weights train.
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "model/model.h"
 
 namespace kf {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 
 namespace kf {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "optim/optimizer.h"
 
 namespace kf {

@@ -1,6 +1,6 @@
 #include <ATen/ATen.h>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/name_pattern.h"
 #include "core/text.h"
 #include "optim/optimizer.h"

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/budget.h"
-#include "config/cycles.h"
+#include "config/plan/budget.h"
+#include "config/plan/cycles.h"
 #include "core/error.h"
 
 namespace kf {

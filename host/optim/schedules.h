@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "optim/schedule.h"
 
 namespace kf {

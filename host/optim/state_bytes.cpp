@@ -4,7 +4,7 @@
 #include <functional>
 #include <map>
 
-#include "config/derived.h"
+#include "config/plan/derived.h"
 #include "core/name_pattern.h"
 #include "optim/adam_mini.h"
 #include "optim/muon.h"

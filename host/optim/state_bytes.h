@@ -1,7 +1,7 @@
 #pragma once
 // How much memory an optimizer takes, before it has taken any.
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "model/parameter.h"
 
 namespace kf {

@@ -1,6 +1,6 @@
 #include "registry/registries.h"
 
-#include "config/config.h"
+#include "config/schema/config.h"
 
 namespace kf {
 

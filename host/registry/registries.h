@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "config/config.h"
-#include "config/part.h"
+#include "config/schema/config.h"
+#include "config/schema/part.h"
 #include "core/fs.h"
 #include "registry/registry.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/part.h"
+#include "config/schema/part.h"
 #include "core/error.h"
 
 namespace kf {

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 
-#include "config/cli.h"
-#include "config/convert.h"
-#include "config/json.h"
-#include "config/names.h"
-#include "config/schema.h"
+#include "config/load/cli.h"
+#include "config/load/convert.h"
+#include "config/load/names.h"
+#include "config/schema/schema.h"
+#include "config/tree/json.h"
 #include "core/text.h"
 
 namespace kf::sweep {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "config/load.h"
-#include "config/node.h"
+#include "config/load/load.h"
+#include "config/tree/node.h"
 #include "sweep/draw.h"
 #include "sweep/pruner.h"
 #include "sweep/trial.h"

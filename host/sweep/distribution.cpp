@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "sweep/decimal.h"
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 
 namespace kf::sweep {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/ascii.h"
 #include "core/csv.h"
 #include "core/text.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "sweep/grid.h"
 #include "sweep/tpe.h"

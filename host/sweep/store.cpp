@@ -6,7 +6,7 @@
 #include <ctime>
 #include <map>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 
 namespace kf::sweep {

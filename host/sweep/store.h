@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "core/fs.h"
 #include "sweep/draw.h"
 #include "sweep/pruner.h"

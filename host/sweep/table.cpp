@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ostream>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/decimal.h"
 #include "core/text.h"
 

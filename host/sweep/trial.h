@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "sweep/distribution.h"
 
 namespace kf::sweep {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 
 namespace kf::sweep {
 

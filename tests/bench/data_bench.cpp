@@ -8,14 +8,14 @@
 #include <random>
 
 #include "bench/compare.h"
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/error.h"
-#include "data/block_mixture.h"
-#include "data/documents.h"
-#include "data/feistel.h"
-#include "data/loader.h"
-#include "data/pack_table.h"
-#include "data/token_file.h"
+#include "core/feistel.h"
+#include "data/documents/documents.h"
+#include "data/file/token_file.h"
+#include "data/loader/loader.h"
+#include "data/order/block_mixture.h"
+#include "data/sequence/pack_table.h"
 #include "metrics/memory.h"
 #include "support/temp_dir.h"
 

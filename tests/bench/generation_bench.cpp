@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "bench/compare.h"
-#include "config/load.h"
+#include "config/load/load.h"
 #include "core/error.h"
-#include "model/build.h"
+#include "generate/generate.h"
+#include "model/transformer/build.h"
 #include "registry/registries.h"
-#include "train/generate.h"
 
 namespace kf::bench {
 namespace {

@@ -11,16 +11,16 @@
 #include <string>
 
 #include "bench/compare.h"
-#include "bindings/script.h"
-#include "config/load.h"
-#include "data/loader.h"
-#include "model/build.h"
+#include "bindings/script/script.h"
+#include "config/load/load.h"
+#include "data/loader/loader.h"
+#include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "optim/schedule.h"
 #include "registry/registries.h"
-#include "train/hook.h"
-#include "train/losses.h"
-#include "train/stepper.h"
+#include "train/loop/hook.h"
+#include "train/step/losses.h"
+#include "train/step/stepper.h"
 
 namespace kf::bench {
 namespace {

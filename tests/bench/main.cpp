@@ -16,14 +16,14 @@
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
 #include "bench/pieces.h"
-#include "config/derived.h"
-#include "config/load.h"
-#include "data/loader.h"
-#include "model/build.h"
+#include "config/load/load.h"
+#include "config/plan/derived.h"
+#include "data/loader/loader.h"
+#include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
-#include "train/losses.h"
-#include "train/stepper.h"
+#include "train/step/losses.h"
+#include "train/step/stepper.h"
 
 namespace {
 

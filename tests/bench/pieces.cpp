@@ -7,20 +7,20 @@
 #include <vector>
 
 #include "bench/compare.h"
-#include "config/load.h"
-#include "data/loader.h"
-#include "model/build.h"
-#include "model/fused_gate.h"
-#include "model/fused_rotation.h"
-#include "model/moe_book.h"
-#include "model/norm.h"
-#include "model/rope.h"
-#include "model/score.h"
+#include "config/load/load.h"
+#include "data/loader/loader.h"
+#include "kernels/fused_gate.h"
+#include "kernels/fused_rotation.h"
+#include "model/layer/norm.h"
+#include "model/layer/rope.h"
+#include "model/layer/score.h"
+#include "model/moe/moe_book.h"
+#include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
-#include "train/fused_cross_entropy.h"
-#include "train/losses.h"
-#include "train/stepper.h"
+#include "train/step/fused_cross_entropy.h"
+#include "train/step/losses.h"
+#include "train/step/stepper.h"
 
 namespace kf::bench {
 namespace {

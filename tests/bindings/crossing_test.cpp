@@ -1,7 +1,7 @@
 // Errors through both languages: positions, tracebacks, codes, destructors.
-#include "bindings/guard.h"
-#include "bindings/runtime.h"
-#include "bindings/stack.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/runtime.h"
+#include "bindings/vm/stack.h"
 #include "fixture.h"
 
 using namespace kf;

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "bindings/script.h"
+#include "bindings/script/script.h"
 #include "core/error.h"
 #include "optim/schedule.h"
 #include "support/temp_dir.h"
-#include "train/hook.h"
+#include "train/loop/hook.h"
 
 namespace kf::test {
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/log.h"
-#include "train/hooks.h"
+#include "train/loop/hooks.h"
 
 #include "fixture.h"
 

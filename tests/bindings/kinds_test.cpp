@@ -1,11 +1,11 @@
 // Parts of the run from Lua: data sets, transforms, tokenizers, metrics, sinks, strategies, phases, plans.
-#include "bindings/rows.h"
-#include "data/dataset.h"
+#include "bindings/context/rows.h"
+#include "data/sequence/dataset.h"
+#include "data/source/transform.h"
 #include "data/tokenizer/tokenizer.h"
-#include "data/transform.h"
 #include "metrics/sink.h"
-#include "train/metric.h"
-#include "train/phase.h"
+#include "train/loop/metric.h"
+#include "train/loop/phase.h"
 
 #include "fixture.h"
 

@@ -1,6 +1,6 @@
 // lua/meta/kf.lua: not stale, and complete.
-#include "bindings/meta.h"
-#include "bindings/api.h"
+#include "bindings/api/meta.h"
+#include "bindings/api/api.h"
 #include "core/fs.h"
 
 #include "fixture.h"

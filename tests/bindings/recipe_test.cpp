@@ -1,5 +1,5 @@
 // The table that a script returns, as a layer of the job.
-#include "config/load.h"
+#include "config/load/load.h"
 #include "fixture.h"
 
 using namespace kf;

@@ -1,7 +1,7 @@
 // Where keys stand in a script's text.
 #include <catch2/catch.hpp>
 
-#include "bindings/source_map.h"
+#include "bindings/session/source_map.h"
 
 using kf::lua::code_text;
 using kf::lua::CodeText;

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 namespace {
 
-const std::filesystem::path kModel = std::filesystem::path(KF_SOURCE_DIR) / "tests/unit/evaluation/data/choices_model";
+const std::filesystem::path kModel = std::filesystem::path(KF_SOURCE_DIR) / "tests/unit/train/eval/data/choices_model";
 
 Finished good(Finished done) {
   INFO(done.out << done.err);

@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 using kf::test::Finished;
 using nlohmann::json;
 
-const std::string kFiles = std::string(KF_SOURCE_DIR) + "/tests/unit/read/files/";
+const std::string kFiles = std::string(KF_SOURCE_DIR) + "/tests/unit/data/read/files/";
 
 Finished info(std::vector<std::string> arguments, const kf::test::Options& options = {}) {
   std::vector<std::string> call{KF_HOST, "data", "info"};
@@ -129,7 +129,7 @@ TEST_CASE("data: words and keys that would mean nothing are refused", "[data]") 
   fails({"peek", "a.txt", "--rows=2"}, "--rows and --first show what a job reads: a.txt is none");
   fails({"stats", "a.txt", "--rows=2"}, "are words of data peek");
   fails({"build", "a.txt", "--data.special_tokens=special"}, "the tokenizer of bytes never reads special tokens from text");
-  const std::string model = std::string(KF_SOURCE_DIR) + "/tests/unit/tokenizer/files/spm_bpe_bytes";
+  const std::string model = std::string(KF_SOURCE_DIR) + "/tests/unit/data/tokenizer/files/spm_bpe_bytes";
   fails({"build", "a.txt", "--data.special_tokens=special", "--data.tokenizer_path=" + model}, "never reads special tokens from text");
 }
 

@@ -72,7 +72,7 @@ Finished with_input(const Toy& toy, const std::vector<std::string>& args, const 
   return kf::test::run(toy.command(args), options);
 }
 
-const std::string kData = std::string(KF_SOURCE_DIR) + "/tests/unit/evaluation/data/";
+const std::string kData = std::string(KF_SOURCE_DIR) + "/tests/unit/train/eval/data/";
 
 }  // namespace
 

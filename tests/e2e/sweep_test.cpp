@@ -7,7 +7,7 @@
 #include <set>
 #include <thread>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "e2e/toy.h"
 #include "sweep/store.h"
 

@@ -25,7 +25,7 @@ Finished tokenizer(std::vector<std::string> words, const std::string& in = "") {
   return run(argv, options);
 }
 
-std::string sample(const char* name) { return std::string(KF_SOURCE_DIR) + "/tests/unit/tokenizer/files/" + name; }
+std::string sample(const char* name) { return std::string(KF_SOURCE_DIR) + "/tests/unit/data/tokenizer/files/" + name; }
 
 TEST_CASE("tokenizer: encode reads one JSON string a line and prints one array a line", "[tokenizer]") {
   const Finished lines = tokenizer({"encode", "bytes", "--jsonl"}, "\"ab\"\n\"\"\n\"\\u00e9\\ud800\"\n");

@@ -5,11 +5,11 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "config/emit.h"
-#include "config/explain.h"
-#include "config/json.h"
-#include "config/load.h"
-#include "config/toml.h"
+#include "config/load/load.h"
+#include "config/load/toml.h"
+#include "config/show/emit.h"
+#include "config/show/explain.h"
+#include "config/tree/json.h"
 #include "core/text.h"
 #include "unit/config/catalog.h"
 

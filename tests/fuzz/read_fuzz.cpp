@@ -10,10 +10,10 @@
 #include <optional>
 
 #include "core/error.h"
-#include "data/read/megatron.h"
+#include "data/file/megatron.h"
+#include "data/file/token_file.h"
+#include "data/file/utf8.h"
 #include "data/read/reader.h"
-#include "data/read/utf8.h"
-#include "data/token_file.h"
 
 namespace {
 

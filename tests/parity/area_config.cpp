@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <map>
 
-#include "config/budget.h"
-#include "config/derived.h"
-#include "config/load.h"
-#include "config/schema.h"
+#include "config/load/load.h"
+#include "config/plan/budget.h"
+#include "config/plan/derived.h"
+#include "config/schema/schema.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "parity/areas.h"

@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/documents.h"
-#include "data/mixture.h"
-#include "data/order.h"
-#include "data/packing.h"
-#include "data/sampler.h"
-#include "data/stream_dataset.h"
-#include "data/token_dataset.h"
+#include "data/documents/documents.h"
+#include "data/order/mixture.h"
+#include "data/order/order.h"
+#include "data/order/sampler.h"
+#include "data/sequence/packing.h"
+#include "data/sequence/stream_dataset.h"
+#include "data/sequence/token_dataset.h"
 #include "parity/areas.h"
 
 namespace kf::parity {

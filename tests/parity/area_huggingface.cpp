@@ -7,11 +7,11 @@
 
 #include "checkpoint/huggingface/import.h"
 #include "config/huggingface/huggingface.h"
-#include "model/build.h"
+#include "generate/generate.h"
+#include "model/transformer/build.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 #include "parity/weights.h"
-#include "train/generate.h"
 
 namespace kf::parity {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
-#include "config/derived.h"
-#include "model/build.h"
+#include "config/plan/derived.h"
+#include "model/transformer/build.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 

@@ -5,19 +5,19 @@
 #include <cmath>
 #include <optional>
 
-#include "config/budget.h"
-#include "config/derived.h"
-#include "config/load.h"
+#include "config/load/load.h"
+#include "config/plan/budget.h"
+#include "config/plan/derived.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "metrics/numbers.h"
 #include "metrics/peak.h"
 #include "metrics/throughput.h"
-#include "model/build.h"
+#include "model/transformer/build.h"
 #include "optim/clip.h"
 #include "parity/areas.h"
 #include "parity/job.h"
-#include "train/stepper.h"
+#include "train/step/stepper.h"
 
 namespace kf::parity {
 namespace {

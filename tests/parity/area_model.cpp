@@ -6,12 +6,12 @@
 #include <cmath>
 #include <map>
 
+#include "generate/generate.h"
 #include "optim/clip.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 #include "parity/weights.h"
-#include "train/generate.h"
-#include "train/loss.h"
+#include "train/step/loss.h"
 
 namespace kf::parity {
 namespace {

@@ -6,13 +6,13 @@
 #include <algorithm>
 
 #include "core/text.h"
-#include "model/moe_book.h"
-#include "model/topk_router.h"
+#include "model/moe/moe_book.h"
+#include "model/moe/topk_router.h"
 #include "optim/clip.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 #include "parity/weights.h"
-#include "train/loss.h"
+#include "train/step/loss.h"
 
 namespace kf::parity {
 namespace {

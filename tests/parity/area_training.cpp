@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files/safetensors.h"
 #include "core/error.h"
 #include "core/text.h"
-#include "data/loader.h"
+#include "data/loader/loader.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 #include "parity/toml.h"

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files/safetensors.h"
 #include "core/fs.h"
 #include "parity/json.h"
 

@@ -1,6 +1,6 @@
 #include "parity/job.h"
 
-#include "config/load.h"
+#include "config/load/load.h"
 #include "core/error.h"
 
 namespace kf::parity {

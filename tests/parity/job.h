@@ -4,12 +4,12 @@
 #include <memory>
 #include <string>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "parity/json.h"
 #include "registry/registries.h"
-#include "train/loss.h"
+#include "train/step/loss.h"
 
 namespace kf::parity {
 

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 
 namespace kf::parity {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 
 namespace kf::parity {
 

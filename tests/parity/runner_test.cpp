@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "checkpoint/safetensors.h"
-#include "config/json.h"
+#include "checkpoint/files/safetensors.h"
+#include "config/tree/json.h"
 #include "parity/case.h"
 #include "support/process.h"
 #include "support/temp_dir.h"

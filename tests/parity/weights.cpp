@@ -7,7 +7,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/build.h"
+#include "model/transformer/build.h"
 
 namespace kf::parity {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "model/model.h"
 #include "parity/compare.h"
 #include "registry/registries.h"

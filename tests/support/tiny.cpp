@@ -4,7 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
-#include "model/build.h"
+#include "model/transformer/build.h"
 #include "registry/registries.h"
 
 namespace kf::test {

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "config/config.h"
-#include "data/loader.h"
+#include "config/schema/config.h"
+#include "data/loader/loader.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "registry/registries.h"
-#include "train/stepper.h"
+#include "train/step/stepper.h"
 
 namespace kf::test {
 

@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <set>
 
+#include "checkpoint/files/safetensors.h"
 #include "checkpoint/huggingface/names.h"
 #include "checkpoint/huggingface/rules.h"
-#include "checkpoint/safetensors.h"
 #include "config/huggingface/huggingface.h"
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 

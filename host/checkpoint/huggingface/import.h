@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/weights.h"
+#include "checkpoint/files/weights.h"
 #include "core/fs.h"
 #include "model/model.h"
 

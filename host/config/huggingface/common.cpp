@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-#include "config/rules.h"
+#include "config/rules/rules.h"
 #include "core/text.h"
 
 namespace kf::config::huggingface {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "config/huggingface/huggingface.h"
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/text.h"

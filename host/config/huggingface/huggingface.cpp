@@ -6,7 +6,7 @@
 #include "config/huggingface/defaults.h"
 #include "config/huggingface/families.h"
 #include "config/huggingface/text_part.h"
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/input_file.h"
 #include "core/text.h"
 

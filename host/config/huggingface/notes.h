@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 
 namespace kf::config::huggingface {
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "config/huggingface/notes.h"
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/text.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "config/node.h"
+#include "config/tree/node.h"
 #include "core/fs.h"
 
 namespace kf::config::huggingface {

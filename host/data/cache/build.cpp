@@ -13,7 +13,7 @@
 #include "data/cache/plan.h"
 #include "data/cache/shard_writer.h"
 #include "data/cache/work_queue.h"
-#include "data/read/memory_fault.h"
+#include "data/file/memory_fault.h"
 
 namespace kf::cache {
 namespace {

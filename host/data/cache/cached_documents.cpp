@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "core/digest.h"
 #include "core/error.h"
-#include "data/digest.h"
 
 namespace kf::cache {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "data/cache/inventory.h"
 #include "data/cache/manifest.h"
-#include "data/documents.h"
+#include "data/documents/documents.h"
 
 namespace kf::cache {
 

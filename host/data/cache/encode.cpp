@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "core/digest.h"
 #include "core/error.h"
-#include "data/digest.h"
-#include "data/read/memory_fault.h"
+#include "data/file/memory_fault.h"
 
 namespace kf::cache {
 namespace {

@@ -1,7 +1,7 @@
 #include "data/cache/memory.h"
 
 #include "core/log.h"
-#include "data/read/memory_fault.h"
+#include "data/file/memory_fault.h"
 
 namespace kf::cache {
 namespace {

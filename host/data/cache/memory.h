@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "data/cache/cache.h"
-#include "data/documents.h"
+#include "data/documents/documents.h"
 
 namespace kf::cache {
 

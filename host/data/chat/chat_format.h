@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/byte_range.h"
-#include "data/read/text_template.h"
+#include "core/byte_range.h"
+#include "data/chat/text_template.h"
 #include "data/template/template.h"
 
 namespace kf {

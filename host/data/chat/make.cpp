@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/input_file.h"

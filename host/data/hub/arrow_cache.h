@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "data/read/source_files.h"
+#include "data/file/source_files.h"
 
 namespace kf::hub {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "data/read/input_file.h"
+#include "data/file/input_file.h"
 
 namespace kf::hub {
 namespace {

@@ -142,7 +142,7 @@ class Online {
   Client client_;
 };
 
-/// The request with the revision that stands in its name, if any. Settings that disagree have been refused before (config/rules_data.cpp).
+/// The request with the revision that stands in its name, if any. Settings that disagree have been refused before (config/rules/data.cpp).
 SourceRequest with_own_revision(SourceRequest request) {
   const HubName named = data_set_name(request.hf_name);
   if (named.name != request.hf_name) {

@@ -1,7 +1,7 @@
 #pragma once
 // Data sets of the Hugging Face hub by name.
 
-#include "data/read/source_files.h"
+#include "data/file/source_files.h"
 
 namespace kf::hub {
 

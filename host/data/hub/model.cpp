@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/input_file.h"
 #include "core/log.h"

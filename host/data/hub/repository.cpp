@@ -10,8 +10,8 @@
 #include "core/log.h"
 #include "core/shell_pattern.h"
 #include "core/text.h"
+#include "data/file/format.h"
 #include "data/hub/card.h"
-#include "data/read/format.h"
 
 namespace kf::hub {
 namespace {

@@ -4,8 +4,8 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "data/file/decompress.h"
 #include "data/read/csv_rows.h"
-#include "data/read/decompress.h"
 #include "data/read/readers.h"
 
 namespace kf {

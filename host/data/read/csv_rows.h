@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/read/input_file.h"
+#include "data/file/input_file.h"
 
 namespace kf {
 

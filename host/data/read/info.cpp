@@ -9,8 +9,8 @@
 #include "core/log.h"
 #include "core/sha256.h"
 #include "core/text.h"
-#include "data/read/megatron.h"
-#include "data/read/utf8.h"
+#include "data/file/megatron.h"
+#include "data/file/utf8.h"
 
 namespace kf {
 namespace {

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "data/file/token_file.h"
 #include "data/read/reader.h"
-#include "data/token_file.h"
 
 namespace kf {
 

@@ -1,7 +1,7 @@
 // .json files: a list of records, one record, or records in a row.
 
 #include "core/text.h"
-#include "data/read/decompress.h"
+#include "data/file/decompress.h"
 #include "data/read/json_record.h"
 #include "data/read/json_splitter.h"
 #include "data/read/readers.h"

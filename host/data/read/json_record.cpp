@@ -9,7 +9,7 @@
 
 #include "core/c_locale.h"
 #include "core/text.h"
-#include "data/read/utf8.h"
+#include "data/file/utf8.h"
 #include "data/template/values.h"
 #include "data/template/values_of_json.h"
 

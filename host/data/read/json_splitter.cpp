@@ -2,7 +2,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/read/lines.h"
+#include "data/file/lines.h"
 
 namespace kf {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/read/decompress.h"
+#include "data/file/decompress.h"
+#include "data/file/lines.h"
 #include "data/read/json_record.h"
-#include "data/read/lines.h"
 #include "data/read/readers.h"
 
 namespace kf {

@@ -6,9 +6,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
-#include "data/read/memory_fault.h"
+#include "data/file/memory_fault.h"
+#include "data/file/utf8.h"
 #include "data/read/readers.h"
-#include "data/read/utf8.h"
 
 namespace kf {
 namespace {

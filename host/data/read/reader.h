@@ -17,9 +17,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/byte_range.h"
 #include "core/fs.h"
-#include "data/byte_range.h"
-#include "data/read/source_files.h"
+#include "data/file/source_files.h"
 
 namespace kf {
 

@@ -10,8 +10,8 @@
 
 #include "core/error.h"
 #include "data/chat/chat_format.h"
+#include "data/chat/text_template.h"
 #include "data/read/reader.h"
-#include "data/read/text_template.h"
 
 namespace kf {
 

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <set>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/real_paths.h"
 #include "core/text.h"
+#include "data/file/braces.h"
 #include "data/hub/dataset.h"
-#include "data/read/braces.h"
 #include "data/read/reader.h"
 
 namespace kf {

@@ -1,6 +1,6 @@
 #include "data/read/settings.h"
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/text.h"
 
 namespace kf {

@@ -4,12 +4,12 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/read/input_file.h"
+#include "data/file/input_file.h"
+#include "data/file/lines.h"
+#include "data/file/utf8.h"
 #include "data/read/json_record.h"
-#include "data/read/lines.h"
 #include "data/read/readers.h"
 #include "data/read/table_library.h"
-#include "data/read/utf8.h"
 #include "data/tokenizer/json.h"
 
 namespace kf {

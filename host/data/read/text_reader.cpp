@@ -4,9 +4,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "data/read/decompress.h"
+#include "data/file/decompress.h"
+#include "data/file/utf8.h"
 #include "data/read/readers.h"
-#include "data/read/utf8.h"
 
 namespace kf {
 namespace {

@@ -1,4 +1,4 @@
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/error.h"
 #include "data/hub/model.h"
 #include "data/tokenizer/tokenizer.h"

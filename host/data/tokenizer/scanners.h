@@ -1,6 +1,6 @@
 #pragma once
 // Hand-written equivalents of the split patterns that byte-level tokenizers use: each finds where the piece that begins at `p` ends. They
-// are proven equal to the patterns by tests/unit/tokenizer/scanners_test.cpp, against PCRE2 on random text.
+// are proven equal to the patterns by tests/unit/data/tokenizer/scanners_test.cpp, against PCRE2 on random text.
 //
 // A byte that is no UTF-8 counts as a character that is neither letter, number nor space.
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "data/byte_range.h"
+#include "core/byte_range.h"
 
 namespace kf {
 

@@ -10,10 +10,10 @@
 #include <limits>
 #include <random>
 
-#include "checkpoint/durable_file.h"
-#include "checkpoint/folder.h"
-#include "checkpoint/safetensors.h"
-#include "config/json.h"
+#include "checkpoint/files/durable_file.h"
+#include "checkpoint/files/folder.h"
+#include "checkpoint/files/safetensors.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "support/temp_dir.h"

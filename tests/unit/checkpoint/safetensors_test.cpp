@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files/safetensors.h"
 
 #include <ATen/Functions.h>
 #include <sys/resource.h>
@@ -9,7 +9,7 @@
 #include <cstring>
 #include <random>
 
-#include "checkpoint/durable_file.h"
+#include "checkpoint/files/durable_file.h"
 #include "core/error.h"
 #include "support/temp_dir.h"
 

@@ -1,6 +1,6 @@
 // `kf-host config ...`
 
-#include "app/config_command.h"
+#include "app/config/config_command.h"
 
 #include <sstream>
 

@@ -1,6 +1,6 @@
 // Durations: steps or a share of the schedule.
 
-#include "config/emit.h"
+#include "config/show/emit.h"
 #include "job.h"
 
 namespace kf::test {

@@ -3,11 +3,11 @@
 #include <cmath>
 #include <cstring>
 
-#include "config/emit.h"
-#include "config/json.h"
-#include "config/layers.h"
-#include "config/unbuilt.h"
-#include "config/unsaid.h"
+#include "config/load/layers.h"
+#include "config/rules/unbuilt.h"
+#include "config/rules/unsaid.h"
+#include "config/show/emit.h"
+#include "config/tree/json.h"
 #include "core/text.h"
 #include "core/wrap.h"
 #include "job.h"

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "config/budget.h"
-#include "config/derived.h"
-#include "config/emit.h"
-#include "config/json.h"
-#include "config/layers.h"
-#include "config/plan.h"
+#include "config/load/layers.h"
+#include "config/plan/budget.h"
+#include "config/plan/derived.h"
+#include "config/plan/plan.h"
+#include "config/show/emit.h"
+#include "config/tree/json.h"
 #include "job.h"
 
 namespace kf::test {

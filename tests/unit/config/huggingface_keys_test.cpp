@@ -6,7 +6,7 @@
 
 #include "config/huggingface/families.h"
 #include "config/huggingface/huggingface.h"
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "job.h"
 
 namespace kf::test {

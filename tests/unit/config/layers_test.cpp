@@ -1,6 +1,6 @@
 // Files: the chain of `extends`, broken TOML, what wins over what.
 
-#include "config/layers.h"
+#include "config/load/layers.h"
 #include "job.h"
 
 namespace kf::test {

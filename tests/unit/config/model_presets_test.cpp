@@ -1,8 +1,8 @@
 // The known models: their parameter counts against the published ones, their growth, and who wins.
 
-#include "config/model_presets.h"
+#include "config/load/model_presets.h"
 
-#include "config/derived.h"
+#include "config/plan/derived.h"
 #include "job.h"
 
 namespace kf::test {

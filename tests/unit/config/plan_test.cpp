@@ -1,8 +1,8 @@
 // What a job resolves to.
 
-#include "config/plan.h"
-#include "config/budget.h"
-#include "config/derived.h"
+#include "config/plan/plan.h"
+#include "config/plan/budget.h"
+#include "config/plan/derived.h"
 #include "job.h"
 
 namespace kf::test {

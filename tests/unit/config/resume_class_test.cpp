@@ -1,11 +1,11 @@
-#include "config/resume_class.h"
+#include "config/plan/resume_class.h"
 
 #include <catch2/catch.hpp>
 
 #include <set>
 #include <string>
 
-#include "config/schema.h"
+#include "config/schema/schema.h"
 
 using namespace kf::config;
 

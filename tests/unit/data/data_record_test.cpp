@@ -1,6 +1,6 @@
 // What a checkpoint says of the data, and the words for what changed.
 
-#include "data/data_record.h"
+#include "data/documents/data_record.h"
 #include "data/read/reader.h"
 #include "support/temp_dir.h"
 

@@ -4,13 +4,13 @@
 
 #include "core/error.h"
 #include "core/fs.h"
-#include "data/batch.h"
-#include "data/mixture.h"
-#include "data/order.h"
-#include "data/packing.h"
-#include "data/phases.h"
-#include "data/sampler.h"
-#include "data/token_dataset.h"
+#include "data/order/mixture.h"
+#include "data/order/order.h"
+#include "data/order/phases.h"
+#include "data/order/sampler.h"
+#include "data/sequence/batch.h"
+#include "data/sequence/packing.h"
+#include "data/sequence/token_dataset.h"
 
 #include <catch2/catch.hpp>  // last: CHECK is a macro of torch, too, and SECTION one of config.h
 

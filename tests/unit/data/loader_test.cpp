@@ -6,12 +6,12 @@
 #include <numeric>
 #include <set>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/eval_sets.h"
-#include "data/loader.h"
-#include "data/token_file.h"
+#include "data/file/token_file.h"
+#include "data/loader/eval_sets.h"
+#include "data/loader/loader.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/temp_dir.h"
 

@@ -8,12 +8,12 @@
 #include <set>
 #include <thread>
 
-#include "config/config.h"
+#include "config/schema/config.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/loader.h"
-#include "data/prefetch.h"
-#include "data/token_file.h"
+#include "data/file/token_file.h"
+#include "data/loader/loader.h"
+#include "data/loader/prefetch.h"
 #include "metrics/memory.h"
 #include "support/temp_dir.h"
 

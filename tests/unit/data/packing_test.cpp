@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "data/collate.h"
-#include "data/loader.h"
-#include "data/packed_dataset.h"
-#include "data/stream_dataset.h"
-#include "data/token_documents.h"
-#include "data/token_file.h"
+#include "data/file/token_file.h"
+#include "data/loader/loader.h"
+#include "data/sequence/collate.h"
+#include "data/sequence/packed_dataset.h"
+#include "data/sequence/stream_dataset.h"
+#include "data/sequence/token_documents.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
 

@@ -2,13 +2,13 @@
 
 #include <set>
 
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/log.h"
-#include "data/digest.h"
-#include "data/selection.h"
-#include "data/stream_dataset.h"
-#include "data/text_documents.h"
-#include "data/text_source.h"
+#include "data/documents/selection.h"
+#include "data/documents/text_documents.h"
+#include "data/documents/text_source.h"
+#include "data/sequence/stream_dataset.h"
 #include "data/tokenizer/tokenizer.h"
 #include "support/temp_dir.h"
 

@@ -6,9 +6,9 @@
 #include <numeric>
 
 #include "core/error.h"
-#include "data/id_check.h"
-#include "data/token_dataset.h"
-#include "data/token_file.h"
+#include "data/file/token_file.h"
+#include "data/sequence/token_dataset.h"
+#include "data/source/id_check.h"
 #include "support/temp_dir.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "config/json.h"
+#include "config/tree/json.h"
 
 #include <catch2/catch.hpp>
 

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "support/temp_dir.h"

@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "metrics/heartbeat.h"
 #include "metrics/step_times.h"
 #include "metrics/wall_time.h"

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files/safetensors.h"
 #include "optim/kron.h"
 #include "support/gradients.h"
 #include "support/tiny.h"

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "model/largest_scores.h"
+#include "model/layer/largest_scores.h"
 #include "support/tiny.h"
 
 #include <catch2/catch.hpp>

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "config/batch_plan.h"
+#include "config/plan/batch_plan.h"
 #include "optim/schedules.h"
 #include "support/tiny.h"
 

@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "checkpoint/safetensors.h"
+#include "checkpoint/files/safetensors.h"
 #include "core/error.h"
 #include "optim/soap.h"
 #include "support/tiny.h"

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "optim/sophia.h"
 #include "support/tiny.h"
-#include "train/curvature.h"
+#include "train/step/curvature.h"
 
 #include <catch2/catch.hpp>
 

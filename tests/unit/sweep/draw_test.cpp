@@ -1,6 +1,6 @@
 #include <set>
 
-#include "config/json.h"
+#include "config/tree/json.h"
 #include "core/error.h"
 #include "sweep/grid.h"
 #include "unit/sweep/space.h"

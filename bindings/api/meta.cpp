@@ -1,0 +1,138 @@
+#include "bindings/api/meta.h"
+
+#include <algorithm>
+
+#include "bindings/api/api.h"
+#include "bindings/api/meta_operators.h"
+#include "config/schema/schema.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+using config::Row;
+
+std::string choices(const Row& row) {
+  std::vector<std::string> words;
+  for (const std::string& choice : row.check.choices) {
+    words.push_back(kf::quoted(choice));
+  }
+  return words.empty() ? "string" : join(words, "|");
+}
+
+/// The class of a record's fields.
+std::string record_class(const Row& row) { return "kf.Config." + (row.section.empty() ? "" : row.section + ".") + row.name; }
+
+std::string type_of(const Row& row) {
+  switch (row.type) {
+    case config::Type::boolean: return "boolean";
+    case config::Type::integer: return "integer";
+    case config::Type::real:
+    case config::Type::duration: return "number";
+    case config::Type::durations: return "number|number[]";
+    case config::Type::text: return choices(row);
+    case config::Type::pair:
+    case config::Type::reals: return "number[]";
+    case config::Type::integers: return "integer[]";
+    case config::Type::texts: return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : "string[]";
+    case config::Type::list: return "any[]";
+    case config::Type::numbers: return "table<string, number>";
+    case config::Type::record: return record_class(row);
+    case config::Type::records: return row.key() == "phases" ? "(string|" + record_class(row) + ")[]" : record_class(row) + "[]";
+  }
+  return "any";
+}
+
+std::string field(const std::string& name, const std::string& type, const std::string& doc) {
+  return format("---@field {} {}{}\n", name, type, doc.empty() ? "" : "  " + doc);
+}
+
+std::string record_text(const Row& row) {
+  std::string out = format("\n---@class {}\n", record_class(row));
+  for (const Row& inner : row.fields) {
+    // In a script a phase's factor may be a function, and it may have a stop_when.
+    const bool factor = row.key() == "phases" && inner.name == "lr_scale";
+    out += field(inner.name + "?", factor ? "number|fun(t: number): number" : type_of(inner), inner.doc);
+  }
+  if (row.key() == "phases") {
+    out += field("stop_when?", "fun(ctx: kf.HookContext): boolean", "Ends the phase before its length.");
+  }
+  return out;
+}
+
+std::string config_text() {
+  std::string whole =
+      "\n---@class kf.Config\n" +
+      field("extends?", "string|string[]", "The job that this one is laid over, relative to the script; several: later ones win.");
+  std::string parts;
+  std::string records;
+  for (const config::Section& section : config::sections()) {
+    whole += field(section.name + "?", "kf.Config." + section.name, section.doc);
+    parts += format("\n---@class kf.Config.{}\n---@field [string] any  own tables of parts\n", section.name);
+    for (const Row& row : config::rows()) {
+      if (row.section == section.name) {
+        parts += field(row.name + "?", type_of(row), row.doc);
+        records += row.fields.empty() ? "" : record_text(row);
+      }
+    }
+  }
+  for (const Row& row : config::rows()) {
+    if (row.section.empty()) {
+      whole += field(row.name + "?", type_of(row), row.doc);
+      records += row.fields.empty() ? "" : record_text(row);
+    }
+  }
+  return whole + "---@field [string] any  own tables of parts: hook = { NAME = { ... } }\n" + parts + records;
+}
+
+/// Text inside of a table's cell.
+std::string in_cell(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    out += c == '|' ? std::string("\\|") : std::string(1, c);
+  }
+  return out;
+}
+
+std::string api_text() {
+  std::string out;
+  std::string_view owner;
+  for (const ApiRow& row : api_rows()) {
+    if (row.owner != owner) {
+      owner = row.owner;
+      out += format("\n---@class {}{}\n", owner, owner == "kf.Tensor" ? ": kf.Methods" : owner == "kf" ? ": kf.Op" : "");
+    }
+    const bool optional = row.type.ends_with('?');
+    out += field(std::string(row.name) + (optional ? "?" : ""), std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))),
+                 std::string(row.doc));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string api_markdown() {
+  std::string out =
+      "# Lua API\n\n<!-- Made by `kf-host config api` from bindings/api/api.cpp; edit that file. -->\n\n"
+      "What scripts see, a table a class. Types are those of lua-language-server: `name?` may be left out, `fun(...)` is a function, `a|b` "
+      "either.\n"
+      "[scripting.md](scripting.md) says how it fits together, [config.md](config.md) has the keys of jobs (`kf.Config`). `kf.Tensor` has "
+      "every\n"
+      "operator of LibTorch as a method besides; `kf.op.help(\"softmax\")` prints the signatures of one.\n";
+  std::string_view owner;
+  for (const ApiRow& row : api_rows()) {
+    if (row.owner != owner) {
+      owner = row.owner;
+      out += format("\n## {}\n\n| name | type | |\n|---|---|---|\n", owner);
+    }
+    out += format("| `{}` | `{}` | {} |\n", row.name, in_cell(row.type), in_cell(row.doc));
+  }
+  return out;
+}
+
+std::string meta_text() {
+  return "---@meta kf\n-- Made by `kf-host config meta`; never loaded. It tells editors what scripts can use.\n" + api_text() +
+         operators_text() + config_text() + "\n---@type kf\nlocal kf\n\nreturn kf\n";
+}
+
+}  // namespace kf::lua

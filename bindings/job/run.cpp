@@ -1,0 +1,92 @@
+#include "bindings/job/run.h"
+
+#include "bindings/context/hook_context.h"
+#include "bindings/context/rows.h"
+#include "bindings/job/recipe.h"
+#include "bindings/session/session.h"
+#include "bindings/tensor/numbers.h"
+#include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
+#include "core/text.h"
+
+namespace kf::lua {
+namespace {
+
+/// While one exists nothing may be registered.
+class RunGuard {
+ public:
+  explicit RunGuard(Session& session) : session_(session) {
+    session.running = true;
+    session.ran = true;
+    session.may_register = false;
+  }
+  ~RunGuard() {
+    session_.running = false;
+    session_.may_register = true;
+  }
+  RunGuard(const RunGuard&) = delete;
+  RunGuard& operator=(const RunGuard&) = delete;
+
+ private:
+  Session& session_;
+};
+
+}  // namespace
+
+std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
+  lua_Debug ar;
+  for (int level = 1; lua_getstack(L, level, &ar) != 0; ++level) {  // pcall(kf.run, job) stands between
+    lua_getinfo(L, "Sl", &ar);
+    if (ar.currentline > 0) {
+      return ar.source[0] == '@' ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
+    }
+  }
+  return {session.script, 0};
+}
+
+void push_result(lua_State* L, const RunResult& result) {
+  lua_createtable(L, 0, 10);
+  set(L, "status", std::string_view(result.status));
+  if (!result.reason.empty()) {
+    set(L, "reason", std::string_view(result.reason));
+  }
+  set(L, "steps", static_cast<double>(result.step));
+  set(L, "skipped", static_cast<double>(result.skipped));
+  push_wide(L, result.tokens);
+  lua_setfield(L, -2, "tokens");
+  if (result.loss) {
+    set(L, "loss", *result.loss);
+  }
+  set(L, "seconds", result.seconds);
+  if (!result.checkpoint.empty()) {
+    set(L, "checkpoint", std::string_view(result.checkpoint));
+  }
+  if (result.eval) {
+    push_eval(L, *result.eval);
+    lua_setfield(L, -2, "eval");
+  }
+  lua_createtable(L, static_cast<int>(result.history.size()), 0);
+  int number = 0;
+  for (const auto& row : result.history) {
+    std::visit([L](const auto& value) { push_row(L, value); }, row);
+    lua_rawseti(L, -2, ++number);
+  }
+  lua_setfield(L, -2, "history");
+}
+
+int run_job(lua_State* L) {
+  Session& session = Session::of(L);
+  KF_CHECK(lua_istable(L, 1), Code::script, "kf.run: expected a table (a job), got {}", describe(L, 1));
+  KF_CHECK(!session.running, Code::script, "kf.run: a run is on already; start the next one when kf.run has returned, not in a callback");
+  KF_CHECK(session.may_register, Code::script, "kf.run: the script has ended; call it while the script runs, not in a callback");
+  KF_CHECK(session.host.run, Code::script, "kf.run: nothing is trained here");
+  const auto [file, line] = call_place(L, session);
+  TableHooks hooks(session);
+  config::Node job = read_recipe(L, 1, session, file, line, hooks);
+  const Crossing crossing(L);
+  const RunGuard guard(session);
+  push_result(L, session.host.run(std::move(job)));
+  return 1;
+}
+
+}  // namespace kf::lua

@@ -1,0 +1,20 @@
+#include "bindings/vm/host_chunk.h"
+
+#include "core/error.h"
+
+namespace kf::lua {
+
+void push_host_chunk(lua_State* L, std::string_view code) {
+  lua_getglobal(L, "string");
+  lua_getfield(L, -1, "dump");
+  lua_remove(L, -2);
+  KF_CHECK(luaL_loadbuffer(L, code.data(), code.size(), "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
+  lua_pushboolean(L, 1);
+  lua_call(L, 2, 1);
+  std::size_t size = 0;
+  const char* const bytes = lua_tolstring(L, -1, &size);
+  KF_CHECK(luaL_loadbuffer(L, bytes, size, "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
+  lua_remove(L, -2);
+}
+
+}  // namespace kf::lua

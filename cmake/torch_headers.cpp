@@ -1,0 +1,1 @@
+// The source of the target that makes the precompiled header of torch.

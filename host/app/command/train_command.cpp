@@ -1,0 +1,85 @@
+#include <iostream>
+
+#include "app/command/commands.h"
+#include "app/command/dry_run.h"
+#include "app/command/folder_run.h"
+#include "app/help/usage.h"
+#include "app/line/arguments.h"
+#include "app/script/script_parts.h"
+#include "app/script/script_runs.h"
+#include "app/script/script_session.h"
+#include "app/sweep/sweep_folder.h"
+#include "app/sweep/sweep_run.h"
+#include "app/sweep/sweep_trial.h"
+#include "config/load/load.h"
+#include "config/show/emit.h"
+#include "core/error.h"
+#include "core/wrap.h"
+#include "registry/registries.h"
+#include "run/invocation.h"
+#include "run/run.h"
+#include "run/run_record.h"
+
+namespace kf {
+namespace {
+
+/// The parts that a script registers, with the fields that may be set for them.
+void print_own_parts(const std::string& file) {
+  const auto own = [](const std::string&, const config::PartInfo& part) { return part.origin != "native"; };
+  std::cout << "\nParts of " << file << ", with their own fields (--KIND.NAME.FIELD=value):\n\n";
+  print_parts(std::cout, read_script(file).catalog, own);
+}
+
+RunResult train_toml(const TrainArguments& arguments, const Registries& registries) {
+  config::Request request = request_of(arguments);
+  request.job = arguments.file;
+  const config::Loaded loaded = config::load_or_fail(request, registries.catalog());
+  return run_job({loaded, arguments.file, arguments.overrides.size()}, registries);
+}
+
+/// The job is read, checked and described; a script runs as far as its first kf.run.
+void try_job(const TrainArguments& arguments) {
+  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
+  config::Request request = request_of(arguments);
+  if (session.sweep() != nullptr) {
+    request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep());
+    request.overrides = trial_overrides(arguments.overrides);
+  } else if (session.has_script()) {
+    KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
+    request.recipe = *session.job();
+  } else {
+    request.job = arguments.file;
+  }
+  const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  session.begin(loaded.config);
+  dry_run({loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script}, session.registries());
+}
+
+}  // namespace
+
+int train_command(const Arguments& args) {
+  const TrainArguments arguments = parse_train_arguments(args);
+  if (!arguments.sweep_trial.empty()) {
+    follow_sweep();
+  }
+  Registries registries = native_registries();
+  if (arguments.help) {
+    std::cout << folded(usage::kTrain) << config::sections_text();
+    if (arguments.file.ends_with(".lua")) {
+      print_own_parts(arguments.file);
+    }
+    return 0;
+  }
+  if (is_run_folder(arguments.file)) {
+    continue_run(arguments);
+  } else if (arguments.dry_run) {
+    try_job(arguments);
+  } else if (arguments.file.ends_with(".lua")) {
+    ScriptRuns(arguments, registries).run_file();
+  } else {
+    train_toml(arguments, registries);
+  }
+  return status_of_runs();
+}
+
+}  // namespace kf

@@ -1,0 +1,204 @@
+#include "app/help/usage.h"
+
+namespace kf::usage {
+
+const char* const kTrain = R"(usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
+
+Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.
+Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):
+
+)";
+
+const char* const kGenerate = R"(usage: kf-host generate CHECKPOINT --prompt TEXT | --prompts FILE [options]
+
+Continues texts with the model of a checkpoint: a step_N folder, a run folder
+(its latest checkpoint), a Hugging Face folder, or a model's name on its hub
+(ORG/NAME).
+
+  --prompt TEXT           what to continue; "" starts a document; may be given
+                          several times
+  --prompts FILE          JSON lines, - for standard input: "text",
+                          {"prompt": "text"}, {"ids": [1, 2]} or a chat,
+                          {"messages": [{"role": "user", "content": "text"}]}
+  --chat                  prompts are what a user says: written as the model's
+                          chats are, by its template or data.message_format
+  --system TEXT           with --chat: what the system says first
+  --max-new-tokens N      length of an answer (default: what [generate] of the
+                          job says, or what fits)
+  --temperature T         0 always takes the likeliest token
+  --top-k K               draw from the K likeliest, and what equals the K-th
+  --top-p P               draw from the likeliest with mass P only
+  --min-p P               only tokens at least P times as likely as the likeliest
+  --repetition-penalty R  above 1 avoids tokens that occurred
+  --stop TEXT             ends an answer before TEXT; may be given several times
+  --stop-id ID            ends an answer, besides the end of a document; may be
+                          given several times
+  --seed N                of the draws; prompt i draws from N + i (default 0)
+  --batch-size N          prompts at a time (default 16)
+  --format text|json      json: one object a prompt, with ids
+  --logprobs              with json: log-probability of each token under the
+                          model itself
+  --script FILE           Lua, run up to its first kf.run: registers the parts
+                          that the job names
+  --tokenizer PATH|bytes  instead of the one that the checkpoint names
+  --weights KIND          saved (default), average (averaging.type, the hook
+                          weight_ema), or raw (what schedule_free_adamw goes on
+                          from)
+  --device D              auto, cpu or cuda (default auto)
+  --memory-check W        refuse (default), warn or off: what happens when the
+                          model does not fit into memory
+
+What is not given is taken from [generate] of the job.
+)";
+
+const char* const kEval =
+    R"(usage: kf-host eval CHECKPOINT [--data PATH | --choices FILE | --documents FILE] [--section.key=value ...] [options]
+
+Loss, perplexity, bits per byte and accuracy of a saved model: a step_N folder, a run folder (its latest
+checkpoint), a Hugging Face folder or a name of its hub. Weights are read in fp32. Without --data on the job's own sets ([eval],
+data.holdout), as far as training evaluates; settings change them: --eval.steps=-1, --eval.batch_size=8.
+
+  --data PATH               all of this file, folder, pattern or hf:NAME, as data info reads it
+  --choices FILE            multiple choice: JSON lines {"prompt": ..., "choices": [...], "answer": 0}
+  --documents FILE          word and byte perplexity as lm-evaluation-harness has them, each document by itself:
+                            JSON lines "text" or {"text": ...} (.jsonl), else the file is one document
+  --items FILE              with --choices: writes the scores of each question, JSON lines
+  --delimiter TEXT          with --choices: between prompt and choice (default one space)
+  --format text|json        how the result is printed
+  --script FILE             Lua, run up to its first kf.run: registers the parts that the job names
+  --tokenizer PATH|bytes    instead of the one that the checkpoint names
+  --weights KIND            saved (default), average (averaging.type, the hook weight_ema), or raw (what
+                            schedule_free_adamw goes on from)
+  --device D                auto, cpu or cuda (default auto)
+)";
+
+const char* const kConfig = R"(usage: kf-host config COMMAND [...] [--section.key=value ...] [-- ARGS]
+
+FILE is a job (.toml, .lua), a run, one of its checkpoints, a folder with a
+config.json of Hugging Face, or a model's name: a preset's, or that on its hub
+(ORG/NAME). ARGS are the strings of a script (kf.args).
+
+  check [FILE] [--world N]   every problem of the job, and the memory that it
+                             takes; its files must exist
+  show [FILE] [--world N] [--format toml|json]
+                             the resolved job; the TOML loads back to the same
+  explain [FILE] KEY         value, where it comes from, type, what is allowed
+  diff A [B]                 keys in which two jobs differ (one: from defaults)
+  keys [PATTERN]             all settings, a section, or what matches (optim*,
+                             *lr*, warm-up)
+  presets [PATTERN]          known models, for model.preset and `new`, and jobs
+  new [PRESET]               a job to start from, on standard output
+  schema                     JSON schema for TOML editors
+  docs [presets|unbuilt]     docs/config.md, docs/presets.md, or README's list
+                             of what is not there yet, likewise
+  meta                       lua/meta/kf.lua, for lua-language-server, likewise
+  api                        docs/api.md, likewise
+)";
+
+const char* const kData = R"(usage: kf-host data COMMAND JOB|PATH [--section.key=value ...]
+
+  info      what files hold: documents, characters, bytes, sha256 (kf-host data info --help)
+  build     tokenizes text into the cache, as the first run of a job does
+  peek      documents and rows as text: where documents end, what is not learned [--documents N] [--rows N] [--first N]
+  verify    reads the cache and its checksums; status 5 when it is not what was written [--format text|json]
+  stats     documents, tokens, lengths, the largest files, what was left out [--format text|json]
+  cache     lists the caches, or removes old ones: kf-host data cache [list|prune] (no JOB; kf-host data cache --help)
+
+JOB is a .toml or .lua file; PATH a file, a folder, a glob (in quotes), or hf:NAME. Settings say how they are read:
+data.tokenizer_path, data.file_pattern, data.hf_dataset_text_field, data.cache_dir, ...
+)";
+
+const char* const kDataInfo = R"(usage: kf-host data info PATH [--format text|json] [--section.key=value ...]
+
+Reads all documents or ids and says what there is: documents, characters, bytes, sha256.
+
+  PATH             a file, a folder, a glob (in quotes), a job (.toml), or hf:NAME, a data set of the hub
+  --format json    one JSON object: documents, characters, bytes, sha256 of the texts joined by NUL bytes;
+                   of token files: tokens, documents, dtype, sha256 of the ids as uint32
+  --data.KEY=v     how to read: file_pattern, hf_dataset_text_field, text_template, messages_field,
+                   on_error, token_dtype, eos_id, ...
+)";
+
+const char* const kDataCache = R"(usage: kf-host data cache [list|prune] [options]
+
+  list               caches of tokens: size, last use, what they were made from (default)
+  prune              removes those that no run reads and that were not used for some time; sources stay as they are
+
+  --dir DIR          the folder of caches (default: $KF_CACHE_DIR, else .kf-cache)
+  --unused-days N    with prune: only what was last used at least N days ago (default 30; 0: all that is not in use)
+  --dry-run          with prune: says what would go
+  --format text|json
+)";
+
+const char* const kTokenizer =
+    R"(usage: kf-host tokenizer encode TOKENIZER [TEXT | --file FILE | --jsonl] [--add-special] [--special text|special|error]
+       kf-host tokenizer decode TOKENIZER [ID ... | --jsonl] [--skip-special]
+       kf-host tokenizer info TOKENIZER [--format json]
+       kf-host tokenizer train DATA ... | --job JOB --vocab-size N --out FOLDER [options] [--section.key=value ...]
+
+TOKENIZER is a tokenizer.json, a tekken.json, a SentencePiece model, a rank file of tiktoken, a vocab.json with
+merges.txt beside it, a folder with one of these, a name of the Hugging Face hub (gpt2, ORG/NAME), or "bytes".
+
+encode  prints ids as a JSON array; without TEXT it reads standard input
+  --file FILE       the text of a file
+  --jsonl           one JSON string a line from standard input, one array a line to standard output
+  --add-special     add what the tokenizer puts around a text (BOS, EOS, [CLS])
+  --special WHAT    what names of special tokens in the text are: special (default) the tokens, text ordinary text, error
+decode  prints the text of ids
+  --jsonl           one JSON array a line from standard input, one JSON string a line to standard output
+  --skip-special    leave special tokens out
+info    what the tokenizer is
+train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DATA is what `kf-host data info` reads: files (text,
+        JSON lines, CSV, Parquet, Arrow, compressed or not), folders, patterns, hf:NAME; settings say which text records have
+        (--data.hf_dataset_text_field=body, --data.text_template=...)
+  --job JOB         the training data of a job
+  --vocab-size N    ids in all, special tokens included
+  --pattern NAME    how text is split: gpt2, cl100k (default, as Llama 3), qwen2, o200k, tekken
+  --special NAME    a special token; again for more (default <|endoftext|>)
+  --min-count N     pairs seen less often are not merged (default 2)
+  --threads N       threads that count (default: all)
+)";
+
+const char* const kSweep = R"(usage: kf-host sweep COMMAND DIR
+
+A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`, with --dry-run to check it; DIR is then runs/NAME.
+
+  show DIR              its trials, best first
+  best DIR              the settings of the best trial: a job, on standard output
+  plot DIR              the objective against each parameter; also as plots/*.svg
+  resume DIR [--failed] goes on where it stopped; --failed: failed trials run again
+)";
+
+const char* const kRegistry = R"(usage: kf-host registry [KIND] [SCRIPT.lua]
+
+Lists the registered parts of every kind, or of one: name, origin, what it is, its own fields. With a script, which runs up to its
+first kf.run and trains nothing, those that it registers stand beside the native ones.
+)";
+
+const char* const kTest = R"(usage: kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]
+
+Runs the tests of each file (`local T = require("kf.test")`, `T.test("name", function() ... end)`) in a fresh runtime.
+
+  --filter TEXT   only tests whose name contains TEXT
+  -- ARGS         strings for the files (kf.args)
+
+exit status: 0 when all passed, 3 when one failed or a file has no test
+)";
+
+const char* const kLua = R"(usage: kf-host lua [FILE | -e CHUNK | -i] [-- ARGS]
+
+Runs Lua with everything that scripts have (`require("kf")`). What FILE returns is not trained.
+
+  -e CHUNK   runs the text
+  -i         a prompt, after FILE or CHUNK if there are any; also without arguments on a terminal
+  -- ARGS    strings for the script (kf.args)
+)";
+
+const char* const kCompletion = R"(usage: kf-host completion bash
+
+Prints what bash needs to complete commands and settings; in ~/.bashrc:
+
+  source <(kf-host completion bash)
+)";
+
+}  // namespace kf::usage

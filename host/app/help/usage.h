@@ -1,0 +1,20 @@
+#pragma once
+// What `kf-host COMMAND --help` prints: here, beside no command's code, because the launcher prints it without torch (app/help/help.h).
+
+namespace kf::usage {
+
+extern const char* const kTrain;  // the sections of settings follow it
+extern const char* const kGenerate;
+extern const char* const kEval;
+extern const char* const kConfig;
+extern const char* const kData;
+extern const char* const kDataInfo;
+extern const char* const kDataCache;
+extern const char* const kTokenizer;
+extern const char* const kSweep;
+extern const char* const kRegistry;
+extern const char* const kTest;
+extern const char* const kLua;
+extern const char* const kCompletion;
+
+}  // namespace kf::usage

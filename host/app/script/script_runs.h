@@ -1,0 +1,38 @@
+#pragma once
+// A script that may train: what kf.run does, for every command that runs Lua.
+
+#include <optional>
+#include <string>
+
+#include "app/line/arguments.h"
+#include "bindings/script/script.h"
+#include "config/load/load.h"
+#include "registry/registries.h"
+#include "train/loop/run_result.h"
+
+namespace kf {
+
+/// The script may return a job, or call kf.run itself as often as it likes.
+class ScriptRuns {
+ public:
+  ScriptRuns(TrainArguments arguments, Registries& registries);
+
+  /// Runs the file and the job that it returns, if any.
+  void run_file();
+  Script& script() { return script_; }
+
+ private:
+  RunResult run(config::Node recipe);
+  void name_if_needed(config::Node& recipe);
+
+  TrainArguments arguments_;
+  Registries& registries_;
+  int unnamed_ = 0;
+  bool ran_ = false;
+  Script script_;
+};
+
+/// The request for a job without its source: overrides and the launched world.
+config::Request request_of(const TrainArguments& arguments);
+
+}  // namespace kf

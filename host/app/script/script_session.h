@@ -1,0 +1,44 @@
+#pragma once
+// The parts that a job may name, ready to be made without training: the native ones, and those of a script where one is given.
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bindings/script/script.h"
+#include "config/schema/config.h"
+#include "core/fs.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+class ScriptSession {
+ public:
+  /// Runs the script, with `arguments` as kf.args, up to its first kf.run; an empty path is none. `copies` are as in
+  /// Script::use_copies. Throws what the script throws.
+  explicit ScriptSession(const fs::path& script, std::vector<std::string> arguments = {},
+                         const std::map<std::string, fs::path>& copies = {});
+
+  /// The job that the script returned, or that of its first kf.run.
+  const std::optional<config::Node>& job() const { return job_; }
+  /// The sweep that the script returned; null where it returned none.
+  sweep::Definition* sweep() const { return script_ ? script_->sweep() : nullptr; }
+  const Registries& registries() const { return *registries_; }
+  bool has_script() const { return script_ != nullptr; }
+  /// From here on kf.config shows this job, and parts may be made.
+  void begin(const config::Config& config);
+  /// Where the parts that are made since `begin` add what they keep; null without a script.
+  PartStates* states() const { return scope_ ? &scope_->states() : nullptr; }
+  /// The script's files; empty without one.
+  std::vector<CodeFile> code() const { return script_ ? script_->code() : std::vector<CodeFile>(); }
+
+ private:
+  std::unique_ptr<Registries> registries_;
+  std::unique_ptr<Script> script_;
+  std::optional<config::Node> job_;
+  std::unique_ptr<Script::RunScope> scope_;
+};
+
+}  // namespace kf

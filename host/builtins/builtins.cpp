@@ -1,0 +1,151 @@
+// Every native part, listed by hand: registration order is the order of `kf-host registry`.
+
+#include <utility>
+
+#include "builtins/native.h"
+#include "config/plan/batch_plan.h"
+#include "config/plan/derived.h"
+#include "config/schema/config.h"
+#include "generate/generate.h"
+#include "metrics/csv.h"
+#include "model/layer/grouped_attention.h"
+#include "model/layer/latent_attention.h"
+#include "model/layer/xielu.h"
+#include "model/moe/topk_router.h"
+#include "model/transformer/parts.h"
+#include "model/transformer/transformer.h"
+#include "optim/schedules.h"
+#include "registry/registries.h"
+#include "train/step/fused_cross_entropy.h"
+#include "train/step/losses.h"
+
+namespace kf {
+namespace {
+
+void add_models(Registries& r) {
+  r.model.add(native("transformer", "Decoder-only transformer with pre-norm blocks (Llama)."),
+              [](const PartArgs& a) { return std::make_shared<Transformer>(a); });
+}
+
+void add_blocks(Registries& r) {
+  r.block.add(native("standard", "Attention, then mlp, each on a residual branch; norms by model.norm_placement."),
+              [](const PartArgs& a, const Place& place) { return std::make_shared<StandardBlock>(a, place); });
+  r.attention.add(native("gqa", "Grouped queries (Ainslie et al. 2023), rotary positions, sliding windows, sinks, caps."),
+                  [](const PartArgs& a, const Place& place) { return std::make_shared<GroupedAttention>(a, place); });
+  r.attention.add(native("mla", "Multi-head latent attention (DeepSeek V2), by the mla_ keys."),
+                  [](const PartArgs& a, const Place& place) { return std::make_shared<LatentAttention>(a, place); });
+}
+
+void add_norms(Registries& r) {
+  r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
+             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a.config)); });
+  r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
+             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a.config)); });
+}
+
+void add_mlps(Registries& r) {
+  const auto add = [&](const std::string& name, const std::string& activation, std::string doc) {
+    r.mlp.add(native(name, std::move(doc)),
+              [activation](const PartArgs& a, const Place& place) { return native_mlp(a.config, activation, place.dim, place.hidden); });
+  };
+  add("swiglu", "silu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\".");
+  add("standard_gelu", "gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\". mlp_gated makes it GeGLU.");
+  add("standard_relu", "relu", "down(relu(up x)); activation = \"relu\".");
+  add("gelu_tanh", "gelu_tanh", "down(gelu(up x)) with the tanh approximation (GPT-2, Gemma).");
+  add("relu2", "relu2", "down(relu(up x)^2) (So et al. 2021).");
+  add("quick_gelu", "quick_gelu", "down(h sigmoid(1.702 h)), h = up x.");
+  add("tanh", "tanh", "down(tanh(up x)).");
+  add("swiglu_oai", "swiglu_oai", "down(g sigmoid(1.702 g) (u + 1)) with clamped g = gate x and u = up x (gpt-oss); needs mlp_act_limit.");
+  r.mlp.add(native("xielu", "down(xIELU(up x)), whose two slopes are learned (Huang and Schlag 2024; Apertus)."),
+            [](const PartArgs& a, const Place& place) {
+              return std::make_shared<XieluMlp>(mlp_options(a.config.model, place.dim, place.hidden));
+            });
+}
+
+void add_routers(Registries& r) {
+  const auto add = [&](const char* name, std::string doc) {
+    r.router.add(native(name, std::move(doc)),
+                 [](const PartArgs& a, const Place& place) { return std::make_shared<TopKRouter>(topk_router_options(a, place)); });
+  };
+  add("softmax_topk", "Top k of the softmax over all experts, divided by their sum (Mixtral, Qwen 3).");
+  add("sigmoid_topk", "Top k of sigmoid + selection bias, weights from the sigmoids over their sum; the bias follows a running mean.");
+  add("softmax", "Top k of the softmax over all experts; moe_norm_topk divides by their sum (DeepSeek V2).");
+  add("sigmoid",
+      "Top k of sigmoid + selection bias in groups, weights over their sum (DeepSeek V3); moe_bias_rule = \"sign\" trains the bias.");
+  add("softmax_normed",
+      "As softmax_topk of the normalised input times a learned vector / sqrt(dim); each expert has a learned factor besides (Gemma 4).");
+  add("sqrtsoftplus", "As sigmoid, with the score sqrt(ln(1 + e^x)).");
+}
+
+void add_losses(Registries& r) {
+  const auto low = [](const PartArgs& a) { return a.config.model.logits_dtype == "compute"; };
+  r.loss.add(native("cross_entropy", "Cross entropy, in fp32 unless model.logits_dtype = \"compute\"."),
+             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a)); });
+  r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [low](const PartArgs& a) {
+    const std::int64_t chunk = a.config.train.ce_chunk_size;
+    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a));
+  });
+  r.loss.add(native("fused_linear_cross_entropy",
+                    "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
+             [low](const PartArgs& a) {
+               const config::TrainConfig& t = a.config.train;
+               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model, low(a));
+             });
+}
+
+void add_schedules(Registries& r) {
+  const auto add = [&](const std::string& name, std::string doc) {
+    r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
+      const config::TrainConfig& t = a.config.train;
+      const auto sequences = static_cast<double>(config::BatchPlan(t, 1).sequences(0));
+      return make_native_schedule(name, a.config.scheduler, max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
+    });
+  };
+  add("cosine", "Warm-up, then half a cosine down to the floor.");
+  add("linear", "Warm-up, then a line down to the floor.");
+  add("wsd", "Warm-up, stable_steps at the peak, then a decay of wsd_decay_type.");
+  add("constant", "Warm-up, then the peak.");
+  add("rex", "Warm-up, then (1 - p)^rex_alpha down to the floor.");
+  add("none", "The peak from the first step on.");
+  add("inv_sqrt", "Warm-up, then 1 / sqrt(step / inv_sqrt_timescale), at most the peak and at least the floor.");
+  add("inv", "Warm-up, then 1 / (1 + c t) so that the floor is reached after decay_steps.");
+  add("power", "Warm-up, then the power law of the power schedule, power_a and power_b, capped at the peak (Shen et al. 2024).");
+}
+
+/// power2: the window's start and the powers of two behind it.
+bool power_of_two(std::int64_t start, std::int64_t stop, std::int64_t step) {
+  const std::int64_t past = step - start;
+  return past >= 0 && step <= stop && (past & (past - 1)) == 0;
+}
+
+void add_run_parts(Registries& r) {
+  r.sampler.add(native("sample", "Temperature, top-k, top-p, then a draw (Holtzman et al. 2020)."),
+                [](const PartArgs&) { return plain_sampler(); });
+  r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
+             [](const PartArgs&, const fs::path& run_dir, std::int64_t completed_steps) {
+               return std::make_unique<CsvSink>(run_dir / "metrics.csv", completed_steps);
+             });
+  r.ckpt_strategy.add(native("interval", "Every checkpoint.interval steps."), [](const PartArgs& a) -> CheckpointStrategy {
+    return [interval = a.config.checkpoint.interval](std::int64_t, std::int64_t, std::int64_t step) { return step % interval == 0; };
+  });
+  r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... of a window, of the run where there is none."),
+                      [](const PartArgs&) -> CheckpointStrategy { return power_of_two; });
+}
+
+}  // namespace
+
+Registries native_registries() {
+  Registries r;
+  add_models(r);
+  add_blocks(r);
+  add_norms(r);
+  add_mlps(r);
+  add_routers(r);
+  add_losses(r);
+  add_native_optimizers(r);
+  add_schedules(r);
+  add_run_parts(r);
+  return r;
+}
+
+}  // namespace kf

@@ -1,0 +1,50 @@
+#pragma once
+// The safetensors file format (huggingface/safetensors, format 0.x): 8-byte little-endian header length, JSON header, raw tensors.
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/files/durable_file.h"
+#include "core/fs.h"
+
+namespace kf {
+
+/// A file open for reading. Every length and offset is checked against the file before use.
+class SafetensorsFile {
+ public:
+  /// Throws Code::checkpoint naming the file and what is wrong with it.
+  explicit SafetensorsFile(const fs::path& path);
+
+  const std::vector<std::string>& names() const { return names_; }
+  bool contains(const std::string& name) const { return entries_.count(name) > 0; }
+  /// A copy that owns its memory. Throws Code::checkpoint for an unknown name.
+  at::Tensor tensor(const std::string& name) const;
+  std::vector<std::int64_t> shape(const std::string& name) const;
+  const std::map<std::string, std::string>& metadata() const { return metadata_; }
+
+ private:
+  struct Entry {
+    at::ScalarType type;
+    std::vector<std::int64_t> shape;
+    std::size_t begin = 0;  // in the file
+    std::size_t end = 0;
+  };
+  const Entry& entry(const std::string& name) const;
+
+  MappedFile file_;
+  std::vector<std::string> names_;
+  std::map<std::string, Entry> entries_;
+  std::map<std::string, std::string> metadata_;
+};
+
+/// Writes tensors (any device, any strides) in the order given; fsyncs. Throws Code::checkpoint (disk full, ...), leaving no file behind
+/// and an older one of that name as it was.
+FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                             const std::map<std::string, std::string>& metadata = {});
+
+}  // namespace kf

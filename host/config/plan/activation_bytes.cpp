@@ -1,0 +1,284 @@
+#include "config/plan/activation_bytes.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "config/plan/derived.h"
+
+namespace kf::config {
+namespace {
+
+constexpr double kChunk = 4096;  // positions of a piece of logits
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+/// What one block keeps, by what recomputation can leave out.
+struct BlockBytes {
+  double input = 0;              // the residual stream as it enters
+  double attention = 0;          // inside the attention branch: normed input, queries, keys, values, mixed values
+  double attention_results = 0;  // of it what selective recomputation keeps: results of products and of the attention kernel
+  double middle = 0;             // the residual stream between the branches
+  double mlp = 0;
+  double mlp_results = 0;
+  double passing = 0;                   // gradients of the inside in backward
+  std::map<std::string, double> named;  // results that train.remat_save and the named policies can keep, under their names
+};
+
+class Sizes {
+ public:
+  Sizes(const Config& config, double rows, double length)
+      : config_(config), m_(config.model), rows_(rows), length_(length), tokens_(rows * length) {}
+
+  /// Bytes of a number in the type of the computation.
+  double width() const { return config_.train.mixed_precision == "fp32" ? 4 : 2; }
+  /// A tensor (rows, length, columns) in that type, and in fp32.
+  double low(double columns) const { return tokens_ * columns * width(); }
+  double fp32(double columns) const { return tokens_ * columns * 4; }
+  double dim() const { return real(m_.dim); }
+
+  BlockBytes block(std::int64_t layer) const {
+    BlockBytes out;
+    out.input = low(dim());
+    add_attention(out, layer);
+    add_mlp(out, layer);
+    const bool parallel = m_.norm_placement.starts_with("parallel");
+    out.middle = parallel ? 0 : low(dim());
+    if (m_.norm_placement == "sandwich" || m_.norm_placement == "post") {  // the norm behind a branch keeps what it normalises
+      out.attention += norm_input();
+      out.mlp += norm_input();
+    }
+    if (m_.dropout_resid > 0) {
+      out.attention += fp32(dim());
+      out.mlp += fp32(dim());
+    }
+    // RMS norms and their gradients pass through fp32.
+    out.passing += 3 * fp32(dim()) + 2 * low(dim());
+    return out;
+  }
+
+  double last_norm() const { return low(dim()) + norm_input(); }
+
+  double logits() const {
+    const TrainConfig& t = config_.train;
+    const double vocabulary = real(m_.vocab_size);
+    const double chunk = std::min(tokens_, t.ce_chunk_size > 0 ? real(t.ce_chunk_size) : kChunk);
+    const double narrow = width() == 2 ? 2 : 0;
+    const double capped = m_.final_logit_softcap > 0 ? 2 : 0;
+    const bool kept_low = narrow > 0 && m_.logits_dtype == "compute";  // nothing of them is fp32
+    if (t.loss_fn == "fused_linear_cross_entropy") {
+      // A piece of logits three times in fp32, the gradients of all hidden states, and those of the head.
+      return chunk * vocabulary * (narrow + 4 * (3 + capped)) + low(dim()) + vocabulary * dim() * 4;
+    }
+    const double z = t.z_loss_weight > 0 ? width() + 4 : 0;
+    const double all = tokens_ * vocabulary;
+    if (kept_low && t.loss_fn == "cross_entropy") {
+      return all * (6 + capped * width() + z);
+    }
+    if (t.loss_fn == "chunked_cross_entropy") {
+      return all * (4 + 2 * width() + capped * width() + z) + chunk * vocabulary * 8;
+    }
+    return all * (12 + narrow + capped * width() + z);
+  }
+
+  double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) * (width() == 2 ? 10 : 8); }
+
+ private:
+  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type; besides the scales.
+  double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? fp32(dim()) : 0) + fp32(1); }
+  double norm_input() const { return low(dim()) + norm_copy(); }
+
+  /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
+  bool whole_scores() const {
+    const bool math = m_.sdpa_backend == "math" || (m_.sdpa_backend == "auto" && !config_.train.compile_model);
+    return math || m_.attn_sink || m_.attn_softcap > 0 || m_.dropout_attn > 0;
+  }
+
+  double scores() const {
+    if (!whole_scores()) {
+      return 0;
+    }
+    const double each = (m_.attn_fp32 == "none" ? width() : 4) + (width() == 2 && m_.attn_fp32 != "none" ? width() : 0) +
+                        (m_.attn_softcap > 0 ? width() : 0) + (m_.dropout_attn > 0 ? width() + 1 : 0) + 1;
+    return rows_ * real(m_.n_heads) * length_ * length_ * each;
+  }
+
+  void add_attention(BlockBytes& out, std::int64_t layer) const {
+    const double heads = real(m_.n_heads);
+    out.attention += low(dim()) + norm_copy();  // the normed input
+    double kernel = 0;                          // what the attention kernel keeps: q, k, v with as many heads each, the result
+    double mixed = 0;
+    double products = 0;
+    if (m_.attention == "mla") {
+      const double query = heads * real(m_.mla_nope_dim + m_.mla_rope_dim);
+      const double up = heads * real(m_.mla_nope_dim + m_.mla_v_dim);
+      mixed = heads * real(m_.mla_v_dim);
+      kernel = low(2 * query + up + mixed);  // v is a view of the up-projection
+      products = low(query + real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim) + up + dim());
+      out.attention += low(2 * real(m_.mla_q_rank) + 2 * real(m_.mla_kv_rank) + real(m_.mla_rope_dim)) + fp32(2);
+      out.named = {{"q", low(query)}, {"kv", low(up)}};
+    } else {
+      const double query = heads * real(head_dim(m_, layer));
+      const double key = real(kv_heads(m_, layer) * head_dim(m_, layer));
+      mixed = query;
+      kernel = low(4 * query);
+      products = low(query + 2 * key + dim());
+      if (m_.qk_norm && m_.qk_norm_kind != "l2") {
+        out.attention += low(query + key) + fp32(heads + real(kv_heads(m_, layer)));
+      }
+      if (m_.v_norm != "none") {
+        out.attention += low(key) + fp32(real(kv_heads(m_, layer)));
+      }
+      out.named = {{"q", low(query)}, {"k", low(key)}, {"v", low(key)}};
+    }
+    if (m_.attn_gate != "none") {  // its sigmoid, and the mixed values before it
+      out.attention += low(mixed + (m_.attn_gate == "head" ? heads : mixed));
+    }
+    const double lse = fp32(heads);
+    out.named["context"] = low(mixed) + lse;
+    out.named["out"] = low(dim());
+    out.attention += kernel + lse + scores();
+    out.attention_results = products + low(mixed) + lse;
+    out.passing = std::max(out.passing, low(4 * mixed) + 2 * scores());
+  }
+
+  /// Of a feed-forward layer of width `hidden` over `share` rows a token.
+  double mlp_kept(double hidden, double share) const {
+    const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && config_.train.compile_model;
+    const double inside = mlp_gated(m_) ? (fused ? 3 : 4) : 2;
+    const double wide = m_.act_fp32 && width() == 2 ? 8 : 0;
+    return share * (low(inside * hidden) + tokens_ * hidden * wide);
+  }
+
+  void add_mlp(BlockBytes& out, std::int64_t layer) const {
+    out.mlp += low(dim()) + norm_copy();  // the normed input
+    const double matrices = mlp_gated(m_) ? 2 : 1;
+    const bool experts = is_moe_layer(m_, layer);
+    if (!experts || m_.moe_beside_dense) {
+      const double hidden = real(ffn_hidden_dim(m_));
+      out.mlp += mlp_kept(hidden, 1);
+      out.mlp_results += low(matrices * hidden + dim());
+      out.passing = std::max(out.passing, low((matrices + 1) * hidden));
+      out.named["gate"] = mlp_gated(m_) ? low(hidden) : 0;
+      out.named["up"] = low(hidden);
+      out.named["down"] = low(dim());
+    }
+    if (!experts) {
+      return;
+    }
+    if (m_.moe_beside_dense) {
+      out.mlp += 3 * norm_input();
+    }
+    const double slots = real(m_.moe_top_k);
+    const double hidden = real(expert_ffn_hidden_dim(m_));
+    const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
+    const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
+    out.mlp += mlp_kept(hidden, slots) + low(2 * slots * dim()) + mlp_kept(shared, 1) + routing;
+    out.mlp_results += low(slots * (matrices * hidden + dim()) + matrices * shared + dim());
+    out.passing = std::max(out.passing, low((matrices + 1) * slots * hidden + 2 * slots * dim()) + fp32(dim()));
+  }
+
+  const Config& config_;
+  const ModelConfig& m_;
+  double rows_, length_, tokens_;
+};
+
+/// What the named policies keep; the program's own list is in model/recompute/recompute.cpp.
+std::vector<std::string> kept_by(const std::string& policy) {
+  if (policy == "minimal") {
+    return {"q", "k", "v", "kv", "out", "gate", "up", "down"};
+  }
+  std::vector<std::string> out;
+  if (policy != "save_out_proj") {
+    out = {"q", "k", "v", "kv"};
+  }
+  if (policy != "save_qkv_proj") {
+    out.emplace_back("out");
+  }
+  if (policy == "save_dot_with_context_except_mlp") {
+    out.emplace_back("context");
+  }
+  if (policy == "save_dot_except_mlpwi") {
+    out.emplace_back("down");
+  }
+  return out;
+}
+
+double sum_of(const BlockBytes& b, const std::vector<std::string>& names) {
+  double out = 0;
+  for (const std::string& name : names) {
+    const auto found = b.named.find(name);
+    out += found != b.named.end() ? found->second : 0;
+  }
+  return out;
+}
+
+/// What recomputation leaves of a block.
+double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer) {
+  const double whole = b.input + b.attention + b.middle + b.mlp;
+  if (train.activation_checkpointing == "none" || layer % train.remat_every != 0) {
+    return whole;
+  }
+  if (train.activation_checkpointing == "full") {
+    return b.input;
+  }
+  if (train.activation_checkpointing != "selective") {
+    return b.input + sum_of(b, kept_by(train.activation_checkpointing));
+  }
+  const auto saves = [&](const char* name) {
+    return std::find(train.remat_save.begin(), train.remat_save.end(), name) != train.remat_save.end();
+  };
+  if (train.remat_save.empty()) {
+    return b.input + b.attention_results + b.mlp_results;
+  }
+  if (saves("attention") && saves("mlp")) {
+    return whole;
+  }
+  if (saves("attention") || saves("mlp")) {
+    return b.input + b.middle + (saves("attention") ? b.attention : b.mlp);
+  }
+  const bool products = std::any_of(train.remat_save.begin(), train.remat_save.end(), [](const std::string& name) {
+    return name.find("::") != std::string::npos;  // an operator: most are products
+  });
+  std::vector<std::string> names = train.remat_save;
+  if (saves("qkv")) {
+    names.insert(names.end(), {"q", "k", "v", "kv"});
+  } else if (saves("k") || saves("v")) {
+    names.emplace_back("kv");
+  }
+  return b.input + (products ? b.attention_results + b.mlp_results : sum_of(b, names));
+}
+
+}  // namespace
+
+ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training) {
+  const ModelConfig& m = config.model;
+  const Sizes sizes(config, rows, length);
+  ActivationBytes out;
+  for (std::int64_t layer = 0; layer < m.n_layers + m.mtp_layers; ++layer) {
+    const std::int64_t like = std::min(layer, m.n_layers - 1);
+    const BlockBytes block = sizes.block(like);
+    const double kept = training ? kept_of(block, config.train, like) : 0;
+    const double whole = block.input + block.attention + block.middle + block.mlp;
+    out.kept += kept;
+    out.passing = std::max(
+        out.passing, training ? whole - kept + block.passing : block.input + std::max(block.attention, block.mlp) + block.passing / 2);
+    if (layer >= m.n_layers && training) {
+      out.kept += 3 * sizes.low(sizes.dim());  // its two norms and their product
+    }
+  }
+  out.kept += training ? sizes.last_norm() * (1 + static_cast<double>(m.mtp_layers)) : 0;
+  out.logits = training ? sizes.logits() * (1 + static_cast<double>(m.mtp_layers)) : sizes.logits_piece();
+  return out;
+}
+
+double cache_bytes(const ModelConfig& m, double rows, double positions, double width) {
+  double numbers = 0;  // of a position
+  for (std::int64_t layer = 0; layer < m.n_layers; ++layer) {
+    numbers += m.attention == "mla" ? real(m.mla_kv_rank + m.mla_rope_dim) : 2 * real(kv_heads(m, layer) * head_dim(m, layer));
+  }
+  return numbers * rows * positions * width;
+}
+
+}  // namespace kf::config

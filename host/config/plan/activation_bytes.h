@@ -1,0 +1,23 @@
+#pragma once
+// What a forward pass keeps for its backward, in bytes, from the settings alone. It follows the native layers tensor by tensor; what layers
+// written in Lua keep is not known here.
+
+#include "config/schema/config.h"
+
+namespace kf::config {
+
+/// All in bytes, for one micro-batch.
+struct ActivationBytes {
+  double kept = 0;     // by all blocks, embedding and last norm, from their forward until their backward
+  double passing = 0;  // besides, while the largest block runs: what recomputation brings back, and the gradients of its inside
+  double logits = 0;   // of the loss, at its worst moment: logits, their softmax and their gradients
+};
+
+/// `rows` sequences of `length` tokens. Without `training` nothing is kept: the inside of one block, and logits in pieces of 4,096
+/// positions.
+ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training = true);
+
+/// Keys and values that generation keeps: (rows, positions) in all layers, in numbers of `width` bytes.
+double cache_bytes(const ModelConfig& model, double rows, double positions, double width);
+
+}  // namespace kf::config

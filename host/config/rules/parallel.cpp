@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <initializer_list>
+#include <utility>
+
+#include "config/plan/derived.h"
+#include "config/rules/rules.h"
+#include "config/rules/unbuilt.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+/// Whether the job asks for several processes where one was started: that is the problem to report, not how the work would be divided.
+bool is_not_built(const Job& job) {
+  const DistributedConfig& d = job.config.distributed;
+  return job.world == 1 && (d.dp_shard > 1 || d.dp_replicate > 1 || d.tp > 1 || d.pp > 1 || d.cp > 1 || d.ep > 1);
+}
+
+void must_divide(Findings& findings, const std::string& key, std::int64_t value, const std::string& degree, std::int64_t ranks) {
+  if (value % ranks != 0) {
+    findings.problem({key, degree}, format("{} ({}) must be divisible by {} ({})", key, value, degree, ranks));
+  }
+}
+
+/// A job that asks for several processes, started as one.
+void say_not_built(const Job& job, Findings& findings, double processes) {
+  const DistributedConfig& d = job.config.distributed;
+  std::vector<std::string> keys;
+  std::vector<std::string> said;
+  for (const auto& [name, degree] : std::initializer_list<std::pair<const char*, std::int64_t>>{
+           {"dp_shard", d.dp_shard}, {"dp_replicate", d.dp_replicate}, {"tp", d.tp}, {"pp", d.pp}, {"cp", d.cp}, {"ep", d.ep}}) {
+    if (degree > 1) {
+      keys.push_back(format("distributed.{}", name));
+      said.push_back(format("distributed.{} = {}", name, degree));
+    }
+  }
+  findings.problem(keys, format("{} {} for {} processes: {}; leave {} out to run as one", join(said, ", "),
+                                said.size() == 1 ? "asks" : "ask", processes, one_process_only(), said.size() == 1 ? "it" : "them"));
+}
+
+void ranks_make_up_the_world(const Job& job, Findings& findings) {
+  if (!job.world) {
+    return;
+  }
+  const DistributedConfig& d = job.config.distributed;
+  const std::vector<std::string> keys{"distributed.dp_replicate", "distributed.tp", "distributed.pp", "distributed.cp", "distributed.ep"};
+  const double others = static_cast<double>(d.dp_replicate) * static_cast<double>(d.tp) * static_cast<double>(d.pp) *
+                        static_cast<double>(d.cp) * static_cast<double>(d.ep);  // as double: the product of silly degrees must not overflow
+  const double world = static_cast<double>(*job.world);
+  // Whether the thing exists comes before its arithmetic: "not divisible" would read like "start more".
+  if (*job.world == 1 && others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)) != 1) {
+    say_not_built(job, findings, others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)));
+    return;
+  }
+  if (d.dp_shard == -1 && (others > world || *job.world % static_cast<std::int64_t>(others) != 0)) {
+    findings.problem(keys, format("world_size ({}) is not divisible by dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{} = {})", *job.world,
+                                  d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others));
+  } else if (d.dp_shard != -1 && others * static_cast<double>(d.dp_shard) != world) {
+    std::vector<std::string> all = keys;
+    all.insert(all.begin(), "distributed.dp_shard");
+    findings.problem(all, format("dp_shard*dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{}*{} = {}) do not match world_size ({})", d.dp_shard,
+                                 d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others * static_cast<double>(d.dp_shard), *job.world));
+  }
+}
+
+void tied_embeddings_without_pipeline(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  if (job.config.model.tie_embeddings && job.config.distributed.pp > 1) {
+    findings.problem({"model.tie_embeddings", "distributed.pp"},
+                     format("Tied embeddings are not supported with pipeline stages: model.tie_embeddings = true, distributed.pp = {}; set "
+                            "one to false or 1",
+                            job.config.distributed.pp));
+  }
+}
+
+void heads_divide_by_tp(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  const ModelConfig& m = job.config.model;
+  must_divide(findings, "model.n_heads", m.n_heads, "distributed.tp", job.config.distributed.tp);
+  if (m.n_kv_heads) {
+    must_divide(findings, "model.n_kv_heads", *m.n_kv_heads, "distributed.tp", job.config.distributed.tp);
+  }
+}
+
+void widths_divide_by_tp(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  const std::int64_t tp = job.config.distributed.tp;
+  const std::int64_t width = ffn_hidden_dim(job.config.model);
+  must_divide(findings, "model.vocab_size", job.config.model.vocab_size, "distributed.tp", tp);
+  if (width % tp != 0) {
+    findings.problem({"model.ffn_hidden_dim", "distributed.tp", "model.dim", "model.ffn_dim_multiplier"},
+                     format("the ffn width, model.ffn_hidden_dim ({}), must be divisible by distributed.tp ({})", width, tp));
+  }
+}
+
+void fp8_without_tp(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  if (job.config.train.mixed_precision == "fp8" && job.config.distributed.tp > 1) {
+    findings.problem(
+        {"train.mixed_precision", "distributed.tp"},
+        format(
+            "FP8 + Tensor Parallelism is not yet supported: train.mixed_precision = fp8, distributed.tp = {}; use fp8 with dp_shard only, "
+            "or bf16",
+            job.config.distributed.tp));
+  }
+}
+
+void experts_without_pipeline(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  if (is_moe(job.config.model) && job.config.distributed.pp > 1) {
+    findings.problem(
+        {"model.num_experts", "distributed.pp"},
+        format("MoE + Pipeline Parallelism is not supported: model.num_experts = {}, distributed.pp = {}; use dp_shard, tp or ep",
+               job.config.model.num_experts, job.config.distributed.pp));
+  }
+}
+
+void expert_parallel_needs_experts(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  const std::int64_t ep = job.config.distributed.ep;
+  const std::int64_t experts = job.config.model.num_experts;
+  if (ep > 1 && experts == 0) {
+    findings.problem({"distributed.ep", "model.num_experts"},
+                     format("distributed.ep ({}) > 1 requires an MoE model (model.num_experts > 0)", ep));
+  } else if (ep > 1) {
+    must_divide(findings, "model.num_experts", experts, "distributed.ep", ep);
+  }
+}
+
+void stages_fit_layers(const Job& job, Findings& findings) {
+  if (is_not_built(job)) {
+    return;
+  }
+  const std::int64_t pp = job.config.distributed.pp;
+  if (pp > job.config.model.n_layers) {
+    findings.problem(
+        {"distributed.pp", "model.n_layers"},
+        format("distributed.pp ({}) cannot exceed model.n_layers ({}): a stage holds at least one layer", pp, job.config.model.n_layers));
+  }
+}
+
+}  // namespace
+
+std::vector<Rule> parallel_rules() {
+  return {ranks_make_up_the_world,  tied_embeddings_without_pipeline, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp,
+          experts_without_pipeline, expert_parallel_needs_experts,    stages_fit_layers};
+}
+
+}  // namespace kf::config

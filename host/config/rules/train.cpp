@@ -1,0 +1,190 @@
+#include <algorithm>
+
+#include "config/plan/budget.h"
+#include "config/plan/cycles.h"
+#include "config/rules/rules.h"
+#include "config/schema/schema.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+void sequence_fits_model(const Job& job, Findings& findings) {
+  const std::int64_t seq_len = job.config.train.seq_len;
+  const std::int64_t longest = job.config.model.max_seq_len;
+  if (seq_len > longest) {
+    findings.problem(
+        {"train.seq_len", "model.max_seq_len"},
+        format("train.seq_len ({}) exceeds model.max_seq_len ({}); raise model.max_seq_len or lower train.seq_len", seq_len, longest));
+  }
+}
+
+void warmup_ends_within_run(const Job& job, Findings& findings) {
+  const std::int64_t steps = effective_max_steps(job.config, job.world.value_or(1));
+  const std::int64_t warmup = job.config.scheduler.warmup_steps.of(schedule_length(job.config.scheduler, steps));
+  if (warmup > steps && job.config.scheduler.name != "constant" && job.config.scheduler.name != "none") {
+    findings.warn(
+        {"scheduler.warmup_steps", "train.max_steps", "train.max_tokens"},
+        format("scheduler.warmup_steps ({}) is more than the run's {} steps: the learning rate never reaches its peak", warmup, steps));
+  }
+}
+
+/// Said where the lengths were given: a run that is cut short keeps a rate that its settings meant to lower.
+void decay_ends_within_schedule(const Job& job, Findings& findings) {
+  const SchedulerConfig& s = job.config.scheduler;
+  const std::int64_t length = schedule_length(s, effective_max_steps(job.config, job.world.value_or(1)));
+  const bool wsd = s.name == "wsd";
+  const bool decays = wsd || s.name == "cosine" || s.name == "linear" || s.name == "rex";
+  if (!decays || gives_cycles(s) || gives_cycle_length(s) || (!s.decay_steps && !(wsd && s.stable_steps))) {
+    return;
+  }
+  const std::int64_t warmup = s.warmup_steps.of(length);
+  const std::int64_t stable = wsd && s.stable_steps ? s.stable_steps->of(length) : 0;
+  const std::int64_t decay = s.decay_steps ? s.decay_steps->of(length) : 1;  // unset: what is left
+  if (warmup > length || warmup + stable + decay <= length) {
+    return;
+  }
+  findings.warn({"scheduler.decay_steps", "scheduler.stable_steps", "scheduler.warmup_steps", "train.max_steps"},
+                format("scheduler.warmup_steps ({}){}{} end after the schedule's {} steps: the learning rate never reaches its floor",
+                       warmup, wsd && s.stable_steps ? format(", stable_steps ({})", stable) : "",
+                       s.decay_steps ? format(" and decay_steps ({})", decay) : "", length));
+}
+
+void budget_agrees_with_steps(const Job& job, Findings& findings) {
+  const TrainConfig& t = job.config.train;
+  if (!t.max_tokens || !findings.given("train.max_steps") || t.max_steps == TrainConfig().max_steps) {
+    return;
+  }
+  // Where the number of ranks is unknown, any number will do that makes both agree.
+  const std::int64_t ranks =
+      job.world ? data_ranks(job.config.distributed, *job.world) : std::max<std::int64_t>(1, ranks_for_budget(job.config));
+  const std::int64_t steps = steps_for_tokens(*t.max_tokens, tokens_per_step(job.config, ranks));
+  if (steps != t.max_steps) {
+    findings.problem(
+        {"train.max_steps", "train.max_tokens"},
+        format(
+            "train.max_steps ({}) disagrees with train.max_tokens ({}): at {} tokens a step the budget gives {} steps; give one of the two",
+            t.max_steps, *t.max_tokens, tokens_per_step(job.config, ranks), steps));
+  }
+}
+
+void window_runs_forward(const Job& job, Findings& findings) {
+  const auto& window = job.config.checkpoint.dyn_ckpt_window;
+  if (window && window->stop < window->start) {
+    findings.problem(
+        {"checkpoint.dyn_ckpt_window.stop", "checkpoint.dyn_ckpt_window.start"},
+        format("checkpoint.dyn_ckpt_window.stop ({}) must be >= checkpoint.dyn_ckpt_window.start ({})", window->stop, window->start));
+  }
+}
+
+void one_source_of_weights(const Job& job, Findings& findings) {
+  const CheckpointConfig& c = job.config.checkpoint;
+  if (c.init_weights != "saved" && !c.init_from) {
+    findings.warn({"checkpoint.init_weights"},
+                  "checkpoint.init_weights has no effect: checkpoint.init_from names no weights to start from");
+  }
+  if (c.load_path && c.init_from) {
+    findings.problem({"checkpoint.load_path", "checkpoint.init_from"},
+                     "checkpoint.load_path and checkpoint.init_from are both given; load_path continues a run, init_from starts one: give "
+                     "one of the two");
+  }
+}
+
+/// A name that means nothing would let nothing through, without a word.
+void accepted_changes_are_known(const Job& job, Findings& findings) {
+  for (const std::string& name : job.config.checkpoint.accept_changes) {
+    const bool part = job.config.parts.contains(name);
+    if (!part && find_row(name) == nullptr && !is_section(name) && name != "code" && name != "files") {
+      std::vector<std::string> names{"code", "files"};
+      for (const Row& row : rows()) {
+        names.push_back(row.key());
+      }
+      const std::string near = nearest(name, names);
+      findings.problem({"checkpoint.accept_changes"},
+                       format("checkpoint.accept_changes: '{}' is no key or section of the job{}; there are also \"code\" and \"files\"",
+                              name, near.empty() ? "" : "; did you mean '" + near + "'?"));
+    }
+  }
+}
+
+void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  if (!c.checkpoint.save_frozen && !c.checkpoint.init_from) {
+    findings.problem({"checkpoint.save_frozen", "checkpoint.init_from"},
+                     "checkpoint.save_frozen = false needs checkpoint.init_from: the weights that are not saved come from there again");
+  }
+  const CheckpointConfig defaults;
+  if (!c.checkpoint.save_frozen && (c.checkpoint.init_vocab != defaults.init_vocab || c.checkpoint.init_weights != defaults.init_weights ||
+                                    c.checkpoint.init_head != defaults.init_head)) {
+    findings.problem({"checkpoint.save_frozen"},
+                     "checkpoint.save_frozen = false takes the frozen weights of checkpoint.init_from as they are; checkpoint.init_vocab, "
+                     "init_weights and init_head change them: leave these out, or save all weights");
+  }
+  if (!c.checkpoint.save_frozen && c.train.frozen.empty() && c.train.trainable.empty()) {
+    findings.warn({"checkpoint.save_frozen"}, "checkpoint.save_frozen has no effect: every weight trains (train.frozen, train.trainable)");
+  }
+}
+
+void profile_runs_forward(const Job& job, Findings& findings) {
+  const ProfilingConfig& p = job.config.profiling;
+  if (p.end_step <= p.start_step) {
+    findings.problem({"profiling.end_step", "profiling.start_step"},
+                     format("profiling.end_step ({}) must be greater than profiling.start_step ({})", p.end_step, p.start_step));
+  }
+}
+
+constexpr std::size_t kLongestName = 255;  // NAME_MAX of every common file system
+
+void run_name_is_a_name(const Job& job, Findings& findings) {
+  const std::string& name = job.config.run.name;
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  if (control || name.find('/') != std::string::npos || name == "." || name == "..") {
+    findings.problem({"run.name"}, format("run.name ({}) must be a plain name without '/' and control characters; run.dir takes a path",
+                                          brief(Node(name))));
+  }
+  if (name.size() > kLongestName) {
+    findings.problem({"run.name"}, format("run.name has {} bytes; file systems take {} at most", name.size(), kLongestName));
+  }
+}
+
+/// The shell replaces '~' where it begins a word, so neither in a file nor behind a '='.
+void folders_are_spelled_out(const Job& job, Findings& findings) {
+  const std::pair<const char*, const std::string&> folders[] = {{"run.dir", job.config.run.dir},
+                                                                {"checkpoint.dir", job.config.checkpoint.dir},
+                                                                {"metrics.tensorboard_dir", job.config.metrics.tensorboard_dir},
+                                                                {"profiling.trace_dir", job.config.profiling.trace_dir},
+                                                                {"data.cache_dir", job.config.data.cache_dir}};
+  for (const auto& [key, folder] : folders) {
+    if (folder == "~" || folder.starts_with("~/")) {
+      findings.problem({key},
+                       format("{} ('{}') would make a folder named '~': write the home folder out, or ./~ for that one", key, folder));
+    }
+  }
+}
+
+void watched_keys_have_effect(const Job& job, Findings& findings) {
+  for (const char* key : {"metrics.watch_interval", "metrics.watch_per_param"}) {
+    if (job.config.metrics.watch.empty() && findings.given(key)) {
+      findings.warn({key}, format("{} has no effect: metrics.watch is empty, so nothing is watched", key));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Rule> train_rules() {
+  return {sequence_fits_model,
+          warmup_ends_within_run,
+          decay_ends_within_schedule,
+          budget_agrees_with_steps,
+          window_runs_forward,
+          one_source_of_weights,
+          profile_runs_forward,
+          run_name_is_a_name,
+          folders_are_spelled_out,
+          accepted_changes_are_known,
+          frozen_weights_come_from_somewhere,
+          watched_keys_have_effect};
+}
+
+}  // namespace kf::config

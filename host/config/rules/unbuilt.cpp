@@ -1,0 +1,144 @@
+#include "config/rules/unbuilt.h"
+
+#include "config/schema/schema.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+/// What setting a key does meanwhile.
+enum class Means { nothing, refusal };
+
+struct UnbuiltKey {
+  const char* key;
+  std::vector<const char*> honest;  // the values that say what happens anyway, or work
+  const char* reason;
+  Means means = Means::nothing;
+};
+
+struct Unbuilt {
+  const char* title;
+  const char* sentence;  // what happens instead, for README
+  std::vector<UnbuiltKey> keys;
+};
+
+constexpr const char* kOneProcess = "one process trains on one device";
+
+const std::vector<Unbuilt>& unbuilt() {
+  static const std::vector<Unbuilt> all{
+      {"Training on several GPUs or machines",
+       "One process trains on one device. Settings for many ranks are checked (`kf-host config check JOB --world N`), and a run with them "
+       "is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
+       {{"distributed.dp_shard", {"-1", "1"}, kOneProcess, Means::refusal},
+        {"distributed.dp_replicate", {"1"}, kOneProcess, Means::refusal},
+        {"distributed.tp", {"1"}, kOneProcess, Means::refusal},
+        {"distributed.pp", {"1"}, kOneProcess, Means::refusal},
+        {"distributed.cp", {"1"}, kOneProcess, Means::refusal},
+        {"distributed.ep", {"1"}, kOneProcess, Means::refusal},
+        {"distributed.pp_schedule", {"'1f1b'"}, "there are no pipeline stages"},
+        {"distributed.nccl_timeout_sec", {"1800"}, "there is no communicator"},
+        {"distributed.backend", {"'cpu:gloo,cuda:nccl'"}, "there is no communicator"},
+        {"train.nccl_health_check_interval", {"0"}, "there is no communicator to check"}}},
+      {"fp8",
+       "A run in fp8 is refused; bf16, fp16 and fp32 work.",
+       {{"train.mixed_precision", {"'bf16'", "'fp16'", "'fp32'"}, "there are no fp8 products; take bf16", Means::refusal}}},
+      {"Weights & Biases and TensorBoard",
+       "Rows go to `metrics.jsonl`, to CSV and to sinks written in Lua; these settings are read and do nothing.",
+       {{"metrics.enable_wandb", {"false"}, "there is no Weights & Biases sink"},
+        {"metrics.wandb_project", {"'kempnerforge'"}, "there is no Weights & Biases sink"},
+        {"metrics.wandb_run_name", {"null"}, "there is no Weights & Biases sink"},
+        {"metrics.wandb_run_id", {"''"}, "there is no Weights & Biases sink"},
+        {"metrics.enable_tensorboard", {"false"}, "there is no TensorBoard sink"},
+        {"metrics.tensorboard_dir", {"'tb_logs'"}, "there is no TensorBoard sink"}}},
+      {"Profiling",
+       "`[profiling]` is read and does nothing.",
+       {{"profiling.enable", {"false"}, "there is no profiler"},
+        {"profiling.start_step", {"5"}, "there is no profiler"},
+        {"profiling.end_step", {"8"}, "there is no profiler"},
+        {"profiling.trace_dir", {"'profiler_traces'"}, "there is no profiler"}}},
+      {"Checkpoints written in the background, or loaded in part",
+       "The training thread writes them, and they are always loaded whole.",
+       {{"checkpoint.async_mode", {"'disabled'"}, "checkpoints are written by the training thread"},
+        {"checkpoint.exclude_from_loading", {"[]"}, "a checkpoint is always loaded whole"}}},
+      {"Export for Python's libraries",
+       "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`) under kf-host's own names; no folder is written that "
+       "`transformers` loads, and nothing is uploaded.",
+       {{"checkpoint.export_dtype", {"'bfloat16'"}, "there is no export"}}},
+      {"Quantized weights and adapters (LoRA)", "Quantized files are refused; adapters are neither read nor trained.", {}},
+  };
+  return all;
+}
+
+/// Calls `visit` with every key of the table.
+template <typename Visit>
+void each_key(Visit visit) {
+  for (const Unbuilt& feature : unbuilt()) {
+    for (const UnbuiltKey& key : feature.keys) {
+      visit(key);
+    }
+  }
+}
+
+bool is_honest(const UnbuiltKey& key, const std::string& value) {
+  for (const char* honest : key.honest) {
+    if (value == honest) {
+      return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<std::string> keys_without_effect(const Loaded& loaded) {
+  std::vector<std::string> out;
+  each_key([&](const UnbuiltKey& key) {
+    const std::string value = to_text(find_row(key.key)->get(loaded.config));
+    if (key.means == Means::nothing && find_node(loaded.merged, key.key) && !is_honest(key, value)) {
+      out.push_back(format("{} = {} has no effect yet: {}", key.key, value, key.reason));
+    }
+  });
+  return out;
+}
+
+std::vector<std::string> keys_refused(const Config& config) {
+  std::vector<std::string> out;
+  each_key([&](const UnbuiltKey& key) {
+    const std::string value = to_text(find_row(key.key)->get(config));
+    if (key.means == Means::refusal && !is_honest(key, value)) {
+      out.push_back(format("{} = {} is not built yet: {}", key.key, value, key.reason));
+    }
+  });
+  return out;
+}
+
+std::optional<std::string> unbuilt_note(const std::string& wanted) {
+  std::optional<std::string> out;
+  each_key([&](const UnbuiltKey& key) {
+    if (key.key == wanted && key.means == Means::nothing) {
+      out = format("No effect yet: {}.", key.reason);
+    } else if (key.key == wanted) {
+      std::vector<std::string> works(key.honest.begin(), key.honest.end());
+      out = format("Not built yet: {}; a run takes {} only.", key.reason, join(works, ", "));
+    }
+  });
+  return out;
+}
+
+std::string one_process_only() {
+  return format("training on several GPUs or machines is not built yet, {} (README.md, \"Not there yet\")", kOneProcess);
+}
+
+std::string unbuilt_markdown() {
+  std::string out;
+  for (const Unbuilt& feature : unbuilt()) {
+    std::vector<std::string> keys;
+    for (const UnbuiltKey& key : feature.keys) {
+      keys.push_back(format("`{}`", key.key));
+    }
+    out += format("- **{}.** {}{}\n", feature.title, feature.sentence, keys.empty() ? "" : " Settings: " + join(keys, ", ") + ".");
+  }
+  return out;
+}
+
+}  // namespace kf::config

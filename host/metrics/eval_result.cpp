@@ -1,0 +1,110 @@
+#include "metrics/eval_result.h"
+
+#include <utility>
+
+#include "config/tree/finite.h"
+#include "config/tree/json.h"
+#include "core/error.h"
+#include "metrics/eval_table.h"
+
+namespace kf {
+namespace {
+
+using config::Node;
+using config::Table;
+
+void read_number(EvalResult& out, const std::string& name, double value) {
+  if (name == "loss") {
+    out.loss = value;
+  } else if (name == "perplexity") {
+    out.perplexity = value;
+  } else if (name == "tokens") {
+    out.tokens = static_cast<std::int64_t>(value);
+  } else if (name == "bits_per_byte") {
+    out.bits_per_byte = value;
+  } else if (name == "accuracy") {
+    out.accuracy = value;
+  } else if (name == "ema") {
+    out.ema = value;
+  } else if (name == "mtp_acceptance") {
+    out.mtp_acceptance = value;
+  }
+}
+
+bool is_number_name(const std::string& name) {
+  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema", "mtp_acceptance"}) {
+    if (name == known) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::optional<double> own_number(const EvalResult& eval, const std::string& name) {
+  if (name == "loss" || name == "perplexity") {
+    return !eval.has_loss() ? std::nullopt : std::optional(name == "loss" ? eval.loss : eval.perplexity);
+  }
+  if (name == "tokens") {
+    return static_cast<double>(eval.tokens);
+  }
+  return name == "bits_per_byte"    ? eval.bits_per_byte
+         : name == "accuracy"       ? eval.accuracy
+         : name == "ema"            ? eval.ema
+         : name == "mtp_acceptance" ? eval.mtp_acceptance
+                                    : std::nullopt;
+}
+
+}  // namespace
+
+Table to_numbers(const EvalResult& eval) {
+  Table out;
+  out["loss"] = eval.has_loss() ? Node(eval.loss) : Node();
+  out["perplexity"] = eval.has_loss() ? Node(eval.perplexity) : Node();
+  out["tokens"] = Node(eval.tokens);
+  const std::pair<const char*, std::optional<double>> more[] = {
+      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}, {"mtp_acceptance", eval.mtp_acceptance}};
+  for (const auto& [name, value] : more) {
+    if (value) {
+      out[name] = Node(*value);
+    }
+  }
+  for (const EvalResult& set : eval.sets) {
+    out[set.name] = Node(to_numbers(set));
+  }
+  return out;
+}
+
+EvalResult from_numbers(const Table& numbers, std::int64_t step, const std::string& name) {
+  EvalResult out;
+  out.step = step;
+  out.name = name;
+  for (const auto& [key, node] : numbers) {
+    if (key == "not_finite") {
+      continue;
+    }
+    if (node.table() != nullptr) {
+      KF_CHECK(!is_number_name(key) && node.table()->find("loss") != nullptr, Code::other, "'{}' of an evaluation is no number", key);
+      out.sets.push_back(from_numbers(*node.table(), step, key));
+    } else {
+      const std::optional<double> value = config::real_at(numbers, key);
+      KF_CHECK(value.has_value() || node.is_null(), Code::other, "'{}' of an evaluation is no number", key);
+      read_number(out, key, value.value_or(std::nan("")));  // null alone: no label counted
+    }
+  }
+  return out;
+}
+
+std::optional<double> find_number(const EvalResult& eval, const std::string& path) {
+  const std::size_t dot = path.rfind('.');
+  if (dot == std::string::npos) {
+    return own_number(eval, path);
+  }
+  for (const EvalResult& set : eval.sets) {
+    if (set.name == path.substr(0, dot)) {
+      return own_number(set, path.substr(dot + 1));
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace kf

@@ -1,0 +1,247 @@
+#include "model/layer/grouped_attention.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "config/plan/derived.h"
+#include "model/init.h"
+#include "model/layer/visibility.h"
+#include "model/observe.h"
+#include "model/recompute/kept_results.h"
+#include "registry/registries.h"
+
+namespace kf {
+namespace {
+
+std::shared_ptr<Norm> norm_of(const config::ModelConfig& m, std::int64_t dim, const NormOptions& options) {
+  if (m.qk_norm_type == "layernorm") {
+    return std::make_shared<LayerNorm>(dim, options);
+  }
+  return std::make_shared<RmsNorm>(dim, options);
+}
+
+}  // namespace
+
+GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
+    : n_kv_heads_(config::kv_heads(args.config.model, place.layer)),
+      head_dim_(config::head_dim(args.config.model, place.layer)),
+      layer_(place.layer),
+      mixer_(score_options(args.config, place.layer, head_dim_),
+             Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
+  const config::ModelConfig& m = args.config.model;
+  clip_ = m.attn_qkv_clip;
+  const bool rotates = config::has_rope(m, place.layer);
+  if (rotates) {
+    rope_ = place.ropes->get(rope_options(args.config, place.layer, head_dim_));
+  }
+  const bool everywhere = m.attn_temp_layers == "all";
+  if (m.attn_temp_tuning && (everywhere || !rotates)) {
+    temperature_ = TemperatureTuning{m.attn_temp_scale, m.attn_temp_floor, everywhere ? 0 : 1};
+  }
+  const Init init = hidden_init(m, place.dim);
+  const bool bias = config::has_input_bias(m);
+  q_ = add_child("q_proj", std::make_shared<Linear>(place.dim, m.n_heads * head_dim_, init, Role::hidden, bias));
+  k_ = add_child("k_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  if (!config::keys_are_values(m, place.layer)) {
+    v_ = add_child("v_proj", std::make_shared<Linear>(place.dim, n_kv_heads_ * head_dim_, init, Role::hidden, bias));
+  }
+  const std::int64_t width = m.n_heads * head_dim_;
+  const std::int64_t out = config::branch_dim(m);
+  o_ = add_child("o_proj", std::make_shared<Linear>(width, out, output_init(m, width), Role::hidden, config::has_output_bias(m)));
+  if (m.attn_gate != "none") {
+    gate_ = add_child("gate_proj", std::make_shared<Linear>(place.dim, m.attn_gate == "head" ? m.n_heads : width, init));
+  }
+  if (m.v_norm != "none") {
+    NormOptions options = norm_options(args.config);
+    options.weight = options.weight && m.v_norm == "scaled";
+    v_norm_ = add_child("v_norm", std::make_shared<RmsNorm>(head_dim_, options));
+  }
+  if (m.qk_norm) {
+    add_norms(args.config);
+  }
+  if (m.attn_sink) {
+    sinks_ = add_parameter("sinks", {m.n_heads}, Init::zeros(), Role::vector);
+  }
+}
+
+void GroupedAttention::add_norms(const config::Config& config) {
+  const config::ModelConfig& m = config.model;
+  NormOptions options = norm_options(config);
+  options.bias = m.qk_norm_bias;
+  norm_late_ = m.qk_norm_late || m.qk_norm_kind == "l2";
+  norm_whole_ = m.qk_norm_kind == "full";
+  norm_absolute_ = m.qk_norm_type == "layernorm" || (m.qk_norm_kind != "l2" && (options.weight || options.bias));
+  if (m.qk_norm_kind == "l2") {
+    options.weight = options.bias = false;
+    if (rope_) {  // layers that do not rotate have none
+      q_norm_ = k_norm_ = add_child("qk_norm", norm_of(m, head_dim_, options));
+    }
+    return;
+  }
+  const auto make = [&](const char* name, std::int64_t heads) -> std::shared_ptr<Norm> {
+    if (m.qk_norm_kind == "each") {
+      NormOptions plain = options;
+      plain.weight = plain.bias = false;
+      return add_child(name, std::make_shared<HeadNorm>(norm_of(m, head_dim_, plain), heads, head_dim_, options));
+    }
+    return add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, options));
+  };
+  q_norm_ = make("q_norm", m.n_heads);
+  k_norm_ = make("k_norm", n_kv_heads_);
+}
+
+at::Tensor GroupedAttention::heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const {
+  at::Tensor y = projected;  // (B, T, H * D)
+  if (norm && norm_whole_ && !norm_late_) {
+    y = norm->forward(y);
+  }
+  return split(y, norm && !norm_whole_ && !norm_late_ ? norm : nullptr);
+}
+
+at::Tensor GroupedAttention::split(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const {
+  at::Tensor y = clip_ > 0 ? projected.clamp(-clip_, clip_) : projected;
+  y = y.view({y.size(0), y.size(1), -1, head_dim_});  // (B, T, H, D)
+  return (norm ? norm->forward(y) : y).transpose(1, 2);
+}
+
+at::Tensor GroupedAttention::gated(const at::Tensor& mixed, const at::Tensor& x) const {
+  const at::Tensor flat = mixed.transpose(1, 2).flatten(2);  // (B, T, H * D)
+  if (!gate_) {
+    return flat;
+  }
+  const at::Tensor gate = gate_->forward(x).sigmoid();  // (B, T, H * D or H)
+  return gate.size(2) == flat.size(2) ? flat * gate : (flat.unflatten(2, {gate.size(2), -1}) * gate.unsqueeze(-1)).flatten(2);
+}
+
+at::Tensor GroupedAttention::placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const {
+  // Weights, or a mean that is taken away, behind the rotation let the positions themselves reach the scores, not only their differences:
+  // documents begin at 0.
+  const at::Tensor turned = rotated(rope_.get(), x, context, norm_late_ && norm_absolute_);
+  return norm && norm_late_ ? norm->forward(turned) : turned;
+}
+
+at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext& context) const {
+  const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
+  const Visibility own(past, q.size(2), q.device());
+  const at::Tensor positions = (context.visible ? *context.visible : own).positions();  // (B or 1, T)
+  const at::Tensor periods = (positions + temperature_->first).floor_divide(temperature_->floor).to(at::kFloat);
+  const at::Tensor scale = at::log1p(periods) * temperature_->scale + 1;
+  return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
+}
+
+at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
+  const at::Tensor x = at::alias(input);  // used once, see Block
+  const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
+  const auto projected = [&](const char* name, const Linear& projection) {
+    return named_result(name, [&] { return projection.forward(x); });
+  };
+  at::Tensor q = placed(heads(projected("q", *q_), q_norm_), q_norm_, context);  // (B, H, T, D)
+  const at::Tensor keys = projected("k", *k_);
+  at::Tensor k = placed(heads(keys, k_norm_), k_norm_, context);  // (B, Hkv, T, D)
+  at::Tensor v = split(v_ ? projected("v", *v_) : keys, v_norm_);
+  if (temperature_) {
+    q = tempered(q, context);
+  }
+  if (context.cache != nullptr) {
+    const KvCache::Layer& kept = context.cache->layers.at(static_cast<std::size_t>(layer_));
+    k = append(kept.k, first, k);
+    v = append(kept.v, first, v);
+  }
+  const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
+  const at::Tensor passed = gated(mixed, x);
+  return observed(*this, input, named_result("out", [&] { return o_->forward(passed); }));
+}
+
+bool GroupedAttention::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return !rope_ || same_angles(rope_->options(), length, longer);
+}
+
+void GroupedAttention::scale_queries(const at::Tensor& factors) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor each = factors.repeat_interleave(head_dim_);  // (H * D)
+  for (const ParameterPtr& parameter : {q_->weight(), q_->bias()}) {
+    if (parameter && parameter->trainable) {
+      const at::Tensor master = parameter->master.detach();
+      master.mul_(master.dim() == 2 ? each.unsqueeze(1) : each);
+    }
+  }
+}
+
+KvCache::Layer GroupedAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
+  const auto empty = [&] { return at::zeros({batch, n_kv_heads_, capacity, head_dim_}, like.options().requires_grad(false)); };
+  return {empty(), empty()};
+}
+
+double score_scale(const config::ModelConfig& m, std::int64_t layer, std::int64_t head_dim) {
+  double scale = m.attn_scale > 0 ? m.attn_scale : 1 / std::sqrt(static_cast<double>(head_dim));
+  if (m.attn_inverse_layer_scale) {
+    scale /= static_cast<double>(layer + 1);
+  }
+  if (m.rope_scaling == "yarn" && m.rope_attn_factor == "softmax") {
+    const double temperature = yarn_temperature(m.rope_factor, m.rope_mscale);
+    scale *= temperature * temperature;  // once for the query, once for the key
+  }
+  return scale;
+}
+
+ScoreOptions score_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = config.model;
+  ScoreOptions options;
+  options.layer = layer;
+  options.scale = score_scale(m, layer, head_dim);
+  options.softcap = m.attn_softcap;
+  options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
+  options.alibi_scale = m.alibi_scale;
+  options.fp32_scores = m.attn_fp32 == "scores";
+  options.fp32_softmax = m.attn_fp32 != "none";
+  options.backend = m.sdpa_backend == "auto" && !config.train.compile_model ? "math" : m.sdpa_backend;
+  const std::string& kind = config::layer_kind(m, layer);
+  if (kind == "local") {
+    options.reach = {Reach::Kind::local, m.window};
+  } else if (kind == "chunk") {
+    options.reach = {Reach::Kind::chunk, m.chunk};
+  }
+  return options;
+}
+
+RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = config.model;
+  RopeOptions options;
+  options.fused = config.train.compile_model;
+  options.head_dim = head_dim;
+  options.max_seq_len = m.max_seq_len;
+  options.fraction = config::rope_fraction(m, layer);
+  options.proportional = options.fraction < 1 && m.rope_partial == "proportional";
+  options.interleaved = m.rope_layout == "interleaved";
+  if (m.rope_theta_local && config::layer_kind(m, layer) == "local") {
+    options.theta = *m.rope_theta_local;
+    return options;  // without scaling
+  }
+  options.theta = m.rope_theta;
+  options.factor = m.rope_factor;
+  options.orig_len = m.rope_orig_len;
+  if (m.rope_scaling == "linear") {
+    options.scaling = RopeOptions::Scaling::linear;
+  } else if (m.rope_scaling == "dynamic") {
+    options.scaling = RopeOptions::Scaling::dynamic;
+  } else if (m.rope_scaling == "longrope") {
+    options.scaling = RopeOptions::Scaling::longrope;
+    options.short_factors = m.rope_short_factors;
+    options.long_factors = m.rope_long_factors;
+    options.gain = m.rope_gain.value_or(longrope_temperature(m.rope_factor, m.rope_orig_len));
+  } else if (m.rope_scaling == "llama3") {
+    options.scaling = RopeOptions::Scaling::llama3;
+    options.low_freq = m.rope_low_freq;
+    options.high_freq = m.rope_high_freq;
+  } else if (m.rope_scaling == "yarn") {
+    options.scaling = RopeOptions::Scaling::yarn;
+    options.beta_fast = m.rope_beta_fast;
+    options.beta_slow = m.rope_beta_slow;
+    options.truncate = m.rope_truncate;
+    options.gain = m.rope_gain.value_or(m.rope_attn_factor == "rotary" ? yarn_temperature(m.rope_factor, m.rope_mscale) : 1);
+  }
+  return options;
+}
+
+}  // namespace kf

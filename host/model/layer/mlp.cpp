@@ -1,0 +1,48 @@
+#include "model/layer/mlp.h"
+
+#include <ATen/ATen.h>
+
+#include "config/schema/config.h"
+#include "model/init.h"
+#include "model/observe.h"
+#include "model/recompute/kept_results.h"
+
+namespace kf {
+
+GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+  gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
+}
+
+at::Tensor GatedMlp::forward(const at::Tensor& x) const {
+  const at::Tensor once = at::alias(x);  // see Block
+  const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
+  const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
+  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
+}
+
+PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+  up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
+  down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
+}
+
+at::Tensor PlainMlp::forward(const at::Tensor& x) const {
+  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(x); }));
+  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
+}
+
+MlpOptions mlp_options(const config::ModelConfig& m, std::int64_t dim, std::int64_t hidden) {
+  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
+}
+
+std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& name, std::int64_t dim, std::int64_t hidden) {
+  const MlpOptions options = mlp_options(config.model, dim, hidden);
+  const Activation activation = activation_of(config, name);
+  if (activation.gated()) {
+    return std::make_shared<GatedMlp>(options, activation);
+  }
+  return std::make_shared<PlainMlp>(options, activation);
+}
+
+}  // namespace kf

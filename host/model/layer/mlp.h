@@ -1,0 +1,57 @@
+#pragma once
+// The position-wise layer of a block.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+
+#include "model/layer/activation.h"
+#include "model/layer/linear.h"
+
+namespace kf {
+
+namespace config {
+struct ModelConfig;
+}
+
+class Mlp : public Module {
+ public:
+  bool observable() const override { return true; }
+  virtual at::Tensor forward(const at::Tensor& x) const = 0;  // (.., C) -> (.., C)
+};
+
+struct MlpOptions {
+  std::int64_t dim = 0;     // C
+  std::int64_t hidden = 0;  // F
+  Init in, out;             // of gate and up, of down
+  bool bias = false;
+};
+
+/// down(act(gate(x)) * up(x)); with SiLU this is SwiGLU (Shazeer 2020, equation 6).
+class GatedMlp final : public Mlp {
+ public:
+  GatedMlp(const MlpOptions& options, const Activation& activation);
+  at::Tensor forward(const at::Tensor& x) const override;
+
+ private:
+  Activation activation_;
+  std::shared_ptr<Linear> gate_, up_, down_;
+};
+
+/// down(act(up(x))).
+class PlainMlp final : public Mlp {
+ public:
+  PlainMlp(const MlpOptions& options, const Activation& activation);
+  at::Tensor forward(const at::Tensor& x) const override;
+
+ private:
+  Activation activation_;
+  std::shared_ptr<Linear> up_, down_;
+};
+
+/// Of a layer dim -> hidden -> dim, by model.init and mlp_bias.
+MlpOptions mlp_options(const config::ModelConfig& model, std::int64_t dim, std::int64_t hidden);
+/// The native mlp with this activation, gated or not as the settings say.
+std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& activation, std::int64_t dim, std::int64_t hidden);
+
+}  // namespace kf

@@ -1,0 +1,66 @@
+#include "model/layer/norm.h"
+
+#include <ATen/ATen.h>
+
+#include <optional>
+
+#include "config/schema/config.h"
+#include "kernels/fused_norm.h"
+#include "model/observe.h"
+
+namespace kf {
+namespace {
+
+Init weight_init(const NormOptions& o) { return o.unit_offset ? Init::zeros() : Init::ones(); }
+
+/// What the normalised values are multiplied by.
+at::Tensor factor(const Parameter& weight, const NormOptions& o) { return o.unit_offset ? weight.value + 1 : weight.value; }
+
+}  // namespace
+
+RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
+    : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
+
+at::Tensor RmsNorm::forward(const at::Tensor& x) const {
+  if (options_.fused) {
+    return observed(*this, x, fused_rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
+  }
+  const at::Tensor wide = at::alias(x).to(at::kFloat);                                          // x is used once, see Block
+  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
+  const at::Tensor normal = wide * scale;
+  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+}
+
+HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)
+    : plain_(add_child("", std::move(plain))),
+      weight_(options.weight ? add_parameter("weight", {heads, dim}, weight_init(options), Role::vector) : nullptr),
+      options_(options) {
+  if (weight_) {
+    weight_->keep_fp32 = true;  // as every vector
+    weight_->stack = StackNames{"weight", "norms.{}.weight", /*write_packed=*/true};
+  }
+}
+
+at::Tensor HeadNorm::forward(const at::Tensor& x) const {
+  const at::Tensor normal = plain_->forward(weight_ ? x.to(at::promote_types(x.scalar_type(), at::kFloat)) : x);
+  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+}
+
+LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
+    : dim_(dim),
+      weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),
+      bias_(options.bias ? add_parameter("bias", {dim}, Init::zeros(), Role::vector) : nullptr),
+      options_(options) {}
+
+at::Tensor LayerNorm::forward(const at::Tensor& x) const {
+  const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
+  const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
+  return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
+}
+
+NormOptions norm_options(const config::Config& config) {
+  const config::ModelConfig& m = config.model;
+  return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias, config.train.compile_model};
+}
+
+}  // namespace kf

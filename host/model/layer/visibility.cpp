@@ -1,0 +1,96 @@
+#include "model/layer/visibility.h"
+
+#include <ATen/ATen.h>
+
+namespace kf {
+namespace {
+
+/// The index at which the document of each position began: (B, T) -> (B, T).
+at::Tensor begins_of(const at::Tensor& doc_ids) {
+  const at::Tensor index = at::arange(doc_ids.size(1), doc_ids.options()).expand_as(doc_ids);
+  at::Tensor begins = at::ones_like(doc_ids, at::kBool);
+  begins.narrow(1, 1, doc_ids.size(1) - 1).copy_(doc_ids.narrow(1, 1, doc_ids.size(1) - 1).ne(doc_ids.narrow(1, 0, doc_ids.size(1) - 1)));
+  return std::get<0>(at::where(begins, index, at::zeros_like(index)).cummax(1));
+}
+
+at::Tensor positions_in(const at::Tensor& doc_ids) {
+  return at::arange(doc_ids.size(1), doc_ids.options()).expand_as(doc_ids) - begins_of(doc_ids);
+}
+
+/// How many positions the document of each one has: (B, T) -> (B, T). Seen from behind a document begins where it ends.
+at::Tensor lengths_in(const at::Tensor& doc_ids) {
+  const at::Tensor ends = doc_ids.size(1) - begins_of(doc_ids.flip({1})).flip({1});  // one behind the last
+  return ends - begins_of(doc_ids);
+}
+
+}  // namespace
+
+Visibility::Visibility(const at::Tensor& doc_ids) : fresh_(doc_ids.size(1)), device_(doc_ids.device()), doc_ids_(doc_ids) {}
+
+at::Tensor Visibility::positions() const {
+  if (!positions_.defined()) {
+    positions_ = doc_ids_.defined() ? positions_in(doc_ids_) : places(past_, past_ + fresh_);
+  }
+  return positions_;
+}
+
+at::Tensor Visibility::lengths() const {
+  if (lengths_.defined()) {
+    return lengths_;
+  }
+  if (doc_ids_.defined()) {
+    lengths_ = lengths_in(doc_ids_);
+  } else if (ends_.defined()) {
+    lengths_ = ends_.unsqueeze(1);
+  } else if (starts_.defined()) {
+    lengths_ = (past_ + fresh_ - starts_).unsqueeze(1);
+  }
+  return lengths_;
+}
+
+at::Tensor Visibility::places(std::int64_t first, std::int64_t end) const {
+  const at::Tensor index = at::arange(first, end, at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);
+  return starts_.defined() ? (index - starts_.unsqueeze(1)).clamp_min(0) : index;
+}
+
+bool Visibility::plain(const Reach& reach) const {
+  const bool near = reach.kind == Reach::Kind::global || past_ + fresh_ <= reach.size;
+  return near && !doc_ids_.defined() && !starts_.defined() && (past_ == 0 || fresh_ == 1);
+}
+
+at::Tensor Visibility::make_mask(const Reach& reach) const {
+  const at::TensorOptions options = at::TensorOptions(device_).dtype(at::kLong);
+  const at::Tensor query = at::arange(past_, past_ + fresh_, options).unsqueeze(1);  // (T, 1)
+  const at::Tensor key = at::arange(past_ + fresh_, options).unsqueeze(0);           // (1, all)
+  at::Tensor seen = key.le(query).unsqueeze(0);                                      // (1, T, all)
+  if (doc_ids_.defined()) {
+    seen = seen.logical_and(doc_ids_.unsqueeze(2).eq(doc_ids_.unsqueeze(1)));  // (B, T, T)
+  }
+  if (reach.kind == Reach::Kind::local) {
+    seen = seen.logical_and((query - key).lt(reach.size));
+  } else if (reach.kind == Reach::Kind::chunk) {
+    const at::Tensor all = doc_ids_.defined() ? positions() : places(0, past_ + fresh_);  // (B or 1, all)
+    const at::Tensor chunks = all.floor_divide(reach.size);
+    seen = seen.logical_and(chunks.narrow(1, past_, fresh_).unsqueeze(2).eq(chunks.unsqueeze(1)));
+  }
+  if (starts_.defined()) {
+    const at::Tensor real = key.ge(starts_.view({-1, 1, 1}));  // (B, 1, all)
+    seen = seen.logical_and(real).logical_or(key.eq(query));   // padding sees itself: a softmax over nothing is no number
+  }
+  return seen.unsqueeze(1);
+}
+
+at::Tensor Visibility::mask(const Reach& reach) const {
+  if (plain(reach)) {
+    return {};
+  }
+  for (const auto& [known, mask] : masks_) {
+    if (known == reach) {
+      return mask;
+    }
+  }
+  masks_.emplace_back(reach, make_mask(reach));
+  return masks_.back().second;
+}
+
+}  // namespace kf

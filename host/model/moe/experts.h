@@ -1,0 +1,83 @@
+#pragma once
+// The experts of a layer: n feed-forward layers of one shape, each for the tokens that were sent to it.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "model/layer/activation.h"
+#include "model/layer/mlp.h"
+#include "model/module.h"
+
+namespace kf {
+
+/// N tokens on their way to k experts each.
+struct Dispatch {
+  at::Tensor experts;  // (N, k) int64
+  at::Tensor weights;  // (N, k) fp32
+  /// (E) fp32, undefined for none: factors of the gradients of the experts' outputs.
+  at::Tensor gradient_factors;
+  /// Multiply what goes into an expert instead of what comes out (Llama 4).
+  bool weigh_input = false;
+};
+
+class Experts : public Module {
+ public:
+  virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const = 0;  // (N, C) -> (N, C)
+};
+
+struct ExpertsOptions {
+  std::int64_t experts = 0;  // E
+  std::int64_t dim = 0;      // C
+  std::int64_t hidden = 0;   // F
+  Init in, out;              // of gate and up, of down
+  bool bias = false;
+  bool packed = false;  // how checkpoints hold them: up_w (E, C, F), gate_w (E, C, F), down_w (E, F, C), or experts.{e}.up_proj.weight ...
+};
+
+/// The weights of all experts in one stack a matrix: (E, F, C) gate and up, (E, C, F) down, as at::linear takes them.
+class StackedExperts : public Experts {
+ public:
+  StackedExperts(const ExpertsOptions& options, const Activation& activation);
+
+ protected:
+  struct Stack {
+    ParameterPtr weight, bias;  // (E, out, in); (E, out), null without
+  };
+  Stack add_stack(const ExpertsOptions& options, const std::string& name, std::int64_t in, std::int64_t out, const Init& init);
+
+  std::int64_t experts_;
+  Activation activation_;
+  Stack gate_, up_, down_;  // no gate where the activation has none
+};
+
+/// All experts at once on rows sorted by expert (Gale et al. 2023, MegaBlocks): drops nothing, pads nothing.
+class GroupedExperts final : public StackedExperts {
+ public:
+  using StackedExperts::StackedExperts;
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+};
+
+/// One expert after the other from plain operators: what the grouped form must equal.
+class LoopExperts final : public StackedExperts {
+ public:
+  using StackedExperts::StackedExperts;
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+
+ private:
+  at::Tensor run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const;
+};
+
+/// Experts made of any registered mlp, one module each.
+class ModuleExperts final : public Experts {
+ public:
+  explicit ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts);
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+
+ private:
+  std::vector<std::shared_ptr<Mlp>> experts_;
+};
+
+}  // namespace kf

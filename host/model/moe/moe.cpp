@@ -1,0 +1,165 @@
+#include "model/moe/moe.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/plan/derived.h"
+#include "core/error.h"
+#include "model/init.h"
+#include "model/observe.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor) {
+  const double even = static_cast<double>(experts.numel()) / static_cast<double>(n_experts);
+  const auto capacity = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(even * factor)));
+  const at::Tensor queue = experts.t().flatten();  // (k N): slot 0 of every token, then slot 1
+  const auto [sorted, order] = at::sort(queue, /*stable=*/true, 0, /*descending=*/false);
+  const at::Tensor counts = count_assignments(queue, n_experts);
+  const at::Tensor first = counts.cumsum(0) - counts;  // (E): where each expert's part of the sorted queue starts
+  const at::Tensor place = at::arange(queue.numel(), queue.options()) - first.index_select(0, sorted);
+  const at::Tensor fits = at::empty_like(queue).scatter_(0, order, place).lt(capacity).view({experts.size(1), experts.size(0)}).t();
+  return weights * fits;
+}
+
+MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts)
+    : options_(options), parts_(std::move(parts)), record_(std::make_unique<MoeRecord>()) {
+  add_child("router", parts_.router);
+  add_child("", parts_.experts);
+  for (std::size_t i = 0; i < parts_.shared.size(); ++i) {
+    add_child(parts_.shared.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), parts_.shared[i]);
+  }
+  const auto add_where = [&](const char* name, const auto& part) {
+    if (part != nullptr) {
+      add_child(name, part);
+    }
+  };
+  add_where("shared_expert_gate", parts_.shared_gate);
+  add_where("input_norm", parts_.input_norm);
+  add_where("latent_down", parts_.down);
+  add_where("latent_up", parts_.up);
+}
+
+at::Tensor MoeLayer::shared(const at::Tensor& x) const {
+  at::Tensor y = parts_.shared.front()->forward(x);
+  for (std::size_t i = 1; i < parts_.shared.size(); ++i) {
+    y = y + parts_.shared[i]->forward(x);
+  }
+  return parts_.shared_gate != nullptr ? y * parts_.shared_gate->forward(x).sigmoid() : y;
+}
+
+at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch) const {
+  const at::Tensor in = parts_.input_norm != nullptr ? parts_.input_norm->forward(tokens) : tokens;
+  const at::Tensor y = parts_.experts->forward(parts_.down != nullptr ? parts_.down->forward(in) : in, dispatch);
+  return parts_.up != nullptr ? parts_.up->forward(y) : y;
+}
+
+at::Tensor MoeLayer::forward(const at::Tensor& x) const {
+  const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
+  const Routing routing = parts_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
+  Dispatch dispatch;
+  dispatch.experts = routing.experts;
+  dispatch.weights = options_.capacity_factor > 0
+                         ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
+                         : routing.weights;
+  dispatch.weigh_input = options_.weigh_input;
+  MoeRecord record{routing.experts, routing.weights.detach(), dispatch.weights.detach(), {}, routing.balance, routing.z, routing.extra};
+  if (training()) {
+    record.counts = count_assignments(routing.experts, options_.experts);
+    if (options_.gradient_scale) {  // experts with few tokens learn as fast as those with many
+      const at::Tensor counts = record.counts.to(at::kFloat);
+      dispatch.gradient_factors = (counts.mean() / counts).nan_to_num(0.0, 0.0, 0.0);  // nothing flows where there is no token
+    }
+  }
+  *record_ = std::move(record);
+  at::Tensor y = routed(tokens, dispatch);
+  if (!parts_.shared.empty()) {
+    y = y + shared(tokens);
+  }
+  return observed(*this, x, y.view_as(x));
+}
+
+std::vector<at::Tensor*> side_terms_below(const Module& module) {
+  if (const auto* const layer = dynamic_cast<const MoeLayer*>(&module)) {
+    return layer->side_terms();
+  }
+  std::vector<at::Tensor*> terms;
+  for (const auto& [name, child] : module.children()) {
+    const std::vector<at::Tensor*> below = side_terms_below(*child);
+    terms.insert(terms.end(), below.begin(), below.end());
+  }
+  return terms;
+}
+
+namespace {
+
+/// "swiglu" -> "silu": what the native mlp part does.
+std::string activation_name(const std::string& mlp) {
+  const std::string prefix = "standard_";
+  return mlp == "swiglu" ? "silu" : mlp.starts_with(prefix) ? mlp.substr(prefix.size()) : mlp;
+}
+
+/// `count` layers of the settings' mlp, `hidden` wide inside.
+std::vector<std::shared_ptr<Mlp>> make_mlps(const PartArgs& args, const Place& place, std::int64_t count, std::int64_t hidden) {
+  Place inside = place;
+  inside.hidden = hidden;
+  const std::string name = config::mlp_name(args.config.model.activation);
+  const PartArgs own{args.config, Registries::options_of(args.config, "mlp", name), args.registries};
+  std::vector<std::shared_ptr<Mlp>> mlps;
+  for (std::int64_t i = 0; i < count; ++i) {
+    mlps.push_back(args.registries.mlp.get(name).factory(own, inside));
+  }
+  return mlps;
+}
+
+std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) {
+  const config::ModelConfig& m = args.config.model;
+  const std::string name = config::mlp_name(m.activation);
+  const std::string& origin = args.registries.mlp.get(name).info.origin;
+  const std::int64_t hidden = config::expert_ffn_hidden_dim(m);
+  if (origin != "native") {
+    KF_CHECK(!m.moe_packed_experts, Code::config,
+             "model.moe_packed_experts = true needs a native model.activation; experts of the mlp '{}' (registered by {}) are modules of "
+             "their own",
+             name, origin);
+    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden));
+  }
+  const ExpertsOptions options{m.num_experts, place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden),
+                               m.mlp_bias,    m.moe_packed_experts};
+  const Activation activation = activation_of(args.config, activation_name(name));
+  if (m.moe_impl == "loop" || !args.config.train.compile_model) {
+    return std::make_shared<LoopExperts>(options, activation);
+  }
+  return std::make_shared<GroupedExperts>(options, activation);
+}
+
+}  // namespace
+
+std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
+  const config::ModelConfig& m = args.config.model;
+  const PartArgs own{args.config, Registries::options_of(args.config, "router", m.moe_router), args.registries};
+  const MoeOptions options{place.layer,          m.num_experts,         m.moe_capacity_factor,
+                           m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
+  Place inside = place;
+  inside.dim = config::expert_dim(m);
+  MoeParts parts;
+  parts.router = args.registries.router.get(m.moe_router).factory(own, place);
+  parts.experts = make_experts(args, inside);
+  parts.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));
+  if (m.moe_shared_gate) {
+    parts.shared_gate = std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim));
+  }
+  if (m.moe_beside_dense) {
+    parts.input_norm = make_part(args.registries.norm, m.norm_type, args, place);
+  }
+  if (inside.dim != place.dim) {
+    parts.down = std::make_shared<Linear>(place.dim, inside.dim, hidden_init(m, place.dim));
+    parts.up = std::make_shared<Linear>(inside.dim, place.dim, output_init(m, inside.dim));
+  }
+  return std::make_shared<MoeLayer>(options, std::move(parts));
+}
+
+}  // namespace kf

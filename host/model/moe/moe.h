@@ -1,0 +1,83 @@
+#pragma once
+// Mixture of experts in place of a feed-forward layer (Shazeer et al. 2017): y = sum over the k chosen experts of weight * expert(x), plus
+// the shared experts, which every token visits (Dai et al. 2024, DeepSeekMoE).
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "model/layer/linear.h"
+#include "model/layer/mlp.h"
+#include "model/layer/norm.h"
+#include "model/moe/experts.h"
+#include "model/moe/router.h"
+
+namespace kf {
+
+struct PartArgs;
+struct Place;
+
+struct MoeOptions {
+  std::int64_t layer = 0;      // index of the block
+  std::int64_t experts = 0;    // E
+  double capacity_factor = 0;  // 0 drops nothing
+  bool gradient_scale = false;
+  bool weigh_input = false;
+  double z_weight = 0;
+};
+
+/// What the last forward of a layer did; the losses hold its graph.
+struct MoeRecord {
+  at::Tensor experts;  // (N, k) int64
+  at::Tensor weights;  // (N, k) before dropping
+  at::Tensor kept;     // (N, k) after it
+  at::Tensor counts;   // (E) int64 assignments before dropping; training only
+  at::Tensor balance;  // 0-dim, Routing::balance
+  at::Tensor z;        // 0-dim
+  at::Tensor extra;    // 0-dim, Routing::extra
+};
+
+/// What stands around the experts of a layer.
+struct MoeParts {
+  std::shared_ptr<Router> router;
+  std::shared_ptr<Experts> experts;
+  std::vector<std::shared_ptr<Mlp>> shared;
+  std::shared_ptr<Linear> shared_gate;  // (1, C), null without model.moe_shared_gate
+  std::shared_ptr<Norm> input_norm;     // of what routed experts get, not of what the router reads; null for none
+  std::shared_ptr<Linear> down, up;     // (d, C) and (C, d) around routed experts, null without model.moe_input_dim
+};
+
+class MoeLayer final : public Mlp {
+ public:
+  MoeLayer(const MoeOptions& options, MoeParts parts);
+  at::Tensor forward(const at::Tensor& x) const override;
+
+  const MoeOptions& options() const { return options_; }
+  Router& router() const { return *parts_.router; }
+  /// Recomputation replaces it by equal values, so it may be read before or after a backward.
+  const MoeRecord& last() const { return *record_; }
+  void forget() { *record_ = {}; }
+  /// The losses of the last forward, which carry gradients beside the result.
+  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra}; }
+
+ private:
+  at::Tensor shared(const at::Tensor& x) const;                                 // (N, C)
+  at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch) const;  // (N, C)
+
+  MoeOptions options_;
+  MoeParts parts_;
+  std::unique_ptr<MoeRecord> record_;
+};
+
+/// By the settings, for the block at `place`; with a norm of what the experts get where a dense layer stands beside them.
+std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
+
+/// The side terms of every such layer below `module`: what else than its result carries gradients out of it.
+std::vector<at::Tensor*> side_terms_below(const Module& module);
+
+/// The weights with 0 where an expert was full (Lepikhin et al. 2020, GShard): it takes max(1, ceil(N k / E * factor)) assignments, first
+/// those of slot 0 in the order of the tokens, then those of slot 1, and so on. experts, weights (N, k) -> (N, k).
+at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor);
+
+}  // namespace kf

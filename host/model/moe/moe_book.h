@@ -1,0 +1,50 @@
+#pragma once
+// What the mixture-of-experts layers of a model did over the micro-batches of a step.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "model/model.h"
+#include "model/moe/moe.h"
+
+namespace kf {
+
+class MoeBook {
+ public:
+  /// Every such layer below `model`, in order; none for a dense one.
+  explicit MoeBook(const Module& model);
+
+  /// Of the last forward, weighted.
+  AuxLosses losses() const;
+  /// As Model::end_micro, drop_micro and end_step.
+  void end_micro();
+  void drop_micro();
+  void end_step(bool updated, double progress);
+
+  /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place
+  /// before `end_step`.
+  const at::Tensor& counts() const { return counts_; }
+
+  /// Means over the micro-batches, weighed by their positions (padding counts), sums over the layers: moe/aux_loss (unweighted; 1 a layer
+  /// at perfect balance with softmax routers), moe/router_z_loss. From the counts of all layers: moe/expert_balance = least / most loaded,
+  /// moe/max_load = most loaded / mean, moe/load_entropy = mean over the layers of the entropy of the load over ln E (1 when even).
+  /// moe/dropped = share of the assignments beyond the capacity, where there is one.
+  std::vector<std::pair<std::string, double>> metrics() const;
+
+  const std::vector<std::shared_ptr<MoeLayer>>& layers() const { return layers_; }
+
+ private:
+  void collect(const Module& module);
+
+  std::vector<std::shared_ptr<MoeLayer>> layers_;
+  bool step_is_over_ = true;
+  double positions_ = 0;
+  at::Tensor counts_;  // (layers, E) int64
+  at::Tensor sums_;    // (3) fp64 over the micro-batches, times their positions: balance, z, dropped share
+};
+
+}  // namespace kf

@@ -1,0 +1,21 @@
+#include "model/transformer/build.h"
+
+#include "core/error.h"
+#include "model/freeze.h"
+
+namespace kf {
+
+std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
+  const std::string& type = config.model.model_type;
+  const PartArgs args{config, Registries::options_of(config, "model", type), registries};
+  std::shared_ptr<Model> model = registries.model.get(type).factory(args);
+  model->parameters();  // names them
+  freeze(*model, config.train);
+  return model;
+}
+
+at::Tensor Model::project(const at::Tensor& /*hidden*/) const {
+  fail(Code::config, "this model has no head of its own to look ahead with");
+}
+
+}  // namespace kf

@@ -1,0 +1,16 @@
+#pragma once
+// From settings to a model without storage.
+
+#include <memory>
+
+#include "config/schema/config.h"
+#include "model/model.h"
+#include "registry/registries.h"
+
+namespace kf {
+
+/// The registered model of `model.model_type`, with train.trainable and train.frozen applied. Its weights have no storage until
+/// `materialize`.
+std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries);
+
+}  // namespace kf

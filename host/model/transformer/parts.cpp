@@ -1,0 +1,30 @@
+#include "model/transformer/parts.h"
+
+#include "config/plan/derived.h"
+#include "model/moe/moe.h"
+
+namespace kf {
+
+std::shared_ptr<Norm> make_norm(const PartArgs& args, const Place& place) {
+  return make_part(args.registries.norm, args.config.model.norm_type, args, place);
+}
+
+std::shared_ptr<Mlp> make_mlp(const PartArgs& args, const Place& place) {
+  const config::ModelConfig& m = args.config.model;
+  if (config::is_moe_layer(m, place.layer) && !m.moe_beside_dense) {
+    return make_moe(args, place);
+  }
+  Place inside = place;
+  inside.hidden = config::ffn_hidden_dim(args.config.model);
+  return make_part(args.registries.mlp, config::mlp_name(args.config.model.activation), args, inside);
+}
+
+std::shared_ptr<Attention> make_attention(const PartArgs& args, const Place& place) {
+  return make_part(args.registries.attention, args.config.model.attention, args, place);
+}
+
+std::shared_ptr<Block> make_block(const PartArgs& args, const Place& place) {
+  return make_part(args.registries.block, args.config.model.block, args, place);
+}
+
+}  // namespace kf

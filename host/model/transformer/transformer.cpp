@@ -1,0 +1,202 @@
+#include "model/transformer/transformer.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "config/plan/derived.h"
+#include "core/error.h"
+#include "model/init.h"
+#include "model/layer/rope.h"
+#include "model/layer/visibility.h"
+#include "model/observe.h"
+#include "model/transformer/parts.h"
+#include "registry/registries.h"
+
+namespace kf {
+namespace {
+
+/// A plain folder of modules: "token_embedding", "layers", "output_head".
+class Group final : public Module {
+ public:
+  using Module::add_child;
+  using Module::add_parameter;
+};
+
+}  // namespace
+
+Transformer::Transformer(const PartArgs& args)
+    : drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"), max_seq_len_(args.config.model.max_seq_len) {
+  const config::ModelConfig& m = args.config.model;
+  add_embedding(args);
+  Place place{0, m.dim, 0, std::make_shared<RopeTables>()};
+  const auto layers = std::make_shared<Group>();
+  for (; place.layer < m.n_layers; ++place.layer) {
+    blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
+    recompute_.push_back(recompute_policy(args.config.train, place.layer));
+  }
+  add_child("layers", layers);
+  const auto mtp = std::make_shared<Group>();
+  for (std::int64_t depth = 0; depth < m.mtp_layers; ++depth) {
+    mtp_.push_back(mtp->add_child(std::to_string(depth), std::make_shared<MtpLayer>(args, Place{m.n_layers - 1, m.dim, 0, place.ropes})));
+  }
+  add_child("mtp", mtp);
+  norm_ = add_child("norm", make_norm(args, {-1, m.dim, 0, nullptr}));
+  add_head(args);
+  experts_ = std::make_unique<MoeBook>(*this);
+}
+
+void Transformer::add_embedding(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
+  const auto table = [&](const std::string& name, std::int64_t rows) {
+    const auto group = std::make_shared<Group>();
+    const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
+    add_child(name, group);
+    return weight;
+  };
+  embedding_ = table("token_embedding", m.vocab_size);
+  pad_id_ = m.pad_id.value_or(-1);
+  embed_scale_ = m.embed_scale == 0 ? std::sqrt(static_cast<double>(m.dim)) : m.embed_scale;
+  if (m.embed_norm) {
+    embed_norm_ = add_child("embed_norm", make_norm(args, {-1, m.dim, 0, nullptr}));
+  }
+  if (m.pos_embedding == "learned") {
+    positions_ = table("position_embedding", m.max_seq_len);
+  }
+  sinusoidal_ = m.pos_embedding == "sinusoidal";
+}
+
+void Transformer::add_head(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
+  head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
+                           : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head, m.head_bias);
+  const auto head = std::make_shared<Group>();
+  head->add_child("proj", head_);
+  add_child("output_head", head);
+  logit_scale_ = m.logit_scale;
+  logit_cap_ = m.final_logit_softcap;
+  logits_precision_ = logits_precision(m.logits_dtype);
+}
+
+at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
+  at::Tensor h = at::embedding(embedding_->value, tokens, pad_id_);  // (B, T, C)
+  if (embed_scale_ != 1) {
+    h = h * embed_scale_;
+  }
+  if (embed_norm_) {
+    h = embed_norm_->forward(h);
+  }
+  if (positions_) {
+    h = h + at::embedding(positions_->value, context.visible->positions());
+  } else if (sinusoidal_) {
+    h = h + sinusoids(context.visible->positions(), h.size(2)).to(h.scalar_type());
+  }
+  return drop_embed_.apply(h, context, training());
+}
+
+void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
+  for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
+    h = mtp_[depth]->forward(h, embed(tokens_ahead(tokens, static_cast<std::int64_t>(depth) + 1), context), context);
+    context.ahead->push_back(norm_->forward(h));
+  }
+}
+
+at::Tensor Transformer::wide_head(const at::Tensor& h) const {
+  const at::Tensor z = head_product(h, {head_->weight()->value, 1, 0, logits_precision_});
+  return observed(*head_, h, head_->bias() != nullptr ? z + head_->bias()->value.to(z.scalar_type()) : z);
+}
+
+at::Tensor Transformer::logits(const at::Tensor& h) const {
+  at::Tensor z = logits_precision_ == OutputHead::Precision::fp32 ? wide_head(h) : head_->forward(h);  // (B, T, V)
+  if (logit_scale_ != 1) {
+    z = z * logit_scale_;
+  }
+  return logit_cap_ > 0 ? at::tanh(z / logit_cap_) * logit_cap_ : z;
+}
+
+at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) { return logits(hidden(tokens, context)); }
+
+std::optional<OutputHead> Transformer::head() {
+  return head_->bias() != nullptr ? std::nullopt
+                                  : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_, logits_precision_});
+}
+
+void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
+  blocks_.at(static_cast<std::size_t>(layer))->scale_queries(factors);
+}
+
+at::Tensor Transformer::run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
+  const Block& block = *blocks_[layer];
+  if (!recompute_[layer].block || !may_recompute(context, training())) {
+    return block.forward(h, context);
+  }
+  return recompute({[&block, context](const at::Tensor& x) { return block.forward(x, context); }, [&block] { return block.side_terms(); },
+                    recompute_[layer].kept},
+                   h);
+}
+
+at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context) {
+  const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
+  KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
+           max_seq_len_);
+  KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
+  const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
+  context.visible = context.doc_ids.defined()
+                        ? std::make_shared<const Visibility>(context.doc_ids)
+                        : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts, context.lengths);
+  const auto observe = [&](const std::string& name, const at::Tensor& value) {
+    if (context.observe) {
+      context.observe(name, value);
+    }
+  };
+
+  at::Tensor h = embed(tokens, context);
+  observe("embed", h);
+  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
+    h = run_block(layer, h, context);
+    observe("layer." + std::to_string(layer), h);
+  }
+  if (context.cache != nullptr) {
+    context.cache->filled += tokens.size(1);
+  }
+  if (context.ahead != nullptr) {
+    look_ahead(h, tokens, context);
+  }
+  h = norm_->forward(h);
+  observe("norm", h);
+  return h;
+}
+
+KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {
+  KF_CHECK(capacity <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", capacity, max_seq_len_);
+  KvCache cache;
+  cache.capacity = capacity;
+  for (const std::shared_ptr<Block>& block : blocks_) {
+    cache.layers.push_back(block->make_cache(batch, capacity, embedding_->value));
+  }
+  return cache;
+}
+
+bool Transformer::has_cache() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->has_cache(); });
+}
+
+bool Transformer::takes_padding() const {
+  return std::all_of(blocks_.begin(), blocks_.end(), [](const std::shared_ptr<Block>& block) { return block->takes_padding(); });
+}
+
+bool Transformer::keeps_cache(std::int64_t length, std::int64_t longer) const {
+  return std::all_of(blocks_.begin(), blocks_.end(),
+                     [&](const std::shared_ptr<Block>& block) { return block->keeps_cache(length, longer); });
+}
+
+at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim) {
+  const std::int64_t half = dim / 2;
+  const double step = std::log(10000.0) / static_cast<double>(std::max<std::int64_t>(half - 1, 1));
+  const at::Tensor rates = (at::arange(half, positions.options().dtype(at::kFloat)) * -step).exp();  // (half)
+  const at::Tensor angles = positions.to(at::kFloat).unsqueeze(-1) * rates;                          // (.., T, half)
+  return at::cat({angles.sin(), angles.cos()}, -1);
+}
+
+}  // namespace kf

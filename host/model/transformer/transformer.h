@@ -1,0 +1,72 @@
+#pragma once
+// The decoder-only transformer: embedding, blocks, norm, head.
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <vector>
+
+#include "model/layer/dropout.h"
+#include "model/layer/linear.h"
+#include "model/layer/norm.h"
+#include "model/model.h"
+#include "model/moe/moe_book.h"
+#include "model/transformer/block.h"
+#include "model/transformer/mtp.h"
+
+namespace kf {
+
+struct PartArgs;
+
+class Transformer final : public Model {
+ public:
+  explicit Transformer(const PartArgs& args);
+  at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override;
+  at::Tensor project(const at::Tensor& hidden) const override { return logits(hidden); }
+  AuxLosses aux_losses() const override { return experts_->losses(); }
+  void end_micro() override { experts_->end_micro(); }
+  void drop_micro() override { experts_->drop_micro(); }
+  void end_step(bool updated, double progress) override { experts_->end_step(updated, progress); }
+  std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
+  at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context) override;
+  std::optional<OutputHead> head() override;
+  void scale_queries(std::int64_t layer, const at::Tensor& factors) override;
+  KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
+  bool has_cache() const override;
+  bool takes_padding() const override;
+  bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
+
+ private:
+  void add_embedding(const PartArgs& args);
+  void add_head(const PartArgs& args);
+  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
+  /// h (B, T, C) behind the last block -> context.ahead
+  void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
+  at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
+  at::Tensor logits(const at::Tensor& h) const;     // (B, T, C) -> (B, T, V)
+  at::Tensor wide_head(const at::Tensor& h) const;  // the head's product in fp32
+
+  ParameterPtr embedding_;  // (V, C)
+  double embed_scale_ = 1;
+  std::shared_ptr<Norm> embed_norm_;  // null without model.embed_norm
+  ParameterPtr positions_;            // (max_seq_len, C): learned positions, or null
+  bool sinusoidal_ = false;
+  std::int64_t pad_id_ = -1;  // row of the embedding without a gradient
+  Dropout drop_embed_;
+  std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<std::shared_ptr<MtpLayer>> mtp_;
+  std::vector<RecomputePolicy> recompute_;  // of each block
+  std::shared_ptr<Norm> norm_;
+  std::shared_ptr<Linear> head_;  // (V, C), the embedding itself when tied
+  double logit_scale_ = 1;
+  double logit_cap_ = 0;
+  OutputHead::Precision logits_precision_ = OutputHead::Precision::cast;
+  std::unique_ptr<MoeBook> experts_;
+  std::int64_t max_seq_len_ = 0;
+};
+
+/// Untrained positions (Vaswani et al. 2017): sin and cos of position * 10000^(-i / max(dim/2 - 1, 1)), sines first. `positions` (.., T)
+/// int64 -> (.., T, dim) fp32.
+at::Tensor sinusoids(const at::Tensor& positions, std::int64_t dim);
+
+}  // namespace kf

@@ -1,0 +1,70 @@
+#include "run/header.h"
+
+#include <ATen/Parallel.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <iostream>
+
+#include "build_info.h"
+#include "config/plan/derived.h"
+#include "core/decimal.h"
+#include "core/log.h"
+#include "core/log_keep.h"
+#include "core/wrap.h"
+#include "metrics/console.h"
+
+namespace kf {
+namespace {
+
+std::string short_real(double value) { return general(value, 6); }
+
+/// "cpu, 2 threads", or "cuda:0, NVIDIA H200, 140 GiB".
+std::string device_text(const ComputeDevice& d) {
+  if (d.device.is_cuda()) {
+    return format("{}, {}, {} GiB", d.device.str(), d.name, d.bytes >> 30);
+  }
+  const int threads = at::get_num_threads();
+  return format("cpu, {} {}", threads, threads == 1 ? "thread" : "threads");
+}
+
+std::string machine_line(const HeaderFacts& f) {
+  return format("kf-host {}  torch {}  {}, {} TFLOP/s ({})", build::kVersion, build::kTorch, device_text(f.device),
+                fixed(f.peak.flops / 1e12, 2), f.peak.source);
+}
+
+std::string model_line(const HeaderFacts& f) {
+  const config::ModelConfig& m = f.config.model;
+  return format("{}, {} parameters: {} layers, dim {}, heads {}/{}, {} {}, vocab {}", m.model_type,
+                grouped(count_parameters(f.model.parameters())), m.n_layers, m.dim, m.n_heads, config::kv_heads(m),
+                config::mlp_name(m.activation), config::ffn_hidden_dim(m), m.vocab_size);
+}
+
+std::string plan_line(const HeaderFacts& f) {
+  const config::TrainConfig& t = f.config.train;
+  const std::string precision = t.mixed_precision == "fp32" ? "fp32" : t.mixed_precision + " with fp32 masters";
+  const std::string tokens = grouped(f.plan.tokens_per_step) + (t.batch_schedule.empty() ? "" : " (at first)");
+  return format("{} steps x {} tokens, {} lr {} {}, {}", grouped(f.plan.max_steps), tokens, f.config.optimizer.name,
+                short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
+}
+
+}  // namespace
+
+void print_header(const HeaderFacts& f) {
+  const std::string file = f.request.file.string();
+  const std::string overrides =
+      f.request.overrides == 0 ? "" : format(", {} {}", f.request.overrides, f.request.overrides == 1 ? "override" : "overrides");
+  // On a terminal what is too long goes on below its words; the log keeps whole lines.
+  const std::size_t terminal = terminal_columns(STDOUT_FILENO);
+  const std::size_t columns = terminal > 0 ? terminal : std::string::npos;
+  for (const std::string& line :
+       {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
+        header_line("data", f.data), header_line("plan", plan_line(f)), header_line("memory", f.memory)}) {
+    std::cout << wrapped(line, columns, 8) << '\n';
+    log::keep(line);
+  }
+  std::cout << std::flush;
+}
+
+}  // namespace kf

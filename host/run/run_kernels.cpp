@@ -1,0 +1,68 @@
+#include "run/run_kernels.h"
+
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+
+#include <vector>
+
+#include "core/log.h"
+#include "core/processor.h"
+#include "core/text.h"
+#include "kernels/choose_products.h"
+
+namespace kf {
+namespace {
+
+/// What decides which kernel is faster.
+std::string machine() { return format("{}, {}, {} threads", processor_name(), at::get_cpu_capability(), at::get_num_threads()); }
+
+std::vector<WeightShape> weight_shapes(Model& model) {
+  std::vector<WeightShape> out;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const std::vector<std::int64_t>& shape = parameter->shape;
+    if (shape.size() >= 2) {  // of stacked experts (E, out, in) one
+      out.push_back({shape[shape.size() - 2], shape.back()});
+    }
+  }
+  return out;
+}
+
+bool flag(const config::Node& table, const std::string& name) {
+  const config::Node* const node = table.table()->find(name);
+  const bool* const value = node == nullptr ? nullptr : std::get_if<bool>(&node->value);
+  return value != nullptr && *value;
+}
+
+bool is_of(const config::Node& kept, const std::string& machine) {
+  const config::Node* const node = kept.table() == nullptr ? nullptr : kept.table()->find("machine");
+  const std::string* const value = node == nullptr ? nullptr : std::get_if<std::string>(&node->value);
+  return value != nullptr && *value == machine;
+}
+
+}  // namespace
+
+config::Node choose_kernels(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept) {
+  set_products({});
+  if (!train.compile_model || train.cpu_products == "plain" || model.parameters().empty() || !model.parameters().front()->value.is_cpu()) {
+    return {};
+  }
+  const std::string here = machine();
+  if (is_of(kept, here)) {
+    set_products({flag(kept, "fp32_onednn"), flag(kept, "bf16_widened")});
+    return kept;
+  }
+  const ProductChoice choice = choose_products(weight_shapes(model), train.batch_size * train.seq_len, compute);
+  if (choice.reason.empty()) {
+    return {};
+  }
+  set_products(choice.products);
+  log::info("matrix products: {}{}", choice.reason,
+            kept.is_null() ? "" : "; another machine than the checkpoint's, so last bits may differ");
+  config::Table table;
+  table["machine"] = config::Node(here);
+  table["fp32_onednn"] = config::Node(choice.products.fp32_onednn);
+  table["bf16_widened"] = config::Node(choice.products.bf16_widened);
+  return config::Node(std::move(table));
+}
+
+}  // namespace kf

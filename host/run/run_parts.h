@@ -1,0 +1,43 @@
+#pragma once
+// The parts that a job names, made from the registries; the model and the data have makers of their own (`model/transformer/build.h`,
+// `data/loader/loader.h`).
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/fs.h"
+#include "generate/generate.h"
+#include "metrics/sink.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+#include "optim/schedule.h"
+#include "registry/registries.h"
+#include "train/loop/hooks.h"
+#include "train/step/loss.h"
+
+namespace kf {
+
+/// optimizer.name over the weights of `model`, in groups by optimizer.decay_*; says the groups where they are not the usual ones.
+std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, Model& model);
+
+/// train.loss_fn.
+std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries);
+
+/// scheduler.name for a run of `max_steps` updates, with the ending that [scheduler] asks for.
+std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps);
+
+/// `hooks`, then the metrics of metrics.extra, then what `last` makes (it may be empty).
+Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last);
+
+/// metrics.sinks, which write into the run's folder `dir` and go on behind `completed_steps`.
+std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
+                                              std::int64_t completed_steps);
+
+/// generate.strategy.
+std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);
+/// [generate], without a strategy.
+GenerateOptions generate_options(const config::GenerateConfig& config);
+
+}  // namespace kf

@@ -1,0 +1,373 @@
+#include "run/run_record.h"
+
+#include <ATen/Parallel.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <map>
+#include <random>
+#include <set>
+
+#include "build_info.h"
+#include "checkpoint/files/folder.h"
+#include "config/tree/json.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/plain_file.h"
+#include "core/processor.h"
+#include "data/hub/model.h"
+#include "run/invocation.h"
+#include "run/run_lock.h"
+
+namespace kf {
+namespace {
+
+using config::Array;
+using config::Node;
+using config::Table;
+
+constexpr const char* kFile = "run.json";
+constexpr const char* kCode = "code";
+constexpr const char* kTokenizer = "tokenizer";
+constexpr const char* kTemplate = "chat_template";
+constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 28;
+constexpr std::uint64_t kMostTokenizer = std::uint64_t{1} << 28;
+
+std::string text_at(const Table& table, const char* key) {
+  const Node* const node = table.find(key);
+  const auto* const text = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
+  return text != nullptr ? *text : "";
+}
+
+std::string time_text(const char* pattern) {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  std::array<char, 64> text{};
+  std::strftime(text.data(), text.size(), pattern, &parts);  // digits only: no locale changes them
+  return text.data();
+}
+
+std::string new_id() {
+  std::random_device random;
+  return time_text("%Y%m%d-%H%M%S-") + format("{}", 10000000 + random() % 90000000);
+}
+
+Node strings(const std::vector<std::string>& words) {
+  Array out;
+  for (const std::string& word : words) {
+    out.emplace_back(is_utf8(word) ? word : std::string("(not UTF-8)"));
+  }
+  return Node(std::move(out));
+}
+
+Table this_start(const RunStart& start) {
+  utsname system{};
+  ::uname(&system);
+  Table out;
+  out["time"] = Node(utc_now());
+  const std::string line = shell_line(invocation());
+  out["command"] = Node(is_utf8(line) ? line : std::string("(not UTF-8)"));
+  std::error_code ignored;
+  out["folder"] = Node(fs::current_path(ignored).string());
+  out["version"] = Node(std::string(build::kVersion));
+  out["commit"] = Node(std::string(build::kGit));
+  out["torch"] = Node(std::string(build::kTorch));
+  out["host"] = Node(std::string(system.nodename));
+  out["system"] = Node(format("{} {} {}", system.sysname, system.release, system.machine));
+  out["processor"] = Node(processor_name());
+  out["threads"] = Node(static_cast<std::int64_t>(at::get_num_threads()));
+  out["device"] = Node(start.device);
+  out["pid"] = Node(static_cast<std::int64_t>(::getpid()));
+  out["step"] = Node(start.step);
+  return out;
+}
+
+/// Files of all nodes of a job's layers: the job and what it extends.
+void collect_files(const Node& node, std::set<std::string>& out) {
+  const bool file = node.origin.kind == config::Origin::Kind::toml || node.origin.kind == config::Origin::Kind::preset;
+  if (file && unlike_a_file(node.origin.file).empty()) {
+    out.insert(node.origin.file);
+  }
+  if (node.table() != nullptr) {
+    for (const auto& [key, value] : *node.table()) {
+      collect_files(value, out);
+    }
+  }
+}
+
+/// Absolute path to content, of everything that code/ is to hold.
+std::map<fs::path, std::string> sources_of(const RunStart& start) {
+  std::map<fs::path, std::string> out;
+  for (const CodeFile& file : start.code) {
+    out[fs::absolute(file.path).lexically_normal()] = file.text;
+  }
+  std::set<std::string> files;
+  for (const Table& layer : start.loaded.layers) {
+    for (const auto& [key, value] : layer) {
+      collect_files(value, files);
+    }
+  }
+  if (unlike_a_file(start.job).empty()) {
+    files.insert(start.job.string());
+  }
+  for (const std::string& file : files) {
+    out.emplace(fs::absolute(file).lexically_normal(), read_file(file));
+  }
+  return out;
+}
+
+/// The longest folder that all of them lie below: relative paths between them (`extends`, `require`) then hold below code/, too.
+fs::path common_folder(const std::map<fs::path, std::string>& files) {
+  fs::path common = files.begin()->first.parent_path();
+  for (const auto& [path, text] : files) {
+    while (*path.lexically_relative(common).begin() == "..") {
+      common = common.parent_path();
+    }
+  }
+  return common;
+}
+
+bool holds(const fs::path& folder, const std::map<fs::path, std::string>& files) {
+  std::error_code error;
+  std::size_t found = 0;
+  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
+    found += it->is_regular_file(error) ? 1 : 0;
+  }
+  return !error && found == files.size() && std::all_of(files.begin(), files.end(), [&](const auto& file) {
+    return unlike_a_file(folder / file.first).empty() && read_file(folder / file.first) == file.second;
+  });
+}
+
+/// Puts `files` (relative path to content) into `folder` at once; an earlier folder that is not the same gets a number.
+void put_folder(const fs::path& folder, const std::map<fs::path, std::string>& files) {
+  if (files.empty() || holds(folder, files)) {
+    return;
+  }
+  PendingFolder pending(folder);
+  for (const auto& [name, text] : files) {
+    fs::create_directories((pending.path() / name).parent_path());
+    write_file_atomic(pending.path() / name, text);
+  }
+  if (fs::exists(fs::symlink_status(folder))) {
+    const fs::path aside = free_name(folder);
+    fs::rename(folder, aside);
+    log::info("{} is not what the run was started with; that stays in {}", folder, aside);
+  }
+  pending.commit();
+}
+
+/// Copies the code; returns where the script and what it asks for lie below the run's folder, by CodeFile::asked.
+Table put_code(const fs::path& dir, const RunStart& start) {
+  const std::map<fs::path, std::string> sources = sources_of(start);
+  if (sources.empty()) {
+    return {};
+  }
+  const fs::path common = common_folder(sources);
+  std::map<fs::path, std::string> files;
+  for (const auto& [path, text] : sources) {
+    files[path.lexically_relative(common)] = text;
+  }
+  put_folder(dir / kCode, files);
+  Table places;
+  for (const CodeFile& file : start.code) {
+    places[file.asked] = Node((fs::path(kCode) / fs::absolute(file.path).lexically_normal().lexically_relative(common)).string());
+  }
+  return places;
+}
+
+/// Files of a tokenizer given by its path: of a folder, those that belong to one.
+std::map<fs::path, std::string> tokenizer_files(const fs::path& given) {
+  static const std::set<std::string> names{"tokenizer.json",
+                                           "tokenizer_config.json",
+                                           "special_tokens_map.json",
+                                           "added_tokens.json",
+                                           "vocab.json",
+                                           "merges.txt",
+                                           "tokenizer.model",
+                                           "tekken.json",
+                                           "config.json",
+                                           "generation_config.json",
+                                           "chat_template.jinja",
+                                           "vocab.txt"};
+  std::vector<fs::path> paths;
+  std::error_code error;
+  if (unlike_a_file(given).empty()) {
+    paths.push_back(given);
+  }
+  for (fs::directory_iterator it(given, error), end; !error && it != end; it.increment(error)) {
+    const fs::path& path = it->path();
+    const bool one = names.contains(path.filename().string()) || path.extension() == ".tiktoken" || path.extension() == ".jinja";
+    if (one && unlike_a_file(path).empty()) {
+      paths.push_back(path);
+    }
+  }
+  std::map<fs::path, std::string> out;
+  for (const fs::path& path : paths) {
+    if (fs::file_size(path) <= kMostTokenizer) {
+      out[path.filename()] = read_file(path);
+    }
+  }
+  return out;
+}
+
+/// Copies what data.tokenizer_path names; returns the copy's path below the run's folder, "" without one.
+std::string put_tokenizer(const fs::path& dir, const std::string& name) {
+  const std::string given = hub::locate(name, hub::ModelPart::tokenizer).string();  // of a name of the hub, what was fetched
+  const std::map<fs::path, std::string> files = given.empty() ? std::map<fs::path, std::string>() : tokenizer_files(given);
+  if (files.empty()) {
+    return {};
+  }
+  put_folder(dir / kTokenizer, files);
+  std::error_code ignored;
+  return fs::is_directory(given, ignored) ? kTokenizer : (fs::path(kTokenizer) / fs::path(given).filename()).string();
+}
+
+/// The same for a data.chat_template that is a file.
+std::string put_template(const fs::path& dir, const std::string& given) {
+  if (given.empty() || given == "tokenizer" || given.starts_with("tokenizer:") || !unlike_a_file(given).empty()) {
+    return {};
+  }
+  const fs::path name = fs::path(given).filename();
+  put_folder(dir / kTemplate, {{name, read_file(given)}});
+  return (fs::path(kTemplate) / name).string();
+}
+
+/// run.json of an earlier start; nothing where there is none, or it is damaged (the log says so).
+std::optional<Table> read_record(const fs::path& dir) {
+  const fs::path path = dir / kFile;
+  if (!path_exists(path)) {
+    return std::nullopt;
+  }
+  try {
+    Node root = config::parse_json(read_regular_file(path, kMostRecord), path.string());
+    KF_CHECK(root.table() != nullptr, Code::other, "{} is no table", path);
+    return std::move(*root.table());
+  } catch (const Error& error) {
+    log::warn("{}; a new one is begun", error.what());
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::string utc_now() { return time_text("%Y-%m-%dT%H:%M:%SZ"); }
+
+RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir)), folder_(file_id(dir_)) {
+  const std::optional<Table> earlier = start.fresh ? std::nullopt : read_record(dir_);
+  const config::RunConfig& run = start.loaded.config.run;
+  const std::string kept = earlier ? text_at(*earlier, "id") : "";
+  id_ = !run.id.empty() ? run.id : kept.empty() ? new_id() : kept;
+  table_["id"] = Node(id_);
+  table_["name"] = Node(start.name);
+  table_["tags"] = strings(run.tags);
+  if (start.from_folder && earlier) {
+    for (const char* key : {"job", "script", "arguments", "modules", "tokenizer", "chat_template"}) {
+      if (const Node* const value = earlier->find(key)) {
+        table_[key] = *value;
+      }
+    }
+  } else {
+    copy_parts(start);
+  }
+  Array starts;
+  if (const Node* const before = earlier ? earlier->find("starts") : nullptr; before != nullptr && before->array() != nullptr) {
+    starts = *before->array();
+  }
+  starts.emplace_back(this_start(start));
+  table_["starts"] = Node(std::move(starts));
+  write();
+}
+
+void RunRecord::copy_parts(const RunStart& start) {
+  table_["job"] = Node(start.job.string());
+  Table code = put_code(dir_, start);
+  if (!start.code.empty()) {
+    table_["script"] = code[""];
+    table_["arguments"] = strings(start.arguments);
+    code.erase("");
+    table_["modules"] = Node(std::move(code));
+  }
+  if (const std::string tokenizer = put_tokenizer(dir_, start.loaded.config.data.tokenizer_path); !tokenizer.empty()) {
+    table_["tokenizer"] = Node(tokenizer);
+  }
+  if (const std::string chat = put_template(dir_, start.loaded.config.data.chat_template); !chat.empty()) {
+    table_["chat_template"] = Node(chat);
+  }
+}
+
+void RunRecord::end(const std::string& status, std::int64_t steps, const std::string& error) noexcept {
+  try {
+    if (file_id(dir_) != folder_) {
+      return;
+    }
+    Table& start = *table_["starts"].array()->back().table();
+    start["end"] = Node(utc_now());
+    start["status"] = Node(status);
+    start["steps"] = Node(steps);
+    if (!error.empty()) {
+      start["error"] = Node(is_utf8(error) ? error : std::string("(not UTF-8)"));
+    }
+    write();
+  } catch (const std::exception& fault) {
+    log::warn("{}", fault.what());
+  }
+}
+
+void RunRecord::write() { write_file_atomic(dir_ / kFile, config::to_json(Node(table_), config::JsonStyle::plain, 1) + "\n"); }
+
+bool is_run_folder(const fs::path& word) {
+  std::error_code error;
+  return fs::is_directory(word, error) && path_exists(word / "run.json") && path_exists(word / "job.toml");
+}
+
+std::optional<fs::path> run_folder_of(const fs::path& source) {
+  fs::path folder = fs::absolute(source).lexically_normal();
+  for (int up = 0; up < 3 && !folder.empty(); ++up) {
+    if (path_exists(folder / kFile) && path_exists(folder / "job.toml")) {
+      return source.is_absolute() ? folder : folder.lexically_proximate(fs::current_path());
+    }
+    folder = folder.has_filename() ? folder.parent_path() : folder.parent_path().parent_path();
+  }
+  return std::nullopt;
+}
+
+RecordedScript recorded_script(const fs::path& run_dir) {
+  RecordedScript out;
+  const std::optional<Table> record = read_record(run_dir);
+  const std::string script = record ? text_at(*record, "script") : "";
+  if (script.empty() || !unlike_a_file(run_dir / script).empty()) {
+    return out;
+  }
+  out.path = run_dir / script;
+  if (const Node* const words = record->find("arguments"); words != nullptr && words->array() != nullptr) {
+    for (const Node& word : *words->array()) {
+      const auto* const text = std::get_if<std::string>(&word.value);
+      out.arguments.push_back(text != nullptr ? *text : "");
+    }
+  }
+  if (const Node* const modules = record->find("modules"); modules != nullptr && modules->table() != nullptr) {
+    for (const config::Table::Entry& entry : *modules->table()) {
+      if (const auto* const path = std::get_if<std::string>(&entry.second.value)) {
+        out.copies[entry.first] = run_dir / *path;
+      }
+    }
+  }
+  return out;
+}
+
+std::string recorded_name(const fs::path& run_dir) {
+  const std::optional<Table> record = read_record(run_dir);
+  return record ? text_at(*record, "name") : "";
+}
+
+fs::path recorded_copy(const fs::path& run_dir, const std::string& key) {
+  const std::optional<Table> record = read_record(run_dir);
+  const std::string path = record ? text_at(*record, key == "tokenizer_path" ? kTokenizer : kTemplate) : "";
+  return path.empty() || !path_exists(run_dir / path) ? fs::path() : run_dir / path;
+}
+
+}  // namespace kf

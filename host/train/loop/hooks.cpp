@@ -1,0 +1,47 @@
+#include "train/loop/hooks.h"
+
+#include <algorithm>
+
+#include "core/log.h"
+
+namespace kf {
+
+Hooks::Hooks(std::vector<std::unique_ptr<Hook>> hooks) : hooks_(std::move(hooks)) {
+  std::stable_sort(hooks_.begin(), hooks_.end(), [](const auto& a, const auto& b) { return a->priority() > b->priority(); });
+}
+
+void Hooks::call(Event event, HookContext& context) {
+  for (const std::unique_ptr<Hook>& hook : hooks_) {
+    if (hook->wants(event, context.state.step)) {
+      hook->call(event, context);
+    }
+  }
+}
+
+bool Hooks::wants(Event event, std::int64_t step) const {
+  return std::any_of(hooks_.begin(), hooks_.end(), [&](const std::unique_ptr<Hook>& hook) { return hook->wants(event, step); });
+}
+
+std::map<std::string, config::Node> Hooks::state() const {
+  std::map<std::string, config::Node> states;
+  for (const std::unique_ptr<Hook>& hook : hooks_) {
+    if (config::Node state = hook->state(); !state.is_null()) {
+      states[hook->name()] = std::move(state);
+    }
+  }
+  return states;
+}
+
+void Hooks::load(const std::map<std::string, config::Node>& states) {
+  for (const auto& [name, state] : states) {
+    const auto hook =
+        std::find_if(hooks_.begin(), hooks_.end(), [&, name = name](const std::unique_ptr<Hook>& h) { return h->name() == name; });
+    if (hook == hooks_.end()) {
+      log::warn("the checkpoint holds the state of hook '{}', which this job does not have", name);
+    } else {
+      (*hook)->load(state);
+    }
+  }
+}
+
+}  // namespace kf

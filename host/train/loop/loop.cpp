@@ -1,0 +1,394 @@
+#include "train/loop/loop.h"
+
+#include <cmath>
+#include <utility>
+
+#include "core/crash.h"
+#include "core/error.h"
+#include "core/log.h"
+#include "core/running.h"
+#include "core/source_watch.h"
+#include "core/stop.h"
+#include "metrics/eval_table.h"
+#include "train/eval/evaluate.h"
+
+namespace kf {
+namespace {
+
+config::Table to_table(const EvalResult& eval) {
+  config::Table out = to_numbers(eval);
+  out["step"] = config::Node(eval.step);
+  return out;
+}
+
+EvalResult read_eval(const config::Node& node) {
+  KF_CHECK(node.table() != nullptr && node.table()->find("step") != nullptr, Code::checkpoint,
+           "the last evaluation in the checkpoint lacks 'step'");
+  const auto* const step = std::get_if<std::int64_t>(&node.table()->find("step")->value);
+  KF_CHECK(step != nullptr, Code::checkpoint, "the last evaluation in the checkpoint has no whole number as its step");
+  return from_numbers(*node.table(), *step);
+}
+
+/// What a checkpoint says of the run's wall time; null where it says nothing.
+config::Node wall_of(const config::Node& course) {
+  const config::Node* const wall = course.table() != nullptr ? course.table()->find("wall") : nullptr;
+  return wall != nullptr ? *wall : config::Node();
+}
+
+}  // namespace
+
+TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases)),
+      state_(std::move(state)),
+      watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer),
+      wall_(WallTime::system_clock(), options_.began),
+      step_times_(options_.metrics.slow_step_factor),
+      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
+  if (!state_.course.is_null()) {
+    steering_.load(state_.course);
+    if (const config::Node* const eval = state_.course.table()->find("eval")) {
+      context_.eval = read_eval(*eval);
+    }
+    wall_.load(wall_of(state_.course));
+  } else {
+    steering_.begin();
+  }
+  fill_context();
+  if (!state_.train.is_null()) {
+    parts_.stepper.load(state_.train);
+  }
+}
+
+void TrainLoop::fill_context() {
+  context_.n_params = count_parameters(parts_.model.parameters());
+  context_.max_steps = options_.max_steps;
+  context_.model = &parts_.model;
+  context_.data = &parts_.train_data;
+  context_.controls = &controls_;
+  context_.run_dir = options_.run_dir;
+  context_.loss = [this] {
+    const StepResult& step = last_step("loss");
+    return step.has_loss() ? std::optional(step.loss()) : std::nullopt;
+  };
+  context_.grad_norm = [this] {
+    last_step("grad_norm");
+    if (context_.gradients_lent) {  // an earlier hook of this event may have written into them
+      last_.grad_norm = parts_.stepper.gradient_norm();
+    }
+    return last_.has_loss() ? std::optional(last_.grad_norm) : std::nullopt;
+  };
+  context_.metrics = [this] {
+    last_step("metrics");
+    StepRow shown = row();
+    shown.extra.insert(shown.extra.end(), extra_.begin(), extra_.end());
+    return shown;
+  };
+  context_.log = [this](const Values& values) {
+    for (const std::string& source : parts_.train_data.sources()) {
+      for (const auto& [name, value] : values) {
+        const bool taken = name == "loss/" + source || name == "data/" + source + "/tokens" || name == "data/" + source + "/epochs";
+        KF_CHECK(!taken, Code::script, "ctx:log: '{}' is the row's own number of the source '{}'; choose another name", name, source);
+      }
+    }
+    extra_.insert(extra_.end(), values.begin(), values.end());
+  };
+  context_.evaluate = [this] { return evaluate_now(/*all=*/true); };
+  context_.report = [this](double value) {
+    if (options_.report && options_.report(state_.run.step, value)) {
+      controls_.stop = "pruned";
+    }
+  };
+  context_.generate_defaults = options_.generate;
+  context_.generate = [this](const std::vector<std::string>& prompts, const GenerateOptions& options) {
+    return generate_now(prompts, options);
+  };
+}
+
+/// Calls the hooks of an event with the counters as they are.
+void TrainLoop::fire(Event event) {
+  context_.state = state_.run;
+  context_.epoch = steering_.epoch(state_.run.step);
+  context_.seconds = seconds();
+  context_.phase = steering_.phase();
+  parts_.hooks.call(event, context_);
+  folder_.restore("a hook");
+}
+
+RunResult TrainLoop::run() {
+  const StopSignals signals(options_.shutdown_timeout);
+  const RunIsOn on;
+  const double begin = parts_.throughput.seconds();
+  try {
+    steps();
+  } catch (const std::exception& e) {
+    context_.message = e.what();
+    try {
+      heartbeat_.now("error", state_.run.step);
+      fire(Event::error);
+    } catch (const std::exception& second) {  // the first one is what the user must see
+      log::error("in on_error: {}", second.what());
+    }
+    throw;
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->close();
+  }
+  return result(parts_.throughput.seconds() - begin);
+}
+
+void TrainLoop::steps() {
+  if (parts_.states != nullptr) {
+    parts_.states->load(state_.parts);  // not earlier: making the loop may still make and call parts
+  }
+  fire(Event::train_begin);
+  if (!options_.resumed_from.empty()) {
+    context_.path = options_.resumed_from;
+    fire(Event::checkpoint_load);
+  }
+  if (state_.run.step == 0) {
+    start_fresh();
+  }
+  wall_.started();
+  heartbeat_.now("start", state_.run.step);
+  boundary(false, /*first=*/true);
+  while (!finished() && !StopSignals::requested()) {
+    one_step();
+  }
+  if (saved_step_ != state_.run.step) {
+    save();
+  }
+  context_.message = stop_reason_;
+  fire(Event::train_end);
+  heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
+}
+
+void TrainLoop::start_fresh() {
+  if (options_.eval_at_start && !parts_.eval_sets.empty()) {
+    run_eval(/*all=*/true);
+    publish_eval();
+  }
+  if (options_.save_at_start) {
+    save();
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->step_over(0);
+  }
+}
+
+void TrainLoop::one_step() {
+  const std::int64_t step = state_.run.step;
+  const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
+  context_.lr = lr;
+  const Running running("training", nullptr, step + 1);
+  if (parts_.hooks.wants(Event::step_begin, step)) {
+    fire(Event::step_begin);
+  }
+  const double begin = parts_.throughput.seconds();
+  const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
+  const double seconds = parts_.throughput.seconds() - begin;
+  if (stepped_) {  // the first batch of a process cannot be ready
+    waited_ += result.data_seconds;
+    stepped_for_ += seconds;
+  }
+  ++state_.run.step;
+  keep_time(result, seconds);
+  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
+           "step {}: the count of tokens does not fit in 64 bits", step + 1);
+  state_.run.skipped += result.skipped.empty() ? 0 : 1;
+  last_ = result;
+  stepped_ = true;
+  parts_.throughput.add(result.tokens);
+  after_step(result);
+}
+
+void TrainLoop::keep_time(const StepResult& result, double seconds) {
+  wall_.add(WallTime::Cause::data, result.data_seconds);
+  wall_.add(result.skipped.empty() ? WallTime::Cause::step : WallTime::Cause::skipped, seconds - result.data_seconds);
+  heartbeat_.beat("steps", state_.run.step);
+  if (const std::optional<double> median = step_times_.add(seconds)) {
+    log::warn("step {} took {} s, {} times the median of those before it ({} s); {} s of them it waited for data", state_.run.step,
+              fixed(seconds, 2), fixed(seconds / *median, 1), fixed(*median, 2), fixed(result.data_seconds, 2));
+  }
+}
+
+Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
+  Stepper::Callbacks callbacks;
+  if (parts_.hooks.wants(Event::micro_end, step)) {
+    callbacks.micro_end = [this] { fire(Event::micro_end); };
+  }
+  if (parts_.hooks.wants(Event::backward_end, step)) {
+    callbacks.backward_end = [this](StepResult& result) {
+      last_ = result;
+      stepped_ = true;
+      row_.reset();
+      context_.gradients_lent = false;
+      fire(Event::backward_end);
+      result.skipped = std::exchange(controls_.skip_update, {});
+      return std::exchange(context_.gradients_lent, false);
+    };
+  }
+  if (logs(step + 1)) {
+    callbacks.sources = static_cast<std::int64_t>(parts_.train_data.sources().size());
+  }
+  if (watch_.due(step + 1)) {
+    callbacks.watch = &watch_;
+  }
+  return callbacks;
+}
+
+/// Whether the next update would need data behind the end (data.epochs, data.mix_stop).
+bool TrainLoop::data_over() const { return parts_.stepper.first_micro(state_.run.step + 1) > steering_.end(); }
+
+void TrainLoop::after_step(const StepResult& result) {
+  const std::int64_t step = state_.run.step;
+  if (!result.skipped.empty()) {
+    log::warn("step {}: no update, {}", step, result.skipped);
+  }
+  row_.reset();
+  if (logs(step)) {  // before the hooks of the step: what they cost belongs to the next row
+    row_ = make_row(parts_.throughput.take());
+  }
+  if (watch_.due(step) && result.has_loss()) {
+    const Values watched = watch_.take();
+    row_->extra.insert(row_->extra.end(), watched.begin(), watched.end());
+  }
+  fire(Event::step_end);
+  const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
+  const bool asked = std::exchange(controls_.eval, false);
+  const bool evaluated = result.abort.empty() && !parts_.eval_sets.empty() && (asked || due);
+  if (evaluated) {
+    run_eval(asked);  // before the row, so that what on_eval_end logs stands in it
+  }
+  if (logs(step) || !extra_.empty() || !result.abort.empty()) {
+    log_row();
+  }
+  if (evaluated) {
+    publish_eval();
+  }
+  KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
+  boundary(options_.save_due(step));
+  for (Sink* sink : parts_.sinks) {
+    sink->step_over(state_.run.step);
+  }
+}
+
+/// Between two steps: what hooks asked for, the change of phase, what is to be saved.
+void TrainLoop::boundary(bool due_save, bool first) {
+  const Controls asked = std::exchange(controls_, {});
+  controls_.eval = asked.eval;  // by on_train_begin or on_eval_end: with the next step
+  if (asked.stop) {
+    stopped_by_hook_ = true;
+    stop_reason_ = *asked.stop;
+  }
+  steering_.apply(asked, state_.run.step);
+  if (asked.rollback && !finished()) {
+    roll_back(*asked.rollback);
+    return;
+  }
+  change_phase(!first);
+  if (state_.run.step > 0 && (due_save || finished())) {
+    save();
+  }
+  for (const std::string& name : asked.saves) {
+    save(name);
+  }
+}
+
+/// Phases change before the checkpoint is written, so that a resumed run begins in the new one.
+void TrainLoop::change_phase(bool ask) {
+  context_.state = state_.run;
+  if (!finished() && steering_.advance(context_, ask)) {
+    if (const std::string phase = steering_.phase(); !phase.empty()) {
+      log::info("step {}: phase '{}'", state_.run.step, phase);
+    } else {
+      log::info("step {}: the last phase is over; the settings of the job itself hold", state_.run.step);
+    }
+    fire(Event::phase_change);
+  }
+}
+
+/// To the newest checkpoint, without the data since then.
+void TrainLoop::roll_back(const std::string& reason) {
+  const std::int64_t from = state_.run.step;
+  const std::optional<fs::path> newest = parts_.checkpoints.newest();
+  if (!newest) {
+    log::warn("step {}: no roll-back ({}): there is no checkpoint yet", from, reason);
+    return;
+  }
+  const CheckpointState saved = CheckpointManager::load(*newest, parts_.model, parts_.optimizer);
+  state_.run = saved.run;
+  if (!saved.train.is_null()) {
+    parts_.stepper.load(saved.train);
+  }
+  steering_.roll_back(saved.course, from, saved.run.step);
+  wall_.roll_back(wall_of(saved.course));
+  if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
+    parts_.states->roll_back(saved.parts);
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->rewind(saved.run.step);
+  }
+  saved_step_ = saved.run.step;
+  log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
+  context_.path = newest->string();
+  fire(Event::checkpoint_load);
+}
+
+void TrainLoop::save(const std::string& name) {
+  verify_sources();  // what was learned from data that changed under the run is not saved
+  parts_.throughput.pause();
+  const double begin = parts_.throughput.seconds();
+  heartbeat_.now("checkpoint", state_.run.step);
+  state_.finished = finished();
+  state_.hooks = parts_.hooks.state();
+  state_.parts = parts_.states != nullptr ? parts_.states->state() : decltype(state_.parts)();
+  state_.train = parts_.stepper.state();
+  state_.course = steering_.state();
+  if (context_.eval) {
+    (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
+  }
+  if (options_.metrics.goodput) {
+    (*state_.course.table())["wall"] = wall_.state();
+  }
+  if (stopped_by_hook_) {
+    (*state_.course.table())["stop"] = config::Node(stop_reason_);
+  }
+  if (options_.before_save) {
+    options_.before_save();
+  }
+  for (Sink* sink : parts_.sinks) {
+    sink->before_save();
+  }
+  fs::path path;
+  {
+    const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
+    const WithAverages averages(parts_.optimizer);
+    path = parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name);
+  }
+  if (name.empty()) {
+    saved_step_ = state_.run.step;
+    outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
+  }
+  wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
+  context_.path = path.string();
+  for (Sink* sink : parts_.sinks) {
+    sink->saved(state_.run.step, path.string());
+  }
+  fire(Event::checkpoint_save);
+  parts_.throughput.resume();
+}
+
+RunResult TrainLoop::result(double seconds) const {
+  RunResult r = outcome_;
+  r.status = state_.run.step >= options_.max_steps || (data_over() && !stopped_by_hook_) ? "complete" : "stopped";
+  r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
+  r.step = state_.run.step;
+  r.tokens = state_.run.tokens;
+  r.skipped = state_.run.skipped;
+  r.seconds = seconds;
+  return r;
+}
+
+}  // namespace kf

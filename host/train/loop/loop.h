@@ -1,0 +1,151 @@
+#pragma once
+// The training loop: step after step until the end, a stop, or an error. Knows interfaces only.
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "checkpoint/manager.h"
+#include "core/working_folder.h"
+#include "data/loader/eval_sets.h"
+#include "data/loader/loader.h"
+#include "data/tokenizer/tokenizer.h"
+#include "generate/generate.h"
+#include "metrics/heartbeat.h"
+#include "metrics/sink.h"
+#include "metrics/step_times.h"
+#include "metrics/throughput.h"
+#include "metrics/wall_time.h"
+#include "optim/averaging.h"
+#include "optim/schedule.h"
+#include "registry/part_states.h"
+#include "train/loop/hooks.h"
+#include "train/loop/run_result.h"
+#include "train/loop/steering.h"
+#include "train/step/stepper.h"
+#include "train/step/watch.h"
+
+namespace kf {
+
+/// What a run is made of. Everything outlives the loop.
+struct LoopParts {
+  Model& model;
+  Optimizer& optimizer;
+  Stepper& stepper;
+  Loader& train_data;
+  std::vector<EvalSet>& eval_sets;  // empty: no evaluation
+  const Schedule& schedule;
+  const Tokenizer* tokenizer = nullptr;  // null: hooks cannot generate text, evaluations have no bits per byte
+  Hooks& hooks;
+  std::vector<Sink*> sinks;
+  CheckpointManager& checkpoints;
+  Throughput& throughput;
+  Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
+  Phases phases = {};
+  PartStates* states = nullptr;     // of parts other than hooks; null: none keep anything
+  TokenSampler* sampler = nullptr;  // generate.strategy; null: the native one
+};
+
+struct LoopOptions {
+  std::int64_t max_steps = 0;
+  double lr = 0;  // optimizer.lr
+  std::int64_t log_interval = 10;
+  std::int64_t eval_interval = 1000;
+  bool eval_at_start = false;  // of a fresh run
+  std::function<bool(std::int64_t step)> save_due;
+  bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
+  at::Device device = at::kCPU;
+  std::string resumed_from;     // the checkpoint, for the hooks; empty for a new run
+  double target_loss = 0;       // an evaluation at or below it ends the run; 0 for none
+  bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
+  /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
+  std::function<bool(std::int64_t step, double value)> report;
+  GenerateOptions generate;                                           // defaults of ctx:generate
+  std::int64_t max_seq_len = 0;                                       // of the model, for what is generated; 0: not known
+  PromptStyle prompts = {};                                           // of ctx:generate
+  fs::path run_dir = {};                                              // for ctx:write_artifact
+  double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
+  config::MetricsConfig metrics = {};                                 // what is watched and timed
+  fs::path heartbeat = {};                                            // the file of metrics.heartbeat_sec
+  double began = 0;                                                   // when this part of the run began, in seconds since 1970; 0: now
+  double seconds_before = 0;                                          // that earlier processes of the run trained
+  /// Called before each save; throws where the run has lost its folder. May be empty.
+  std::function<void()> before_save = {};
+  std::vector<std::int64_t> ends = {};  // ids that end its answers
+  std::int64_t vocab_size = 0;          // of the model
+  std::uint64_t seed = 0;               // train.seed, of what evaluation draws
+  std::int64_t mtp_head = 0;            // eval.mtp_head
+};
+
+class TrainLoop {
+ public:
+  TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state);
+
+  /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
+  /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
+  RunResult run();
+  /// Completed updates so far.
+  std::int64_t step() const { return state_.run.step; }
+
+ private:
+  void steps();
+  void fire(Event event);
+  void start_fresh();
+  void one_step();
+  Stepper::Callbacks callbacks(std::int64_t step);
+  void after_step(const StepResult& result);
+  void boundary(bool due_save, bool first = false);
+  void change_phase(bool ask);
+  void log_row();
+  StepRow make_row(const Rate& rate);
+  StepRow& row();
+  double seconds() const { return options_.seconds_before + parts_.throughput.seconds(); }
+  EvalResult evaluate_now(bool all);
+  EvalResult evaluate_set(EvalSet& set);
+  void run_eval(bool all);
+  std::vector<Completion> generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options);
+  void publish_eval();
+  void roll_back(const std::string& reason);
+  void save(const std::string& name = {});
+  void fill_context();
+  bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
+  bool data_over() const;
+  bool logs(std::int64_t step) const {
+    return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || watch_.due(step);
+  }
+  void add_data_metrics(StepRow& row);
+  void keep_time(const StepResult& result, double seconds);
+  const StepResult& last_step(const char* method) const;
+  RunResult result(double seconds) const;
+
+  LoopParts parts_;
+  LoopOptions options_;
+  Steering steering_;
+  CheckpointState state_;
+  HookContext context_;
+  StepResult last_;       // what ctx:loss() reads,
+  bool stepped_ = false;  // once there was a step
+  RunResult outcome_;
+  std::optional<StepRow> row_;  // the record of this step, made once: for hooks, metrics, sinks and the history
+  WorkingFolder folder_;        // that the run began in
+  Values extra_;                // what hooks logged in this step
+  Controls controls_;
+  std::string stop_reason_;
+  bool stopped_by_hook_ = false;
+  std::int64_t saved_step_ = -1;
+  double waited_ = 0;  // for data, since the last row
+  double stepped_for_ = 0;
+  Watch watch_;
+  WallTime wall_;
+  StepTimes step_times_;
+  Heartbeat heartbeat_;
+};
+
+}  // namespace kf

@@ -1,0 +1,98 @@
+// The loop's records of its steps.
+
+#include <chrono>
+#include <utility>
+
+#include "core/error.h"
+#include "metrics/memory.h"
+#include "train/loop/loop.h"
+
+namespace kf {
+
+void TrainLoop::log_row() {
+  fire(Event::log);
+  StepRow& logged = row();
+  if (!logs(logged.step)) {  // a hook's numbers made it a row
+    parts_.throughput.take();
+  }
+  waited_ = stepped_for_ = 0;
+  const Values own = std::exchange(extra_, {});
+  logged.extra.insert(logged.extra.end(), own.begin(), own.end());
+  for (Sink* sink : parts_.sinks) {
+    sink->step(logged);
+  }
+  if (logged.has_loss) {
+    outcome_.loss = logged.loss;
+  }
+}
+
+/// The record of the last step; made on the first call after it.
+StepRow& TrainLoop::row() {
+  if (!row_) {
+    row_ = make_row(parts_.throughput.rate());
+  }
+  return *row_;
+}
+
+/// Everything but what hooks log.
+StepRow TrainLoop::make_row(const Rate& rate) {
+  StepRow row;
+  row.step = state_.run.step;
+  row.has_loss = last_.has_loss();
+  row.loss = last_.loss();
+  row.ce = last_.ce;
+  row.z_loss = last_.z_loss;
+  row.aux_loss = last_.aux_loss;
+  row.grad_norm = last_.grad_norm;
+  row.lr = context_.lr;
+  row.tokens = state_.run.tokens;
+  row.tokens_per_sec = rate.tokens_per_sec;
+  row.mfu = rate.mfu;
+  row.memory_bytes = memory_bytes(options_.device);
+  row.seconds = seconds();
+  row.time = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+  row.skipped = state_.run.skipped;
+  if (last_.has_loss()) {  // without a forward the model's numbers are those of the step before
+    row.extra = parts_.model.metrics();
+  }
+  if (last_.own_loss) {
+    row.extra.emplace_back("loss_fn/" + last_.own_name, *last_.own_loss);
+  }
+  if (last_.mtp_loss) {
+    row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
+  }
+  add_data_metrics(row);
+  if (options_.metrics.goodput) {
+    for (const Values& values : {wall_.row(), step_times_.row()}) {
+      row.extra.insert(row.extra.end(), values.begin(), values.end());
+    }
+  }
+  return row;
+}
+
+/// What `method` of a hook's context may read: numbers of no step would be made up.
+const StepResult& TrainLoop::last_step(const char* method) const {
+  KF_CHECK(stepped_, Code::script, "ctx:{}() has nothing to tell before the first step since the run began or went on", method);
+  return last_;
+}
+
+/// Per source of a mixture, under the reference's names; and the share of the time that steps waited for data, where it is worth a look.
+void TrainLoop::add_data_metrics(StepRow& row) {
+  if (!last_.sources.empty()) {
+    const std::vector<std::string> names = parts_.train_data.sources();
+    const std::vector<double> passes = steering_.data().passes(parts_.stepper.first_micro(state_.run.step));
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      const SourceLoss& source = last_.sources[i];
+      if (source.counted > 0) {
+        row.extra.emplace_back("loss/" + names[i], source.ce / static_cast<double>(source.counted));
+      }
+      row.extra.emplace_back("data/" + names[i] + "/tokens", static_cast<double>(source.tokens));
+      row.extra.emplace_back("data/" + names[i] + "/epochs", passes[i]);
+    }
+  }
+  if (waited_ > 0.01 && waited_ > 0.01 * stepped_for_) {
+    row.extra.emplace_back("data_wait", waited_ / stepped_for_);
+  }
+}
+
+}  // namespace kf

@@ -1,0 +1,90 @@
+#include "train/step/curvature.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "core/error.h"
+#include "model/seed.h"
+
+namespace kf {
+namespace {
+
+using torch::autograd::variable_list;
+
+/// s . g over all weights, in fp32; undefined where no gradient depends on the weights.
+at::Tensor product(const variable_list& gradients, const std::vector<at::Tensor>& signs) {
+  at::Tensor sum;
+  for (std::size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined() && gradients[i].requires_grad()) {
+      const at::Tensor term = (gradients[i].to(at::kFloat) * signs[i]).sum();
+      sum = sum.defined() ? sum + term : term;
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+at::Tensor curvature_signs(const Parameter& parameter, std::uint64_t seed, std::int64_t step) {
+  const at::NoGradGuard no_grad;
+  const std::uint64_t moment = mixed_seed(seed_of(seed, "curvature of " + parameter.name), static_cast<std::uint64_t>(step));
+  const at::Tensor signs = at::empty_like(parameter.value, parameter.value.options().requires_grad(false));
+  return signs.bernoulli_(0.5, seeded_generator(signs.device(), moment)).mul_(2).sub_(1);
+}
+
+CurvatureEstimate::CurvatureEstimate(const ParameterList& parameters, std::uint64_t seed, std::int64_t step) {
+  for (const ParameterPtr& parameter : parameters) {
+    if (parameter->value.requires_grad()) {
+      parameters_.push_back(parameter);
+      leaves_.push_back(parameter->value);
+      signs_.push_back(curvature_signs(*parameter, seed, step));
+    }
+  }
+  sums_.resize(leaves_.size());
+}
+
+void CurvatureEstimate::add(const at::Tensor& loss) {
+  variable_list gradients, products;
+  try {
+    gradients = torch::autograd::grad({loss}, leaves_, {}, /*retain_graph=*/true, /*create_graph=*/true, /*allow_unused=*/true);
+    const at::Tensor total = product(gradients, signs_);
+    products = total.defined() ? torch::autograd::grad({total}, leaves_, {}, /*retain_graph=*/false, /*create_graph=*/false,
+                                                       /*allow_unused=*/true)
+                               : variable_list(leaves_.size());
+  } catch (const c10::Error& e) {
+    fail(Code::config,
+         "this optimizer needs second derivatives of the loss, and a piece of the model or the loss has none ({}); use another "
+         "optimizer.name, or the native parts",
+         e.what_without_backtrace());
+  }
+  const at::NoGradGuard no_grad;
+  for (std::size_t i = 0; i < leaves_.size(); ++i) {
+    if (!gradients[i].defined()) {
+      continue;  // the loss does not depend on it
+    }
+    if (!sums_[i].defined()) {
+      sums_[i] = at::zeros(leaves_[i].sizes(), leaves_[i].options().dtype(at::kFloat).requires_grad(false));
+    }
+    if (products[i].defined()) {
+      sums_[i].addcmul_(products[i].to(at::kFloat), signs_[i].to(at::kFloat));
+    }
+  }
+}
+
+Curvature CurvatureEstimate::take(double scale) {
+  const at::NoGradGuard no_grad;
+  Curvature out;
+  at::Tensor total;
+  for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (sums_[i].defined()) {
+      out[parameters_[i]->name] = sums_[i].div_(scale);
+      const at::Tensor sum = sums_[i].sum();
+      total = total.defined() ? total + sum : sum;
+    }
+  }
+  const bool finite = !total.defined() || at::isfinite(total).item<bool>();
+  return finite ? out : Curvature();
+}
+
+}  // namespace kf

@@ -1,0 +1,34 @@
+#include "train/step/losses.h"
+
+#include <ATen/ATen.h>
+
+#include "data/sequence/batch.h"
+
+namespace kf {
+
+at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { return sum(logits, batch.labels.flatten()); }
+
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low) {
+  if (low && c10::isReducedFloatingType(logits.scalar_type())) {  // each position is rounded, their sum is not
+    return at::cross_entropy_loss(logits, labels, {}, at::Reduction::None, kIgnore).to(at::kFloat).sum();
+  }
+  const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
+  return at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnore);
+}
+
+at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  return cross_entropy_sum(low_ ? logits : logits.to(at::kFloat), labels, low_);
+}
+
+at::Tensor ChunkedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  at::Tensor total = at::zeros({}, logits.options().dtype(at::kFloat));
+  for (std::int64_t first = 0; first < logits.size(0); first += chunk_) {
+    const std::int64_t count = std::min(chunk_, logits.size(0) - first);
+    total = total + CrossEntropy(low_).sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
+  }
+  return total;
+}
+
+at::Tensor z_loss_sum(const at::Tensor& logits) { return logits.to(at::kFloat).logsumexp(-1).square().sum(); }
+
+}  // namespace kf

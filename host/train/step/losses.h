@@ -1,0 +1,33 @@
+#pragma once
+// The native losses.
+
+#include <cstdint>
+
+#include "train/step/loss.h"
+
+namespace kf {
+
+/// -log softmax(logits)[label], summed over counted positions in fp32; the softmax in fp32, or, where `low`, in the type of the logits.
+at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low);
+
+class CrossEntropy : public Loss {
+ public:
+  explicit CrossEntropy(bool low = false) : low_(low) {}
+  at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
+
+ private:
+  bool low_;
+};
+
+/// The same number from pieces of `chunk` positions: only one piece is ever held in fp32.
+class ChunkedCrossEntropy final : public Loss {
+ public:
+  explicit ChunkedCrossEntropy(std::int64_t chunk, bool low = false) : chunk_(chunk), low_(low) {}
+  at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
+
+ private:
+  std::int64_t chunk_;
+  bool low_;
+};
+
+}  // namespace kf

@@ -1,0 +1,405 @@
+#include "train/step/stepper.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <vector>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/running.h"
+#include "core/text.h"
+#include "model/recompute/twice_differentiable.h"
+#include "optim/clip.h"
+#include "optim/qk_clip.h"
+#include "train/step/curvature.h"
+#include "train/step/look_ahead.h"
+#include "train/step/losses.h"
+#include "train/step/watch.h"
+
+namespace kf {
+namespace {
+
+constexpr std::int64_t kPiece = 4096;  // positions whose cross entropy is taken at a time, beside a loss of one's own
+
+/// Backward on this thread alone: gradient hooks may be Lua, and one device needs no more.
+class SingleThreadedBackward {
+ public:
+  SingleThreadedBackward() : before_(state().get_multithreading_enabled()) { state().set_multithreading_enabled(false); }
+  ~SingleThreadedBackward() { state().set_multithreading_enabled(before_); }
+  SingleThreadedBackward(const SingleThreadedBackward&) = delete;
+  SingleThreadedBackward& operator=(const SingleThreadedBackward&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  bool before_;
+};
+
+}  // namespace
+
+/// Sums over the micro-batches of a step; tensors stay on the device.
+struct Stepper::Totals {
+  std::int64_t micros = 0;
+  std::int64_t counted = 0;
+  std::int64_t positions = 0;
+  std::int64_t ahead = 0;           // labels of multi-token prediction, over all depths
+  at::Tensor ce, z, aux, mtp, own;  // 0-dim fp32, already divided by the global counts; times the loss scale
+  at::Tensor infinite;              // 0-dim fp32: micro-batches whose loss is infinite
+};
+
+/// The loss of a micro-batch, in shares of the step's: all 0-dim fp32, times the loss scale.
+struct Stepper::MicroLoss {
+  LossParts parts;
+  at::Tensor total;  // what backward starts from
+  at::Tensor aux;    // without a graph; undefined where there is none
+  at::Tensor mtp;    // undefined where there is none
+};
+
+Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
+    : model_(model),
+      optimizer_(optimizer),
+      job_loss_(loss),
+      loss_(&loss),
+      options_(options),
+      parameters_(model.parameters()),
+      guard_(options.guard) {
+  if (options.loss_scale) {
+    loss_scale_.emplace(*options.loss_scale);
+  }
+  KF_CHECK(!loss.takes_hidden() || model.head().has_value(), Code::config,
+           "train.loss_fn = \"fused_linear_cross_entropy\" needs a model that gives its hidden state and its head away; this one does not: "
+           "use \"cross_entropy\" or \"chunked_cross_entropy\"");
+}
+
+Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
+  Totals totals;
+  totals.micros = static_cast<std::int64_t>(batches.size());
+  for (const Batch& batch : batches) {
+    totals.counted += batch.counted;
+    totals.positions += batch.tokens.numel();
+  }
+  totals.ahead = looks_ahead() ? count_ahead(batches, options_.mtp_layers) : 0;
+  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
+  totals.ce = zero.clone();
+  totals.z = zero.clone();
+  totals.aux = zero.clone();
+  totals.mtp = zero.clone();
+  totals.own = zero.clone();
+  totals.infinite = zero.clone();
+  return totals;
+}
+
+LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const Totals& totals) {
+  const at::Tensor labels = batch.labels.flatten();
+  const LossFactors factors{scale() / static_cast<double>(totals.counted),
+                            scale() * options_.z_loss_weight / static_cast<double>(totals.positions)};
+  const std::int64_t length = batch.tokens.size(1);
+  if (loss_->takes_hidden()) {
+    const at::Tensor hidden = model_.hidden(batch.tokens, context).flatten(0, 1);  // (N, C)
+    if (source_losses_.wanted()) {
+      source_losses_.add(batch, [&](std::int64_t row, const at::Tensor& own) {
+        return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model_.head(), own, {1, 0}).ce;
+      });
+    }
+    return loss_->from_hidden(hidden, *model_.head(), labels, factors);
+  }
+  const at::Tensor logits = model_.forward(batch.tokens, context).flatten(0, 1);  // (N, V)
+  if (source_losses_.wanted()) {
+    source_losses_.add(batch,
+                       [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
+  }
+  const at::Tensor minimised = loss_->sum_of(logits, batch) / (static_cast<double>(totals.counted) / scale());
+  LossParts parts;
+  parts.ce = minimised;
+  if (!loss_->own_name().empty()) {
+    parts.own = minimised;
+    const at::NoGradGuard no_grad;  // a piece at a time: the loss's own graph holds enough
+    parts.ce = ChunkedCrossEntropy(kPiece).sum(logits.detach(), labels) * factors.ce;
+  }
+  parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, minimised.options());
+  parts.total = factors.z > 0 ? minimised + parts.z : minimised;
+  return parts;
+}
+
+at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const {
+  // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
+  const double factor = scale() * options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, totals.ahead));
+  at::Tensor sum = at::zeros({}, totals.mtp.options());
+  for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
+    const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1).flatten();
+    sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
+                                       : loss_->sum(model_.project(ahead[depth]).flatten(0, 1), labels) * factor);
+  }
+  return sum;
+}
+
+Stepper::MicroLoss Stepper::forward(const Batch& batch, ForwardContext& context, const Totals& totals) {
+  std::vector<at::Tensor> ahead;
+  context.doc_ids = batch.doc_ids;
+  context.ahead = looks_ahead() ? &ahead : nullptr;
+  MicroLoss loss{losses_of(batch, context, totals), {}, {}, {}};
+  context.ahead = nullptr;
+  loss.total = loss.parts.total;
+  if (!ahead.empty()) {
+    loss.mtp = mtp_loss(ahead, batch, totals);
+    loss.total = loss.total + loss.mtp;
+  }
+  const AuxLosses aux = model_.aux_losses();
+  for (const at::Tensor& term : {aux.balance, aux.router_z}) {
+    if (term.defined()) {
+      // The term is a mean over this micro-batch's positions: its share of the step's mean.
+      const at::Tensor share =
+          term * (aux_factor_ * scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
+      loss.total = loss.total + share;
+      loss.aux = loss.aux.defined() ? loss.aux + share.detach() : share.detach();
+    }
+  }
+  return loss;
+}
+
+void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
+  ForwardContext context;
+  context.step = step;
+  context.micro = micro;
+  context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
+  context.observe = observe_;
+  const MicroLoss loss = forward(to_device(host_batch, options_.device), context, totals);
+  torch::autograd::backward({loss.total}, {});
+  for (const ParameterPtr& parameter : parameters_) {
+    parameter->accumulate();
+  }
+  model_.end_micro();
+  totals.infinite += loss.total.detach().isinf();
+  totals.ce += loss.parts.ce.detach();
+  totals.z += loss.parts.z.detach();
+  if (loss.parts.own.defined()) {
+    totals.own += loss.parts.own.detach();
+  }
+  if (loss.aux.defined()) {
+    totals.aux += loss.aux;
+  }
+  if (loss.mtp.defined()) {
+    totals.mtp += loss.mtp.detach();
+  }
+}
+
+void Stepper::estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals) {
+  const SingleThreadedBackward single;
+  const TwiceDifferentiable twice;
+  source_losses_.begin(0);  // they were counted in the first pass
+  CurvatureEstimate estimate(parameters_, options_.seed, step);
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    ForwardContext context;
+    context.step = step;
+    context.micro = static_cast<std::int64_t>(micro);
+    estimate.add(forward(to_device(batches[micro], options_.device), context, totals).total);
+    model_.drop_micro();
+  }
+  const Curvature curvature = estimate.take(scale());
+  if (curvature.empty()) {
+    log::warn("step {}: the estimate of the loss's curvature is not finite; the optimizer goes on with the one before", step + 1);
+    return;
+  }
+  optimizer_.take_curvature(curvature);
+}
+
+void Stepper::unscale() const {
+  std::vector<at::Tensor> gradients;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (const at::Tensor gradient = parameter->gradient(); gradient.defined()) {
+      gradients.push_back(gradient);
+    }
+  }
+  const at::NoGradGuard no_grad;
+  at::_foreach_mul_(gradients, 1 / scale());
+}
+
+void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
+  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat), totals.own, totals.infinite})
+                              .to(at::kCPU);  // the one wait of the step
+  const float* const numbers = read.const_data_ptr<float>();
+  result.ce = numbers[0] / scale();
+  result.z_loss = numbers[1] / scale();
+  result.aux_loss = numbers[2] / scale();
+  result.grad_norm = numbers[4];
+  result.infinite_loss = numbers[6] > 0;
+  if (options_.mtp_layers > 0 && (totals.ahead > 0 || !looks_ahead())) {  // no mean over no label
+    result.mtp_loss = numbers[3] / scale();
+  }
+  if (result.own_name = loss_->own_name(); !result.own_name.empty()) {
+    result.own_loss = numbers[5] / scale();
+  }
+}
+
+/// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.
+bool Stepper::hides_infinity(const StepResult& result) const {
+  if (result.infinite_loss || !std::isnan(result.grad_norm) || options_.guard.on_inf != "abort") {
+    return result.infinite_loss;
+  }
+  return std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
+    const at::Tensor gradient = parameter->gradient();
+    return gradient.defined() && gradient.isinf().any().item<bool>();
+  });
+}
+
+/// An overflow of fp16 (`overflowed`: backward's own gradients were not finite) is the scale's business as long as halving it can help;
+/// everything else is the guard's, also what a hook has written into finite gradients.
+void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
+  if (loss_scale_ && overflowed && std::isfinite(result.loss()) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
+    const double before = loss_scale_->value();
+    loss_scale_->overflow();
+    result.skipped = format("a gradient overflowed fp16 at loss scale {}; it is now {}", before, loss_scale_->value());
+    return;
+  }
+  UpdateGuard::Verdict verdict = guard_.judge(result.loss(), result.grad_norm, step, hides_infinity(result));
+  result.skipped = std::move(verdict.skip);
+  result.abort = std::move(verdict.abort);
+  if (loss_scale_ && result.skipped.empty()) {
+    loss_scale_->good();
+  }
+}
+
+void Stepper::update(double lr, const at::Tensor& norm) {
+  clip_gradients(parameters_, norm, options_.grad_clip_norm);
+  optimizer_.step(lr);
+  if (options_.qk_clip_tau > 0) {
+    clip_queries(model_, largest_scores_, options_.qk_clip_tau);
+  }
+}
+
+/// Whether the callback changed gradients, or may have: a view that a script kept is seen by its tensor's version.
+bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) const {
+  const auto versions = [this] {
+    std::vector<std::int64_t> out;
+    for (const ParameterPtr& parameter : parameters_) {
+      const at::Tensor gradient = parameter->gradient();
+      out.push_back(gradient.defined() ? gradient._version() : 0);
+    }
+    return out;
+  };
+  const std::vector<std::int64_t> before = versions();
+  const bool lent = callbacks.backward_end(result);
+  return lent || versions() != before;
+}
+
+double Stepper::gradient_norm() const { return kf::gradient_norm(parameters_).item<double>(); }
+
+std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
+  const Running running("waiting for data", nullptr, step + 1);
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<Batch> batches;
+  for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
+    batches.push_back(loader.batch(options_.batches.first_micro(step) + micro));
+  }
+  result.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return batches;
+}
+
+StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
+  StepResult result;
+  const std::vector<Batch> batches = fetch(loader, step, result);
+  Totals totals = count(batches);
+  source_losses_.begin(callbacks.sources);
+  result.tokens = totals.positions;
+  result.counted = totals.counted;
+  if (totals.counted == 0) {
+    result.skipped = "the batch has no label that counts";
+    return result;
+  }
+  largest_scores_.clear();
+  if (callbacks.watch != nullptr) {
+    callbacks.watch->begin();
+    observe_ = callbacks.watch->observer();
+  }
+  {
+    const SingleThreadedBackward single;
+    for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+      micro_step(batches[micro], step, static_cast<std::int64_t>(micro), totals);
+      if (callbacks.micro_end) {
+        callbacks.micro_end();
+      }
+    }
+  }
+  observe_ = nullptr;
+  if (loss_scale_) {
+    unscale();
+  }
+  at::Tensor norm = kf::gradient_norm(parameters_);
+  read(totals, norm, result);
+  const bool overflowed = !std::isfinite(result.grad_norm);
+  result.sources = source_losses_.read();
+  if (callbacks.backward_end && show_gradients(callbacks, result)) {
+    norm = kf::gradient_norm(parameters_);  // norm, guard and clipping see what the optimizer will
+    result.grad_norm = norm.item<double>();
+  }
+  if (callbacks.watch != nullptr) {
+    callbacks.watch->gradients();
+  }
+  if (result.skipped.empty()) {
+    judge(step, overflowed, result);
+  } else {  // a hook has decided; that a number must end the run still holds
+    result.abort = guard_.abort_of(result.loss(), result.grad_norm, step, hides_infinity(result));
+  }
+  if (result.skipped.empty() && optimizer_.wants_curvature()) {
+    estimate_curvature(batches, step, totals);
+  }
+  if (result.skipped.empty()) {
+    if (callbacks.watch != nullptr) {
+      callbacks.watch->before_update();
+    }
+    update(lr, norm);
+    if (callbacks.watch != nullptr) {
+      callbacks.watch->after_update();
+    }
+  }
+  const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
+  model_.end_step(result.skipped.empty(), progress);
+  for (const ParameterPtr& parameter : parameters_) {
+    if (result.skipped.empty()) {
+      parameter->publish();
+    }
+    parameter->clear_gradient();
+  }
+  return result;
+}
+
+config::Node Stepper::state() const {
+  config::Table out;
+  out["guard"] = guard_.state();
+  if (loss_scale_) {
+    out["loss_scale"] = config::Node(loss_scale_->value());
+    out["good_updates"] = config::Node(loss_scale_->good_updates());
+  }
+  return config::Node(std::move(out));
+}
+
+void Stepper::load(const config::Node& state) {
+  const config::Table* const table = state.table();
+  const config::Node* const guard = table != nullptr ? table->find("guard") : nullptr;
+  KF_CHECK(guard != nullptr, Code::checkpoint, "the checkpoint holds no memory of recent updates");
+  guard_.load(*guard);
+  const config::Node* const scale = table->find("loss_scale");
+  const config::Node* const good = table->find("good_updates");
+  if (loss_scale_ && scale != nullptr && good != nullptr) {
+    loss_scale_->set(std::get<double>(scale->value), std::get<std::int64_t>(good->value));
+  }
+}
+
+Batch to_device(const Batch& batch, at::Device device) {
+  if (device.is_cpu()) {
+    return batch;
+  }
+  // A copy from page-locked memory (data.pin_memory) waits for nothing; one from ordinary memory for all that was begun before it.
+  const auto move = [&](const at::Tensor& tensor) { return tensor.defined() ? tensor.to(device, /*non_blocking=*/true) : at::Tensor(); };
+  Batch moved = batch;
+  moved.tokens = move(batch.tokens);
+  moved.labels = move(batch.labels);
+  moved.doc_ids = move(batch.doc_ids);
+  return moved;
+}
+
+}  // namespace kf
