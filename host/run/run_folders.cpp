@@ -36,10 +36,11 @@ void make_folder(const char* key, const fs::path& folder) {
            error ? error.message() : "something else has this name");
 }
 
-/// An earlier run that `run.fresh` leaves behind is moved aside, never deleted; a folder of something else is left alone.
-void move_aside(const fs::path& given, const char* key) {
+/// Whether run.fresh has an earlier run to move away. Throws Code::config for a folder of something else, which is left alone, and
+/// Code::other for a run that is still going on.
+bool can_move(const fs::path& given, const char* key) {
   if (!path_exists(given) || fs::is_empty(given)) {
-    return;
+    return false;
   }
   const fs::path folder = fs::canonical(given);
   KF_CHECK(holds_a_run(folder), Code::config,
@@ -49,20 +50,47 @@ void move_aside(const fs::path& given, const char* key) {
   if (path_exists(folder / ".lock")) {
     const RunLock idle(folder);  // a run that is still going on keeps its folder
   }
-  const fs::path aside = free_name(folder);
-  fs::rename(folder, aside);
-  log::info("run.fresh: the earlier run was moved to {}", aside);
+  return true;
+}
+
+/// The earlier run is moved aside, never deleted.
+void move_aside(const fs::path& given, const char* key) {
+  if (can_move(given, key)) {
+    const fs::path folder = fs::canonical(given);
+    const fs::path aside = free_name(folder);
+    fs::rename(folder, aside);
+    log::info("run.fresh: the earlier run was moved to {}", aside);
+  }
+}
+
+void check_fresh(const config::Config& config, const config::Plan& plan) {
+  const std::pair<const char*, std::optional<std::string>> sources[] = {{"checkpoint.init_from", config.checkpoint.init_from},
+                                                                        {"checkpoint.load_path", config.checkpoint.load_path}};
+  for (const auto& [key, source] : sources) {
+    KF_CHECK(!source || !(is_within(*source, plan.dir) || is_within(*source, plan.checkpoint_dir)), Code::config,
+             "{} ({}) lies in the run that run.fresh moves aside; give the new run another run.name", key, source.value_or(""));
+  }
+  can_move(plan.dir, "run.dir");
+  can_move(plan.checkpoint_dir, "checkpoint.dir");
 }
 
 }  // namespace
 
-RunFolders::RunFolders(const config::Plan& plan) : plan_(plan) {
+RunFolders::RunFolders(const config::Config& config, const config::Plan& plan) : plan_(plan), fresh_(config.run.fresh) {
+  if (fresh_) {
+    check_fresh(config, plan);
+  }
   if (path_exists(plan.dir / ".lock")) {
     run_.emplace(plan.dir);
   }
 }
 
-void RunFolders::make(const CheckpointManager& checkpoints, bool fresh) {
+void RunFolders::make(const CheckpointManager& checkpoints, bool nothing_saved) {
+  if (fresh_) {
+    run_.reset();  // the lock goes with the folder
+    move_aside(plan_.dir, "run.dir");
+    move_aside(plan_.checkpoint_dir, "checkpoint.dir");
+  }
   if (!run_) {
     make_folder("run.dir", plan_.dir);
     run_.emplace(plan_.dir);
@@ -73,8 +101,8 @@ void RunFolders::make(const CheckpointManager& checkpoints, bool fresh) {
   }
   checkpoints_id_ = file_id(plan_.checkpoint_dir);
   tidy();
-  KF_CHECK(!fresh || !checkpoints.newest(), Code::other, "another process has saved a checkpoint in {} meanwhile; start again to go on",
-           plan_.checkpoint_dir);
+  KF_CHECK(!nothing_saved || !checkpoints.newest(), Code::other,
+           "another process has saved a checkpoint in {} meanwhile; start again to go on", plan_.checkpoint_dir);
 }
 
 void RunFolders::tidy() const {
@@ -111,17 +139,6 @@ void RunFolders::check_there() {
     fs::create_directories(plan_.checkpoint_dir);
   }
   checkpoints_id_ = file_id(plan_.checkpoint_dir);
-}
-
-void start_over(const config::Config& config, const config::Plan& plan) {
-  const std::pair<const char*, std::optional<std::string>> sources[] = {{"checkpoint.init_from", config.checkpoint.init_from},
-                                                                        {"checkpoint.load_path", config.checkpoint.load_path}};
-  for (const auto& [key, source] : sources) {
-    KF_CHECK(!source || !(is_within(*source, plan.dir) || is_within(*source, plan.checkpoint_dir)), Code::config,
-             "{} ({}) lies in the run that run.fresh moves aside; give the new run another run.name", key, source.value_or(""));
-  }
-  move_aside(plan.dir, "run.dir");
-  move_aside(plan.checkpoint_dir, "checkpoint.dir");
 }
 
 void keep_old_rows(const fs::path& metrics) {

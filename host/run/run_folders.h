@@ -15,10 +15,12 @@ namespace kf {
 /// is decided about a checkpoint must still hold when training goes on from it.
 class RunFolders {
  public:
-  explicit RunFolders(const config::Plan& plan);
+  /// With run.fresh, throws Code::config where what lies there is no earlier run that could be moved aside.
+  RunFolders(const config::Config& config, const config::Plan& plan);
 
-  /// Makes the folders, after everything that could be wrong with the job has been looked at. `fresh`: no checkpoint was there.
-  void make(const CheckpointManager& checkpoints, bool fresh);
+  /// Makes the folders, after everything that could be wrong with the job has been looked at; run.fresh moves earlier ones aside now, not
+  /// before. `nothing_saved`: no checkpoint was there.
+  void make(const CheckpointManager& checkpoints, bool nothing_saved);
 
   /// Removes what killed processes have left of saves, removals and files of the run; only where the folder is locked, so that they are
   /// gone.
@@ -30,13 +32,11 @@ class RunFolders {
 
  private:
   const config::Plan& plan_;
+  bool fresh_;
   std::optional<RunLock> run_;
   std::optional<RunLock> checkpoints_;
   std::optional<FileId> checkpoints_id_;
 };
-
-/// run.fresh: earlier runs are moved aside; a folder of something else is left alone, with an error.
-void start_over(const config::Config& config, const config::Plan& plan);
 
 /// The run's own job.toml would replace one that somebody wrote: an error.
 void spare_job_file(const fs::path& dir);

@@ -217,6 +217,11 @@ TEST_CASE("run: run.fresh moves earlier runs only", "[run]") {
   CHECK(inside.status == 2);
   CHECK(inside.err.find("checkpoint.init_from") != std::string::npos);
   CHECK(std::filesystem::exists(toy / "out/checkpoints/step_5"));
+  // A fault that only shows once the model is there still leaves the run where it is.
+  const Finished faulty = toy.train({"--run.dir=out/", "--run.fresh", "--checkpoint.init_from=nowhere"});
+  CHECK(faulty.status != 0);
+  CHECK(std::filesystem::exists(toy / "out/checkpoints/step_10"));
+  CHECK(!std::filesystem::exists(toy / "out.1"));
   CHECK(toy.train({"--run.dir=out/", "--run.fresh"}).status == 0);
   CHECK(std::filesystem::exists(toy / "out.1/checkpoints/step_10"));
 }

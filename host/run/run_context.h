@@ -1,0 +1,25 @@
+#pragma once
+// What every stage of a run knows: the request, the parts, the device, what the settings resolved to.
+
+#include "config/plan/plan.h"
+#include "registry/registries.h"
+#include "run/device.h"
+#include "run/run.h"
+
+namespace kf {
+
+struct RunContext {
+  const RunRequest& request;
+  const Registries& registries;
+  const config::Config& config;  // of the request
+  double began = 0;              // when the run began, in seconds since 1970
+  ComputeDevice compute;
+  config::Plan plan;  // with the length that the data have, once they are open
+
+  at::Device device() const { return compute.device; }
+};
+
+/// Opens the device and resolves the settings; says what nobody meant. Throws Code::config for what this build cannot do.
+RunContext open_run(const RunRequest& request, const Registries& registries);
+
+}  // namespace kf

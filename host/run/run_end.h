@@ -1,0 +1,32 @@
+#pragma once
+// How a run ends stands in its log, in its record and on the terminal, whichever way that is.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "run/run.h"
+#include "run/run_record.h"
+
+namespace kf {
+
+class RunEnd {
+ public:
+  /// The run's folder is there: what it is started with is written down, in log.txt and run.json.
+  void open(const fs::path& dir, const RunStart& start);
+  /// Of the run, once it is open.
+  const std::string& id() const { return record_->id(); }
+  void well(const RunResult& result);
+  void failed(const std::string& message);
+  /// How far the run has come, for an end by an error.
+  void reached(std::int64_t step) { steps_ = step; }
+
+ private:
+  std::optional<RunRecord> record_;
+  std::int64_t steps_ = 0;
+};
+
+/// The closing line: done, or stopped and how to go on.
+void say_end(const RunResult& result, const RunRequest& request);
+
+}  // namespace kf

@@ -1,0 +1,72 @@
+#include "run/start.h"
+
+#include <iostream>
+
+#include "core/log.h"
+#include "core/plain_file.h"
+#include "run/run_record.h"
+#include "run/stored_result.h"
+#include "run/strategies.h"
+
+namespace kf {
+namespace {
+
+void say_remarks(const Resume& resume) {
+  for (const std::string& remark : resume.remarks) {
+    log::warn("{}", remark);
+  }
+}
+
+}  // namespace
+
+CheckpointOptions checkpoint_options(const RunContext& run) {
+  CheckpointOptions out;
+  out.dir = run.plan.checkpoint_dir;
+  out.keep_last = run.config.checkpoint.keep_last_n;
+  out.keep_forever = milestone_rule(run.config, run.registries);
+  out.frozen_from = run.config.checkpoint.save_frozen ? "" : run.config.checkpoint.init_from.value_or("");
+  return out;
+}
+
+Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data) {
+  const config::Config& config = run.config;
+  if (!config.run.fresh) {
+    folders.tidy();
+  }
+  std::optional<fs::path> newest = config.run.fresh ? std::nullopt : checkpoints.newest();
+  Start start;
+  start.nothing_saved = !newest;
+  start.frozen_from = checkpoint_options(run).frozen_from;
+  if (!newest && config.checkpoint.load_path) {
+    newest = CheckpointManager::find(*config.checkpoint.load_path);
+  }
+  spare_job_file(run.plan.dir);
+  // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
+  start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.request.code;
+  start.resume = decide_resume(
+      {newest, config, start.compared, code_makes_identity(config, run.registries.catalog()), run.plan.max_steps, data.record});
+  return start;
+}
+
+RunResult already_complete(const RunContext& run, const Resume& resume) {
+  say_remarks(resume);
+  const fs::path& dir = run.plan.dir;
+  // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
+  const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
+  RunResult result = stored_result(teller, resume.checkpoint, resume.state);
+  const bool stopped = result.status == "stopped";
+  std::cout << (stopped ? "already stopped" + (result.reason.empty() ? "" : " (" + result.reason + ")") : "already complete") << ": "
+            << result.step << " steps, " << grouped(result.tokens) << " tokens, in " << resume.checkpoint.string()
+            << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "") << '\n'
+            << std::flush;
+  return result;
+}
+
+void say_changes(const Resume& resume) {
+  for (const Difference& d : resume.changed) {
+    log::info("{} {} (checkpoint) -> {} (now)", d.key, d.before, d.after);
+  }
+  say_remarks(resume);
+}
+
+}  // namespace kf

@@ -1,0 +1,38 @@
+#pragma once
+// Where a run begins: new, from a checkpoint, or not at all because it is complete.
+
+#include <memory>
+#include <vector>
+
+#include "checkpoint/manager.h"
+#include "run/code_record.h"
+#include "run/resume.h"
+#include "run/run_context.h"
+#include "run/run_data.h"
+#include "run/run_folders.h"
+
+namespace kf {
+
+struct Start {
+  Resume resume;
+  bool nothing_saved = true;       // in the run's own folder
+  std::vector<CodeFile> compared;  // code that decides whether it is the same run
+  std::string frozen_from;         // what checkpoints leave out comes from there (checkpoint.save_frozen)
+
+  bool resumes() const { return resume.kind == Resume::Kind::resume; }
+  bool complete() const { return resume.kind == Resume::Kind::complete; }
+};
+
+/// Reads what lies there and decides. Only what killed processes have left is removed. Throws Code::config and Code::checkpoint.
+Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data);
+
+/// The run's checkpoints, by [checkpoint].
+CheckpointOptions checkpoint_options(const RunContext& run);
+
+/// Says that the run has ended already and gives the result of that end.
+RunResult already_complete(const RunContext& run, const Resume& resume);
+
+/// What differs from the checkpoint, for the log.
+void say_changes(const Resume& resume);
+
+}  // namespace kf

@@ -1,0 +1,124 @@
+#include "run/trainee.h"
+
+#include <map>
+
+#include "checkpoint/averages.h"
+#include "checkpoint/files/head_source.h"
+#include "checkpoint/manager.h"
+#include "config/show/emit.h"
+#include "core/log.h"
+#include "model/transformer/build.h"
+#include "run/memory_check.h"
+#include "run/phases.h"
+#include "run/precision_note.h"
+#include "run/run_checks.h"
+#include "run/run_kernels.h"
+#include "run/run_parts.h"
+#include "train/loop/steering.h"
+
+namespace kf {
+namespace {
+
+/// What becomes of rows of the vocabulary that checkpoint.init_from lacks.
+VocabRows vocab_rows(const config::Config& config) {
+  const std::string& how = config.checkpoint.init_vocab;
+  const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
+  return {fill, config.model.vocab_size, head_source(config.checkpoint.init_head)};
+}
+
+/// What scripts say of how their weights are to be split, once: with one rank nothing is.
+void say_sharding_hints(Model& model) {
+  std::map<std::string_view, std::int64_t> counts;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->shard) {
+      ++counts[kShardNames[static_cast<std::size_t>(*parameter->shard)]];
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts) {
+    words.push_back(format("{} {}", count, name));
+  }
+  if (!words.empty()) {
+    log::info("sharding hints of weights: {}; they have no effect on one rank", join(words, ", "));
+  }
+}
+
+/// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
+void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
+
+/// Shapes first, storage once it is known to fit.
+void make_weights(const RunContext& run, Trainee& trainee) {
+  const config::Config& config = run.config;
+  trainee.model = build_model(config, run.registries);
+  const ParameterList parameters = trainee.model->parameters();
+  trainee.memory = training_memory(config, parameters);
+  trainee.room = room_on(run.device());
+  const bool tight = trainee.memory.total() > trainee.room.bytes;
+  check_memory(config.run, "the job", trainee.memory, trainee.room, tight ? memory_savers(config, parameters) : Savers{});
+  set_matmul_precision(config.train);
+  materialize(*trainee.model, run.device(), compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
+              config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+  sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, trainee.model->parameters());
+}
+
+void take_initial_weights(const config::CheckpointConfig& checkpoint, const VocabRows& rows, Model& model) {
+  const std::string& kind = checkpoint.init_weights;
+  CheckpointManager::load_weights(*checkpoint.init_from, model, rows, weight_kind_named(kind, "checkpoint.init_weights"));
+  log::info("weights from {}{}", *checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
+}
+
+/// The working folder, as JSON can have it.
+std::string folder_text() {
+  std::error_code ignored;
+  const std::string folder = fs::current_path(ignored).string();
+  return is_utf8(folder) ? folder : "";
+}
+
+}  // namespace
+
+Trainee make_trainee(const RunContext& run, const RunData& data, const Start& start) {
+  const config::Config& config = run.config;
+  Trainee out;
+  make_weights(run, out);
+  out.optimizer = make_optimizer(config, run.registries, *out.model);
+  if (config.averaging.type != "none") {
+    auto averaged = std::make_unique<Averaged>(std::move(out.optimizer), out.model->parameters(), config.averaging);
+    out.average = averaged.get();
+    out.optimizer = std::move(averaged);
+  }
+  out.loss = make_loss(config, run.registries);
+  out.schedule = make_schedule(config, run.registries, run.plan.max_steps);
+  out.sampler = sampler_of(config, run.registries);
+  check_plan(config, run.registries, *out.model);
+  say_sharding_hints(*out.model);
+  out.phases = make_phases(config, run.registries, run.plan.max_steps);
+  check_phases(out.phases, *out.model, *data.train);
+  out.hooks = make_hooks(config, run.registries, run.request.hook);
+  if (!start.resumes() && config.checkpoint.init_from) {
+    take_initial_weights(config.checkpoint, vocab_rows(config), *out.model);
+  }
+  return out;
+}
+
+CheckpointState starting_state(const RunContext& run, const RunData& data, const Start& start, Trainee& trainee) {
+  const config::Config& config = run.config;
+  CheckpointState state;
+  if (start.resumes()) {
+    state = CheckpointManager::load(start.resume.checkpoint, *trainee.model, *trainee.optimizer, start.frozen_from);
+    trainee.hooks.load(state.hooks);
+    log::info("resumed from {}: step {}, {} tokens", start.resume.checkpoint, state.run.step, grouped(state.run.tokens));
+  }
+  state.data_fingerprint = data.record;
+  state.job = config::Node(job_values(config));
+  state.folder = folder_text();
+  state.code = code_digests(start.compared);
+  state.max_steps = run.plan.max_steps;
+  state.job_toml = config::to_toml(config);
+  state.kernels = choose_kernels(*trainee.model, config.train, compute_type(config.train), state.kernels);
+  if (const std::string note = precision_note(config, compute_type(config.train), run.device()); !note.empty()) {
+    log::info("{}", note);
+  }
+  return state;
+}
+
+}  // namespace kf
