@@ -9,6 +9,9 @@ step() { printf '%s\n' "lint: $*"; }
 tracked() { git ls-files --cached --others --exclude-standard -- "$@" | while IFS= read -r f; do [ -f "$f" ] && printf '%s\n' "$f"; done; }
 
 mapfile -t cpp < <(tracked '*.h' '*.cpp' '*.cu')
+step "the house"
+python3 scripts/house.py || failed=1
+
 step "clang-format, ${#cpp[@]} files"
 if [ -n "${FIX:-}" ]; then
   clang-format-14 -i "${cpp[@]}"

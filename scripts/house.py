@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Whether the house is as docs/architecture.md says: arrows between folders, the length of files and functions. Prints what is not."""
+import os
+import re
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MOST_LINES = 450
+MOST_OF_A_FUNCTION = 60
+# One table each, or one grammar: parts would be harder to read.
+LONG = {
+    "host/config/load/model_preset_table.cpp",
+    "host/data/tokenizer/regex_translate.cpp",
+    "host/data/tokenizer/sentencepiece.cpp",
+    "bindings/tensor/arguments.cpp",
+}
+CONTROL = re.compile(r"\s*(\}?\s*else|if|for|while|switch|do|try|\}?\s*catch|namespace|struct|class|enum|union|extern|return|case|default)\b")
+faults = []
+
+
+def tracked(*patterns):
+    out = subprocess.run(["git", "ls-files", "--", *patterns], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [name for name in out.split("\n") if name and os.path.exists(os.path.join(ROOT, name))]
+
+
+def read(name):
+    with open(os.path.join(ROOT, name), encoding="utf-8") as file:
+        return file.read()
+
+
+def folder_of(name):
+    folder = os.path.dirname(name)
+    return folder[5:] if folder.startswith("host/") else folder
+
+
+def arrows():
+    """Folder -> the folders that it may include, by the lines of CMake: a line names earlier ones alone, so no arrow runs up."""
+    seen = {}
+    for cmake in ("host/CMakeLists.txt", "bindings/CMakeLists.txt", "host/app/CMakeLists.txt"):
+        for folder, uses in re.findall(r"^kf_folder\((\S+)(?: TORCH)?(?: USES ([^)]*?))?(?: LIBS [^)]*)?\)", read(cmake), re.M):
+            allowed = {folder}
+            for used in uses.split():
+                if used not in seen:
+                    faults.append(f"{cmake}: {folder} uses {used}, which is no earlier line")
+                allowed |= seen.get(used, set())
+            seen[folder] = allowed
+    return seen
+
+
+def check_includes(allowed):
+    # Modules that are opened at run time, and the programs, have targets of their own.
+    apart = {"arrow", "cuda", "app"}
+    for name in tracked("host/*.h", "host/*.cpp", "host/*.def", "bindings/*.h", "bindings/*.cpp"):
+        folder = folder_of(name)
+        if folder in apart:
+            continue
+        if folder not in allowed:
+            faults.append(f"{name}: no line of CMake names the folder {folder}")
+            continue
+        for included in re.findall(r'^\s*#\s*include "([^"]+)"', read(name), re.M):
+            other = os.path.dirname(included)
+            if other and other not in allowed[folder] and other not in apart:
+                faults.append(f"{name}: includes {included}, which {folder} may not see")
+
+
+def check_lengths():
+    for name in tracked("*.h", "*.cpp"):
+        lines = read(name).split("\n")
+        if len(lines) > MOST_LINES + 1 and name not in LONG and not name.startswith("tests/"):
+            faults.append(f"{name}: {len(lines) - 1} lines, at most {MOST_LINES}")
+        if name.startswith("tests/"):
+            continue
+        for start, line in enumerate(lines):
+            indent = len(line) - len(line.lstrip())
+            if line.lstrip().startswith(": "):
+                indent -= 4  # the members of a constructor
+            if indent not in (0, 2) or not line.endswith("{") or "(" not in line and ")" not in line or CONTROL.match(line) or line.lstrip().startswith("#"):
+                continue
+            if "static const" in lines[start + 1]:
+                continue  # a table
+            end = next((i for i in range(start + 1, len(lines)) if lines[i].startswith(" " * indent + "}")), start)
+            if end - start + 1 > MOST_OF_A_FUNCTION:
+                faults.append(f"{name}:{start + 1}: a function of {end - start + 1} lines, at most {MOST_OF_A_FUNCTION}")
+
+
+check_includes(arrows())
+check_lengths()
+print("\n".join(faults) if faults else "the house is as it says")
+sys.exit(1 if faults else 0)
