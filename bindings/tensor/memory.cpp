@@ -35,6 +35,4 @@ void collect_before_use(lua_State* L) {
 
 void account_release(std::int64_t bytes) { account.held -= bytes; }
 
-std::int64_t accounted_bytes() { return account.held; }
-
 }  // namespace kf::lua

@@ -14,7 +14,5 @@ void account_allocation(lua_State* L, std::int64_t bytes);
 void collect_before_use(lua_State* L);
 /// Takes them off when the tensor is collected or freed.
 void account_release(std::int64_t bytes);
-/// Bytes in tensors that Lua made and holds.
-std::int64_t accounted_bytes();
 
 }  // namespace kf::lua

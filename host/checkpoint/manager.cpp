@@ -292,6 +292,7 @@ CheckpointState CheckpointManager::peek(const fs::path& checkpoint) {
 
 CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model, Optimizer& optimizer, const std::string& frozen_from) {
   return as_checkpoint_error([&] {
+    CheckpointState state = peek(checkpoint);  // all files of the state are looked at before a weight is touched
     const StateFile content = read_state_file(checkpoint);
     verify_files(checkpoint, content);
     const SafetensorsFile weights(checkpoint / kModelFile);
@@ -304,7 +305,7 @@ CheckpointState CheckpointManager::load(const fs::path& checkpoint, Model& model
     optimizer.load(moments);
     check_taken(moments, optimizer.state(), checkpoint / kOptimizerFile);
     set_cpu_rng_state(content.cpu_rng, checkpoint);
-    return peek(checkpoint);
+    return state;
   });
 }
 

@@ -38,7 +38,6 @@ std::optional<std::string_view> Lines::next() {
   const std::size_t taken = line.size() + (found == nullptr ? 0 : 1);
   begin_ += taken;
   scanned_ = begin_;
-  start_ = offset_;
   offset_ += static_cast<std::int64_t>(taken);
   ++number_;
   return line;
@@ -46,7 +45,6 @@ std::optional<std::string_view> Lines::next() {
 
 void Lines::skip(std::int64_t limit) {
   ++number_;
-  start_ = offset_;
   for (;;) {
     const char* const from = buffer_.data() + begin_;
     const auto* const found = static_cast<const char*>(std::memchr(from, '\n', end_ - begin_));

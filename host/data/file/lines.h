@@ -23,7 +23,6 @@ class Lines {
   /// Passes over the rest of a line without keeping it, as far as byte `limit` of the stream: a line may be as long as the file.
   void skip(std::int64_t limit);
   std::int64_t number() const { return number_; }      // of the line last given, from 1
-  std::int64_t line_start() const { return start_; }   // its first byte in the (decompressed) stream
   std::int64_t next_start() const { return offset_; }  // of the line that follows
   std::int64_t position() const { return stream_->position(); }
 
@@ -38,7 +37,6 @@ class Lines {
   std::size_t end_ = 0;      // and its end
   std::size_t scanned_ = 0;  // no '\n' before it
   std::int64_t number_ = 0;
-  std::int64_t start_ = 0;
   std::int64_t offset_ = 0;
   bool ended_ = false;
 };

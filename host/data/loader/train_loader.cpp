@@ -92,9 +92,8 @@ class TrainLoader final : public AheadLoader {
   std::vector<double> passes(std::int64_t index) override {
     const auto read = [this](std::int64_t micro, std::vector<double>& shares) {
       const Stream& stream = stream_of(micro);
-      const auto& mixture = dynamic_cast<const MixtureDataset&>(*stream.data.data);
       for (const std::int64_t sample : stream.order.order.samples(micro)) {
-        const auto source = static_cast<std::size_t>(mixture.source_of(sample));
+        const auto source = static_cast<std::size_t>(stream.data.data->source_of(sample));
         shares[source] += static_cast<double>(options_.world) / static_cast<double>(stream.data.mixture->sizes[source]);
       }
     };
@@ -126,11 +125,11 @@ class TrainLoader final : public AheadLoader {
   Prefetch::Task plan(std::int64_t index) override {
     const Stream& stream = stream_of(index);
     const CollateOptions how{stream.seq_len, apart_.apart, apart_.eos, options_.pinned};
-    return [data = stream.data.data, samples = stream.order.order.samples(index), how] {
+    return [data = stream.data.data, mixed = stream.data.mixture.has_value(), samples = stream.order.order.samples(index), how] {
       Batch batch = collate(*data, samples, how);
-      if (const auto* const mixture = dynamic_cast<const MixtureDataset*>(data.get())) {
+      if (mixed) {
         for (const std::int64_t sample : samples) {
-          batch.sources.push_back(mixture->source_of(sample));
+          batch.sources.push_back(data->source_of(sample));
         }
       }
       return batch;

@@ -93,6 +93,14 @@ std::string MixtureDataset::describe() const {
   return join(parts, "; ");
 }
 
+std::vector<std::string> MixtureDataset::source_fingerprints() const {
+  std::vector<std::string> out;
+  for (const auto& dataset : datasets_) {
+    out.push_back(dataset->fingerprint());
+  }
+  return out;
+}
+
 std::string MixtureDataset::fingerprint() const {
   Digest digest;
   for (std::size_t i = 0; i < datasets_.size(); ++i) {

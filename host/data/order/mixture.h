@@ -25,14 +25,13 @@ class MixtureDataset final : public Dataset {
   bool any_thread() const override;
   std::string describe() const override;
   std::string fingerprint() const override;
+  std::vector<std::string> source_fingerprints() const override;
 
   /// 0, n0, n0 + n1, ...: one more than there are data sets.
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
-  const std::vector<std::string>& names() const { return names_; }
-  const Dataset& source(std::size_t i) const { return *datasets_[i]; }
+  std::vector<std::string> sources() const override { return names_; }
   std::vector<std::int64_t> sizes() const;
-  /// Which data set a sample of the concatenation belongs to.
-  std::int64_t source_of(std::int64_t index) const;
+  std::int64_t source_of(std::int64_t index) const override;
 
  private:
   std::vector<std::unique_ptr<Dataset>> datasets_;

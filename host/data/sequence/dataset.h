@@ -48,10 +48,15 @@ class Dataset {
   virtual bool packed() const { return false; }
   /// False: only the thread that opened it may read it (data sets in Lua).
   virtual bool any_thread() const { return true; }
+  /// Which of the named data sets below this one (`sources`) sample `index` belongs to; 0 where there are none.
+  virtual std::int64_t source_of(std::int64_t /*index*/) const { return 0; }
+  virtual std::vector<std::string> sources() const { return {}; }
   /// "613 files, 11.2 MB of text, 11,241,807 tokens (bytes)": for the line `data` at the start of a run.
   virtual std::string describe() const = 0;
   /// Changes when the content does (names, sizes, times of files): a resumed run compares it.
   virtual std::string fingerprint() const = 0;
+  /// That of each source, in the order of `sources`; of one without sources its own.
+  virtual std::vector<std::string> source_fingerprints() const { return {fingerprint()}; }
 };
 
 }  // namespace kf

@@ -129,13 +129,14 @@ Apart keep_apart(const config::Config& config, const TrainData& data, bool wante
 }
 
 std::string fingerprint_lines(const TrainData& data) {
-  const auto* const mixture = dynamic_cast<const MixtureDataset*>(data.data.get());
-  if (mixture == nullptr) {
+  if (!data.mixture) {
     return data.data->fingerprint() + (data.prints.empty() ? "" : "\n" + file_lines(data.prints.front()));
   }
+  const std::vector<std::string> names = data.data->sources();
+  const std::vector<std::string> fingerprints = data.data->source_fingerprints();
   std::string lines;
-  for (std::size_t i = 0; i < mixture->names().size(); ++i) {
-    lines += mixture->source(i).fingerprint() + " " + mixture->names()[i] + "\n";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    lines += fingerprints[i] + " " + names[i] + "\n";
     lines += i < data.prints.size() ? file_lines(data.prints[i]) : "";
   }
   return lines;

@@ -23,11 +23,11 @@ struct ScoreOptions {
   Reach reach;
 };
 
-/// Mixes values by scores. Plain scores take LibTorch's fused kernel; softcap, sinks, dropout and backend "math" take the formula itself,
-/// and so does "auto" where train.compile_model is false.
 /// 2^(-8 i / H) for i = 1 .. H where H is a power of two; other H take every second slope of twice the power below (Press et al. 2022).
 at::Tensor alibi_slopes(std::int64_t heads);
 
+/// Mixes values by scores. Plain scores take LibTorch's fused kernel; softcap, sinks, dropout and backend "math" take the formula itself,
+/// and so does "auto" where train.compile_model is false.
 class Mixer {
  public:
   Mixer(const ScoreOptions& options, Dropout dropout);

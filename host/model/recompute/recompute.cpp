@@ -21,8 +21,6 @@ namespace {
 
 namespace ag = torch::autograd;
 
-thread_local int depth = 0;  // of recomputations that run
-
 /// What the autograd node holds besides its input.
 struct Replay : torch::CustomClassHolder {
   explicit Replay(Region r) : region(std::move(r)), kept(region.kept) {}
@@ -73,17 +71,13 @@ void set_generator_states(at::Device device, const std::vector<at::Tensor>& stat
   }
 }
 
-/// The generators as they were before the first run, and afterwards as they were before the second; `recomputing()` meanwhile.
+/// The generators as they were before the first run, and afterwards as they were before the second.
 class SecondRun {
  public:
   SecondRun(at::Device device, const std::vector<at::Tensor>& rng) : device_(device), after_(generator_states(device)) {
     set_generator_states(device, rng);
-    ++depth;
   }
-  ~SecondRun() {
-    --depth;
-    set_generator_states(device_, after_);
-  }
+  ~SecondRun() { set_generator_states(device_, after_); }
   SecondRun(const SecondRun&) = delete;
   SecondRun& operator=(const SecondRun&) = delete;
 
@@ -144,8 +138,6 @@ at::Tensor recompute(Region region, const at::Tensor& x) {
 bool may_recompute(const ForwardContext& context, bool training) {
   return training && context.cache == nullptr && at::GradMode::is_enabled() && !TwiceDifferentiable::wanted();
 }
-
-bool recomputing() { return depth > 0; }
 
 namespace {
 

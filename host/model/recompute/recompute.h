@@ -42,7 +42,4 @@ struct ForwardContext;
 /// Whether there will be a backward for which activations are worth dropping.
 bool may_recompute(const ForwardContext& context, bool training);
 
-/// Whether the code runs a second time, inside a backward.
-bool recomputing();
-
 }  // namespace kf
