@@ -178,7 +178,7 @@ void add_sink(lua_State* L, Session& session, config::PartInfo info) {
                               });
 }
 
-void add_strategy(lua_State* L, Session& session, config::PartInfo info) {
+void add_ckpt_strategy(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("ckpt_strategy", info);
   const auto factory = take_factory(L, 2, "ckpt_strategy");
   session.registries.ckpt_strategy.add(std::move(info), [factory, where](const PartArgs& args) -> CheckpointStrategy {
@@ -188,7 +188,7 @@ void add_strategy(lua_State* L, Session& session, config::PartInfo info) {
   });
 }
 
-void add_plan(lua_State* L, Session& session, config::PartInfo info) {
+void add_parallel_plan(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("parallel_plan", info);
   const auto factory = take_factory(L, 2, "parallel_plan");
   session.registries.parallel_plan.add(std::move(info), [factory, where](const PartArgs& args) {

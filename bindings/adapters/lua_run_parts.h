@@ -13,8 +13,8 @@ void add_metric(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options, dir } -> { write = function(row) ... end, close = function() ... end }
 void add_sink(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options } -> function(step) -> boolean
-void add_strategy(lua_State* L, Session& session, config::PartInfo info);
+void add_ckpt_strategy(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options } -> { ["name pattern"] = "colwise" | "rowwise" | "sequence" | "replicate" }
-void add_plan(lua_State* L, Session& session, config::PartInfo info);
+void add_parallel_plan(lua_State* L, Session& session, config::PartInfo info);
 
 }  // namespace kf::lua

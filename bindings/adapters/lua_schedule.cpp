@@ -28,7 +28,7 @@ double LuaSchedule::factor(std::int64_t step) const {
   return value;
 }
 
-void add_schedule(lua_State* L, Session& session, config::PartInfo info) {
+void add_scheduler(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("scheduler", info);
   const auto factory = take_factory(L, 2, "scheduler");
   session.registries.scheduler.add(std::move(info),

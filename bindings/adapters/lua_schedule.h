@@ -25,6 +25,6 @@ class LuaSchedule final : public Schedule {
 };
 
 /// Registers the scheduler whose factory is at stack index 2: factory{ config, options, max_steps } -> function(step) -> factor.
-void add_schedule(lua_State* L, Session& session, config::PartInfo info);
+void add_scheduler(lua_State* L, Session& session, config::PartInfo info);
 
 }  // namespace kf::lua

@@ -29,18 +29,15 @@ struct Kind {
   Adapter add;
 };
 
-/// Every kind of part, as `kf-host registry` names them.
-constexpr Kind kKinds[] = {
-    {"model", add_model},        {"block", add_block},     {"attention", add_attention}, {"mlp", add_mlp},
-    {"norm", add_norm},          {"router", add_router},   {"loss", add_loss},           {"optimizer", add_optimizer},
-    {"scheduler", add_schedule}, {"dataset", add_dataset}, {"transform", add_transform}, {"tokenizer", add_tokenizer},
-    {"sampler", add_sampler},    {"metric", add_metric},   {"sink", add_sink},           {"ckpt_strategy", add_strategy},
-    {"phase", add_phase},        {"hook", add_hook},       {"parallel_plan", add_plan},
+/// The adapter of every kind of kinds.def is add_<kind>; one that is missing does not compile.
+constexpr Kind kAdapters[] = {
+#define KIND(name, product, more, chosen_by) {#name, add_##name},
+#include "registry/kinds.def"
 };
 
 std::vector<std::string> kind_names() {
   std::vector<std::string> names;
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : kAdapters) {
     names.emplace_back(kind.name);
   }
   return names;
@@ -79,7 +76,7 @@ int register_part(lua_State* L) {
 /// kf.register[kind]
 int register_index(lua_State* L) {
   const std::string name = check_text(L, 2, "kf.register", "a kind");
-  for (const Kind& kind : kKinds) {
+  for (const Kind& kind : kAdapters) {
     if (name == kind.name) {
       lua_pushlightuserdata(L, const_cast<Kind*>(&kind));
       lua_pushcclosure(L, &guarded<register_part>, 1);

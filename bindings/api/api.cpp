@@ -1,7 +1,24 @@
 #include "bindings/api/api.h"
 
+#include <algorithm>
+#include <iterator>
+
+#include "registry/kinds.h"
+
 namespace kf::lua {
 namespace {
+
+/// The row of kf.register.<kind>; its words are the key that kinds.def has.
+consteval ApiRow part(std::string_view kind, std::string_view type) {
+  for (const PartKind& known : kPartKinds) {
+    if (known.name == kind) {
+      return {"kf.register", kind, type, known.chosen_by};
+    }
+  }
+  throw "no such kind";  // does not compile
+}
+
+#define KF_FACTORY(result) "fun(name: string, factory: (fun(a: kf.PartArgs): " result "), options?: kf.PartOptions)"
 
 constexpr ApiRow kRows[] = {
     {"kf", "version", "string", "The host's version."},
@@ -337,51 +354,33 @@ constexpr ApiRow kRows[] = {
     {"kf.PartArgs", "num_experts", "integer", "router: how many there are to choose from."},
     {"kf.PartArgs", "top_k", "integer", "router: how many each token visits."},
 
-    {"kf.register", "model", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.model_type"},
-    {"kf.register", "block", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.block"},
-    {"kf.register", "attention", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.attention"},
-    {"kf.register", "mlp", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.activation"},
-    {"kf.register", "norm", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.norm_type"},
-    {"kf.register", "router", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)",
-     "model.moe_router"},
-    {"kf.register", "loss", "fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)", "train.loss_fn"},
-    {"kf.register", "optimizer", "fun(name: string, factory: (fun(a: kf.PartArgs): kf.Optimizer), options?: kf.PartOptions)",
-     "optimizer.name"},
-    {"kf.register", "scheduler",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): number)|table), options?: "
-     "kf.PartOptions)",
-     "scheduler.name"},
-    {"kf.register", "dataset",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): { size: integer, get: fun(i: integer): any }), options?: kf.PartOptions)",
-     "data.datasets[i].dataset"},
-    {"kf.register", "transform",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): (fun(doc_or_batch: table): table?)|table), options?: kf.PartOptions)",
-     "data.datasets[i].transforms for documents, data.batch_transforms and eval.batch_transforms for batches"},
-    {"kf.register", "tokenizer", "fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)",
-     "data.tokenizer_path = \"lua:NAME\""},
-    {"kf.register", "sampler", "fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)",
-     "generate.strategy"},
-    {"kf.register", "metric",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): { every?: integer, compute: fun(ctx: kf.HookContext): any }), options?: "
-     "kf.PartOptions)",
-     "metrics.extra"},
-    {"kf.register", "sink",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: table), close?: fun() }), options?: kf.PartOptions)",
-     "metrics.sinks"},
-    {"kf.register", "ckpt_strategy",
-     "fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): boolean)|table), options?: kf.PartOptions)",
-     "checkpoint.strategy"},
-    {"kf.register", "phase", "fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)",
-     "an entry of phases"},
-    {"kf.register", "hook", "fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)", "hooks"},
-    {"kf.register", "parallel_plan", "fun(name: string, factory: (fun(a: kf.PartArgs): table<string, string>), options?: kf.PartOptions)",
-     "distributed.plan"},
+    part("model", KF_FACTORY("kf.Module|function")),
+    part("block", KF_FACTORY("kf.Module|function")),
+    part("attention", KF_FACTORY("kf.Module|function")),
+    part("mlp", KF_FACTORY("kf.Module|function")),
+    part("norm", KF_FACTORY("kf.Module|function")),
+    part("router", KF_FACTORY("kf.Module|function")),
+    part("loss", KF_FACTORY("function|table")),
+    part("optimizer", KF_FACTORY("kf.Optimizer")),
+    part("scheduler", KF_FACTORY("(fun(step: integer): number)|table")),
+    part("dataset", KF_FACTORY("{ size: integer, get: fun(i: integer): any }")),
+    part("transform", KF_FACTORY("(fun(doc_or_batch: table): table?)|table")),
+    part("tokenizer", KF_FACTORY("table")),
+    part("sampler", KF_FACTORY("function|table")),
+    part("metric", KF_FACTORY("{ every?: integer, compute: fun(ctx: kf.HookContext): any }")),
+    part("sink", KF_FACTORY("{ write: fun(row: table), close?: fun() }")),
+    part("ckpt_strategy", KF_FACTORY("(fun(step: integer): boolean)|table")),
+    part("phase", "fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)"),
+    part("hook", "fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)"),
+    part("parallel_plan", KF_FACTORY("table<string, string>")),
 };
+
+constexpr bool has_row(std::string_view owner, std::string_view name) {
+  return std::any_of(std::begin(kRows), std::end(kRows), [&](const ApiRow& row) { return row.owner == owner && row.name == name; });
+}
+
+#define KIND(name, product, more, chosen_by) static_assert(has_row("kf.register", #name), "no row of kf.register." #name);
+#include "registry/kinds.def"
 
 }  // namespace
 

@@ -38,11 +38,6 @@ CodeFile code_file(const std::string& asked, const fs::path& path, const fs::pat
   return out;
 }
 
-template <class... Members>
-void forget_scripted(Members&... registries) {
-  (registries.remove_scripted(), ...);
-}
-
 /// require("kf"): the hooks of a script that never asked for it are given tensors all the same.
 void load_library(lua_State* L) {
   lua_getglobal(L, "require");
@@ -83,9 +78,7 @@ Script::Script(Registries& registries, ScriptHost host, std::vector<std::string>
 }
 
 Script::~Script() {
-  Registries& r = session_->registries;
-  lua::forget_scripted(r.model, r.block, r.attention, r.norm, r.mlp, r.router, r.loss, r.optimizer, r.scheduler, r.dataset, r.transform,
-                       r.tokenizer, r.sampler, r.metric, r.sink, r.ckpt_strategy, r.phase, r.hook, r.parallel_plan);
+  for_each_kind(session_->registries, [](auto& registry) { registry.remove_scripted(); });
   lua::Session::attach(runtime_->state(), nullptr);
 }
 

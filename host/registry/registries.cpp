@@ -6,26 +6,7 @@ namespace kf {
 
 config::Catalog Registries::catalog() const {
   config::Catalog out;
-  const auto add = [&](const auto& registry) { out[registry.kind()] = registry.infos(); };
-  add(model);
-  add(block);
-  add(attention);
-  add(norm);
-  add(mlp);
-  add(router);
-  add(loss);
-  add(optimizer);
-  add(scheduler);
-  add(dataset);
-  add(transform);
-  add(tokenizer);
-  add(sampler);
-  add(metric);
-  add(sink);
-  add(ckpt_strategy);
-  add(phase);
-  add(hook);
-  add(parallel_plan);
+  for_each_kind(*this, [&](const auto& registry) { out[registry.kind()] = registry.infos(); });
   return out;
 }
 

@@ -1,4 +1,6 @@
 // kf.register: what is accepted, and the exact words for what is not.
+#include "registry/kinds.h"
+
 #include "fixture.h"
 
 using namespace kf;
@@ -69,9 +71,8 @@ TEST_CASE("register: an unknown kind names the nearest", "[register]") {
   CHECK(far.starts_with("recipe.lua:1: no kind 'banana'; have: model, block, attention, "));
 }
 
-TEST_CASE("register: parts of the run are listed with doc and fields, like native ones", "[register]") {
-  const std::string kind = GENERATE("scheduler", "dataset", "transform", "tokenizer", "sampler", "metric", "sink", "ckpt_strategy", "phase",
-                                    "hook", "parallel_plan");
+TEST_CASE("register: parts of every kind are listed with doc and fields, like native ones", "[register]") {
+  const std::string kind(GENERATE(from_range(kPartKinds)).name);
   ScriptFixture f;
   f.run("\nrequire('kf').register." + kind + "('x', function() end, { doc = 'Mine.', fields = { { 'n', 'int', default = 3 } } })");
   const config::Catalog catalog = f.registries.catalog();
