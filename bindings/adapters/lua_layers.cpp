@@ -181,7 +181,7 @@ void add_mlp(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("mlp", info);
   const auto factory = take_factory(L, 2, "mlp");
   session.registries.mlp.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Mlp> {
-    return std::make_shared<LuaMlp>(make_part(*factory, where, args, place, [&](lua_State* state) {
+    return std::make_shared<LuaMlp>(call_factory(*factory, where, args, place, [&](lua_State* state) {
       set_count(state, "dim", place.dim);
       set_count(state, "hidden_dim", place.hidden);
     }));
@@ -192,7 +192,7 @@ void add_norm(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("norm", info);
   const auto factory = take_factory(L, 2, "norm");
   session.registries.norm.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Norm> {
-    return std::make_shared<LuaNorm>(make_part(*factory, where, args, place, [&](lua_State* state) {
+    return std::make_shared<LuaNorm>(call_factory(*factory, where, args, place, [&](lua_State* state) {
       set_count(state, "dim", place.dim);
       set(state, "eps", args.config.model.norm_eps);
     }));
@@ -202,24 +202,24 @@ void add_norm(lua_State* L, Session& session, config::PartInfo info) {
 void add_attention(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("attention", info);
   const auto factory = take_factory(L, 2, "attention");
-  session.registries.attention.add(std::move(info),
-                                   [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Attention> {
-                                     return std::make_shared<LuaAttention>(make_part(*factory, where, args, place, [&](lua_State* state) {
-                                       const config::ModelConfig& model = args.config.model;
-                                       set_count(state, "dim", place.dim);
-                                       set_count(state, "n_heads", model.n_heads);
-                                       set_count(state, "n_kv_heads", config::kv_heads(model));
-                                       set_count(state, "head_dim", config::head_dim(model));
-                                       set_count(state, "layer", place.layer);
-                                     }));
-                                   });
+  session.registries.attention.add(
+      std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Attention> {
+        return std::make_shared<LuaAttention>(call_factory(*factory, where, args, place, [&](lua_State* state) {
+          const config::ModelConfig& model = args.config.model;
+          set_count(state, "dim", place.dim);
+          set_count(state, "n_heads", model.n_heads);
+          set_count(state, "n_kv_heads", config::kv_heads(model));
+          set_count(state, "head_dim", config::head_dim(model));
+          set_count(state, "layer", place.layer);
+        }));
+      });
 }
 
 void add_block(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("block", info);
   const auto factory = take_factory(L, 2, "block");
   session.registries.block.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Block> {
-    return std::make_shared<LuaBlock>(make_part(*factory, where, args, place, [&](lua_State* state) {
+    return std::make_shared<LuaBlock>(call_factory(*factory, where, args, place, [&](lua_State* state) {
       set_count(state, "layer", place.layer);
       set_count(state, "dim", args.config.model.dim);
       set_count(state, "hidden_dim", config::ffn_hidden_dim(args.config.model));
@@ -232,7 +232,7 @@ void add_model(lua_State* L, Session& session, config::PartInfo info) {
   const auto factory = take_factory(L, 2, "model");
   session.registries.model.add(std::move(info), [factory, where](const PartArgs& args) -> std::shared_ptr<Model> {
     const Place place{-1, args.config.model.dim, 0, nullptr};
-    return std::make_shared<LuaModel>(make_part(*factory, where, args, place, {}), args.config);
+    return std::make_shared<LuaModel>(call_factory(*factory, where, args, place, {}), args.config);
   });
 }
 

@@ -101,8 +101,8 @@ at::Tensor LuaPart::call(const at::Tensor& x, const ForwardContext* context) con
   return result;
 }
 
-LuaPart make_part(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
-                  const std::function<void(lua_State*)>& fill) {
+LuaPart call_factory(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
+                     const std::function<void(lua_State*)>& fill) {
   const BuildScope scope(args, place);
   return LuaPart(where, build(factory, where, args, fill, "a module (nn.module({ forward = ... })) or a function", is_part));
 }

@@ -41,8 +41,8 @@ class LuaPart {
 };
 
 /// Calls the factory for a place in the model; `fill` adds the arguments of its kind to the table on top.
-LuaPart make_part(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
-                  const std::function<void(lua_State*)>& fill);
+LuaPart call_factory(const Ref& factory, const std::string& where, const PartArgs& args, const Place& place,
+                     const std::function<void(lua_State*)>& fill);
 /// t[name] = a count, for the table on top.
 void set_count(lua_State* L, const char* name, std::int64_t value);
 

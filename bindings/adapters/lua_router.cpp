@@ -107,13 +107,13 @@ void add_router(lua_State* L, Session& session, config::PartInfo info) {
   const auto factory = take_factory(L, 2, "router");
   session.registries.router.add(std::move(info), [factory, where](const PartArgs& args, const Place& place) -> std::shared_ptr<Router> {
     const config::ModelConfig& model = args.config.model;
-    return std::make_shared<LuaRouter>(make_part(*factory, where, args, place,
-                                                 [&](lua_State* state) {
-                                                   set_count(state, "dim", place.dim);
-                                                   set_count(state, "num_experts", model.num_experts);
-                                                   set_count(state, "top_k", model.moe_top_k);
-                                                   set_count(state, "layer", place.layer);
-                                                 }),
+    return std::make_shared<LuaRouter>(call_factory(*factory, where, args, place,
+                                                    [&](lua_State* state) {
+                                                      set_count(state, "dim", place.dim);
+                                                      set_count(state, "num_experts", model.num_experts);
+                                                      set_count(state, "top_k", model.moe_top_k);
+                                                      set_count(state, "layer", place.layer);
+                                                    }),
                                        model);
   });
 }

@@ -46,8 +46,7 @@ int make_norm_layer(lua_State* L) {
     KF_CHECK(lua_type(L, 3) == LUA_TNUMBER, Code::script, "nn.norm: eps must be a number, got {}", describe(L, 3));
     config.model.norm_eps = lua_tonumber(L, 3);
   }
-  const PartArgs args{config, Registries::options_of(config, "norm", type), session.registries};
-  push_module(L, session.registries.norm.get(type).factory(args, place_of(-1, dim, 0)), call_part<Norm>, "norm");
+  push_module(L, make_part(session.registries.norm, type, config, session.registries, place_of(-1, dim, 0)), call_part<Norm>, "norm");
   return 1;
 }
 
@@ -59,8 +58,7 @@ int make_mlp_layer(lua_State* L) {
   const std::int64_t hidden = check_size(L, 3, "nn.mlp", "its inner width");
   config.model.activation = activation;
   const std::string name = config::mlp_name(activation);
-  const PartArgs args{config, Registries::options_of(config, "mlp", name), session.registries};
-  push_module(L, session.registries.mlp.get(name).factory(args, place_of(-1, dim, hidden)), call_part<Mlp>, "mlp");
+  push_module(L, make_part(session.registries.mlp, name, config, session.registries, place_of(-1, dim, hidden)), call_part<Mlp>, "mlp");
   return 1;
 }
 
@@ -68,9 +66,8 @@ int make_attention_layer(lua_State* L) {
   const Session& session = Session::of(L);
   const Settings settings = read_settings(L, session, "nn.attention");
   const config::Config& config = settings.config;
-  const std::string& name = config.model.attention;
-  const PartArgs args{config, Registries::options_of(config, "attention", name), session.registries};
-  push_module(L, session.registries.attention.get(name).factory(args, place_of(settings.layer, config.model.dim, 0)), call_attention,
+  const Place place = place_of(settings.layer, config.model.dim, 0);
+  push_module(L, make_part(session.registries.attention, config.model.attention, config, session.registries, place), call_attention,
               "attention");
   return 1;
 }

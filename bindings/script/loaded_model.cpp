@@ -184,9 +184,8 @@ int native_loss(lua_State* L) {
   KF_CHECK(logits.dim() == 2 && labels.dim() == 1 && logits.size(0) == labels.size(0), Code::script,
            "{}: expected logits (N, V) and labels (N), got {} and {}", where, tensor_text(logits), tensor_text(labels));
   const config::Config defaults;
-  const PartArgs args{defaults, Registries::options_of(defaults, "loss", name), session.registries};
   const Crossing crossing(L);
-  push_tensor(L, session.registries.loss.get(name).factory(args)->sum(logits, labels), Memory::fresh);
+  push_tensor(L, make_part(session.registries.loss, name, defaults, session.registries)->sum(logits, labels), Memory::fresh);
   push_tensor(L, labels.ne(kIgnore).sum(), Memory::fresh);
   return 2;
 }

@@ -47,7 +47,7 @@ Phase make_phase(const config::Config& config, const Registries& registries, con
   Phase phase;
   PhaseEntry entry = given;
   if (!given.phase.empty()) {
-    phase.rules = registries.phase.get(given.phase).factory({config, Registries::options_of(config, "phase", given.phase), registries});
+    phase.rules = make_part(registries.phase, given.phase, config, registries);
     entry = merged(given, phase.rules->entry(), registries);
   }
   phase.name = !entry.name.empty() ? entry.name : format("phase {}", index + 1);
@@ -61,7 +61,7 @@ Phase make_phase(const config::Config& config, const Registries& registries, con
   phase.data.batch_size = entry.batch_size;
   phase.data.seq_len = entry.seq_len;
   if (!entry.loss.empty()) {
-    phase.loss = registries.loss.get(entry.loss).factory({config, Registries::options_of(config, "loss", entry.loss), registries});
+    phase.loss = make_part(registries.loss, entry.loss, config, registries);
   }
   return phase;
 }

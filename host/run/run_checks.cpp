@@ -27,14 +27,13 @@ void check_plan(const config::Config& config, const Registries& registries, Mode
   for (const ParameterPtr& parameter : model.parameters()) {
     weights.push_back(parameter->name);
   }
-  const auto& part = registries.parallel_plan.get(name);
-  const ParallelPlan plan = part.factory({config, Registries::options_of(config, "parallel_plan", name), registries});
-  for (const auto& [pattern, how] : plan) {
+  for (const auto& [pattern, how] : make_part(registries.parallel_plan, name, config, registries)) {
     try {
       match_names({pattern}, weights, format("parallel_plan '{}'", name));
     } catch (const Error& error) {
-      if (part.info.origin != "native") {  // a part gave a wrong result
-        throw Error(Code::script, format("{}: {}", part.info.origin, error.what()));
+      const std::string& origin = registries.parallel_plan.get(name).info.origin;
+      if (origin != "native") {  // a part gave a wrong result
+        throw Error(Code::script, format("{}: {}", origin, error.what()));
       }
       throw;
     }

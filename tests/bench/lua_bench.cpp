@@ -190,11 +190,10 @@ void bench_lua() {
   script.run_file(file);
   std::filesystem::remove(file);
   const config::Config config;
-  const PartArgs args{config, Registries::options_of(config, "", ""), registries};
-  const auto schedule = [&](const char* name) { return registries.scheduler.get(name).factory(args, 100); };
+  const auto schedule = [&](const char* name) { return make_part(registries.scheduler, name, config, registries, 100); };
   bench_operators(*schedule("adds"), *schedule("methods"));
   bench_keywords(*schedule("keywords"), *schedule("places"));
-  bench_callbacks(*registries.hook.get("reads").factory(args), *schedule("line"));
+  bench_callbacks(*make_part(registries.hook, "reads", config, registries), *schedule("line"));
   Trainee lua(registries, "lua_llama");
   Trainee native(registries, "standard");
   compare("model step", {"blocks in Lua", [&] { lua.stepper.run(*lua.loader, lua.step++, 1e-4); }},

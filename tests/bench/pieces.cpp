@@ -161,9 +161,8 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
     t->config = job(registries, all);
     t->model = build_model(t->config, registries);
     materialize(*t->model, at::kCPU, at::kFloat, 1);
-    const PartArgs args{t->config, Registries::options_of(t->config, "", ""), registries};
-    t->optimizer = registries.optimizer.get("adamw").factory(args, decay_groups(t->model->parameters(), 0.1));
-    t->loss = registries.loss.get("fused_linear_cross_entropy").factory(args);
+    t->optimizer = make_part(registries.optimizer, "adamw", t->config, registries, decay_groups(t->model->parameters(), 0.1));
+    t->loss = make_part(registries.loss, "fused_linear_cross_entropy", t->config, registries);
     t->stepper = std::make_unique<Stepper>(*t->model, *t->optimizer, *t->loss, StepperOptions());
     t->loader = make_train_loader(t->config, {});
     return Work{name, [t] { t->stepper->run(*t->loader, t->step++, 1e-4); }};

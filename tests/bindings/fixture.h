@@ -45,16 +45,14 @@ struct ScriptFixture {
     return text;
   }
 
-  const config::PartOptions& options_of(const std::string& key) {
-    static const config::PartOptions none;
-    const auto found = config.parts.find(key);
-    return found == config.parts.end() ? none : found->second;
+  /// The registered part of a kind: part(&Registries::hook, "judge").
+  template <class Factory, class... More>
+  auto part(Registry<Factory> Registries::*kind, const std::string& name, More&&... more) {
+    return make_part(registries.*kind, name, config, registries, std::forward<More>(more)...);
   }
-  std::unique_ptr<Hook> hook(const std::string& name) {
-    return registries.hook.get(name).factory({config, options_of("hook." + name), registries});
-  }
+  std::unique_ptr<Hook> hook(const std::string& name) { return part(&Registries::hook, name); }
   std::unique_ptr<Schedule> schedule(const std::string& name, std::int64_t max_steps = 100) {
-    return registries.scheduler.get(name).factory({config, options_of("scheduler." + name), registries}, max_steps);
+    return part(&Registries::scheduler, name, max_steps);
   }
 
   TempDir folder;

@@ -21,7 +21,10 @@ struct OnePart {
   OnePart(const std::string& kind, const std::string& body, const std::string& options = "{}") {
     f.run("kf = require('kf')\nkf.register." + kind + "('x', function(a)\n" + body + "\nend, " + options + ")");
   }
-  PartArgs args() { return {f.config, f.options_of("none"), f.registries}; }
+  template <class Factory, class... More>
+  auto make(Registry<Factory> Registries::*kind, More&&... more) {
+    return f.part(kind, "x", std::forward<More>(more)...);
+  }
   template <class F>
   std::string error(F&& body) {
     return first_line(error_of(f, body));
@@ -42,7 +45,7 @@ TEST_CASE("dataset: samples come from get, any of them at any time", "[kinds]") 
   OnePart part("dataset",
                "return { size = 50, get = function(i) local t = {} for k = 1, a.seq_len + 1 do t[k] = (i + k) % 97 end return t end }");
   part.f.config.model.vocab_size = 97;
-  const auto data = part.f.registries.dataset.get("x").factory(part.args(), 4);
+  const auto data = part.make(&Registries::dataset, 4);
   CHECK(data->size() == 50);
   CHECK(window_of(*data, 7, 5) == std::vector<std::int64_t>{8, 9, 10, 11, 12});
   CHECK(window_of(*data, 0, 5) == std::vector<std::int64_t>{1, 2, 3, 4, 5});
@@ -53,7 +56,7 @@ TEST_CASE("dataset: wrong samples are errors that name the sample", "[kinds]") {
   const auto get_error = [](const std::string& value) {
     OnePart part("dataset", "return { size = 5, get = function(i) return " + value + " end }");
     part.f.config.model.vocab_size = 10;
-    const auto data = part.f.registries.dataset.get("x").factory(part.args(), 2);
+    const auto data = part.make(&Registries::dataset, 2);
     return part.error([&] { window_of(*data, 3, 3); });
   };
   const std::string lead = "recipe.lua:2: dataset 'x': get(3)";
@@ -63,20 +66,20 @@ TEST_CASE("dataset: wrong samples are errors that name the sample", "[kinds]") {
   CHECK(get_error("{ 1, 2.5, 3 }") == lead + ": item 2 must be an id, got number 2.5");
   CHECK(get_error("(error('oh'))").starts_with("recipe.lua:3: oh"));  // in brackets: a tail call would have no line of its own
   OnePart bad("dataset", "return { get = print }");
-  CHECK(bad.error([&] { bad.f.registries.dataset.get("x").factory(bad.args(), 2); }) ==
+  CHECK(bad.error([&] { bad.make(&Registries::dataset, 2); }) ==
         "recipe.lua:2: dataset 'x': 'size' must be a whole number from 1 on, got nil");
 }
 
 TEST_CASE("transform: a document is changed, or dropped", "[kinds]") {
   OnePart part("transform", "return function(doc) if #doc.text < 3 then return nil end doc.text = doc.text:upper() return doc end");
-  const auto transform = part.f.registries.transform.get("x").factory(part.args());
+  const auto transform = part.make(&Registries::transform);
   std::string text = "some";
   CHECK(transform->apply(text));
   CHECK(text == "SOME");
   text = "ab";
   CHECK_FALSE(transform->apply(text));
   OnePart bad("transform", "return function(doc) return 5 end");
-  const auto wrong = bad.f.registries.transform.get("x").factory(bad.args());
+  const auto wrong = bad.make(&Registries::transform);
   CHECK(bad.error([&] { wrong->apply(text); }) ==
         "recipe.lua:2: transform 'x' must return a document (a table with text) or nil, got number 5");
 }
@@ -86,7 +89,7 @@ TEST_CASE("tokenizer: ids and text go both ways", "[kinds]") {
       "tokenizer",
       "return { vocab_size = 27, eos_id = 26, encode = function(s) local t = {} for i = 1, #s do t[i] = s:byte(i) - 97 end return t end,"
       " decode = function(ids) local s = '' for _, id in ipairs(ids) do s = s .. string.char(97 + id) end return s end }");
-  const auto tokenizer = part.f.registries.tokenizer.get("x").factory(part.args());
+  const auto tokenizer = part.make(&Registries::tokenizer);
   CHECK(tokenizer->encode("abz") == std::vector<std::int64_t>{0, 1, 25});
   CHECK(tokenizer->decode(std::vector<std::int64_t>{2, 0, 1}) == "cab");
   CHECK(tokenizer->vocab_size() == 27);
@@ -96,30 +99,30 @@ TEST_CASE("tokenizer: ids and text go both ways", "[kinds]") {
 
 TEST_CASE("metric: a number stands under its name, a table under name/key", "[kinds]") {
   OnePart one("metric", "return { every = 4, compute = function(ctx) return ctx.step * 2 end }");
-  const auto metric = one.f.registries.metric.get("x").factory(one.args());
+  const auto metric = one.make(&Registries::metric);
   CHECK(metric->every() == 4);
   HookContext context;
   context.state.step = 8;
   CHECK(metric->compute(context) == Values{{"x", 16}});
   OnePart two("metric", "return { compute = function(ctx) return { a = 1, b = 2 } end }");
-  const auto table = two.f.registries.metric.get("x").factory(two.args());
+  const auto table = two.make(&Registries::metric);
   CHECK(table->compute(context) == Values{{"x/a", 1}, {"x/b", 2}});
   Values logged;
   context.log = [&](const Values& values) { logged = values; };
-  const auto hook = metric_hook("x", two.f.registries.metric.get("x").factory(two.args()), 10);
+  const auto hook = metric_hook("x", two.make(&Registries::metric), 10);
   CHECK(hook->wants(Event::step_end, 20));
   CHECK_FALSE(hook->wants(Event::step_end, 21));
   hook->call(Event::step_end, context);
   CHECK(logged == Values{{"x/a", 1}, {"x/b", 2}});
   OnePart bad("metric", "return { compute = function() return 'x' end }");
-  const auto wrong = bad.f.registries.metric.get("x").factory(bad.args());
+  const auto wrong = bad.make(&Registries::metric);
   CHECK(bad.error([&] { wrong->compute(context); }) ==
         "recipe.lua:2: metric 'x': compute() must return a number or a table of name = number, got 'x'");
 }
 
 TEST_CASE("sink: it gets every row, and the end", "[kinds]") {
   OnePart part("sink", "got = {} return { write = function(row) got[#got + 1] = row end, close = function() closed = a.dir end }");
-  const auto sink = part.f.registries.sink.get("x").factory(part.args(), "runs/toy", 0);
+  const auto sink = part.make(&Registries::sink, "runs/toy", 0);
   StepRow row;
   row.step = 3;
   row.loss = 2.5;
@@ -129,17 +132,16 @@ TEST_CASE("sink: it gets every row, and the end", "[kinds]") {
   sink->close();
   part.f.run("assert(#got == 2 and got[1].loss == 2.5 and got[1].mine == 7 and got[2].eval.loss == 2.75 and closed == 'runs/toy')");
   OnePart bad("sink", "return { wrte = print }");
-  CHECK(bad.error([&] { bad.f.registries.sink.get("x").factory(bad.args(), "", 0); }) ==
-        "recipe.lua:2: sink 'x': no key 'wrte'; did you mean 'write'?");
+  CHECK(bad.error([&] { bad.make(&Registries::sink, "", 0); }) == "recipe.lua:2: sink 'x': no key 'wrte'; did you mean 'write'?");
 }
 
 TEST_CASE("ckpt_strategy: it says which steps are saved, with true or false", "[kinds]") {
   OnePart part("ckpt_strategy", "return function(step) return step % 7 == 0 end");
-  const CheckpointStrategy due = part.f.registries.ckpt_strategy.get("x").factory(part.args());
+  const CheckpointStrategy due = part.make(&Registries::ckpt_strategy);
   CHECK(due(0, 100, 14));
   CHECK_FALSE(due(0, 100, 15));
   OnePart bad("ckpt_strategy", "return function(step) return step end");
-  const CheckpointStrategy wrong = bad.f.registries.ckpt_strategy.get("x").factory(bad.args());
+  const CheckpointStrategy wrong = bad.make(&Registries::ckpt_strategy);
   CHECK(bad.error([&] { wrong(0, 1, 5); }) == "recipe.lua:2: ckpt_strategy 'x' must return true or false, got number 5 at step 5");
 }
 
@@ -149,8 +151,7 @@ TEST_CASE("phase: functions of a phase see the run, and its other keys are its e
 kf.register.phase("x", { steps = 40, stop_when = function(ctx) return ctx.step > 5 end, lr_scale = function(t) return 1 - t end })
 kf.register.phase("y", function(a) return { freeze = { "layers.*" }, lr_scale = 0.5 } end)
 )");
-  const PartArgs args{f.config, f.options_of("none"), f.registries};
-  const auto x = f.registries.phase.get("x").factory(args);
+  const auto x = f.part(&Registries::phase, "x");
   HookContext context;
   context.state.step = 5;
   CHECK_FALSE(x->stop_when(context));
@@ -158,7 +159,7 @@ kf.register.phase("y", function(a) return { freeze = { "layers.*" }, lr_scale = 
   CHECK(x->stop_when(context));
   CHECK(x->lr_scale(0.25) == 0.75);
   CHECK(std::get<std::int64_t>(x->entry().find("steps")->value) == 40);
-  const auto y = f.registries.phase.get("y").factory(args);
+  const auto y = f.part(&Registries::phase, "y");
   CHECK_FALSE(y->has_stop_when());
   CHECK(y->lr_scale(0.5) == std::nullopt);
   CHECK(y->entry().size() == 2);
@@ -166,9 +167,9 @@ kf.register.phase("y", function(a) return { freeze = { "layers.*" }, lr_scale = 
 
 TEST_CASE("parallel_plan: patterns with one of four words", "[kinds]") {
   OnePart part("parallel_plan", "return { ['*.q_proj.weight'] = 'colwise', ['*.o_proj.weight'] = 'rowwise' }");
-  const ParallelPlan plan = part.f.registries.parallel_plan.get("x").factory(part.args());
+  const ParallelPlan plan = part.make(&Registries::parallel_plan);
   CHECK(plan == ParallelPlan{{"*.o_proj.weight", "rowwise"}, {"*.q_proj.weight", "colwise"}});
   OnePart bad("parallel_plan", "return { a = 'colwis' }");
-  CHECK(bad.error([&] { bad.f.registries.parallel_plan.get("x").factory(bad.args()); }) ==
+  CHECK(bad.error([&] { bad.make(&Registries::parallel_plan); }) ==
         "recipe.lua:2: parallel_plan 'x': 'a' = 'colwis'; did you mean 'colwise'?");
 }

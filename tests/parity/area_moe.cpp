@@ -193,8 +193,8 @@ void run_router_case(const Case& test, Comparison& out) {
   const Table& c = table(test.at("config"), "config");
   const config::Config config = router_config(c);
   const std::string name = text(parity::at(c, "router"), "router");
-  const PartArgs args{config, Registries::options_of(config, "router", name), registries};
-  const std::shared_ptr<Router> router = registries.router.get(name).factory(args, {0, config.model.dim, 0, nullptr});
+  const Place place{0, config.model.dim, 0, nullptr};
+  const std::shared_ptr<Router> router = make_part(registries.router, name, config, registries, place);
   fill(*router, test);
   const auto buffer = [&](const std::string& which) {
     for (const ParameterPtr& parameter : router->parameters()) {
@@ -222,7 +222,7 @@ void run_router_case(const Case& test, Comparison& out) {
     const double progress = static_cast<double>(s) / max_steps;
     router->rebalance(counts, progress);
     if (test.has_tensor("bias_after")) {
-      const SelectionBias rule(*topk_router_options(args, {0, config.model.dim, 0, nullptr}).bias);
+      const SelectionBias rule(*topk_router_options({config, {}, registries}, place).bias);
       out.number("bias_rate" + where, rule.rate(progress), rates[at_step], Tolerance{{{1e-12, 0}}});
       out.tensor("bias_after" + where, buffer("expert_bias"), test.tensor("bias_after")[s], Tolerance{{kAfter}});
       out.tensor("ema_after" + where, buffer("expert_ema"), test.tensor("ema_after")[s], Tolerance{{kAfter}});

@@ -17,9 +17,7 @@ void run_schedulers(const Case& test, Comparison& out) {
   put(sections, "scheduler", scheduler);
   put(sections, "train", "max_steps", Node(max_steps));
   const config::Config config = job_of(sections, registries);
-  const std::string& name = config.scheduler.name;
-  const auto schedule =
-      registries.scheduler.get(name).factory({config, Registries::options_of(config, "scheduler", name), registries}, max_steps);
+  const auto schedule = make_part(registries.scheduler, config.scheduler.name, config, registries, max_steps);
   const std::vector<double> expected = numbers(test.at("factors"), "factors");
   std::vector<double> actual;
   for (std::size_t s = 0; s < expected.size(); ++s) {

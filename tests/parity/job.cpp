@@ -42,13 +42,12 @@ void put(Table& sections, const std::string& section, const Table& values) {
 }
 
 std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries, const std::string& name) {
-  return registries.loss.get(name).factory({config, Registries::options_of(config, "loss", name), registries});
+  return make_part(registries.loss, name, config, registries);
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Registries& registries, const ParameterList& parameters) {
-  const std::string& name = config.optimizer.name;
-  return registries.optimizer.get(name).factory({config, Registries::options_of(config, "optimizer", name), registries},
-                                                decay_groups(parameters, config.optimizer.weight_decay));
+  return make_part(registries.optimizer, config.optimizer.name, config, registries,
+                   decay_groups(parameters, config.optimizer.weight_decay));
 }
 
 }  // namespace kf::parity

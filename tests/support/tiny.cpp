@@ -62,12 +62,9 @@ Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(gi
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());
-  const auto args = [&](const char* kind, const std::string& name) {
-    return PartArgs{config, Registries::options_of(config, kind, name), registries};
-  };
-  const std::string& name = config.optimizer.name;
-  optimizer = registries.optimizer.get(name).factory(args("optimizer", name), decay_groups(model->parameters(), config.optimizer));
-  loss = registries.loss.get(config.train.loss_fn).factory(args("loss", config.train.loss_fn));
+  optimizer =
+      make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
+  loss = make_part(registries.loss, config.train.loss_fn, config, registries);
   make_stepper();
 }
 

@@ -8,8 +8,7 @@ namespace kf {
 
 OpenSource open_part(const config::Config& config, const Registries* registries, const std::string& name, const std::string& key) {
   KF_CHECK(registries != nullptr, Code::config, "{}.dataset = \"{}\": there are no registered data sets here", key, name);
-  const PartArgs args{config, Registries::options_of(config, "dataset", name), *registries};
-  return {registries->dataset.get(name).factory(args, config.train.seq_len), false, std::nullopt};
+  return {make_part(registries->dataset, name, config, *registries, config.train.seq_len), false, std::nullopt};
 }
 
 }  // namespace kf

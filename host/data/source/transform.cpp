@@ -12,7 +12,7 @@ std::vector<std::unique_ptr<Transform>> make_transforms(const std::vector<std::s
            join(names, ", "));
   std::vector<std::unique_ptr<Transform>> out;
   for (const std::string& name : names) {
-    out.push_back(registries->transform.get(name).factory({config, Registries::options_of(config, "transform", name), *registries}));
+    out.push_back(make_part(registries->transform, name, config, *registries));
   }
   return out;
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const config::Config& config, const Re
   if (path.starts_with(prefix)) {
     const std::string name = path.substr(prefix.size());
     KF_CHECK(registries != nullptr, Code::config, "data.tokenizer_path = \"{}\": there are no registered tokenizers here", path);
-    tokenizer = registries->tokenizer.get(name).factory({config, Registries::options_of(config, "tokenizer", name), *registries});
+    tokenizer = make_part(registries->tokenizer, name, config, *registries);
   } else {
     try {
       tokenizer = open_named_tokenizer(path, config.model.vocab_size);

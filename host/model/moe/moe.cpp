@@ -107,10 +107,9 @@ std::vector<std::shared_ptr<Mlp>> make_mlps(const PartArgs& args, const Place& p
   Place inside = place;
   inside.hidden = hidden;
   const std::string name = config::mlp_name(args.config.model.activation);
-  const PartArgs own{args.config, Registries::options_of(args.config, "mlp", name), args.registries};
   std::vector<std::shared_ptr<Mlp>> mlps;
   for (std::int64_t i = 0; i < count; ++i) {
-    mlps.push_back(args.registries.mlp.get(name).factory(own, inside));
+    mlps.push_back(make_part(args.registries.mlp, name, args, inside));
   }
   return mlps;
 }
@@ -140,13 +139,12 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
 
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
   const config::ModelConfig& m = args.config.model;
-  const PartArgs own{args.config, Registries::options_of(args.config, "router", m.moe_router), args.registries};
   const MoeOptions options{place.layer,          m.num_experts,         m.moe_capacity_factor,
                            m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
   Place inside = place;
   inside.dim = config::expert_dim(m);
   MoeParts parts;
-  parts.router = args.registries.router.get(m.moe_router).factory(own, place);
+  parts.router = make_part(args.registries.router, m.moe_router, args, place);
   parts.experts = make_experts(args, inside);
   parts.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));
   if (m.moe_shared_gate) {

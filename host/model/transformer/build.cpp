@@ -6,9 +6,7 @@
 namespace kf {
 
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
-  const std::string& type = config.model.model_type;
-  const PartArgs args{config, Registries::options_of(config, "model", type), registries};
-  std::shared_ptr<Model> model = registries.model.get(type).factory(args);
+  std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type, config, registries);
   model->parameters();  // names them
   freeze(*model, config.train);
   return model;

@@ -75,8 +75,7 @@ void compare(const config::OptimizerConfig& o, const Formula& formula, double to
   config.model.head_dim = kColumns;
   const Registries registries = native_registries();
   const ParameterPtr weight = free_weight("w", start_of(o.name));
-  const auto optimizer = registries.optimizer.get(o.name).factory({config, Registries::options_of(config, "optimizer", o.name), registries},
-                                                                  decay_groups({weight}, config.optimizer));
+  const auto optimizer = make_part(registries.optimizer, o.name, config, registries, decay_groups({weight}, config.optimizer));
   Numbers p(static_cast<std::size_t>(kRows * kColumns));
   for (std::size_t i = 0; i < p.size(); ++i) {
     p[i] = weight->master.flatten()[static_cast<std::int64_t>(i)].item<double>();
@@ -117,7 +116,7 @@ TEST_CASE("optimizers: with eps = 0 a weight without a gradient stays what it is
   const ParameterPtr table = free_weight("table", start_of("w"));
   table->role = Role::embedding;
   const at::Tensor before = table->master.detach()[0].clone();
-  const auto optimizer = registries.optimizer.get(name).factory({config, {}, registries}, decay_groups({table}, config.optimizer));
+  const auto optimizer = make_part(registries.optimizer, name, config, registries, decay_groups({table}, config.optimizer));
   for (int step = 1; step <= 3; ++step) {
     const at::Tensor gradient = at::tensor(gradient_at(step), at::kDouble).to(at::kFloat).view({kRows, kColumns}).clone();
     gradient[0].zero_();

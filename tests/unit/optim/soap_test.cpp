@@ -88,7 +88,7 @@ TEST_CASE("soap: statistics of few tokens, with many eigenvalues of 0, have a ba
   config.optimizer.name = "soap";
   const Registries registries = native_registries();
   const ParameterPtr table = free_weight("table", at::randn({199, 48}, at::detail::createCPUGenerator(1)));
-  const auto optimizer = registries.optimizer.get("soap").factory({config, {}, registries}, decay_groups({table}, config.optimizer));
+  const auto optimizer = make_part(registries.optimizer, "soap", config, registries, decay_groups({table}, config.optimizer));
   const at::Tensor gradient = at::zeros({199, 48});
   for (std::int64_t row = 0; row < 199; row += 17) {
     gradient[row] = at::randn({48}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(row))) * 0.01;

@@ -112,7 +112,7 @@ TEST_CASE("sophia_h: momentum over curvature, clipped, by its formula", "[optim]
   const double lr = 1e-2, gamma = 0.01;
   const Registries registries = native_registries();
   const ParameterPtr weight = free_weight("w", at::randn({3, 4}, at::detail::createCPUGenerator(1)));
-  const auto optimizer = registries.optimizer.get("sophia_h").factory({config, {}, registries}, decay_groups({weight}, config.optimizer));
+  const auto optimizer = make_part(registries.optimizer, "sophia_h", config, registries, decay_groups({weight}, config.optimizer));
   at::Tensor p = weight->master.detach().to(at::kDouble), m = at::zeros_like(p), h = at::zeros_like(p);
   bool clipped = false, free = false;
   for (int t = 0; t < 24; ++t) {
