@@ -15,6 +15,7 @@
 #include "model/layer/attention.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/layer/visibility.h"
 #include "model/model.h"
 #include "model/moe/moe.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bindings/vm/runtime.h"
+#include "model/layer/place.h"
 #include "model/model.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"

@@ -7,6 +7,7 @@
 #include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
 #include "bindings/vm/stack.h"
+#include "model/layer/place.h"
 #include "model/moe/router.h"
 
 namespace kf::lua {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "model/layer/place.h"
 #include "registry/registries.h"
 
 namespace kf::lua {

@@ -7,6 +7,7 @@
 
 #include "bindings/session/session.h"
 #include "config/schema/config.h"
+#include "model/layer/place.h"
 #include "registry/registries.h"
 
 namespace kf::lua {

@@ -14,6 +14,7 @@
 #include "model/layer/attention.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/moe/moe.h"
 
 namespace kf::lua {

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "builtins/builtins.h"
 #include "builtins/native.h"
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
@@ -10,6 +11,7 @@
 #include "metrics/csv.h"
 #include "model/layer/grouped_attention.h"
 #include "model/layer/latent_attention.h"
+#include "model/layer/place.h"
 #include "model/layer/xielu.h"
 #include "model/moe/topk_router.h"
 #include "model/transformer/parts.h"

@@ -14,7 +14,7 @@
 
 namespace kf {
 
-class RopeTables;
+struct Place;
 struct Registries;
 
 /// What every factory gets: the whole job, and the part's own checked options.
@@ -22,14 +22,6 @@ struct PartArgs {
   const config::Config& config;
   const config::PartOptions& options;
   const Registries& registries;
-};
-
-/// Where in the model a part stands.
-struct Place {
-  std::int64_t layer = -1;            // index of the block, from 0; -1 outside the blocks
-  std::int64_t dim = 0;               // C: width of what it gets and gives
-  std::int64_t hidden = 0;            // mlp: inner width
-  std::shared_ptr<RopeTables> ropes;  // the rotary tables that the layers of a model share; never null inside a block
 };
 
 /// How weights are split over ranks: name patterns, each with "colwise", "rowwise", "sequence" or "replicate".
@@ -76,8 +68,5 @@ template <class Factory, class... More>
 auto make_part(const Registry<Factory>& registry, const std::string& name, const PartArgs& args, More&&... more) {
   return make_part(registry, name, args.config, args.registries, std::forward<More>(more)...);
 }
-
-/// The explicit list of native parts (builtins.cpp); no static constructors.
-Registries native_registries();
 
 }  // namespace kf

@@ -12,6 +12,7 @@
 
 #include "bench/compare.h"
 #include "bindings/script/script.h"
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "data/loader/loader.h"
 #include "model/transformer/build.h"

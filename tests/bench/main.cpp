@@ -16,6 +16,7 @@
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
 #include "bench/pieces.h"
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
 #include "data/loader/loader.h"

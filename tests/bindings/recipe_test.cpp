@@ -1,4 +1,5 @@
 // The table that a script returns, as a layer of the job.
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "fixture.h"
 

@@ -1,6 +1,7 @@
 // Schedules: native and Lua ones are the same to their callers.
 #include <cmath>
 
+#include "builtins/builtins.h"
 #include "fixture.h"
 
 using namespace kf;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "builtins/builtins.h"
 #include "checkpoint/huggingface/import.h"
 #include "config/huggingface/huggingface.h"
 #include "generate/generate.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "builtins/builtins.h"
 #include "config/plan/derived.h"
 #include "model/transformer/build.h"
 #include "parity/areas.h"

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "builtins/builtins.h"
 #include "generate/generate.h"
 #include "optim/clip.h"
 #include "parity/areas.h"

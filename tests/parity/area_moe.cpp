@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "builtins/builtins.h"
 #include "core/text.h"
+#include "model/layer/place.h"
 #include "model/moe/moe_book.h"
 #include "model/moe/topk_router.h"
 #include "optim/clip.h"

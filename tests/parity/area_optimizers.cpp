@@ -6,6 +6,7 @@
 #include <cmath>
 #include <optional>
 
+#include "builtins/builtins.h"
 #include "optim/muon.h"
 #include "parity/areas.h"
 #include "parity/job.h"

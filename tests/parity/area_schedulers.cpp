@@ -1,5 +1,6 @@
 // schedulers: the factor of every step.
 
+#include "builtins/builtins.h"
 #include "parity/areas.h"
 #include "parity/job.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "builtins/builtins.h"
 #include "checkpoint/files/safetensors.h"
 #include "core/error.h"
 #include "core/text.h"

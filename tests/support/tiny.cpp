@@ -4,6 +4,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
+#include "builtins/builtins.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "builtins/builtins.h"
 #include "config/schema/config.h"
 #include "data/loader/loader.h"
 #include "model/model.h"

@@ -12,6 +12,7 @@
 #include "app/script/script_parts.h"
 #include "app/script/script_session.h"
 #include "bindings/api/meta.h"
+#include "builtins/builtins.h"
 #include "config/load/model_presets.h"
 #include "core/error.h"
 #include "core/log.h"

@@ -5,6 +5,7 @@
 #include "app/command/data_commands.h"
 #include "app/help/usage.h"
 #include "app/script/unused_settings.h"
+#include "builtins/builtins.h"
 #include "config/load/layers.h"
 #include "config/load/load.h"
 #include "config/tree/json.h"

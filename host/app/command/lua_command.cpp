@@ -11,6 +11,7 @@
 #include "app/script/script_runs.h"
 #include "bindings/script/prompt.h"
 #include "bindings/script/spec.h"
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "run/invocation.h"
 

@@ -5,6 +5,7 @@
 
 #include "app/command/commands.h"
 #include "app/script/script_parts.h"
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "core/wrap.h"
 #include "registry/registries.h"

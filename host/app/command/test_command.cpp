@@ -6,6 +6,7 @@
 #include "app/line/arguments.h"
 #include "app/script/script_runs.h"
 #include "bindings/script/spec.h"
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/scratch_folder.h"

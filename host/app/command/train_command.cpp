@@ -11,6 +11,7 @@
 #include "app/sweep/sweep_folder.h"
 #include "app/sweep/sweep_run.h"
 #include "app/sweep/sweep_trial.h"
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/show/emit.h"
 #include "core/error.h"

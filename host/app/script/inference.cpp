@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/script/unused_settings.h"
+#include "builtins/builtins.h"
 #include "checkpoint/manager.h"
 #include "config/huggingface/generation.h"
 #include "config/huggingface/huggingface.h"

@@ -1,6 +1,7 @@
 #include "app/script/script_parts.h"
 
 #include "bindings/script/script.h"
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "registry/registries.h"

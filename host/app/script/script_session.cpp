@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "builtins/builtins.h"
 #include "core/error.h"
 
 namespace kf {

@@ -9,6 +9,7 @@
 #include "model/layer/attention.h"
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/layer/rope.h"
 #include "model/layer/score.h"
 

@@ -10,6 +10,7 @@
 #include "model/layer/linear.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/moe/experts.h"
 #include "model/moe/router.h"
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "model/layer/place.h"
 #include "model/moe/router.h"
 #include "model/moe/selection_bias.h"
 

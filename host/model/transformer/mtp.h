@@ -7,6 +7,7 @@
 
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/model.h"
 #include "model/transformer/block.h"
 

@@ -6,6 +6,7 @@
 #include "model/layer/attention.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
+#include "model/layer/place.h"
 #include "model/transformer/block.h"
 #include "registry/registries.h"
 

@@ -8,6 +8,7 @@
 #include "config/plan/derived.h"
 #include "core/error.h"
 #include "model/init.h"
+#include "model/layer/place.h"
 #include "model/layer/rope.h"
 #include "model/layer/visibility.h"
 #include "model/observe.h"

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/load/model_presets.h"
 #include "config/plan/derived.h"

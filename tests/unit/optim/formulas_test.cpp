@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "builtins/builtins.h"
 #include "optim/adam_mini.h"
 #include "optim/muon.h"
 #include "support/tiny.h"

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "builtins/builtins.h"
 #include "checkpoint/files/safetensors.h"
 #include "core/error.h"
 #include "optim/soap.h"

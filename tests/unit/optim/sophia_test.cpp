@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "optim/sophia.h"
 #include "support/tiny.h"

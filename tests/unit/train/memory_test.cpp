@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
+#include "builtins/builtins.h"
 #include "optim/state_bytes.h"
 #include "support/tiny.h"
 

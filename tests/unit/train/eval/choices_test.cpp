@@ -4,6 +4,7 @@
 
 #include <tuple>
 
+#include "builtins/builtins.h"
 #include "checkpoint/manager.h"
 #include "config/load/load.h"
 #include "core/error.h"
