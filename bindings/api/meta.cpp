@@ -12,35 +12,10 @@ namespace {
 
 using config::Row;
 
-std::string choices(const Row& row) {
-  std::vector<std::string> words;
-  for (const std::string& choice : row.check.choices) {
-    words.push_back(kf::quoted(choice));
-  }
-  return words.empty() ? "string" : join(words, "|");
-}
-
-/// The class of a record's fields.
-std::string record_class(const Row& row) { return "kf.Config." + (row.section.empty() ? "" : row.section + ".") + row.name; }
-
 std::string type_of(const Row& row) {
-  switch (row.type) {
-    case config::Type::boolean: return "boolean";
-    case config::Type::integer: return "integer";
-    case config::Type::real:
-    case config::Type::duration: return "number";
-    case config::Type::durations: return "number|number[]";
-    case config::Type::text: return choices(row);
-    case config::Type::pair:
-    case config::Type::reals: return "number[]";
-    case config::Type::integers: return "integer[]";
-    case config::Type::texts: return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : "string[]";
-    case config::Type::list: return "any[]";
-    case config::Type::numbers: return "table<string, number>";
-    case config::Type::record: return record_class(row);
-    case config::Type::records: return row.key() == "phases" ? "(string|" + record_class(row) + ")[]" : record_class(row) + "[]";
-  }
-  return "any";
+  const std::string type = config::lua_type(row);
+  // In a script a list may hold more than the settings know of.
+  return row.key() == "hooks" ? "(string|kf.Hook|table)[]" : row.key() == "phases" ? "(string|" + config::lua_class(row) + ")[]" : type;
 }
 
 std::string field(const std::string& name, const std::string& type, const std::string& doc) {
@@ -48,7 +23,7 @@ std::string field(const std::string& name, const std::string& type, const std::s
 }
 
 std::string record_text(const Row& row) {
-  std::string out = format("\n---@class {}\n", record_class(row));
+  std::string out = format("\n---@class {}\n", config::lua_class(row));
   for (const Row& inner : row.fields) {
     // In a script a phase's factor may be a function, and it may have a stop_when.
     const bool factor = row.key() == "phases" && inner.name == "lr_scale";

@@ -1,6 +1,5 @@
 #include "bindings/session/config_view.h"
 
-#include <algorithm>
 #include <memory>
 #include <new>
 #include <string>
@@ -93,26 +92,6 @@ int view_tostring(lua_State* L) {
 
 }  // namespace
 
-namespace {
-
-/// Lua has one type of number: the whole schedule as a share is the text "1.0" (arithmetic takes it as 1), which reads back as it was; the
-/// number 1 would be one step.
-config::Node whole_as_text(const config::Node& duration) {
-  const double* const share = std::get_if<double>(&duration.value);
-  return share != nullptr && *share == 1 ? config::Node(std::string("1.0")) : duration;
-}
-
-config::Node shown(const config::Row& row, const config::Config& config) {
-  config::Node value = row.get(config);
-  if (config::Array* const list = value.array(); list != nullptr && row.type == config::Type::durations) {
-    std::transform(list->begin(), list->end(), list->begin(), whole_as_text);
-    return value;
-  }
-  return row.type == config::Type::duration || row.type == config::Type::durations ? whole_as_text(value) : value;
-}
-
-}  // namespace
-
 Table job_tree(const config::Config& config) {
   Table tree;
   for (const config::Section& section : config::sections()) {
@@ -120,7 +99,8 @@ Table job_tree(const config::Config& config) {
   }
   for (const config::Row& row : config::rows()) {
     Table& home = row.section.empty() ? tree : *tree[row.section].table();
-    home[row.name] = shown(row, config);
+    const config::TypeRow& type = config::type_row(row.type);
+    home[row.name] = type.in_script != nullptr ? type.in_script(row.get(config)) : row.get(config);
   }
   for (const auto& [key, options] : config.parts) {
     const std::size_t dot = key.find('.');

@@ -103,7 +103,7 @@ bool may_be_value(const std::string& option, const std::string& word) {
   }
   const Row* const row = find_row(std::string_view(option).substr(2));
   if (row != nullptr) {
-    return row->type != Type::boolean || is_boolean_word(word);
+    return !type_row(row->type).flag || is_boolean_word(word);
   }
   return !word.ends_with(".toml") && !word.ends_with(".lua");
 }

@@ -11,7 +11,7 @@
 namespace kf::config {
 
 /// Reads nodes by rows and collects what is wrong with them.
-class Converter {
+class Converter final : public Reading {
  public:
   Converter(const Catalog& catalog, Report& report) : catalog_(catalog), report_(report) {}
 
@@ -19,22 +19,21 @@ class Converter {
   std::optional<Node> convert(const Node& node, const Row& row, const std::string& key);
 
   /// Bounds, choices and registered names alone, of a converted node.
-  bool check(const Node& node, const Row& row, const std::string& key, const Origin& origin);
+  bool check(const Node& node, const Row& row, const std::string& key);
 
   /// The known fields of a table, with defaults for those left out; unknown keys are problems.
-  Table convert_table(const Table& table, const Origin& origin, const std::vector<Row>& fields, const std::string& key);
+  Table fields(const Table& table, const Origin& origin, const std::vector<Row>& rows, const std::string& key) override;
 
   /// Files a problem about the value of `key` and marks the key as unusable.
-  void fault(const std::string& key, const Node& node, const std::string& words);
+  void fault(const std::string& key, const Node& node, const std::string& words) override;
   void fault_at(const std::string& key, const Origin& origin, const std::string& message);
 
   /// Keys whose values cannot be used; rules over them are left out.
   const std::set<std::string>& broken() const { return broken_; }
 
  private:
-  std::optional<Node> convert_items(const Array& items, const Row& row, const std::string& key, const Node& node);
-  std::optional<Node> convert_numbers(const Table& table, const std::string& key, const Node& node);
-  bool check_text(const std::string& text, const Row& row, const std::string& key, const Origin& origin);
+  void give_up(const std::string& key) override;
+  bool check_text(const Node& text, const Row& row, const std::string& key) override;
 
   const Catalog& catalog_;
   Report& report_;

@@ -82,7 +82,8 @@ class ConfigReader {
     for (const Row& row : rows()) {
       const Node* node = find_node(out_.merged, row.key());
       if (row.check.experts_only && node && is_moe(out_.config.model) && !converter_.broken().contains(row.key())) {
-        if (!converter_.check(row.get(out_.config), row, row.key(), node->origin)) {
+        const Node value(row.get(out_.config).value, node->origin);
+        if (!converter_.check(value, row, row.key())) {
           row.set(out_.config, row.fallback);
         }
       }
@@ -124,7 +125,7 @@ class ConfigReader {
 
   bool chosen(const std::string& kind, const std::string& name) const {
     return std::any_of(rows().begin(), rows().end(), [&](const Row& row) {
-      if (row.type == Type::records) {
+      if (type_row(row.type).tables) {
         return chosen_inside(row, kind, name);
       }
       const bool asks = row.check.kind == kind && !(row.check.experts_only && !is_moe(out_.config.model));
@@ -152,7 +153,7 @@ class ConfigReader {
       return;
     }
     const Table given = node && node->table() ? *node->table() : Table();
-    out_.config.parts[key] = converter_.convert_table(given, node ? node->origin : Origin(), fields, key);
+    out_.config.parts[key] = converter_.fields(given, node ? node->origin : Origin(), fields, key);
   }
 
   bool is_part(const std::string& kind, const std::string& name) const {

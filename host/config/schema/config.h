@@ -1,32 +1,13 @@
 #pragma once
 // The job as plain structs, expanded from fields.def: config.optimizer.lr is a double.
 
-#include <array>
-#include <cstdint>
 #include <map>
-#include <optional>
 #include <string>
-#include <vector>
 
-#include "config/schema/duration.h"
 #include "config/schema/part.h"
+#include "config/schema/types.h"
 
 namespace kf::config {
-
-// What a row of fields.def may hold.
-using Int = std::int64_t;
-using Real = double;
-using Bool = bool;
-using Text = std::string;
-using Betas = std::array<double, 2>;
-using Strings = std::vector<std::string>;
-using Reals = std::vector<double>;
-using Ints = std::vector<Int>;
-using Numbers = std::map<std::string, double>;
-template <class T>
-using Maybe = std::optional<T>;
-template <class T>
-using List = std::vector<T>;
 
 #define RECORD(Type, doc) struct Type {
 #define TABLE(Type, member, doc) struct Type {

@@ -5,78 +5,12 @@
 #include <utility>
 
 namespace kf::config {
-namespace {
 
-// C++ values to nodes and back. A node given to `from_node` already has exactly the row's type.
-
-Node to_node(bool value) { return Node(value); }
-Node to_node(Int value) { return Node(value); }
-Node to_node(Real value) { return Node(value); }
-Node to_node(const Duration& value) { return value.is_share() ? Node(value.share()) : Node(value.steps()); }
-Node to_node(const Durations& value) {
-  if (!value.is_list()) {
-    return to_node(value.one());
-  }
-  Array out;
-  for (const Duration& item : value.items()) {
-    out.push_back(to_node(item));
-  }
-  return Node(std::move(out));
-}
-Node to_node(const Text& value) { return Node(value); }
-Node to_node(const Betas& value) { return Node(Array{Node(value[0]), Node(value[1])}); }
-Node to_node(const Numbers& value) {
-  Table out;
-  for (const auto& [name, number] : value) {
-    out[name] = Node(number);
-  }
-  return Node(std::move(out));
-}
-template <class T>
-Node to_node(const Maybe<T>& value);
-template <class T>
-Node to_node(const List<T>& value);
-
-void from_node(const Node& node, bool& out) { out = std::get<bool>(node.value); }
-void from_node(const Node& node, Int& out) { out = std::get<Int>(node.value); }
-void from_node(const Node& node, Real& out) { out = std::get<Real>(node.value); }
-void from_node(const Node& node, Duration& out) {
-  const double* const share = std::get_if<double>(&node.value);
-  out = share ? Duration::of_share(*share) : Duration(std::get<Int>(node.value));
-}
-void from_node(const Node& node, Durations& out) {
-  const Array* const list = node.array();
-  if (list == nullptr) {
-    Duration one;
-    from_node(node, one);
-    out = one;
-    return;
-  }
-  std::vector<Duration> items(list->size());
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    from_node((*list)[i], items[i]);
-  }
-  out = Durations(std::move(items));
-}
-void from_node(const Node& node, Text& out) { out = std::get<Text>(node.value); }
-void from_node(const Node& node, Betas& out) {
-  const Array& pair = std::get<Array>(node.value);
-  out = {std::get<Real>(pair.at(0).value), std::get<Real>(pair.at(1).value)};
-}
-void from_node(const Node& node, Numbers& out) {
-  out.clear();
-  for (const auto& [name, number] : std::get<Table>(node.value)) {
-    out[name] = std::get<Real>(number.value);
-  }
-}
-template <class T>
-void from_node(const Node& node, Maybe<T>& out);
-template <class T>
-void from_node(const Node& node, List<T>& out);
+// Records to nodes and back. The templates of types.h find these by their arguments, and so in no unnamed namespace.
 
 #define KF_NO_SECTIONS
-#define RECORD(Type, doc)            \
-  Node to_node(const Type& record) { \
+#define RECORD(Type, doc)                   \
+  static Node to_node(const Type& record) { \
     Table out;
 #define FIELD(type, name, fallback, check, doc) out[#name] = to_node(record.name);
 #define END(Type)              \
@@ -86,43 +20,17 @@ void from_node(const Node& node, List<T>& out);
 
 // NOLINTBEGIN(bugprone-macro-parentheses): Type is a type
 #define KF_NO_SECTIONS
-#define RECORD(Type, doc)                          \
-  void from_node(const Node& node, Type& record) { \
+#define RECORD(Type, doc)                                 \
+  static void from_node(const Node& node, Type& record) { \
     const Table& in = std::get<Table>(node.value);
 // NOLINTEND(bugprone-macro-parentheses)
 #define FIELD(type, name, fallback, check, doc) from_node(*in.find(#name), record.name);
 #define END(Type) }
 #include "config/schema/fields.def"
 
-template <class T>
-Node to_node(const Maybe<T>& value) {
-  return value ? to_node(*value) : Node();
-}
-template <class T>
-Node to_node(const List<T>& value) {
-  Array out;
-  for (const T& item : value) {
-    out.push_back(to_node(item));
-  }
-  return Node(std::move(out));
-}
-template <class T>
-void from_node(const Node& node, Maybe<T>& out) {
-  if (node.is_null()) {
-    out.reset();
-  } else {
-    from_node(node, out.emplace());
-  }
-}
-template <class T>
-void from_node(const Node& node, List<T>& out) {
-  out.clear();
-  for (const Node& item : std::get<Array>(node.value)) {
-    from_node(item, out.emplace_back());
-  }
-}
+namespace {
 
-// The type of a row, and the rows of its records, from the C++ type.
+// The rows of records, from the C++ type.
 
 template <class T>
 struct Of {};
@@ -145,54 +53,21 @@ Row make_row(std::string name, const T& fallback, Check check, std::string doc);
   }
 #include "config/schema/fields.def"
 
-constexpr Type type_of(Of<Bool>) { return Type::boolean; }
-constexpr Type type_of(Of<Int>) { return Type::integer; }
-constexpr Type type_of(Of<Real>) { return Type::real; }
-constexpr Type type_of(Of<Duration>) { return Type::duration; }
-constexpr Type type_of(Of<Durations>) { return Type::durations; }
-constexpr Type type_of(Of<Text>) { return Type::text; }
-constexpr Type type_of(Of<Betas>) { return Type::pair; }
-constexpr Type type_of(Of<Reals>) { return Type::reals; }
-constexpr Type type_of(Of<Ints>) { return Type::integers; }
-constexpr Type type_of(Of<Strings>) { return Type::texts; }
-constexpr Type type_of(Of<Numbers>) { return Type::numbers; }
 template <class T>
-constexpr Type type_of(Of<T>) {
-  return Type::record;
-}
-template <class T>
-constexpr Type type_of(Of<List<T>>) {
-  return Type::records;
-}
-
-template <class T>
-struct Inner {  // T of Maybe<T>
-  using type = T;
-};
-template <class T>
-struct Inner<Maybe<T>> {
-  using type = T;
-};
-template <class T>
-struct Item {  // T of List<T>
+struct Item {  // T of List<T> and of Maybe<T>
   using type = T;
 };
 template <class T>
 struct Item<List<T>> {
   using type = T;
 };
+template <class T>
+struct Item<Maybe<T>> : Item<T> {};
 
 template <class T>
 Row make_row(std::string name, const T& fallback, Check check, std::string doc) {
-  using Value = typename Inner<T>::type;
-  Row row;
-  row.name = std::move(name);
-  row.type = type_of(Of<Value>());
-  row.optional = !std::is_same_v<T, Value>;
-  row.fallback = to_node(fallback);
-  row.check = std::move(check);
-  row.doc = std::move(doc);
-  row.fields = record_rows(Of<typename Item<Value>::type>());
+  Row row = value_row<T>(std::move(name), fallback, std::move(check), std::move(doc));
+  row.fields = record_rows(Of<typename Item<T>::type>());
   return row;
 }
 
@@ -257,26 +132,6 @@ Type type_of(PartField::Type type) {
 }
 
 }  // namespace
-
-std::string type_name(Type type) {
-  switch (type) {
-    case Type::boolean: return "boolean";
-    case Type::integer: return "integer";
-    case Type::real: return "number";
-    case Type::duration: return "steps or share";
-    case Type::durations: return "steps or share, or a list of them";
-    case Type::text: return "string";
-    case Type::pair: return "pair of numbers";
-    case Type::reals: return "list of numbers";
-    case Type::integers: return "list of integers";
-    case Type::texts: return "list of strings";
-    case Type::list: return "list";
-    case Type::numbers: return "table of numbers";
-    case Type::record: return "table";
-    case Type::records: return "list of tables";
-  }
-  return "";
-}
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> all{

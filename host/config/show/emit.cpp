@@ -180,7 +180,7 @@ Node to_tree(const Config& config) {
 
 std::string value_text(const Node& value) { return toml_value(value); }
 
-std::string type_text(const Row& row) { return type_name(row.type) + (row.optional ? ", optional" : ""); }
+std::string type_text(const Row& row) { return std::string(type_row(row.type).name) + (row.optional ? ", optional" : ""); }
 
 std::string allowed_text(const Row& row) {
   std::string words = row.check.words();
@@ -222,9 +222,8 @@ std::string to_markdown() {
     out += format("\n## [{}]\n\n{}\n\n", section.name, section.doc) + markdown_rows(rows_of(section.name));
     for (const Row& row : rows_of(section.name)) {
       if (!row.fields.empty()) {
-        out += format("\n### {}{}.{}{}\n\n", row.type == Type::records ? "[[" : "[", row.section, row.name,
-                      row.type == Type::records ? "]]" : "]") +
-               markdown_rows(row.fields);
+        const bool tables = type_row(row.type).tables;
+        out += format("\n### {}{}.{}{}\n\n", tables ? "[[" : "[", row.section, row.name, tables ? "]]" : "]") + markdown_rows(row.fields);
       }
     }
   }

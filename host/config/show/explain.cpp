@@ -74,7 +74,7 @@ std::string part_field_text(const Loaded& loaded, const std::string& key, const 
 
 /// Whether `middle` leads from a key to a field of it: "[12]." into a list of tables, "." into a table.
 bool leads_to_field(std::string_view middle, Type type) {
-  if (type != Type::records) {
+  if (!type_row(type).tables) {
     return middle == ".";
   }
   const bool bracketed = middle.size() > 3 && middle.starts_with('[') && middle.ends_with("].");
