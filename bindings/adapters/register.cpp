@@ -92,22 +92,10 @@ int register_newindex(lua_State* L) {
 
 // --- rows of `fields` ---
 
-const std::vector<std::pair<std::string, config::PartField::Type>>& field_types() {
-  using Type = config::PartField::Type;
-  static const std::vector<std::pair<std::string, Type>> types = {
-      {"int", Type::integer}, {"float", Type::real}, {"bool", Type::boolean}, {"string", Type::string}, {"list", Type::list}};
-  return types;
-}
-
-config::PartField::Type field_type(const std::string& word, const std::string& where) {
-  std::vector<std::string> names;
-  for (const auto& [name, type] : field_types()) {
-    if (name == word) {
-      return type;
-    }
-    names.push_back(name);
-  }
-  fail(Code::script, "{}: no type '{}'{}", where, word, suggestion(word, names));
+config::Type field_type(const std::string& word, const std::string& where) {
+  const config::TypeRow* const type = config::type_of_word(word);
+  KF_CHECK(type != nullptr, Code::script, "{}: no type '{}'{}", where, word, suggestion(word, config::type_words()));
+  return type->type;
 }
 
 /// Every key of the table at `index` must be one of `names` (or an item 1 to `items`).
@@ -135,54 +123,70 @@ std::string text_field(lua_State* L, int index, const char* key, const std::stri
   return out;
 }
 
-/// A value of the row's type, with the bounds and choices that the row has so far.
-config::Node read_default(lua_State* L, int index, const config::PartField& field, const std::string& where) {
-  using Type = config::PartField::Type;
-  config::Node node = read_value(L, index, {where + ": default", {}});
-  const bool integer = std::holds_alternative<std::int64_t>(node.value);
-  if (field.type == Type::real && integer) {
-    node.value = static_cast<double>(std::get<std::int64_t>(node.value));
+void check_default(double value, const config::Check& check, const std::string& where) {
+  if (check.min) {
+    KF_CHECK(check.above_min || value >= *check.min, Code::script, "{}: default ({}) is below min ({})", where, value, *check.min);
+    KF_CHECK(!check.above_min || value > *check.min, Code::script, "{}: default ({}) is not above {}", where, value, *check.min);
   }
-  if (field.type == Type::list && node.table() && node.table()->empty()) {
-    node.value = config::Array{};
+  if (check.max) {
+    KF_CHECK(check.below_max || value <= *check.max, Code::script, "{}: default ({}) is above max ({})", where, value, *check.max);
+    KF_CHECK(!check.below_max || value < *check.max, Code::script, "{}: default ({}) is not below {}", where, value, *check.max);
   }
-  const bool fits = field.type == Type::integer   ? integer
-                    : field.type == Type::real    ? std::holds_alternative<double>(node.value)
-                    : field.type == Type::boolean ? std::holds_alternative<bool>(node.value)
-                    : field.type == Type::string  ? std::holds_alternative<std::string>(node.value)
-                                                  : node.array() != nullptr;
-  const auto named = std::find_if(field_types().begin(), field_types().end(), [&](const auto& pair) { return pair.second == field.type; });
-  KF_CHECK(fits, Code::script, "{}: default ({}) is no {}", where, describe(L, index), named->first);
-  if (integer || std::holds_alternative<double>(node.value)) {
-    const double value = lua_tonumber(L, index);
-    KF_CHECK(!field.min || value >= *field.min, Code::script, "{}: default ({}) is below min ({})", where, value, *field.min);
-    KF_CHECK(!field.max || value <= *field.max, Code::script, "{}: default ({}) is above max ({})", where, value, *field.max);
-  }
-  if (const auto* text = std::get_if<std::string>(&node.value); text && !field.choices.empty()) {
-    const bool listed = std::find(field.choices.begin(), field.choices.end(), *text) != field.choices.end();
-    KF_CHECK(listed, Code::script, "{}: default '{}' is none of its choices: {}", where, *text, join(field.choices, ", "));
-  }
-  return node;
 }
 
-std::optional<double> read_bound(lua_State* L, int row, const char* key, const config::PartField& field, const std::string& where) {
-  using Type = config::PartField::Type;
-  lua_getfield(L, row, key);
+/// A value of the row's type, with the bounds and choices that the row has.
+config::Node read_default(lua_State* L, int index, const config::Row& row, const std::string& where) {
+  const config::TypeRow& type = config::type_row(row.type);
+  std::optional<config::Node> node = type.literal(read_value(L, index, {where + ": default", {}}));
+  KF_CHECK(node, Code::script, "{}: default ({}) is no {}", where, describe(L, index), type.word);
+  if (const auto* whole = std::get_if<std::int64_t>(&node->value)) {
+    check_default(static_cast<double>(*whole), row.check, where);
+  } else if (const auto* real = std::get_if<double>(&node->value)) {
+    check_default(*real, row.check, where);
+  } else if (const auto* text = std::get_if<std::string>(&node->value); text && !row.check.choices.empty()) {
+    const std::vector<std::string>& choices = row.check.choices;
+    const bool listed = std::find(choices.begin(), choices.end(), *text) != choices.end();
+    KF_CHECK(listed, Code::script, "{}: default '{}' is none of its choices: {}", where, *text, join(choices, ", "));
+  }
+  return std::move(*node);
+}
+
+std::optional<double> read_bound(lua_State* L, int index, const char* key, const config::Row& row, const std::string& where) {
+  lua_getfield(L, index, key);
   std::optional<double> out;
   if (!lua_isnil(L, -1)) {
     KF_CHECK(lua_type(L, -1) == LUA_TNUMBER, Code::script, "{}: {} must be a number, got {}", where, key, describe(L, -1));
-    KF_CHECK(field.type == Type::integer || field.type == Type::real, Code::script, "{}: {} is for int and float only", where, key);
+    KF_CHECK(config::type_row(row.type).checked == config::Checked::bounds, Code::script, "{}: {} is for int and float only", where, key);
     out = lua_tonumber(L, -1);
   }
   lua_pop(L, 1);
   return out;
 }
 
-std::vector<std::string> read_choices(lua_State* L, int row, const config::PartField& field, const std::string& where) {
-  lua_getfield(L, row, "choices");
+/// min or above, max or below.
+void read_bounds(lua_State* L, int index, config::Row& row, const std::string& where) {
+  const std::optional<double> min = read_bound(L, index, "min", row, where);
+  const std::optional<double> above = read_bound(L, index, "above", row, where);
+  const std::optional<double> max = read_bound(L, index, "max", row, where);
+  const std::optional<double> below = read_bound(L, index, "below", row, where);
+  KF_CHECK(!min || !above, Code::script, "{}: min and above are two words for one bound; give one", where);
+  KF_CHECK(!max || !below, Code::script, "{}: max and below are two words for one bound; give one", where);
+  KF_CHECK(!min || !max || *min <= *max, Code::script, "{}: min ({}) is above max ({})", where, *min, *max);
+  config::Check& check = row.check;
+  check.above_min = above.has_value();
+  check.below_max = below.has_value();
+  check.min = above ? above : min;
+  check.max = below ? below : max;
+  const bool open = check.min && check.max && (check.above_min || check.below_max);
+  KF_CHECK(!open || *check.min < *check.max, Code::script, "{}: {} ({}) and {} ({}) leave no value", where, above ? "above" : "min",
+           *check.min, below ? "below" : "max", *check.max);
+}
+
+std::vector<std::string> read_choices(lua_State* L, int index, const config::Row& row, const std::string& where) {
+  lua_getfield(L, index, "choices");
   std::vector<std::string> out;
   if (!lua_isnil(L, -1)) {
-    KF_CHECK(field.type == config::PartField::Type::string, Code::script, "{}: choices are for string only", where);
+    KF_CHECK(config::type_row(row.type).checked == config::Checked::choices, Code::script, "{}: choices are for string only", where);
     const config::Node node = read_value(L, -1, {where + ": choices", {}});
     KF_CHECK(node.array(), Code::script, "{}: choices must be a list of strings", where);
     for (const config::Node& item : *node.array()) {
@@ -195,31 +199,29 @@ std::vector<std::string> read_choices(lua_State* L, int row, const config::PartF
   return out;
 }
 
-/// One row: { name, type, default = ..., min = ..., max = ..., choices = ..., doc = ... }, on top of the stack.
-config::PartField read_field(lua_State* L, std::string where) {
-  const int row = lua_gettop(L);
-  KF_CHECK(lua_istable(L, row), Code::script, "{}: expected a row { name, type, default = ... }, got {}", where, describe(L, row));
-  config::PartField field;
-  lua_rawgeti(L, row, 1);
-  field.name = check_text(L, -1, where, "a name first");
-  lua_rawgeti(L, row, 2);
-  where += " '" + field.name + "'";
-  KF_CHECK(is_part_name(field.name), Code::script, "{}: the name must be letters, digits, '_' and '-'", where);
-  field.type = field_type(check_text(L, -1, where, "a type second"), where);
+/// One row: { name, type, default = ..., min = ..., above = ..., choices = ..., doc = ... }, on top of the stack.
+config::Row read_field(lua_State* L, std::string where) {
+  const int index = lua_gettop(L);
+  KF_CHECK(lua_istable(L, index), Code::script, "{}: expected a row { name, type, default = ... }, got {}", where, describe(L, index));
+  config::Row row;
+  lua_rawgeti(L, index, 1);
+  row.name = check_text(L, -1, where, "a name first");
+  lua_rawgeti(L, index, 2);
+  where += " '" + row.name + "'";
+  KF_CHECK(is_part_name(row.name), Code::script, "{}: the name must be letters, digits, '_' and '-'", where);
+  row.type = field_type(check_text(L, -1, where, "a type second"), where);
   lua_pop(L, 2);
-  check_keys(L, row, {"default", "min", "max", "choices", "doc"}, 2, where);
-  field.doc = text_field(L, row, "doc", where);
-  field.min = read_bound(L, row, "min", field, where);
-  field.max = read_bound(L, row, "max", field, where);
-  KF_CHECK(!field.min || !field.max || *field.min <= *field.max, Code::script, "{}: min ({}) is above max ({})", where, *field.min,
-           *field.max);
-  field.choices = read_choices(L, row, field, where);
-  lua_getfield(L, row, "default");
-  if (!lua_isnil(L, -1)) {
-    field.fallback = read_default(L, lua_gettop(L), field, where);
+  check_keys(L, index, {"default", "min", "max", "above", "below", "choices", "doc"}, 2, where);
+  row.doc = text_field(L, index, "doc", where);
+  read_bounds(L, index, row, where);
+  row.check.choices = read_choices(L, index, row, where);
+  lua_getfield(L, index, "default");
+  row.required = lua_isnil(L, -1);
+  if (!row.required) {
+    row.fallback = read_default(L, lua_gettop(L), row, where);
   }
   lua_pop(L, 1);
-  return field;
+  return row;
 }
 
 }  // namespace
@@ -250,7 +252,7 @@ void read_part_options(lua_State* L, int index, const std::string& where, config
     check_keys(L, fields, {}, count, where + ": fields (a list of rows)");
     for (int i = 1; i <= count; ++i) {
       lua_rawgeti(L, fields, i);
-      config::PartField field = read_field(L, format("{}: field {}", where, i));
+      config::Row field = read_field(L, format("{}: field {}", where, i));
       const bool repeated =
           std::any_of(info.fields.begin(), info.fields.end(), [&](const auto& other) { return other.name == field.name; });
       KF_CHECK(!repeated, Code::script, "{}: field '{}' is declared twice", where, field.name);

@@ -9,7 +9,7 @@
 namespace kf {
 
 /// What the registry says about a native part; `fields` are those of its own table.
-inline config::PartInfo native(std::string name, std::string doc, std::vector<config::PartField> fields = {}) {
+inline config::PartInfo native(std::string name, std::string doc, std::vector<config::Row> fields = {}) {
   return {std::move(name), std::move(doc), "native", std::move(fields)};
 }
 

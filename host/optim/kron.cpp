@@ -104,6 +104,17 @@ void balance(at::Tensor& left, at::Tensor& right) {
 
 }  // namespace
 
+const config::OwnFields<KronOptions>& kron_fields() {
+  using config::field;
+  static const config::OwnFields<KronOptions> fields{
+      field("momentum", &KronOptions::momentum, config::from_below(0, 1), "Share of the running mean that an update keeps."),
+      field("preconditioner_lr", &KronOptions::preconditioner_lr, config::above(0), "Rate at which the factors move."),
+      field("max_dim", &KronOptions::max_dim, config::at_least(1),
+            "Longest side of a matrix with a triangular factor; longer ones have a diagonal."),
+  };
+  return fields;
+}
+
 Kron::Kron(std::vector<ParamGroup> groups, KronOptions options)
     : groups_(std::move(groups)), options_(std::move(options)), slots_(kinds(options_.max_dim)) {}
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/own_fields.h"
 #include "optim/optimizer.h"
 #include "optim/slots.h"
 
@@ -20,6 +21,9 @@ struct KronOptions {
   /// Probes in place of drawn ones, for tests: (weight, number of its update) -> a tensor of the weight's shape.
   std::function<at::Tensor(const Parameter&, std::int64_t)> probe = {};
 };
+
+/// [optimizer.kron]
+const config::OwnFields<KronOptions>& kron_fields();
 
 /// m = momentum m + (1 - momentum) g, corrected for its bias: M. The factors, upper triangles Q_l (m, m) and Q_r (n, n), fit M's
 /// whitening: with A = Q_l M Q_r^T, a normal V and B = Q_l^-T V Q_r^-1, Q_l -= mu triu(A A^T - B B^T) / |A A^T + B B^T| Q_l, and Q_r alike

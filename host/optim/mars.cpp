@@ -4,6 +4,14 @@
 
 namespace kf {
 
+const config::OwnFields<MarsOptions>& mars_fields() {
+  using config::field;
+  static const config::OwnFields<MarsOptions> fields{
+      field("gamma", &MarsOptions::gamma, config::at_least(0), "Share of the correction by the gradient before."),
+  };
+  return fields;
+}
+
 Mars::Mars(std::vector<ParamGroup> groups, const MarsOptions& options)
     : GroupOptimizer(std::move(groups), {{"exp_avg"}, {"exp_avg_sq"}, {"last_grad"}, {"step", Slots::Start::scalar}}), options_(options) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 // MARS-AdamW (Yuan et al. 2024, "MARS: Unleashing the Power of Variance Reduction", algorithm 2, the approximate form).
 
+#include "config/schema/own_fields.h"
 #include "optim/group_optimizer.h"
 
 namespace kf {
@@ -11,6 +12,9 @@ struct MarsOptions {
   double eps = 1e-8;
   double gamma = 0.025;
 };
+
+/// [optimizer.mars]
+const config::OwnFields<MarsOptions>& mars_fields();
 
 /// c = g + gamma beta1 / (1 - beta1) (g - g_before), each tensor's c scaled to norm 1 at most; then AdamW with c for g. g_before of the
 /// first update is 0, as in the authors' program.

@@ -8,6 +8,15 @@
 
 namespace kf {
 
+const config::OwnFields<ScionOptions>& scion_fields() {
+  using config::field;
+  static const config::OwnFields<ScionOptions> fields{
+      field("hidden_radius", &ScionOptions::hidden_radius, config::above(0), "Radius for hidden matrices."),
+      field("other_radius", &ScionOptions::other_radius, config::above(0), "Radius for embedding, head and vectors."),
+  };
+  return fields;
+}
+
 Scion::Scion(std::vector<ParamGroup> groups, const ScionOptions& options)
     : GroupOptimizer(std::move(groups), {{"momentum"}}), options_(options) {}
 

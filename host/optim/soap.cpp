@@ -73,6 +73,15 @@ void iterate(at::Tensor& basis, const at::Tensor& statistics, at::Tensor& moment
 
 }  // namespace
 
+const config::OwnFields<SoapOptions>& soap_fields() {
+  using config::field;
+  static const config::OwnFields<SoapOptions> fields{
+      field("frequency", &SoapOptions::frequency, config::at_least(1), "Updates between two refreshes of the bases."),
+      field("max_dim", &SoapOptions::max_dim, config::at_least(1), "Longest side of a matrix that gets a basis."),
+  };
+  return fields;
+}
+
 Soap::Soap(std::vector<ParamGroup> groups, const SoapOptions& options)
     : groups_(std::move(groups)), options_(options), slots_(kinds(options.max_dim)) {}
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/own_fields.h"
 #include "optim/optimizer.h"
 #include "optim/slots.h"
 
@@ -19,6 +20,9 @@ struct SoapOptions {
   std::int64_t frequency = 10;   // updates between two refreshes of the bases
   std::int64_t max_dim = 10000;  // longer sides keep the identity as their basis
 };
+
+/// [optimizer.soap]
+const config::OwnFields<SoapOptions>& soap_fields();
 
 /// Of a matrix G (m, n), each of a stack: L = beta2 L + (1 - beta2) G G^T and R of G^T G; their eigenvectors Q_L and Q_R, first by an
 /// eigendecomposition, later by one step of power iteration and a QR factorisation, sorted by size. With G' = Q_L^T G Q_R and M' alike:

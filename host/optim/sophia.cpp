@@ -13,6 +13,15 @@ constexpr const char* kUpdates = "sophia_updates";
 
 }  // namespace
 
+const config::OwnFields<SophiaOptions>& sophia_fields() {
+  using config::field;
+  static const config::OwnFields<SophiaOptions> fields{
+      field("gamma", &SophiaOptions::gamma, config::above(0), "Share of the curvature in the denominator: smaller clips more."),
+      field("update_interval", &SophiaOptions::interval, config::at_least(1), "Updates between two estimates of the curvature."),
+  };
+  return fields;
+}
+
 Sophia::Sophia(std::vector<ParamGroup> groups, const SophiaOptions& options)
     : options_(options), groups_(std::move(groups)), slots_({{"exp_avg"}, {"hessian"}}) {}
 

@@ -1,6 +1,7 @@
 #pragma once
 // Sophia-H (Liu et al. 2023, "Sophia: A Scalable Stochastic Second-order Optimizer", algorithm 3 with the Hutchinson estimator).
 
+#include "config/schema/own_fields.h"
 #include "optim/optimizer.h"
 #include "optim/slots.h"
 
@@ -13,6 +14,9 @@ struct SophiaOptions {
   double gamma = 0.01;
   std::int64_t interval = 10;  // updates between two estimates
 };
+
+/// [optimizer.sophia_h]
+const config::OwnFields<SophiaOptions>& sophia_fields();
 
 /// m = beta1 m + (1 - beta1) g; h = beta2 h + (1 - beta2) estimate in the first of every `interval` updates;
 /// p -= lr weight_decay p; p -= lr clip(m / max(gamma h, eps), 1). A direction of no or negative curvature moves by its sign.

@@ -7,7 +7,9 @@
 #include "config/plan/derived.h"
 #include "core/name_pattern.h"
 #include "optim/adam_mini.h"
+#include "optim/kron.h"
 #include "optim/muon.h"
+#include "optim/soap.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -28,10 +30,10 @@ Each like_parameter(double count) {
   return [count](const Parameter& p) { return 4 * count * numbers(p); };
 }
 
-std::int64_t integer_option(const config::Config& config, const std::string& optimizer, const std::string& name, std::int64_t fallback) {
-  const config::Node* const found = Registries::options_of(config, "optimizer", optimizer).find(name);
-  const auto* const value = found != nullptr ? std::get_if<std::int64_t>(&found->value) : nullptr;
-  return value != nullptr ? *value : fallback;
+/// A part's own options, as the settings say.
+template <class Options>
+Options own_options(const config::Config& config, const std::string& name, const config::OwnFields<Options>& fields) {
+  return fields.read(Registries::options_of(config, "optimizer", name));
 }
 
 /// Numbers in `times` square matrices a side of a weight (stacks: of each matrix); sides longer than `max_dim` have `otherwise` of them.
@@ -75,8 +77,8 @@ Need muon(const config::Config& config, const ParameterList& parameters) {
 std::map<std::string, Need> needs(const config::Config& config, const ParameterList& parameters) {
   const config::OptimizerConfig& o = config.optimizer;
   const std::int64_t width = config::head_dim(config.model);
-  const std::int64_t soap = integer_option(config, "soap", "max_dim", 10000);
-  const std::int64_t kron = integer_option(config, "kron", "max_dim", 8192);
+  const std::int64_t soap = own_options(config, "soap", soap_fields()).max_dim;
+  const std::int64_t kron = own_options(config, "kron", kron_fields()).max_dim;
   return {
       {"adamw", adamw(o, o.fused && config.train.compile_model)},
       {"cautious_adamw", {like_parameter(2), 0}},

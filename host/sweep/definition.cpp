@@ -54,8 +54,8 @@ class Keys {
   explicit Keys(const config::Catalog& catalog) {
     for (const auto& [kind, parts] : catalog) {
       for (const config::PartInfo& part : parts) {
-        for (Row& row : config::part_rows(part)) {
-          parts_.emplace_back(kind + "." + part.name + "." + row.name, std::move(row));
+        for (const Row& row : part.fields) {
+          parts_.emplace_back(kind + "." + part.name + "." + row.name, row);
         }
       }
     }

@@ -44,16 +44,31 @@ kf.register.scheduler("half", function() return function() return 0.5 end end, {
   CHECK(f.shown(info.origin) == "recipe.lua:3");
   REQUIRE(info.fields.size() == 5);
   CHECK(info.fields[0].name == "floor");
-  CHECK(info.fields[0].type == config::PartField::Type::real);
-  CHECK(std::get<double>(info.fields[0].fallback->value) == 0.0);
-  CHECK(info.fields[0].min == 0.0);
-  CHECK(info.fields[0].max == 1.0);
-  CHECK(info.fields[1].type == config::PartField::Type::integer);
-  CHECK_FALSE(info.fields[1].fallback);
-  CHECK(info.fields[2].choices == std::vector<std::string>{"line", "step"});
-  CHECK(std::get<bool>(info.fields[3].fallback->value) == false);
-  REQUIRE(info.fields[4].fallback->array());
-  CHECK(info.fields[4].fallback->array()->empty());
+  CHECK(info.fields[0].type == config::Type::real);
+  CHECK(std::get<double>(info.fields[0].fallback.value) == 0.0);
+  CHECK(info.fields[0].check.min == 0.0);
+  CHECK(info.fields[0].check.max == 1.0);
+  CHECK(info.fields[1].type == config::Type::integer);
+  CHECK(info.fields[1].required);
+  CHECK_FALSE(info.fields[0].required);
+  CHECK(info.fields[2].check.choices == std::vector<std::string>{"line", "step"});
+  CHECK(std::get<bool>(info.fields[3].fallback.value) == false);
+  REQUIRE(info.fields[4].fallback.array());
+  CHECK(info.fields[4].fallback.array()->empty());
+}
+
+TEST_CASE("register: a bound may leave itself out", "[register]") {
+  ScriptFixture f;
+  f.run(R"(require("kf").register.hook("h", { on_log = print }, { fields = {
+    { "rate", "float", default = 0.5, above = 0, below = 1 },
+    { "share", "float", default = 0, min = 0, below = 1 },
+  } }))");
+  const std::vector<config::Row> fields = f.registries.hook.get("h").info.fields;
+  REQUIRE(fields.size() == 2);
+  CHECK(fields[0].check.words() == "must be in (0, 1)");
+  CHECK(fields[1].check.words() == "must be in [0, 1)");
+  CHECK_FALSE(fields[0].check.holds(0));
+  CHECK(fields[1].check.holds(0));
 }
 
 TEST_CASE("register: what a script registered goes with the script", "[register]") {
@@ -128,6 +143,13 @@ TEST_CASE("register: rows of fields are checked", "[register]") {
   CHECK(fields_error("{ { 'a', 'float', default = 2, max = 1 } }") == "field 1 'a': default (2) is above max (1)");
   CHECK(fields_error("{ { 'a', 'int', default = -1, min = 0 } }") == "field 1 'a': default (-1) is below min (0)");
   CHECK(fields_error("{ { 'a', 'int', min = 2, max = 1 } }") == "field 1 'a': min (2) is above max (1)");
+  CHECK(fields_error("{ { 'a', 'float', default = 0, above = 0 } }") == "field 1 'a': default (0) is not above 0");
+  CHECK(fields_error("{ { 'a', 'float', default = 1, below = 1 } }") == "field 1 'a': default (1) is not below 1");
+  CHECK(fields_error("{ { 'a', 'float', min = 0, above = 0 } }") == "field 1 'a': min and above are two words for one bound; give one");
+  CHECK(fields_error("{ { 'a', 'float', max = 0, below = 0 } }") == "field 1 'a': max and below are two words for one bound; give one");
+  CHECK(fields_error("{ { 'a', 'float', above = 1, max = 1 } }") == "field 1 'a': above (1) and max (1) leave no value");
+  CHECK(fields_error("{ { 'a', 'float', min = 2, below = 1 } }") == "field 1 'a': min (2) and below (1) leave no value");
+  CHECK(fields_error("{ { 'a', 'string', above = 2 } }") == "field 1 'a': above is for int and float only");
   CHECK(fields_error("{ { 'a', 'string', min = 2 } }") == "field 1 'a': min is for int and float only");
   CHECK(fields_error("{ { 'a', 'int', choices = { '1' } } }") == "field 1 'a': choices are for string only");
   CHECK(fields_error("{ { 'a', 'string', choices = { 'x', 'y' }, default = 'z' } }") ==

@@ -10,25 +10,15 @@
 namespace kf {
 namespace {
 
-std::string type_name(config::PartField::Type type) {
-  switch (type) {
-    case config::PartField::Type::integer: return "int";
-    case config::PartField::Type::real: return "float";
-    case config::PartField::Type::boolean: return "bool";
-    case config::PartField::Type::string: return "string";
-    case config::PartField::Type::list: return "list";
-  }
-  return "";
-}
-
 void print_part(std::ostream& out, const config::PartInfo& part) {
   std::string name = "  " + part.name;
   name.resize(std::max<std::size_t>(name.size() + 1, 26), ' ');
   std::string origin = part.origin;
   origin.resize(std::max<std::size_t>(origin.size() + 1, 8), ' ');
   out << name << origin << part.doc << '\n';
-  for (const config::PartField& field : part.fields) {
-    out << "      " << field.name << " (" << type_name(field.type) << ")  " << field.doc << '\n';
+  for (const config::Row& field : part.fields) {
+    const config::TypeRow& type = config::type_row(field.type);
+    out << "      " << field.name << " (" << (type.word.empty() ? type.name : type.word) << ")  " << field.doc << '\n';
   }
 }
 

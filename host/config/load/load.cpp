@@ -143,17 +143,16 @@ class ConfigReader {
 
   void read_part(const std::string& kind, const PartInfo& part) {
     const std::string key = kind + "." + part.name;
-    const std::vector<Row> fields = part_rows(part);
     const Node* node = part_table(kind, part.name);
     if (node && !node->table() && !(node->array() && node->array()->empty())) {
       converter_.fault(key, *node, "is not a table");
       return;
     }
-    if (!node && (fields.empty() || !chosen(kind, part.name))) {
+    if (!node && (part.fields.empty() || !chosen(kind, part.name))) {
       return;
     }
     const Table given = node && node->table() ? *node->table() : Table();
-    out_.config.parts[key] = converter_.fields(given, node ? node->origin : Origin(), fields, key);
+    out_.config.parts[key] = converter_.fields(given, node ? node->origin : Origin(), part.fields, key);
   }
 
   bool is_part(const std::string& kind, const std::string& name) const {

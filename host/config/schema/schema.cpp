@@ -120,17 +120,6 @@ std::vector<Row> make_rows() {
   return out;
 }
 
-Type type_of(PartField::Type type) {
-  switch (type) {
-    case PartField::Type::integer: return Type::integer;
-    case PartField::Type::real: return Type::real;
-    case PartField::Type::boolean: return Type::boolean;
-    case PartField::Type::string: return Type::text;
-    case PartField::Type::list: return Type::list;
-  }
-  return Type::text;
-}
-
 }  // namespace
 
 const std::vector<Section>& sections() {
@@ -154,23 +143,6 @@ const Row* find_row(std::string_view key) {
 
 bool is_section(std::string_view name) {
   return std::any_of(sections().begin(), sections().end(), [name](const Section& section) { return section.name == name; });
-}
-
-std::vector<Row> part_rows(const PartInfo& part) {
-  std::vector<Row> out;
-  for (const PartField& field : part.fields) {
-    Row row;
-    row.name = field.name;
-    row.type = type_of(field.type);
-    row.required = !field.fallback;
-    row.fallback = field.fallback.value_or(Node());
-    row.check.min = field.min;
-    row.check.max = field.max;
-    row.check.choices = field.choices;
-    row.doc = field.doc;
-    out.push_back(std::move(row));
-  }
-  return out;
 }
 
 }  // namespace kf::config

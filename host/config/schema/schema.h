@@ -23,7 +23,4 @@ const std::vector<Row>& rows();
 const Row* find_row(std::string_view key);
 bool is_section(std::string_view name);
 
-/// The rows that a part declares for its own table, as the schema's.
-std::vector<Row> part_rows(const PartInfo& part);
-
 }  // namespace kf::config

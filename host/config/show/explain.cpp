@@ -59,7 +59,7 @@ std::string row_text(const Loaded& loaded, const Row& row, const std::string& ke
 std::string part_field_text(const Loaded& loaded, const std::string& key, const Catalog& catalog) {
   for (const auto& [kind, parts] : catalog) {
     for (const PartInfo& part : parts) {
-      for (const Row& row : part_rows(part)) {
+      for (const Row& row : part.fields) {
         const std::string table = kind + "." + part.name;
         if (key == table + "." + row.name) {
           const auto found = loaded.config.parts.find(table);

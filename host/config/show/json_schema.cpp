@@ -36,7 +36,7 @@ Table part_schemas(const std::string& kind, const Catalog& catalog) {
   if (const auto found = catalog.find(kind); found != catalog.end()) {
     for (const PartInfo& part : found->second) {
       if (!part.fields.empty()) {
-        out[part.name] = fields_schema(part_rows(part), catalog, false);
+        out[part.name] = fields_schema(part.fields, catalog, false);
       }
     }
   }

@@ -22,6 +22,8 @@ TEST_CASE("config: a part's fields are reached from the command line", "[config]
 
 TEST_CASE("config: mistakes in a part's table are told like any other", "[config]") {
   CHECK(problem(load_toml("[scheduler.inverse_sqrt]\nshift = 1\npower = 2.0\n")) == "scheduler.inverse_sqrt.power (2) must be in [0, 1]");
+  CHECK(problem(load_toml("[scheduler.inverse_sqrt]\nshift = 1\nrate = 0\n")) == "scheduler.inverse_sqrt.rate (0) must be in (0, 1)");
+  CHECK(problem(load_toml("[scheduler.inverse_sqrt]\nshift = 1\nrate = 1.0\n")) == "scheduler.inverse_sqrt.rate (1) must be in (0, 1)");
   CHECK(problem(load_toml("[scheduler.inverse_sqrt]\nshift = 1\npowr = 0.5\n")) ==
         "[scheduler.inverse_sqrt] unknown key 'powr'; did you mean 'power'?");
   CHECK(problem(load_toml("[scheduler.inverse_sqrt]\nshift = \"1\"\n")).find("is not an integer") != std::string::npos);
