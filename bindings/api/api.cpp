@@ -308,6 +308,8 @@ constexpr ApiRow kRows[] = {
     {"kf.PartField", "default", "any", "Without one the field must be given."},
     {"kf.PartField", "min", "number?", "Least value."},
     {"kf.PartField", "max", "number?", "Largest value."},
+    {"kf.PartField", "above", "number?", "In place of min: the value must be larger."},
+    {"kf.PartField", "below", "number?", "In place of max: the value must be smaller."},
     {"kf.PartField", "choices", "any[]?", "All values there are."},
     {"kf.PartField", "doc", "string?", "One line for --help."},
 

@@ -17,6 +17,12 @@ local function check(part, row, value)
   if row.max and value > row.max then
     wrong(("at most %g"):format(row.max))
   end
+  if row.above and value <= row.above then
+    wrong(("above %g"):format(row.above))
+  end
+  if row.below and value >= row.below then
+    wrong(("below %g"):format(row.below))
+  end
   if row.choices then
     for _, choice in ipairs(row.choices) do
       if value == choice then
@@ -29,7 +35,7 @@ end
 
 --- The options of `part`: what `given` says, defaults for the rest. Errors point at the caller of the function that calls this.
 ---@param part string  for messages
----@param fields table[]  rows { name, type, default = ..., min = ..., max = ..., choices = ..., doc = ... }
+---@param fields table[]  rows { name, type, default = ..., min = ..., max = ..., above = ..., below = ..., choices = ..., doc = ... }
 ---@param given? table
 ---@return table
 function M.read(part, fields, given)

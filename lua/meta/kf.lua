@@ -250,6 +250,8 @@
 ---@field default any  Without one the field must be given.
 ---@field min? number  Least value.
 ---@field max? number  Largest value.
+---@field above? number  In place of min: the value must be larger.
+---@field below? number  In place of max: the value must be smaller.
 ---@field choices? any[]  All values there are.
 ---@field doc? string  One line for --help.
 

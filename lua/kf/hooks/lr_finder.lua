@@ -6,10 +6,10 @@ local M = {}
 
 M.doc = "Raise the learning rate over some steps and plot the loss against it."
 M.fields = {
-  { "low", "float", default = 1e-3, min = 0, doc = "First factor of optimizer.lr." },
-  { "high", "float", default = 1e2, min = 0, doc = "Last factor of optimizer.lr." },
+  { "low", "float", default = 1e-3, above = 0, doc = "First factor of optimizer.lr." },
+  { "high", "float", default = 1e2, above = 0, doc = "Last factor of optimizer.lr." },
   { "steps", "int", default = 100, min = 2, doc = "Updates from low to high." },
-  { "beta", "float", default = 0.9, min = 0, max = 1, doc = "Smoothing of the loss." },
+  { "beta", "float", default = 0.9, min = 0, below = 1, doc = "Smoothing of the loss." },
 }
 
 --- The rate at which the loss falls fastest, by the steepest descent over log(rate).

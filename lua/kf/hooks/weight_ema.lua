@@ -7,7 +7,7 @@ local M = {}
 
 M.doc = "Average the weights; log ema_loss at every evaluation."
 M.fields = {
-  { "decay", "float", default = 0.999, min = 0, max = 1, doc = "Share of the old average that an update keeps." },
+  { "decay", "float", default = 0.999, min = 0, below = 1, doc = "Share of the old average that an update keeps." },
 }
 
 ---@param opts? { decay?: number }
