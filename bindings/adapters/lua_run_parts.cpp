@@ -9,7 +9,7 @@
 #include "bindings/session/factory.h"
 #include "bindings/vm/stack.h"
 #include "core/text.h"
-#include "metrics/jsonl.h"
+#include "metrics/names/names.h"
 #include "model/own_draws.h"
 #include "model/parameter.h"
 #include "train/loop/metric.h"
@@ -159,7 +159,7 @@ void add_metric(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("metric", info);
   const auto factory = take_factory(L, 2, "metric");
   const std::string name = info.name;
-  KF_CHECK(!is_row_key(name), Code::script, "{}: '{}' is a name that rows have themselves (docs/scripting.md lists them); choose another",
+  KF_CHECK(!is_row_key(name), Code::script, "{}: '{}' is a name that rows have themselves (docs/metrics.md lists them); choose another",
            where, name);
   session.registries.metric.add(std::move(info), [factory, where, name, &session](const PartArgs& args) -> std::unique_ptr<Metric> {
     const Ref table = build(*factory, where, args, {}, "a table { every = n, compute = function(ctx) ... end }", is_table);

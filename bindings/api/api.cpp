@@ -20,6 +20,12 @@ consteval ApiRow part(std::string_view kind, std::string_view type) {
 
 #define KF_FACTORY(result) "fun(name: string, factory: (fun(a: kf.PartArgs): " result "), options?: kf.PartOptions)"
 
+/// As LuaCATS calls a number of a row, which is nil where it is a mean over no label.
+template <class T>
+constexpr std::string_view kNumber = "integer";
+template <>
+constexpr std::string_view kNumber<double> = "number";
+
 constexpr ApiRow kRows[] = {
     {"kf", "version", "string", "The host's version."},
     {"kf", "args", "string[]", "The strings after `--` on the command line."},
@@ -209,7 +215,7 @@ constexpr ApiRow kRows[] = {
     {"kf.RunResult", "skipped", "integer", "Of the steps: those without an update."},
     {"kf.RunResult", "loss", "number?", "Of the last logged step with a label that counts."},
     {"kf.RunResult", "eval", "kf.Eval?", "The last evaluation."},
-    {"kf.RunResult", "history", "table[]", "The rows of metrics.jsonl."},
+    {"kf.RunResult", "history", "(kf.Row|{ step: integer, eval: kf.Eval })[]", "The rows of metrics.jsonl."},
     {"kf.RunResult", "checkpoint", "string?", "Path of the newest."},
     {"kf.RunResult", "seconds", "number", "Time of this process's part."},
 
@@ -223,6 +229,13 @@ constexpr ApiRow kRows[] = {
     {"kf.Eval", "mtp_acceptance", "number?",
      "How often the layer eval.mtp_head of multi-token prediction guesses what the model itself finds likeliest."},
 
+#define NUMBER(type, name, unit, doc) {"kf.Row", #name, kNumber<type>, doc, unit},
+#define MEAN(name, unit, doc) {"kf.Row", #name, "number?", doc, unit},
+#define ADDED(id, name, unit, where, doc) {"kf.Row", name, "number?", doc, unit},
+#define FAMILY(id, name, unit, where, doc)
+#include "metrics/names/names.def"
+    {"kf.Row", "[string]", "number", "What hooks log, and the families of docs/metrics.md, as `loss_fn/NAME`."},
+
     {"kf.HookContext", "step", "integer", "Completed updates."},
     {"kf.HookContext", "max_steps", "integer", "Updates of the whole run."},
     {"kf.HookContext", "tokens", "integer", "Positions seen."},
@@ -235,8 +248,7 @@ constexpr ApiRow kRows[] = {
     {"kf.HookContext", "loss", "fun(self: kf.HookContext): number?",
      "Of this step; nil without a label that counts; waits for the device."},
     {"kf.HookContext", "grad_norm", "fun(self: kf.HookContext): number?", "Before clipping, nil as the loss; waits for the device."},
-    {"kf.HookContext", "metrics", "fun(self: kf.HookContext): table<string, number>",
-     "The row of this step, with what hooks have logged so far."},
+    {"kf.HookContext", "metrics", "fun(self: kf.HookContext): kf.Row", "The row of this step, with what hooks have logged so far."},
     {"kf.HookContext", "parameters", "fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)",
      "Names with weights (fp32); they end with the callback."},
     {"kf.HookContext", "gradients", "fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)",
@@ -370,7 +382,7 @@ constexpr ApiRow kRows[] = {
     part("tokenizer", KF_FACTORY("table")),
     part("sampler", KF_FACTORY("function|table")),
     part("metric", KF_FACTORY("{ every?: integer, compute: fun(ctx: kf.HookContext): any }")),
-    part("sink", KF_FACTORY("{ write: fun(row: table), close?: fun() }")),
+    part("sink", KF_FACTORY("{ write: fun(row: kf.Row|{ step: integer, eval: kf.Eval }), close?: fun() }")),
     part("ckpt_strategy", KF_FACTORY("(fun(step: integer): boolean)|table")),
     part("phase", "fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)"),
     part("hook", "fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)"),

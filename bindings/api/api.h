@@ -12,6 +12,7 @@ struct ApiRow {
   std::string_view name;
   std::string_view type;  // as LuaCATS writes it
   std::string_view doc;
+  std::string_view unit = {};
 };
 
 /// In order; rows of one owner stand together.

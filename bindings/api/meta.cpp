@@ -69,6 +69,8 @@ std::string in_cell(std::string_view text) {
   return out;
 }
 
+std::string words(const ApiRow& row) { return std::string(row.doc) + (row.unit.empty() ? "" : " [" + std::string(row.unit) + "]"); }
+
 std::string api_text() {
   std::string out;
   std::string_view owner;
@@ -78,8 +80,9 @@ std::string api_text() {
       out += format("\n---@class {}{}\n", owner, owner == "kf.Tensor" ? ": kf.Methods" : owner == "kf" ? ": kf.Op" : "");
     }
     const bool optional = row.type.ends_with('?');
-    out += field(std::string(row.name) + (optional ? "?" : ""), std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))),
-                 std::string(row.doc));
+    const bool plain = row.name.find('/') == std::string_view::npos;
+    out += field((plain ? std::string(row.name) : format("[\"{}\"]", row.name)) + (optional ? "?" : ""),
+                 std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))), words(row));
   }
   return out;
 }
@@ -100,7 +103,7 @@ std::string api_markdown() {
       owner = row.owner;
       out += format("\n## {}\n\n| name | type | |\n|---|---|---|\n", owner);
     }
-    out += format("| `{}` | `{}` | {} |\n", row.name, in_cell(row.type), in_cell(row.doc));
+    out += format("| `{}` | `{}` | {} |\n", row.name, in_cell(row.type), in_cell(words(row)));
   }
   return out;
 }

@@ -10,7 +10,7 @@
 #include "checkpoint/files/folder.h"
 #include "core/text.h"
 #include "data/loader/loader.h"
-#include "metrics/jsonl.h"
+#include "metrics/names/names.h"
 #include "train/loop/steering.h"
 
 namespace kf::lua {
@@ -33,7 +33,7 @@ int context_log(lua_State* L) {
   const Values values = read_values(L, 2, "ctx:log");
   for (const auto& [name, value] : values) {
     KF_CHECK(!is_row_key(name), Code::script,
-             "ctx:log: '{}' is a name that rows have themselves (docs/scripting.md lists them); choose another", name);
+             "ctx:log: '{}' is a name that rows have themselves (docs/metrics.md lists them); choose another", name);
   }
   available(L, "log", context.log)(values);
   return 0;

@@ -1,6 +1,7 @@
 #include "bindings/context/rows.h"
 
 #include <algorithm>
+#include <type_traits>
 
 #include "bindings/context/hook_context.h"
 #include "bindings/tensor/numbers.h"
@@ -10,24 +11,18 @@
 namespace kf::lua {
 
 void push_row(lua_State* L, const StepRow& row) {
-  lua_createtable(L, 0, 12);
-  set(L, "step", static_cast<double>(row.step));
-  if (row.has_loss) {
-    set(L, "loss", row.loss);
-    set(L, "ce", row.ce);
-    set(L, "z_loss", row.z_loss);
-    set(L, "aux_loss", row.aux_loss);
-    set(L, "grad_norm", row.grad_norm);
-  }
-  set(L, "lr", row.lr);
-  push_wide(L, row.tokens);
-  lua_setfield(L, -2, "tokens");
-  set(L, "tokens_per_sec", row.tokens_per_sec);
-  set(L, "mfu", row.mfu);
-  set(L, "memory_bytes", static_cast<double>(row.memory_bytes));
-  set(L, "seconds", row.seconds);
-  set(L, "time", row.time);
-  set(L, "skipped", static_cast<double>(row.skipped));
+  lua_createtable(L, 0, 16);
+  each_number(row, [&](const char* name, bool mean, auto value) {
+    if (mean && !row.has_loss) {
+      return;
+    }
+    if constexpr (std::is_same_v<decltype(value), double>) {
+      push(L, value);
+    } else {
+      push_wide(L, value);
+    }
+    lua_setfield(L, -2, name);
+  });
   for (const auto& [name, value] : row.extra) {
     set(L, name.c_str(), value);
   }

@@ -17,6 +17,7 @@
 #include "core/log_keep.h"
 #include "core/text.h"
 #include "core/wrap.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -118,11 +119,9 @@ void ConsoleSink::step(const StepRow& row) {
     last_ = row;
   }
   rate_.add(row.tokens_per_sec);
-  for (const auto& [name, value] : row.extra) {
-    if (name == "data_wait") {
-      noted_step_ = row.step;
-      notes_.push_back("waits for data " + number(100 * value, 0, 1e4) + " %");
-    }
+  if (const double* const waited = find_number(row.extra, row_key::data_wait)) {
+    noted_step_ = row.step;
+    notes_.push_back("waits for data " + number(100 * *waited, 0, 1e4) + " %");
   }
 }
 

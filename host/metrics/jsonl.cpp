@@ -1,12 +1,10 @@
 #include "metrics/jsonl.h"
 
 #include <algorithm>
-#include <array>
-#include <iterator>
 #include <limits>
 #include <optional>
-#include <set>
-#include <string_view>
+#include <span>
+#include <type_traits>
 #include <utility>
 
 #include "config/tree/finite.h"
@@ -15,6 +13,7 @@
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "metrics/eval_table.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -29,16 +28,12 @@ std::int64_t integer_at(const Table& table, const std::string& key) {
   return integer != nullptr ? *integer : static_cast<std::int64_t>(real_at(table, key).value_or(0));
 }
 
-/// The means over the labels of a step.
-constexpr std::string_view kOfLoss[] = {"loss", "grad_norm", "ce", "z_loss", "aux_loss"};
-
-bool is_of_loss(const std::string& name) { return std::find(std::begin(kOfLoss), std::end(kOfLoss), name) != std::end(kOfLoss); }
-
 /// Whether the row is of a step without a label: all of its means are null, and not_finite says nothing of them.
 bool has_no_label(const Table& table) {
-  return std::all_of(std::begin(kOfLoss), std::end(kOfLoss), [&table](std::string_view name) {
-    const Node* const node = table.find(name);
-    return node != nullptr && node->is_null() && !real_at(table, name);
+  const std::span<const NumberRow> rows = number_rows();
+  return std::all_of(rows.begin(), rows.end(), [&table](const NumberRow& row) {
+    const Node* const node = table.find(row.name);
+    return row.kind != NumberRow::Kind::mean || (node != nullptr && node->is_null() && !real_at(table, row.name));
   });
 }
 
@@ -46,28 +41,22 @@ bool has_no_label(const Table& table) {
 StepRow step_row(const Table& table) {
   StepRow row;
   row.has_loss = !has_no_label(table);
-  const std::pair<const char*, double*> reals[] = {{"loss", &row.loss},     {"grad_norm", &row.grad_norm},
-                                                   {"lr", &row.lr},         {"tokens_per_sec", &row.tokens_per_sec},
-                                                   {"mfu", &row.mfu},       {"ce", &row.ce},
-                                                   {"z_loss", &row.z_loss}, {"aux_loss", &row.aux_loss},
-                                                   {"time", &row.time},     {"seconds", &row.seconds}};
-  const std::pair<const char*, std::int64_t*> integers[] = {
-      {"step", &row.step}, {"tokens", &row.tokens}, {"memory_bytes", &row.memory_bytes}, {"skipped", &row.skipped}};
-  for (const auto& [name, node] : table) {
-    if (name == "not_finite") {
-      continue;
+  each_number(row, [&](const char* name, bool mean, auto& number) {
+    if (table.find(name) == nullptr || (mean && !row.has_loss)) {
+      return;
     }
     const std::optional<double> value = real_at(table, name);
-    if (!row.has_loss && is_of_loss(name)) {
-      continue;
-    }
     KF_CHECK(value.has_value(), Code::other, "'{}' is no number", name);
-    const auto is_it = [&name = name](const auto& entry) { return name == entry.first; };
-    if (const auto* const real = std::find_if(std::begin(reals), std::end(reals), is_it); real != std::end(reals)) {
-      *real->second = *value;
-    } else if (const auto* const whole = std::find_if(std::begin(integers), std::end(integers), is_it); whole != std::end(integers)) {
-      *whole->second = integer_at(table, name);
+    if constexpr (std::is_same_v<decltype(number), double&>) {
+      number = *value;
     } else {
+      number = integer_at(table, name);
+    }
+  });
+  for (const auto& [name, node] : table) {
+    if (name != "not_finite" && !is_in_every_row(name)) {
+      const std::optional<double> value = real_at(table, name);
+      KF_CHECK(value.has_value(), Code::other, "'{}' is no number", name);
       row.extra.emplace_back(name, *value);
     }
   }
@@ -124,56 +113,17 @@ std::string kept_rows(const std::string& content, const fs::path& path, std::int
 
 }  // namespace
 
-/// Key by key, as they stand in the header of this file. What hooks add comes last; a later value of a name replaces the earlier one.
+/// What hooks add comes last; a later value of a name replaces the earlier one.
 Table to_table(const StepRow& row) {
-  const auto of_loss = [&row](double value) { return row.has_loss ? Node(value) : Node(); };
   Table table;
-  table["step"] = Node(row.step);
-  table["loss"] = of_loss(row.loss);
-  table["grad_norm"] = of_loss(row.grad_norm);
-  table["lr"] = Node(row.lr);
-  table["tokens"] = Node(row.tokens);
-  table["tokens_per_sec"] = Node(row.tokens_per_sec);
-  table["mfu"] = Node(row.mfu);
-  table["memory_bytes"] = Node(row.memory_bytes);
-  table["seconds"] = Node(row.seconds);
-  table["time"] = Node(row.time);
-  table["skipped"] = Node(row.skipped);
-  table["ce"] = of_loss(row.ce);
-  table["z_loss"] = of_loss(row.z_loss);
-  table["aux_loss"] = of_loss(row.aux_loss);
-  const Table own = table;
+  each_number(row, [&](const char* name, bool mean, auto value) { table[name] = mean && !row.has_loss ? Node() : Node(value); });
   for (const auto& [name, value] : row.extra) {
     // "eval" marks the other kind of row.
-    KF_CHECK(own.find(name) == nullptr && name != "eval" && name != "not_finite", Code::script,
+    KF_CHECK(!is_in_every_row(name) && name != "eval" && name != "not_finite", Code::script,
              "a hook logs '{}', which is a key of every row in metrics.jsonl; choose another name", name);
     table[name] = Node(value);
   }
   return table;
-}
-
-namespace {
-
-/// Whether metrics.csv has a column of this name for an evaluation: eval_loss, and eval_NAME_loss of a set.
-bool is_eval_column(const std::string& name) {
-  constexpr std::array<std::string_view, 5> kNumbers{"_loss", "_perplexity", "_tokens", "_bits_per_byte", "_accuracy"};
-  return name.starts_with("eval_") &&
-         std::any_of(kNumbers.begin(), kNumbers.end(), [&](std::string_view number) { return name.ends_with(number); });
-}
-
-/// Numbers that the program adds to some rows.
-bool is_added(const std::string& name) {
-  static const std::set<std::string> kNames{
-      "mtp_loss",     "data_wait",         "goodput",      "step_seconds",       "step_seconds_deviation", "step_seconds_max",
-      "moe/aux_loss", "moe/router_z_loss", "moe/max_load", "moe/expert_balance", "moe/load_entropy",       "moe/dropped"};
-  return kNames.contains(name) || name.starts_with("time/") || name.starts_with("watch/") || name.starts_with("loss_fn/");
-}
-
-}  // namespace
-
-bool is_row_key(const std::string& name) {
-  static const Table own = to_table(StepRow());
-  return own.find(name) != nullptr || name == "eval" || name == "not_finite" || is_eval_column(name) || is_added(name);
 }
 
 Table to_table(const EvalResult& result) {

@@ -1,15 +1,13 @@
 #pragma once
 // runs/<name>/metrics.jsonl: one JSON object a logged step, one an evaluation.
 //
-// {"step": 10, "loss": 5.41, "grad_norm": 1.377, "lr": 9e-05, "tokens": 163840, "tokens_per_sec": 22400.5, "mfu": 0.63,
-//  "memory_bytes": 812000000, "seconds": 7.3, "time": 1796000000.123, "skipped": 0, "ce": 5.41, "z_loss": 0.0, "aux_loss": 0.0, ...what
-//  hooks add}
+// {"step": 10, "loss": 5.41, "grad_norm": 1.377, ...the numbers of names.def, then what is added and what hooks log}
 // {"step": 20, "eval": {"loss": 2.391, "perplexity": 10.92, "tokens": 65536, "bits_per_byte": 3.45, "accuracy": 0.37}}
 //   ... and "NAME": {"loss": ...} for each set of [[eval.datasets]]
 //
-// `time` is seconds since 1970, `seconds` those of training over all processes of the run. Reals are the shortest text that reads back to
-// the same double; one that is not finite is null, and "not_finite" says what it was: {"loss": null, "not_finite": {"loss": "nan"}}. A mean
-// over nothing is null alone: loss, ce, z_loss, aux_loss and grad_norm of a step without a label, loss and perplexity of a set without one.
+// Reals are the shortest text that reads back to the same double; one that is not finite is null, and "not_finite" says what it was:
+// {"loss": null, "not_finite": {"loss": "nan"}}. A mean over nothing is null alone: the means of a step without a label, loss and
+// perplexity of a set without one.
 
 #include <cstdint>
 #include <optional>
@@ -26,9 +24,6 @@ namespace kf {
 /// A row as it is written: key by key.
 config::Table to_table(const StepRow& row);
 config::Table to_table(const EvalResult& result);
-/// Whether rows have a number of this name by themselves, in metrics.jsonl or as a column of metrics.csv, or it marks a kind of row
-/// ("eval"): nobody else may use it.
-bool is_row_key(const std::string& name);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 

@@ -1,8 +1,11 @@
 #pragma once
-// The numbers of a step.
+// The numbers of a step. Those of every row are members, which names.def lists: a misspelt one does not compile, integers keep their 64
+// bits, and a row costs no lookup and no allocation but for what is added to it.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -11,24 +14,47 @@ namespace kf {
 /// Names with numbers.
 using Values = std::vector<std::pair<std::string, double>>;
 
-/// One logged step. `loss` is the optimised total; NaN stays NaN.
-struct StepRow {
-  std::int64_t step = 0;
-  bool has_loss = true;  // false in a step without a label that counts: loss, ce, z_loss, aux_loss and grad_norm then stand for nothing
-  double loss = 0;
-  double ce = 0;  // cross entropy, whatever train.loss_fn is
-  double z_loss = 0;
-  double aux_loss = 0;
-  double grad_norm = 0;
-  double lr = 0;
-  std::int64_t tokens = 0;
-  double tokens_per_sec = 0;
-  double mfu = 0;  // share of the peak, 0 where unknown
-  std::int64_t memory_bytes = 0;
-  double seconds = 0;        // of training, over all processes of the run
-  double time = 0;           // when the row was made: seconds since 1970, UTC
-  std::int64_t skipped = 0;  // of the steps so far: those without an update
-  Values extra;              // from hooks
+/// The number called `name`, the last one of them; null without one.
+inline const double* find_number(const Values& values, std::string_view name) {
+  const auto found = std::find_if(values.rbegin(), values.rend(), [name](const auto& value) { return value.first == name; });
+  return found != values.rend() ? &found->second : nullptr;
+}
+
+/// The terms of the loss that every step has: sums on the device while it runs (T is a tensor), numbers behind it.
+template <class T>
+struct Terms {
+#define TERM(name, unit, doc) T name = {};
+#include "metrics/names/names.def"
 };
+
+/// f(a.ce, b.ce), f(a.z_loss, b.z_loss), ...: for each term, what each of `terms` has of it.
+template <class F, class... SomeTerms>
+void each_term(const F& f, SomeTerms&... terms) {
+#define TERM(name, unit, doc) f(terms.name...);
+#include "metrics/names/names.def"
+}
+
+/// What is a mean over the labels of a step; NaN stays NaN.
+struct Means : Terms<double> {
+#define MEAN(name, unit, doc) double name = 0;
+#define TERM(name, unit, doc)
+#include "metrics/names/names.def"
+};
+
+/// One logged step.
+struct StepRow : Means {
+  bool has_loss = true;  // false in a step without a label that counts: its means then stand for nothing
+#define NUMBER(type, name, unit, doc) type name = 0;
+#include "metrics/names/names.def"
+  Values extra;  // numbers that not every row has, and those of hooks
+};
+
+/// f("step", false, row.step), f("loss", true, row.loss), ...: the numbers of every row, in the order of files; and which are means.
+template <class Row, class F>
+void each_number(Row& row, const F& f) {
+#define NUMBER(type, name, unit, doc) f(#name, false, row.name);
+#define MEAN(name, unit, doc) f(#name, true, row.name);
+#include "metrics/names/names.def"
+}
 
 }  // namespace kf

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <vector>
 
+#include "metrics/names/names.h"
+
 namespace kf {
 
 std::optional<double> StepTimes::add(double seconds) {
@@ -32,9 +34,9 @@ Values StepTimes::row() const {
   const double mean = std::accumulate(seconds_.begin(), seconds_.end(), 0.0) / count;
   const double distance =
       std::accumulate(seconds_.begin(), seconds_.end(), 0.0, [mean](double sum, double s) { return sum + std::abs(s - mean); });
-  return {{"step_seconds", mean},
-          {"step_seconds_deviation", distance / count},
-          {"step_seconds_max", *std::max_element(seconds_.begin(), seconds_.end())}};
+  return {{row_key::step_seconds, mean},
+          {row_key::step_seconds_deviation, distance / count},
+          {row_key::step_seconds_max, *std::max_element(seconds_.begin(), seconds_.end())}};
 }
 
 }  // namespace kf

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -35,14 +36,14 @@ void WallTime::started() { add(Cause::start, std::max(0.0, clock_() - part_began
 Values WallTime::row() const {
   const double total = std::max(clock_() - began_, 1e-9);
   const double known = std::accumulate(spent_.begin(), spent_.end(), lost_);
-  Values out{{"goodput", std::clamp(spent_[static_cast<std::size_t>(Cause::step)] / total, 0.0, 1.0)}};
+  Values out{{row_key::goodput, std::clamp(spent_[static_cast<std::size_t>(Cause::step)] / total, 0.0, 1.0)}};
   for (std::size_t i = 0; i < spent_.size(); ++i) {
     if (i != static_cast<std::size_t>(Cause::step)) {
-      out.emplace_back(std::string("time/") + kNames[i], spent_[i]);
+      out.emplace_back(row_key::of(row_key::wall_time, kNames[i]), spent_[i]);
     }
   }
-  out.emplace_back("time/lost", lost_);
-  out.emplace_back("time/other", std::max(0.0, total - known));
+  out.emplace_back(row_key::of(row_key::wall_time, "lost"), lost_);
+  out.emplace_back(row_key::of(row_key::wall_time, "other"), std::max(0.0, total - known));
   return out;
 }
 

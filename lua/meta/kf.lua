@@ -162,7 +162,7 @@
 ---@field skipped integer  Of the steps: those without an update.
 ---@field loss? number  Of the last logged step with a label that counts.
 ---@field eval? kf.Eval  The last evaluation.
----@field history table[]  The rows of metrics.jsonl.
+---@field history (kf.Row|{ step: integer, eval: kf.Eval })[]  The rows of metrics.jsonl.
 ---@field checkpoint? string  Path of the newest.
 ---@field seconds number  Time of this process's part.
 
@@ -176,6 +176,35 @@
 ---@field ema? number  The loss of the averaged weights (averaging.type).
 ---@field mtp_acceptance? number  How often the layer eval.mtp_head of multi-token prediction guesses what the model itself finds likeliest.
 
+---@class kf.Row
+---@field step integer  Completed updates, this one among them. [steps]
+---@field loss? number  What is minimised: ce (or the loss of one's own) + z_loss + aux_loss + mtp_loss. [nats]
+---@field grad_norm? number  Of all gradients together, before clipping.
+---@field lr number  The rate that the step used: with a warm-up the first one is 0.
+---@field tokens integer  Seen so far, counted or not. [positions]
+---@field tokens_per_sec number  Since the row before. [positions/s]
+---@field mfu number  Of the device's peak; 0 where that is unknown. [share]
+---@field memory_bytes integer  What the process holds; on a GPU the most that torch's allocator ever held there. [bytes]
+---@field seconds number  Time of training over all starts of the run. [s]
+---@field time number  When the row was made, since 1970, UTC. [s]
+---@field skipped integer  So far, over all starts of the run: those that moved no weight, by spikes, numbers that are not finite, overflows of fp16, steps without a label, ctx:skip_update. [steps]
+---@field ce? number  The cross entropy, always: evaluations, eval.target_loss and loss/SOURCE are of it too, whatever train.loss_fn is; the console's ppl is its exp. [nats]
+---@field z_loss? number  Weighted (train.z_loss_weight); a mean over all positions, those whose labels do not count too.
+---@field aux_loss? number  Weighted: what the model adds by itself, as for the balance of experts; a mean over all positions.
+---@field mtp_loss? number  Weighted (train.mtp_loss_weight): multi-token prediction, a mean over the labels of all its layers.
+---@field ["moe/aux_loss"]? number  The balance loss before its weight, a mean over positions and a sum over layers: 1 a layer at perfect balance with softmax routers.
+---@field ["moe/router_z_loss"]? number  The routers' z-loss before its weight, likewise.
+---@field ["moe/expert_balance"]? number  Assignments of the least loaded expert of all layers / of the most loaded one.
+---@field ["moe/max_load"]? number  Assignments of the most loaded expert / of each at an even load.
+---@field ["moe/load_entropy"]? number  Entropy of the load / of an even one; a mean over layers.
+---@field ["moe/dropped"]? number  Assignments beyond the capacity. [share]
+---@field data_wait? number  Of the time of the steps since the row before, what they waited for data. [share]
+---@field goodput? number  Of the wall time since the run began, what went into updates that count. [share]
+---@field step_seconds? number  Mean of the last 64 steps. [s]
+---@field step_seconds_deviation? number  Their mean distance from it. [s]
+---@field step_seconds_max? number  The longest of them. [s]
+---@field [string] number  What hooks log, and the families of docs/metrics.md, as `loss_fn/NAME`.
+
 ---@class kf.HookContext
 ---@field step integer  Completed updates.
 ---@field max_steps integer  Updates of the whole run.
@@ -188,7 +217,7 @@
 ---@field eval? kf.Eval  The last evaluation.
 ---@field loss? fun(self: kf.HookContext): number  Of this step; nil without a label that counts; waits for the device.
 ---@field grad_norm? fun(self: kf.HookContext): number  Before clipping, nil as the loss; waits for the device.
----@field metrics fun(self: kf.HookContext): table<string, number>  The row of this step, with what hooks have logged so far.
+---@field metrics fun(self: kf.HookContext): kf.Row  The row of this step, with what hooks have logged so far.
 ---@field parameters fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with weights (fp32); they end with the callback.
 ---@field gradients fun(self: kf.HookContext, pattern?: string): (fun(): string, kf.Tensor)  Names with gradients of this step; they end with the callback.
 ---@field register_forward_hook fun(self: kf.HookContext, pattern: string, f: fun(name: string, input: kf.Tensor, output: kf.Tensor): kf.Tensor?): any  After every forward of the modules that match; what it returns stands for the output. Until the run ends, or handle:remove().
@@ -315,7 +344,7 @@
 ---@field tokenizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  data.tokenizer_path = "lua:NAME"
 ---@field sampler fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  generate.strategy
 ---@field metric fun(name: string, factory: (fun(a: kf.PartArgs): { every?: integer, compute: fun(ctx: kf.HookContext): any }), options?: kf.PartOptions)  metrics.extra
----@field sink fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: table), close?: fun() }), options?: kf.PartOptions)  metrics.sinks
+---@field sink fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: kf.Row|{ step: integer, eval: kf.Eval }), close?: fun() }), options?: kf.PartOptions)  metrics.sinks
 ---@field ckpt_strategy fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): boolean)|table), options?: kf.PartOptions)  checkpoint.strategy
 ---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
 ---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks

@@ -172,7 +172,7 @@ TEST_CASE("ctx: more of what a run knows: epoch, phase, seconds, metrics, an eva
 TEST_CASE("ctx: requests are checked where they are made", "[ctx]") {
   for (const std::string name : {"loss", "step", "time", "eval", "eval_loss", "eval_code_loss", "data_wait", "time/eval"}) {
     CHECK(Callback("ctx:log({ ['" + name + "'] = 1 })").error() ==
-          "recipe.lua:3: ctx:log: '" + name + "' is a name that rows have themselves (docs/scripting.md lists them); choose another");
+          "recipe.lua:3: ctx:log: '" + name + "' is a name that rows have themselves (docs/metrics.md lists them); choose another");
   }
   CHECK(Callback("ctx:stop(('x'):rep(1001))").error() == "recipe.lua:3: ctx:stop: the reason has 1001 bytes; 1000 are the most");
   CHECK(Callback("ctx:set_lr_scale(-1)").error() ==

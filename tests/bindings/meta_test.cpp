@@ -59,6 +59,23 @@ TEST_CASE("meta: the rows of ctx are those that a hook finds", "[meta]") {
   }
 }
 
+TEST_CASE("meta: the numbers of every row have their rows, and ctx:metrics() has them", "[meta]") {
+  ScriptFixture f;
+  f.run("require('kf').register.hook('h', { on_step_end = function(ctx) local known, row = " + names_of("kf.Row") +
+        ", ctx:metrics() for name in pairs(row) do assert(known[name], name) end"
+        " assert(row.step == 3 and row.tokens == 2^52 and row.loss == 2.5 and row.z_loss == 0 and row.skipped == 0 and "
+        "known['moe/dropped']) end })");
+  HookContext context;
+  context.metrics = [] {
+    StepRow row;
+    row.step = 3;
+    row.tokens = std::int64_t{1} << 52;
+    row.loss = 2.5;
+    return row;
+  };
+  f.hook("h")->call(Event::step_end, context);
+}
+
 TEST_CASE("meta: methods of tensors and modules, and kf.nn, have their rows", "[meta]") {
   ScriptFixture f;
   f.run("local kf = require('kf') local nn = kf.nn local known = " + names_of("kf.nn") +

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <ostream>
 
 #include "app/config/presets.h"
@@ -21,6 +22,7 @@
 #include "core/fs.h"
 #include "core/hub_name.h"
 #include "core/text.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -224,6 +226,14 @@ void make_new(const Call& call, std::ostream& out) {
   out << (call.words.empty() ? starter_job() : preset_text(call.words[0]));
 }
 
+std::string page(const std::string& name) {
+  static const std::map<std::string, std::string (*)()> pages{
+      {"", config::to_markdown}, {"presets", presets_markdown}, {"metrics", numbers_markdown}, {"unbuilt", config::unbuilt_markdown}};
+  const auto found = pages.find(name);
+  KF_CHECK(found != pages.end(), Code::config, "config docs knows 'presets', 'metrics' and 'unbuilt', not '{}'", name);
+  return found->second();
+}
+
 }  // namespace
 
 int config_command(const std::vector<std::string>& args, const Catalog& catalog, std::ostream& out, const ConfigHelpers& helpers) {
@@ -258,11 +268,8 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
     need_words(call, 0, 0, "schema");
     out << config::to_json(config::to_schema(catalog), config::JsonStyle::plain, 2) << '\n';
   } else {
-    need_words(call, 0, 1, "docs [presets|unbuilt]");
-    const std::string page = word(call, 0);
-    KF_CHECK(page.empty() || page == "presets" || page == "unbuilt", Code::config, "config docs knows 'presets' and 'unbuilt', not '{}'",
-             page);
-    out << (page.empty() ? config::to_markdown() : page == "presets" ? presets_markdown() : config::unbuilt_markdown());
+    need_words(call, 0, 1, "docs [presets|metrics|unbuilt]");
+    out << page(word(call, 0));
   }
   return 0;
 }

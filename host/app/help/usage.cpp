@@ -89,8 +89,10 @@ config.json of Hugging Face, or a model's name: a preset's, or that on its hub
   presets [PATTERN]          known models, for model.preset and `new`, and jobs
   new [PRESET]               a job to start from, on standard output
   schema                     JSON schema for TOML editors
-  docs [presets|unbuilt]     docs/config.md, docs/presets.md, or README's list
-                             of what is not there yet, likewise
+  docs [presets|metrics|unbuilt]
+                             docs/config.md, docs/presets.md, docs/metrics.md,
+                             or README's list of what is not there yet,
+                             likewise
   meta                       lua/meta/kf.lua, for lua-language-server, likewise
   api                        docs/api.md, likewise
 )";

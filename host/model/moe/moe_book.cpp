@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "metrics/names/names.h"
+
 namespace kf {
 namespace {
 
@@ -110,11 +112,14 @@ std::vector<std::pair<std::string, double>> MoeBook::metrics() const {
   const at::Tensor read = at::stack({sums[0], sums[1], sums[2], load.min(), load.max(), share.max() * load.size(1), entropy}).to(at::kCPU);
   const auto* const numbers = read.const_data_ptr<double>();
   std::vector<std::pair<std::string, double>> out{
-      {"moe/aux_loss", numbers[0]}, {"moe/router_z_loss", numbers[1]}, {"moe/expert_balance", numbers[4] > 0 ? numbers[3] / numbers[4] : 0},
-      {"moe/max_load", numbers[5]}, {"moe/load_entropy", numbers[6]},
+      {row_key::moe_aux_loss, numbers[0]},
+      {row_key::moe_router_z_loss, numbers[1]},
+      {row_key::moe_balance, numbers[4] > 0 ? numbers[3] / numbers[4] : 0},
+      {row_key::moe_max_load, numbers[5]},
+      {row_key::moe_load_entropy, numbers[6]},
   };
   if (layers_.front()->options().capacity_factor > 0) {
-    out.emplace_back("moe/dropped", numbers[2]);
+    out.emplace_back(row_key::moe_dropped, numbers[2]);
   }
   return out;
 }

@@ -10,6 +10,7 @@
 #include "core/source_watch.h"
 #include "core/stop.h"
 #include "metrics/eval_table.h"
+#include "metrics/names/names.h"
 #include "train/eval/evaluate.h"
 
 namespace kf {
@@ -70,7 +71,7 @@ void TrainLoop::fill_context() {
   context_.run_dir = options_.run_dir;
   context_.loss = [this] {
     const StepResult& step = last_step("loss");
-    return step.has_loss() ? std::optional(step.loss()) : std::nullopt;
+    return step.has_loss() ? std::optional(step.loss) : std::nullopt;
   };
   context_.grad_norm = [this] {
     last_step("grad_norm");
@@ -88,8 +89,8 @@ void TrainLoop::fill_context() {
   context_.log = [this](const Values& values) {
     for (const std::string& source : parts_.train_data.sources()) {
       for (const auto& [name, value] : values) {
-        const bool taken = name == "loss/" + source || name == "data/" + source + "/tokens" || name == "data/" + source + "/epochs";
-        KF_CHECK(!taken, Code::script, "ctx:log: '{}' is the row's own number of the source '{}'; choose another name", name, source);
+        KF_CHECK(!is_source_key(name, source), Code::script,
+                 "ctx:log: '{}' is the row's own number of the source '{}'; choose another name", name, source);
       }
     }
     extra_.insert(extra_.end(), values.begin(), values.end());

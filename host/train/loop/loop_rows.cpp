@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "metrics/memory.h"
+#include "metrics/names/names.h"
 #include "train/loop/loop.h"
 
 namespace kf {
@@ -37,13 +38,9 @@ StepRow& TrainLoop::row() {
 /// Everything but what hooks log.
 StepRow TrainLoop::make_row(const Rate& rate) {
   StepRow row;
+  static_cast<Means&>(row) = last_;
   row.step = state_.run.step;
   row.has_loss = last_.has_loss();
-  row.loss = last_.loss();
-  row.ce = last_.ce;
-  row.z_loss = last_.z_loss;
-  row.aux_loss = last_.aux_loss;
-  row.grad_norm = last_.grad_norm;
   row.lr = context_.lr;
   row.tokens = state_.run.tokens;
   row.tokens_per_sec = rate.tokens_per_sec;
@@ -55,12 +52,7 @@ StepRow TrainLoop::make_row(const Rate& rate) {
   if (last_.has_loss()) {  // without a forward the model's numbers are those of the step before
     row.extra = parts_.model.metrics();
   }
-  if (last_.own_loss) {
-    row.extra.emplace_back("loss_fn/" + last_.own_name, *last_.own_loss);
-  }
-  if (last_.mtp_loss) {
-    row.extra.emplace_back("mtp_loss", *last_.mtp_loss);
-  }
+  row.extra.insert(row.extra.end(), last_.extra.begin(), last_.extra.end());
   add_data_metrics(row);
   if (options_.metrics.goodput) {
     for (const Values& values : {wall_.row(), step_times_.row()}) {
@@ -84,14 +76,14 @@ void TrainLoop::add_data_metrics(StepRow& row) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const SourceLoss& source = last_.sources[i];
       if (source.counted > 0) {
-        row.extra.emplace_back("loss/" + names[i], source.ce / static_cast<double>(source.counted));
+        row.extra.emplace_back(row_key::of(row_key::source_loss, names[i]), source.ce / static_cast<double>(source.counted));
       }
-      row.extra.emplace_back("data/" + names[i] + "/tokens", static_cast<double>(source.tokens));
-      row.extra.emplace_back("data/" + names[i] + "/epochs", passes[i]);
+      row.extra.emplace_back(row_key::of(row_key::source_tokens, names[i]), static_cast<double>(source.tokens));
+      row.extra.emplace_back(row_key::of(row_key::source_epochs, names[i]), passes[i]);
     }
   }
   if (waited_ > 0.01 && waited_ > 0.01 * stepped_for_) {
-    row.extra.emplace_back("data_wait", waited_ / stepped_for_);
+    row.extra.emplace_back(row_key::data_wait, waited_ / stepped_for_);
   }
 }
 

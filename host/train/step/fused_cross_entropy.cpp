@@ -130,6 +130,14 @@ struct FusedFunction : ag::Function<FusedFunction> {
   }
 };
 
+LossParts parts_of(const at::Tensor& total, const at::Tensor& ce, const at::Tensor& z) {
+  LossParts parts;
+  parts.total = total;
+  parts.ce = ce;
+  parts.z_loss = z;
+  return parts;
+}
+
 }  // namespace
 
 at::Tensor shape_logits(const at::Tensor& logits, const OutputHead& head) {
@@ -141,11 +149,11 @@ LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, 
                               std::int64_t chunk) {
   if (!at::GradMode::is_enabled() || !(hidden.requires_grad() || head.weight.requires_grad())) {
     const Pass pass = run_chunks(hidden, head, labels, factors, chunk, false, false);
-    return {pass.ce + pass.z, pass.ce, pass.z};
+    return parts_of(pass.ce + pass.z, pass.ce, pass.z);
   }
   const ag::variable_list out = FusedFunction::apply(hidden, head.weight, labels, head.scale, head.softcap,
                                                      static_cast<std::int64_t>(head.precision), factors.ce, factors.z, chunk);
-  return {out[0], out[1], out[2]};
+  return parts_of(out[0], out[1], out[2]);
 }
 
 LossParts plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors) {
@@ -154,7 +162,7 @@ LossParts plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, 
   const at::Tensor logits = shape_logits(low ? product : wide(product), head);
   const at::Tensor ce = cross_entropy_sum(logits, labels, low) * factors.ce;
   const at::Tensor z = wide(logits.logsumexp(-1)).square().sum() * factors.z;
-  return {ce + z, ce.detach(), z.detach()};
+  return parts_of(ce + z, ce.detach(), z.detach());
 }
 
 at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "metrics/row.h"
+
 namespace kf {
 
 struct Batch;
@@ -16,12 +18,24 @@ struct LossFactors {
   double z = 0;
 };
 
-/// The loss of some positions. `total` carries the gradient; the parts are for the metrics. All 0-dim fp32, factors applied.
-struct LossParts {
+/// The terms of a loss, of some positions or of a step: all 0-dim fp32, factors applied, for the metrics alone; undefined where there is
+/// none.
+struct LossTerms : Terms<at::Tensor> {
+  at::Tensor own;       // of a loss that is not the cross entropy
+  at::Tensor mtp_loss;  // of multi-token prediction
+};
+
+/// f(a.ce, b.ce), ... and the terms that not every step has.
+template <class F, class... SomeTerms>
+void each_loss_term(const F& f, SomeTerms&... terms) {
+  each_term(f, terms...);
+  f(terms.own...);
+  f(terms.mtp_loss...);
+}
+
+/// The loss of some positions: `total` carries the gradient.
+struct LossParts : LossTerms {
   at::Tensor total;
-  at::Tensor ce;  // cross entropy
-  at::Tensor z;
-  at::Tensor own = {};  // of a loss that is not the cross entropy; else undefined
 };
 
 class Loss {

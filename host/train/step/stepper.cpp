@@ -13,6 +13,7 @@
 #include "core/log.h"
 #include "core/running.h"
 #include "core/text.h"
+#include "metrics/names/names.h"
 #include "model/recompute/twice_differentiable.h"
 #include "optim/clip.h"
 #include "optim/qk_clip.h"
@@ -41,22 +42,14 @@ class SingleThreadedBackward {
 
 }  // namespace
 
-/// Sums over the micro-batches of a step; tensors stay on the device.
-struct Stepper::Totals {
+/// Sums over the micro-batches of a step; tensors stay on the device. Terms are already divided by the global counts, and times the loss
+/// scale.
+struct Stepper::Totals : LossTerms {  // all of them defined
   std::int64_t micros = 0;
   std::int64_t counted = 0;
   std::int64_t positions = 0;
-  std::int64_t ahead = 0;           // labels of multi-token prediction, over all depths
-  at::Tensor ce, z, aux, mtp, own;  // 0-dim fp32, already divided by the global counts; times the loss scale
-  at::Tensor infinite;              // 0-dim fp32: micro-batches whose loss is infinite
-};
-
-/// The loss of a micro-batch, in shares of the step's: all 0-dim fp32, times the loss scale.
-struct Stepper::MicroLoss {
-  LossParts parts;
-  at::Tensor total;  // what backward starts from
-  at::Tensor aux;    // without a graph; undefined where there is none
-  at::Tensor mtp;    // undefined where there is none
+  std::int64_t ahead = 0;  // labels of multi-token prediction, over all depths
+  at::Tensor infinite;     // 0-dim fp32: micro-batches whose loss is infinite
 };
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options)
@@ -84,11 +77,7 @@ Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
   }
   totals.ahead = looks_ahead() ? count_ahead(batches, options_.mtp_layers) : 0;
   const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
-  totals.ce = zero.clone();
-  totals.z = zero.clone();
-  totals.aux = zero.clone();
-  totals.mtp = zero.clone();
-  totals.own = zero.clone();
+  each_loss_term([&zero](at::Tensor& sum) { sum = zero.clone(); }, totals);
   totals.infinite = zero.clone();
   return totals;
 }
@@ -120,15 +109,15 @@ LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const 
     const at::NoGradGuard no_grad;  // a piece at a time: the loss's own graph holds enough
     parts.ce = ChunkedCrossEntropy(kPiece).sum(logits.detach(), labels) * factors.ce;
   }
-  parts.z = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, minimised.options());
-  parts.total = factors.z > 0 ? minimised + parts.z : minimised;
+  parts.z_loss = factors.z > 0 ? z_loss_sum(logits) * factors.z : at::zeros({}, minimised.options());
+  parts.total = factors.z > 0 ? minimised + parts.z_loss : minimised;
   return parts;
 }
 
 at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const {
   // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
   const double factor = scale() * options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, totals.ahead));
-  at::Tensor sum = at::zeros({}, totals.mtp.options());
+  at::Tensor sum = at::zeros({}, totals.mtp_loss.options());
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
     const at::Tensor labels = labels_ahead(batch, static_cast<std::int64_t>(depth) + 1).flatten();
     sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model_.head(), labels, {factor, 0}).total
@@ -137,16 +126,16 @@ at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& 
   return sum;
 }
 
-Stepper::MicroLoss Stepper::forward(const Batch& batch, ForwardContext& context, const Totals& totals) {
+/// In shares of the step's loss, times the loss scale.
+LossParts Stepper::forward(const Batch& batch, ForwardContext& context, const Totals& totals) {
   std::vector<at::Tensor> ahead;
   context.doc_ids = batch.doc_ids;
   context.ahead = looks_ahead() ? &ahead : nullptr;
-  MicroLoss loss{losses_of(batch, context, totals), {}, {}, {}};
+  LossParts loss = losses_of(batch, context, totals);
   context.ahead = nullptr;
-  loss.total = loss.parts.total;
   if (!ahead.empty()) {
-    loss.mtp = mtp_loss(ahead, batch, totals);
-    loss.total = loss.total + loss.mtp;
+    loss.mtp_loss = mtp_loss(ahead, batch, totals);
+    loss.total = loss.total + loss.mtp_loss;
   }
   const AuxLosses aux = model_.aux_losses();
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {
@@ -155,7 +144,7 @@ Stepper::MicroLoss Stepper::forward(const Batch& batch, ForwardContext& context,
       const at::Tensor share =
           term * (aux_factor_ * scale() * static_cast<double>(batch.tokens.numel()) / static_cast<double>(totals.positions));
       loss.total = loss.total + share;
-      loss.aux = loss.aux.defined() ? loss.aux + share.detach() : share.detach();
+      loss.aux_loss = loss.aux_loss.defined() ? loss.aux_loss + share.detach() : share.detach();
     }
   }
   return loss;
@@ -167,24 +156,19 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
   context.micro = micro;
   context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
   context.observe = observe_;
-  const MicroLoss loss = forward(to_device(host_batch, options_.device), context, totals);
+  const LossParts loss = forward(to_device(host_batch, options_.device), context, totals);
   torch::autograd::backward({loss.total}, {});
   for (const ParameterPtr& parameter : parameters_) {
     parameter->accumulate();
   }
   model_.end_micro();
   totals.infinite += loss.total.detach().isinf();
-  totals.ce += loss.parts.ce.detach();
-  totals.z += loss.parts.z.detach();
-  if (loss.parts.own.defined()) {
-    totals.own += loss.parts.own.detach();
-  }
-  if (loss.aux.defined()) {
-    totals.aux += loss.aux;
-  }
-  if (loss.mtp.defined()) {
-    totals.mtp += loss.mtp.detach();
-  }
+  const auto add = [](at::Tensor& sum, const at::Tensor& term) {
+    if (term.defined()) {
+      sum += term.detach();
+    }
+  };
+  each_loss_term(add, totals, loss);
 }
 
 void Stepper::estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals) {
@@ -219,19 +203,24 @@ void Stepper::unscale() const {
 }
 
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
-  const at::Tensor read = at::stack({totals.ce, totals.z, totals.aux, totals.mtp, norm.to(at::kFloat), totals.own, totals.infinite})
-                              .to(at::kCPU);  // the one wait of the step
-  const float* const numbers = read.const_data_ptr<float>();
-  result.ce = numbers[0] / scale();
-  result.z_loss = numbers[1] / scale();
-  result.aux_loss = numbers[2] / scale();
-  result.grad_norm = numbers[4];
-  result.infinite_loss = numbers[6] > 0;
-  if (options_.mtp_layers > 0 && (totals.ahead > 0 || !looks_ahead())) {  // no mean over no label
-    result.mtp_loss = numbers[3] / scale();
+  std::vector<at::Tensor> sums{norm.to(at::kFloat), totals.infinite};
+  each_loss_term([&sums](const at::Tensor& sum) { sums.push_back(sum); }, totals);
+  const at::Tensor read = at::stack(sums).to(at::kCPU);  // the one wait of the step
+  const float* number = read.const_data_ptr<float>();
+  result.grad_norm = *number++;
+  result.infinite_loss = *number++ > 0;
+  each_term([&](double& mean) { mean = *number++ / scale(); }, result);
+  const double own = *number++ / scale();
+  const double ahead = *number++ / scale();
+  result.loss = result.ce;
+  if (const std::string name = loss_->own_name(); !name.empty()) {
+    result.loss = own;
+    result.extra.emplace_back(row_key::of(row_key::own_loss, name), own);
   }
-  if (result.own_name = loss_->own_name(); !result.own_name.empty()) {
-    result.own_loss = numbers[5] / scale();
+  result.loss = result.loss + result.z_loss + result.aux_loss;
+  if (options_.mtp_layers > 0 && (totals.ahead > 0 || !looks_ahead())) {  // no mean over no label
+    result.loss += ahead;
+    result.extra.emplace_back(row_key::mtp_loss, ahead);
   }
 }
 
@@ -249,13 +238,13 @@ bool Stepper::hides_infinity(const StepResult& result) const {
 /// An overflow of fp16 (`overflowed`: backward's own gradients were not finite) is the scale's business as long as halving it can help;
 /// everything else is the guard's, also what a hook has written into finite gradients.
 void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
-  if (loss_scale_ && overflowed && std::isfinite(result.loss()) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
+  if (loss_scale_ && overflowed && std::isfinite(result.loss) && !std::isfinite(result.grad_norm) && !loss_scale_->exhausted()) {
     const double before = loss_scale_->value();
     loss_scale_->overflow();
     result.skipped = format("a gradient overflowed fp16 at loss scale {}; it is now {}", before, loss_scale_->value());
     return;
   }
-  UpdateGuard::Verdict verdict = guard_.judge(result.loss(), result.grad_norm, step, hides_infinity(result));
+  UpdateGuard::Verdict verdict = guard_.judge(result.loss, result.grad_norm, step, hides_infinity(result));
   result.skipped = std::move(verdict.skip);
   result.abort = std::move(verdict.abort);
   if (loss_scale_ && result.skipped.empty()) {
@@ -342,7 +331,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   if (result.skipped.empty()) {
     judge(step, overflowed, result);
   } else {  // a hook has decided; that a number must end the run still holds
-    result.abort = guard_.abort_of(result.loss(), result.grad_norm, step, hides_infinity(result));
+    result.abort = guard_.abort_of(result.loss, result.grad_norm, step, hides_infinity(result));
   }
   if (result.skipped.empty() && optimizer_.wants_curvature()) {
     estimate_curvature(batches, step, totals);

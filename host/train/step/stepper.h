@@ -11,6 +11,7 @@
 
 #include "config/plan/batch_plan.h"
 #include "data/loader/loader.h"
+#include "metrics/row.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "train/step/loss.h"
@@ -23,14 +24,8 @@ namespace kf {
 class Watch;
 
 /// What an update left behind; read from the device once. In a step without a label that counts no loss and no norm means anything.
-struct StepResult {
-  double ce = 0;                    // cross entropy over the counted tokens, whatever the chosen loss is
-  std::optional<double> own_loss;   // the chosen loss, where it is not the cross entropy,
-  std::string own_name;             // and its name
-  double z_loss = 0;                // weighted
-  double aux_loss = 0;              // weighted; mean over the positions of all micro-batches
-  std::optional<double> mtp_loss;   // weighted; of models with model.mtp_layers
-  double grad_norm = 0;             // before clipping
+struct StepResult : Means {
+  Values extra;                     // loss_fn/NAME and mtp_loss, where the step has them
   bool infinite_loss = false;       // of any micro-batch: beside another's NaN the sum does not show it
   std::int64_t tokens = 0;          // positions, counted or not
   std::int64_t counted = 0;         // labels that counted
@@ -39,8 +34,6 @@ struct StepResult {
   std::string skipped;              // why no update was made; empty when one was
   std::string abort;                // why the run must end here; mostly empty
   bool has_loss() const { return counted > 0; }
-  /// What was minimised; of steps that have a loss.
-  double loss() const { return own_loss.value_or(ce) + z_loss + aux_loss + mtp_loss.value_or(0); }
 };
 
 struct StepperOptions {
@@ -99,11 +92,10 @@ class Stepper {
 
  private:
   struct Totals;
-  struct MicroLoss;
   Totals count(const std::vector<Batch>& batches) const;
   void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
   /// `context` has its step and micro-batch; the rest comes from the batch.
-  MicroLoss forward(const Batch& batch, ForwardContext& context, const Totals& totals);
+  LossParts forward(const Batch& batch, ForwardContext& context, const Totals& totals);
   /// Another forward and two backwards of every micro-batch, at the weights that the gradients are of.
   void estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals);
   LossParts losses_of(const Batch& batch, ForwardContext& context, const Totals& totals);

@@ -8,6 +8,7 @@
 
 #include "core/log.h"
 #include "core/text.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -123,7 +124,8 @@ Values Watch::take() {
   for (const auto& [key, sum] : sums_) {
     const double square = *value++;
     if (key != kActivations) {  // positions of different places have no common mean
-      out.emplace_back("watch/" + key, std::sqrt(key.starts_with(kActivations) ? square / std::max(1.0, sum.count) : square));
+      out.emplace_back(row_key::of(row_key::watch, key),
+                       std::sqrt(key.starts_with(kActivations) ? square / std::max(1.0, sum.count) : square));
     }
   }
   std::sort(out.begin(), out.end());

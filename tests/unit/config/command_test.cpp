@@ -132,6 +132,12 @@ TEST_CASE("config: presets are one list, of models and of jobs", "[config]") {
   CHECK(config_says({"docs", "presets"}) == read_file(fs::path(KF_SOURCE_DIR) / "docs/presets.md"));
 }
 
+TEST_CASE("config: docs/metrics.md is what names.def says", "[config]") {
+  INFO("run `kf-host config docs metrics > docs/metrics.md`");
+  CHECK(config_says({"docs", "metrics"}) == read_file(fs::path(KF_SOURCE_DIR) / "docs/metrics.md"));
+  CHECK(has(config_refuses({"docs", "metric"}), "config docs knows 'presets', 'metrics' and 'unbuilt', not 'metric'"));
+}
+
 TEST_CASE("config: check says what cannot run yet instead of 'no problems'", "[config]") {
   const std::vector<std::string> small{"check", "--model.dim=64", "--model.n_heads=4", "--train.max_steps=5", "--scheduler.warmup_steps=0"};
   const auto with = [&](std::vector<std::string> more) {

@@ -33,7 +33,7 @@ Outcome run(const config::Config& config, bool packed) {
       out.gradients.push_back(parameter->gradient().defined() ? parameter->gradient().clone() : at::zeros({0}));
     }
   });
-  out.loss = result.loss();
+  out.loss = result.loss;
   out.after = bench.masters();
   return out;
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "checkpoint/files/weights.h"
+#include "metrics/names/names.h"
 #include "moe_model.h"
 #include "train/eval/evaluate.h"
 
@@ -50,6 +51,7 @@ Update update(config::Config config, std::int64_t micros) {
   });
   out.buffers = buffers_of(*bench.model);
   for (const auto& [name, value] : bench.model->metrics()) {
+    CHECK(is_row_key(name));
     out.metrics[name] = value;
   }
   return out;
