@@ -209,7 +209,7 @@ void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& res
   const float* number = read.const_data_ptr<float>();
   result.grad_norm = *number++;
   result.infinite_loss = *number++ > 0;
-  each_term([&](double& mean) { mean = *number++ / scale(); }, result);
+  each_term([&](double& mean) { mean = *number++ / scale(); }, result);  // in the order of each_loss_term
   const double own = *number++ / scale();
   const double ahead = *number++ / scale();
   result.loss = result.ce;
