@@ -288,6 +288,22 @@ std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult&
   return batches;
 }
 
+/// Forward and backward of every micro-batch.
+void Stepper::backward(const std::vector<Batch>& batches, std::int64_t step, const Callbacks& callbacks, Totals& totals) {
+  if (callbacks.watch != nullptr) {
+    callbacks.watch->begin();
+    observe_ = callbacks.watch->observer();
+  }
+  const SingleThreadedBackward single;
+  for (std::size_t micro = 0; micro < batches.size(); ++micro) {
+    micro_step(batches[micro], step, static_cast<std::int64_t>(micro), totals);
+    if (callbacks.micro_end) {
+      callbacks.micro_end();
+    }
+  }
+  observe_ = nullptr;
+}
+
 StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
   StepResult result;
   const std::vector<Batch> batches = fetch(loader, step, result);
@@ -300,20 +316,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     return result;
   }
   largest_scores_.clear();
-  if (callbacks.watch != nullptr) {
-    callbacks.watch->begin();
-    observe_ = callbacks.watch->observer();
-  }
-  {
-    const SingleThreadedBackward single;
-    for (std::size_t micro = 0; micro < batches.size(); ++micro) {
-      micro_step(batches[micro], step, static_cast<std::int64_t>(micro), totals);
-      if (callbacks.micro_end) {
-        callbacks.micro_end();
-      }
-    }
-  }
-  observe_ = nullptr;
+  backward(batches, step, callbacks, totals);
   if (loss_scale_) {
     unscale();
   }

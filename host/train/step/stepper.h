@@ -93,6 +93,7 @@ class Stepper {
  private:
   struct Totals;
   Totals count(const std::vector<Batch>& batches) const;
+  void backward(const std::vector<Batch>& batches, std::int64_t step, const Callbacks& callbacks, Totals& totals);
   void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
   /// `context` has its step and micro-batch; the rest comes from the batch.
   LossParts forward(const Batch& batch, ForwardContext& context, const Totals& totals);
