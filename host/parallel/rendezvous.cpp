@@ -1,0 +1,252 @@
+#include "parallel/rendezvous.h"
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+#include <charconv>
+#include <numeric>
+#include <thread>
+
+#include "core/error.h"
+
+namespace kf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::string_view kFile = "file:";
+// A rank that sees an error looks for word of the others this long: they see it at the same time or never.
+constexpr milliseconds kGrace{1000};
+constexpr milliseconds kPatience{4000};
+
+std::string seconds_of(milliseconds time) { return to_text(static_cast<double>(time.count()) / 1000) + " s"; }
+
+std::string list_of(const std::vector<std::int64_t>& ranks) {
+  std::vector<std::string> texts;
+  for (const std::int64_t rank : ranks) {
+    texts.push_back(to_text(rank));
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + join(texts, ", ");
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+// Asks `done` every few milliseconds, less often the longer it takes.
+template <class Done>
+bool poll(milliseconds time, const Done& done) {
+  const auto deadline = Clock::now() + time;
+  for (milliseconds pause{2};; pause = std::min(pause * 2, milliseconds(100))) {
+    if (done()) {
+      return true;
+    }
+    if (Clock::now() >= deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::min(pause, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) + milliseconds(1)));
+  }
+}
+
+struct Place {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+Place place_of(const std::string& where) {
+  const std::size_t colon = where.rfind(':');
+  Place place{where.substr(0, colon), 0};
+  const char* const end = where.data() + where.size();
+  const bool right =
+      colon != std::string::npos && colon > 0 && std::from_chars(where.data() + colon + 1, end, place.port).ptr == end && place.port != 0;
+  KF_CHECK(right, Code::communication, "rendezvous '{}' is neither HOST:PORT nor file:PATH", where);
+  return place;
+}
+
+bool on_this_machine(const std::string& where) {
+  return where.starts_with(kFile) || where.starts_with("localhost:") || where.starts_with("127.");
+}
+
+}  // namespace
+
+struct Room::Store {
+  c10::intrusive_ptr<c10d::Store> all;
+};
+
+Room::Room(const Rendezvous& rendezvous) : rendezvous_(rendezvous), store_(std::make_unique<Store>()) {
+  KF_CHECK(rendezvous.rank >= 0 && rendezvous.rank < rendezvous.world, Code::communication, "rank {} of a world of {}", rendezvous.rank,
+           rendezvous.world);
+  if (rendezvous_.address.empty() && on_this_machine(rendezvous_.where)) {
+    rendezvous_.address = "127.0.0.1";
+  }
+  open();
+}
+
+void Room::open() {
+  const auto& [where, rank, world, timeout, address] = rendezvous_;
+  try {
+    if (where.starts_with(kFile)) {
+      store_->all = c10::make_intrusive<c10d::FileStore>(where.substr(kFile.size()), static_cast<int>(world));
+      store_->all->setTimeout(timeout);
+      return;
+    }
+    const Place place = place_of(where);
+    c10d::TCPStoreOptions options;
+    options.port = place.port;
+    options.isServer = rank == 0;
+    options.numWorkers = static_cast<std::size_t>(world);
+    options.waitWorkers = false;  // wait_for_all names who is missing
+    options.timeout = timeout;
+    store_->all = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    fail(Code::communication, "rank {} cannot reach the rendezvous {} (kept by {}) within {}: {}", rank, where,
+         where.starts_with(kFile) ? "a file" : "rank 0", seconds_of(timeout), first_line(e.what()));
+  }
+}
+
+// Rank 0 takes a rendezvous by TCP with it when it ends: after an error the others get a moment to read the verdict.
+Room::~Room() {
+  const bool keeps = rendezvous_.rank == 0 && !rendezvous_.where.starts_with(kFile);
+  if (said() && keeps) {
+    std::vector<std::int64_t> others(static_cast<std::size_t>(rendezvous_.world - 1));
+    std::iota(others.begin(), others.end(), 1);
+    poll(kGrace,
+         [&] { return std::all_of(others.begin(), others.end(), [&](std::int64_t rank) { return has(format("read/{}", rank)); }); });
+  }
+}
+
+void Room::wait_for_all(const std::string& key, const std::vector<std::int64_t>& ranks) {
+  const auto name = [&](std::int64_t rank) { return format("arrived/{}/{}", key, rank); };
+  store_->all->set(name(rendezvous_.rank), "1");
+  std::vector<std::string> keys;
+  for (const std::int64_t rank : ranks) {
+    keys.push_back(name(rank));
+  }
+  std::optional<std::string> ended;
+  const bool all = poll(rendezvous_.timeout, [&] { return store_->all->check(keys) || (ended = verdict()); });
+  if (ended) {
+    throw Error(Code::communication, *ended).context(format("while rank {} was joining group {}", rendezvous_.rank, key));
+  }
+  if (!all) {
+    std::vector<std::int64_t> missing;
+    std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(missing), [&](std::int64_t rank) { return !has(name(rank)); });
+    const std::string why = format("{} of {} did not come to the rendezvous {} (group {}) within {}", list_of(missing), ranks.size(),
+                                   rendezvous_.where, key, seconds_of(rendezvous_.timeout));
+    throw Error(Code::communication, settle(why));
+  }
+}
+
+std::shared_ptr<GlooLink> Room::connect(const std::string& key, const std::vector<std::int64_t>& ranks, std::int64_t rank) {
+  try {
+    wait_for_all(key, ranks);
+    const auto store = c10::make_intrusive<c10d::PrefixStore>("gloo/" + key, store_->all);
+    auto link = std::make_shared<GlooLink>(store, rank, static_cast<std::int64_t>(ranks.size()), rendezvous_.timeout, rendezvous_.address);
+    const std::lock_guard lock(mutex_);
+    links_.push_back(link);
+    return link;
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& e) {
+    throw Error(Code::communication,
+                settle(format("rank {} cannot connect to {}: {}", rendezvous_.rank, list_of(ranks), first_line(e.what()))));
+  }
+}
+
+bool Room::has(const std::string& key) noexcept {
+  try {
+    return store_->all->check({key});
+  } catch (const std::exception&) {
+    return false;  // the store is gone
+  }
+}
+
+std::optional<std::string> Room::said() {
+  const std::lock_guard lock(mutex_);
+  return said_;
+}
+
+// The first verdict that is known here stays. `read`: it stands in the store, and this rank says that it has read it.
+std::string Room::remember(const std::string& verdict, bool read) noexcept {
+  if (read) {
+    try {
+      store_->all->set(format("read/{}", rendezvous_.rank), "1");
+    } catch (const std::exception&) {
+      // The store is gone meanwhile: nobody waits for the answer.
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  said_ = said_.value_or(verdict);
+  return *said_;
+}
+
+std::optional<std::string> Room::verdict() noexcept {
+  if (auto known = said()) {
+    return known;
+  }
+  try {
+    if (store_->all->check({"verdict"})) {
+      return remember(store_->all->get_to_str("verdict"), true);
+    }
+  } catch (const std::exception&) {
+    return std::nullopt;  // the store is gone
+  }
+  return std::nullopt;
+}
+
+void Room::leave(const std::string& key, std::int64_t number) noexcept {
+  try {
+    store_->all->set(format("at/{}/{}/{}", key, number, rendezvous_.rank), "1");
+    store_->all->set(format("left/{}", rendezvous_.rank), "1");
+  } catch (const std::exception&) {
+    return;  // the store is gone: `settle` says so
+  }
+}
+
+std::vector<std::int64_t> Room::missing(const std::string& key, std::int64_t number, const std::vector<std::int64_t>& ranks,
+                                        milliseconds patience) noexcept {
+  std::vector<std::int64_t> missing = ranks;
+  poll(patience, [&] {
+    std::erase_if(missing, [&](std::int64_t rank) { return has(format("at/{}/{}/{}", key, number, rank)); });
+    return missing.empty();
+  });
+  return missing;
+}
+
+std::string Room::settle(const std::string& why) noexcept {
+  if (const auto known = said()) {
+    return *known;
+  }
+  try {
+    return remember(store_->all->compareSet("verdict", std::string(), why), true);
+  } catch (const std::exception&) {
+    const bool kept_by_other = rendezvous_.rank != 0 && !rendezvous_.where.starts_with(kFile);
+    return remember(kept_by_other ? format("rank 0, which keeps the rendezvous {}, is gone", rendezvous_.where) : why, false);
+  }
+}
+
+std::string Room::settle_loss(std::int64_t peer, const std::string& why) noexcept {
+  std::optional<std::string> said;
+  const std::string word = format("left/{}", peer);
+  poll(kGrace, [&] { return (said = verdict()) || has(word); });
+  if (!said && has(word)) {
+    poll(kPatience, [&] { return bool(said = verdict()); });
+  }
+  return said ? *said : settle(why);
+}
+
+void Room::close() noexcept {
+  std::vector<std::weak_ptr<GlooLink>> links;
+  {
+    const std::lock_guard lock(mutex_);
+    links.swap(links_);
+  }
+  for (const auto& link : links) {
+    if (const auto open = link.lock()) {
+      open->close();
+    }
+  }
+}
+
+}  // namespace kf
