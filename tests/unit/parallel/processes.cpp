@@ -1,0 +1,109 @@
+#include "processes.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <stdexcept>
+
+#include "core/error.h"
+#include "parallel/c10d_group.h"
+#include "programs.h"
+#include "support/temp_dir.h"
+
+namespace kf::test {
+namespace {
+
+// A port that nobody listens on: taken and given back.
+std::uint16_t free_port() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no free port");
+  }
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+std::string variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string() : std::string(value);
+}
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    constexpr const char* kDigits = "0123456789abcdef";
+    text += kDigits[static_cast<unsigned char>(c) >> 4];
+    text += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return text;
+}
+
+// As a program that ends with an error: the others are told, everything is closed, then it is said.
+std::string run_rank() {
+  Rendezvous rendezvous;
+  rendezvous.where = variable("KF_TEST_WHERE");
+  rendezvous.rank = std::stoll(variable("KF_TEST_RANK"));
+  rendezvous.world = std::stoll(variable("KF_TEST_WORLD"));
+  rendezvous.timeout = std::chrono::milliseconds(std::stoll(variable("KF_TEST_TIMEOUT")));
+  const std::unique_ptr<Group> all = join_processes(rendezvous);
+  try {
+    return run_program(variable("KF_TEST_PROGRAM"), *all);
+  } catch (const std::exception& e) {
+    all->end(e.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+TEST_CASE("(a rank of another test)", "[.rank]") {
+  try {
+    const std::string words = run_rank();
+    std::cout << "said: " << hex(words) << std::endl;
+  } catch (const std::exception& e) {
+    std::cerr << e.what() << std::endl;
+    std::_Exit(4);
+  }
+}
+
+std::vector<Finished> run_processes(const std::string& program, std::int64_t world, const Ranks& ranks) {
+  const TempDir folder;
+  const std::string where = ranks.meet == Meet::file ? "file:" + (folder / "meet").string() : format("127.0.0.1:{}", free_port());
+  std::vector<std::unique_ptr<Process>> processes;
+  for (std::int64_t rank = 0; rank < world; ++rank) {
+    if (std::find(ranks.absent.begin(), ranks.absent.end(), rank) != ranks.absent.end()) {
+      processes.emplace_back();
+      continue;
+    }
+    Options options;
+    options.env = {{"KF_TEST_WHERE", where},
+                   {"KF_TEST_RANK", to_text(rank)},
+                   {"KF_TEST_WORLD", to_text(world)},
+                   {"KF_TEST_TIMEOUT", to_text(ranks.timeout.count())},
+                   {"KF_TEST_PROGRAM", program}};
+    processes.push_back(std::make_unique<Process>(std::vector<std::string>{"/proc/self/exe", "[.rank]"}, options));
+  }
+  std::vector<Finished> finished;
+  for (const auto& process : processes) {
+    finished.push_back(process == nullptr ? Finished{} : process->wait());
+  }
+  return finished;
+}
+
+std::string said(const Finished& rank) {
+  const std::size_t begin = rank.out.find("said: ");
+  return begin == std::string::npos ? "nothing: " + rank.err : rank.out.substr(begin, rank.out.find('\n', begin) - begin);
+}
+
+}  // namespace kf::test
