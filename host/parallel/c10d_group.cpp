@@ -89,7 +89,7 @@ class C10dGroup final : public Group {
       const Letter letter = begin_letter(*link_, t, peer, number, sends);
       return Pending([=, this] { finish(letter, t, peer, sends, what()); });
     } catch (const LinkFault& fault) {
-      give_up(explain_letter(fault, what()), what());
+      return Pending([=, this] { give_up(explain_letter(fault, what()), what()); });
     }
   }
 

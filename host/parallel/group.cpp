@@ -20,7 +20,7 @@ at::Tensor rows_like(const at::Tensor& t, std::int64_t rows) {
 }
 
 at::Tensor bytes_of(const std::string& text) {
-  const at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::copy(text.begin(), text.end(), reinterpret_cast<char*>(bytes.mutable_data_ptr<std::uint8_t>()));
   return bytes;
 }

@@ -15,7 +15,8 @@ class [[nodiscard]] Pending {
   Pending() = default;
   explicit Pending(std::function<void()> finish) : finish_(std::move(finish)) {}
 
-  /// Waits; a second time, does nothing. Throws what the call threw.
+  /// Waits; a second time, does nothing. Throws what went wrong, here or on another rank: what begins a call throws for its own mistakes
+  /// alone.
   void wait() {
     if (const auto finish = std::exchange(finish_, nullptr)) {
       finish();

@@ -99,18 +99,13 @@ void ThreadHub::end_all(const std::string& message) {
   changed_.notify_all();
 }
 
-void ThreadHub::throw_if_over(std::int64_t rank, std::string_view what) {
-  if (fault_) {
-    states_[static_cast<std::size_t>(rank)].told = true;
-    throw Error(Code::communication, *fault_).context(format("while rank {} was in {}", rank, what));
-  }
-}
-
-std::shared_ptr<Event> ThreadHub::call(const Group& group, const std::string& key, Call call) {
+Ticket ThreadHub::call(const Group& group, const std::string& key, Call call) {
   const std::string what = format("{} in group {}", call.text(), group.name());
   const std::lock_guard lock(mutex_);
+  if (fault_) {
+    return {std::make_shared<Event>(), what};  // never done: its wait throws
+  }
   const auto rank = static_cast<std::size_t>(group.rank());
-  throw_if_over(group.ranks()[rank], what);
   Meeting& meeting = meetings_[key];
   const auto size = static_cast<std::size_t>(group.size());
   meeting.begun.resize(size);
@@ -119,50 +114,52 @@ std::shared_ptr<Event> ThreadHub::call(const Group& group, const std::string& ke
   if (slot == nullptr) {
     slot = std::make_shared<Round>();
     slot->calls.resize(size);
-    slot->what = what;
   }
   const std::shared_ptr<Round> round = slot;
   round->calls[rank] = std::move(call);
   if (++round->come == size) {
     meeting.rounds.erase(number);
-    carry_out(group, *round);
-    round->done = true;
+    round->done = carry_out(group, *round);
     round->calls.clear();
     changed_.notify_all();
   }
-  return round;
+  return {round, what};
 }
 
-void ThreadHub::carry_out(const Group& group, const Round& round) {
+// Whether the calls match; if not, all waits throw.
+bool ThreadHub::carry_out(const Group& group, const Round& round) {
   const std::string mismatch = mismatch_of(round.calls, group.ranks());
   if (!mismatch.empty()) {
     end_all(format("calls in group {} do not match: {}", group.name(), mismatch));
-    throw_if_over(group.ranks()[static_cast<std::size_t>(group.rank())], round.what);
+    return false;
   }
   carry_out_calls(round.calls);
+  return true;
 }
 
-std::shared_ptr<Event> ThreadHub::post(const Group& group, Lane& lane, std::shared_ptr<Letter> letter, bool sends) {
-  throw_if_over(group.ranks()[static_cast<std::size_t>(group.rank())], letter->what);
-  auto& mine = sends ? lane.sent : lane.wanted;
-  mine.push_back(letter);
+Ticket ThreadHub::post(const Group& group, Lane& lane, const std::shared_ptr<Letter>& letter, bool sends) {
+  Ticket ticket{letter, letter->what};
+  if (fault_) {
+    return ticket;
+  }
+  (sends ? lane.sent : lane.wanted).push_back(letter);
   if (lane.sent.empty() || lane.wanted.empty()) {
-    return letter;
+    return ticket;
   }
   const std::shared_ptr<Letter> from = lane.sent.front(), to = lane.wanted.front();
   lane.sent.pop_front();
   lane.wanted.pop_front();
   if (describe(from->tensor) != describe(to->tensor)) {
     end_all(format("calls in group {} do not match: {}, but {}", group.name(), from->what, to->what));
-    throw_if_over(group.ranks()[static_cast<std::size_t>(group.rank())], letter->what);
+    return ticket;
   }
   copy_unless_same(to->tensor, from->tensor);
   from->done = to->done = true;
   changed_.notify_all();
-  return letter;
+  return ticket;
 }
 
-std::shared_ptr<Event> ThreadHub::send(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t to) {
+Ticket ThreadHub::send(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t to) {
   const std::lock_guard lock(mutex_);
   const auto letter = std::make_shared<Letter>();
   const auto& ranks = group.ranks();
@@ -172,7 +169,7 @@ std::shared_ptr<Event> ThreadHub::send(const Group& group, const std::string& ke
   return post(group, meetings_[key].lanes[{group.rank(), to}], letter, true);
 }
 
-std::shared_ptr<Event> ThreadHub::receive(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t from) {
+Ticket ThreadHub::receive(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t from) {
   const std::lock_guard lock(mutex_);
   const auto letter = std::make_shared<Letter>();
   const auto& ranks = group.ranks();
@@ -182,15 +179,16 @@ std::shared_ptr<Event> ThreadHub::receive(const Group& group, const std::string&
   return post(group, meetings_[key].lanes[{from, group.rank()}], letter, false);
 }
 
-void ThreadHub::wait(std::int64_t rank, const std::shared_ptr<Event>& event) {
+void ThreadHub::wait(std::int64_t rank, const Ticket& ticket) {
   std::unique_lock lock(mutex_);
   State& state = states_[static_cast<std::size_t>(rank)];
-  state.waits_for = event;
+  state.waits_for = &ticket;
   check_someone_comes();
-  changed_.wait(lock, [&] { return event->done || fault_; });
+  changed_.wait(lock, [&] { return ticket.event->done || fault_; });
   state.waits_for = nullptr;
-  if (!event->done) {
-    throw_if_over(rank, event->what);
+  if (!ticket.event->done) {
+    state.told = true;
+    throw Error(Code::communication, *fault_).context(format("while rank {} was in {}", rank, ticket.what));
   }
 }
 
@@ -202,7 +200,7 @@ void ThreadHub::check_someone_comes() {
     const State& state = states_[rank];
     if (state.returned) {
       what.push_back(format("rank {} has returned", rank));
-    } else if (state.waits_for != nullptr && !state.waits_for->done) {
+    } else if (state.waits_for != nullptr && !state.waits_for->event->done) {
       what.push_back(format("rank {} is in {}", rank, state.waits_for->what));
       waits = true;
     } else {

@@ -21,9 +21,14 @@
 
 namespace kf {
 
-/// Something that ranks wait for. Guarded by the hub's mutex.
+/// What ranks wait for.
 struct Event {
-  bool done = false;
+  bool done = false;  // guarded by the hub's mutex
+};
+
+/// A rank's own wait for it.
+struct Ticket {
+  std::shared_ptr<Event> event;
   std::string what;  // "sum of float32 [3] in group dp_shard"
 };
 
@@ -32,11 +37,11 @@ class ThreadHub {
   explicit ThreadHub(std::int64_t ranks) : states_(static_cast<std::size_t>(ranks)) {}
 
   /// The next call of the group `key`. `ranks`: the group's, in the world; `rank`: who calls, in the group.
-  std::shared_ptr<Event> call(const Group& group, const std::string& key, Call call);
-  std::shared_ptr<Event> send(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t to);
-  std::shared_ptr<Event> receive(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t from);
+  Ticket call(const Group& group, const std::string& key, Call call);
+  Ticket send(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t to);
+  Ticket receive(const Group& group, const std::string& key, const at::Tensor& t, std::int64_t from);
   /// Waits as `rank` of the world. Throws when another rank has ended with an error, calls do not match, or nobody is left to come.
-  void wait(std::int64_t rank, const std::shared_ptr<Event>& event);
+  void wait(std::int64_t rank, const Ticket& ticket);
 
   /// `rank` (of the world) has thrown: all waits throw.
   void ended_with(std::int64_t rank, std::string_view message) noexcept;
@@ -55,6 +60,7 @@ class ThreadHub {
   };
   struct Letter : Event {
     at::Tensor tensor;
+    std::string what;
   };
   struct Lane {  // from one rank to another
     std::deque<std::shared_ptr<Letter>> sent, wanted;
@@ -65,15 +71,14 @@ class ThreadHub {
     std::map<std::pair<std::int64_t, std::int64_t>, Lane> lanes;
   };
   struct State {
-    std::shared_ptr<Event> waits_for;
+    const Ticket* waits_for = nullptr;
     bool returned = false, told = false;
   };
 
-  std::shared_ptr<Event> post(const Group& group, Lane& lane, std::shared_ptr<Letter> letter, bool sends);
-  void carry_out(const Group& group, const Round& round);
+  Ticket post(const Group& group, Lane& lane, const std::shared_ptr<Letter>& letter, bool sends);
+  bool carry_out(const Group& group, const Round& round);
   void check_someone_comes();
   void end_all(const std::string& message);
-  void throw_if_over(std::int64_t rank, std::string_view what);
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -29,8 +29,8 @@ class ThreadGroup final : public Group {
 
  private:
   std::int64_t of_world() const { return ranks()[static_cast<std::size_t>(rank())]; }
-  Pending waiting_for(std::shared_ptr<Event> event) {
-    return Pending([&hub = hub_, rank = of_world(), event = std::move(event)] { hub.wait(rank, event); });
+  Pending waiting_for(Ticket ticket) {
+    return Pending([&hub = hub_, rank = of_world(), ticket = std::move(ticket)] { hub.wait(rank, ticket); });
   }
 
   ThreadHub& hub_;

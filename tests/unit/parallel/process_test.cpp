@@ -83,6 +83,16 @@ TEST_CASE("processes: so do those that wait for its letter, or for those that do
   check_errors(run_processes("killed_elsewhere", 3), {"rank 2 is gone"}, 2);
 }
 
+TEST_CASE("processes: so do those whose calls run behind them", "[parallel]") {
+  check_errors(run_processes("killed_behind", 3), {"rank 2 is gone", "in sum of float32 [30000] in group "}, 2);
+}
+
+TEST_CASE("processes: a world is joined with its groups", "[parallel]") {
+  const std::vector<Finished> ranks = run_processes("join", 4, {Meet::tcp});
+  CHECK(said(ranks[0]) == hex_of("0 10 0/4 0,1,2,3 0,2 0,1 0,1,2,3"));
+  CHECK(said(ranks[3]) == hex_of("3 13 3/4 0,1,2,3 1,3 2,3 0,1,2,3"));
+}
+
 TEST_CASE("processes: the rank that keeps the rendezvous may be the one that is killed", "[parallel]") {
   check_errors(run_processes("first_killed", 3, {Meet::file}), {"rank 0 is gone"}, 0);
   check_errors(run_processes("first_killed", 3, {Meet::tcp}), {"rank 0", "is gone"}, 0);

@@ -13,6 +13,7 @@
 
 #include "core/error.h"
 #include "parallel/c10d_group.h"
+#include "parallel/world.h"
 #include "programs.h"
 #include "support/temp_dir.h"
 
@@ -56,6 +57,14 @@ std::string run_rank() {
   rendezvous.rank = std::stoll(variable("KF_TEST_RANK"));
   rendezvous.world = std::stoll(variable("KF_TEST_WORLD"));
   rendezvous.timeout = std::chrono::milliseconds(std::stoll(variable("KF_TEST_TIMEOUT")));
+  if (variable("KF_TEST_PROGRAM") == "join") {  // makes its own world: replicas of two shards, of one tp rank each
+    const World world = World::join(rendezvous, Mesh(PerAxis{1, rendezvous.world / 2, 2, 1, 2, 1}), rendezvous.rank + 10);
+    std::string words = format("{} {} {}/{}", world.rank(), world.local_rank(), world.share().rank, world.share().world);
+    for (Group* const group : {&world.data(), &world.along(Axis::dp_replicate), &world.along(Axis::ep), &world.files()}) {
+      words += " " + join(group->tell(to_text(world.rank())), ",");
+    }
+    return words;
+  }
   const std::unique_ptr<Group> all = join_processes(rendezvous);
   try {
     return run_program(variable("KF_TEST_PROGRAM"), *all);

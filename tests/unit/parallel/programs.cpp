@@ -132,6 +132,27 @@ std::string killed_elsewhere(Group& all) {
   return {};
 }
 
+// Killed while the others' calls run behind them, in two groups.
+std::string killed_behind(Group& all) {
+  const std::int64_t last = all.size() - 1;
+  const auto other = all.part("other", all.ranks());
+  std::vector<at::Tensor> sums;
+  std::vector<Pending> pending;
+  for (int i = 0; i < 50; ++i) {
+    if (i == 25 && all.rank() == last) {
+      std::raise(SIGKILL);
+    }
+    for (Group* const group : {&all, other.get()}) {
+      sums.push_back(numbers({30000}, at::kFloat, all.rank()));
+      pending.push_back(group->begin_sum(sums.back()));
+    }
+  }
+  for (Pending& one : pending) {
+    one.wait();
+  }
+  return {};
+}
+
 std::string late(Group& all) {
   sum_once(all);
   if (all.rank() == 1) {
@@ -209,6 +230,7 @@ std::string run_program(const std::string& name, Group& all) {
       {"killed", killed},
       {"first_killed", first_killed},
       {"killed_elsewhere", killed_elsewhere},
+      {"killed_behind", killed_behind},
       {"late", late},
       {"mismatched", mismatched},
       {"other_lengths", other_lengths},

@@ -129,6 +129,7 @@ TEST_CASE("thread ranks: calls that do not match say who does what", "[parallel]
         "calls in group all do not match: exchange of float32 rows []: rank 1 sends 3 rows to rank 0, which receives 2");
   CHECK(ends_of(2, "other_letter").of_all ==
         "calls in group all do not match: send of float32 [3] from rank 0 to rank 1, but receive of float32 [4] by rank 1 from rank 0");
+  CHECK_THAT(ends_of(3, "mismatched").of_ranks[1], Contains("while rank 1 was in gather of float32 [3]"));
   const Ends ends = ends_of(2, [](Group& all) { all.broadcast(at::ones({2}), all.rank()); });
   CHECK_THAT(ends.of_all, Contains("rank 0 calls broadcast of float32 [2] from rank 0, rank 1 calls broadcast of float32 [2] from rank 1"));
   CHECK_THAT(ends.of_ranks[0], Contains("while rank 0 was in"));
