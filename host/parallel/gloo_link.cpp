@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "parallel/no_pipe_signal.h"
+
 namespace kf {
 
 struct Message {
@@ -28,6 +30,7 @@ std::vector<at::Tensor> bytes_of(const at::Tensor& t) { return {t.detach().view(
 
 GlooLink::GlooLink(const c10::intrusive_ptr<c10d::Store>& store, std::int64_t rank, std::int64_t size, std::chrono::milliseconds timeout,
                    const std::string& address) {
+  const NoPipeSignal no_signal;  // here and in Gloo's threads
   auto options = c10d::ProcessGroupGloo::Options::create(timeout);
   options->threads = 1;  // of its own collectives, which we do not use
   options->devices.push_back(address.empty() ? c10d::ProcessGroupGloo::createDefaultDevice()
@@ -47,6 +50,7 @@ std::shared_ptr<Message> GlooLink::send(const at::Tensor& t, std::int64_t to, in
     return nullptr;
   }
   std::vector<at::Tensor> bytes = bytes_of(t);
+  const NoPipeSignal no_signal;
   const std::lock_guard lock(mutex_);
   if (!gloo_) {
     throw LinkFault{to, false, "closed"};
@@ -63,6 +67,7 @@ std::shared_ptr<Message> GlooLink::receive(const at::Tensor& t, std::int64_t fro
     return nullptr;
   }
   std::vector<at::Tensor> bytes = bytes_of(t);
+  const NoPipeSignal no_signal;
   const std::lock_guard lock(mutex_);
   if (!gloo_) {
     throw LinkFault{from, false, "closed"};
@@ -100,9 +105,12 @@ void GlooLink::close() noexcept {
     messages.swap(under_way_);
     gloo.swap(gloo_);
   }
+  const NoPipeSignal no_signal;
   for (const auto& message : messages) {
     message->work->abort();
   }
+  messages.clear();
+  gloo.reset();
 }
 
 }  // namespace kf

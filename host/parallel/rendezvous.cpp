@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "parallel/no_pipe_signal.h"
 
 namespace kf {
 namespace {
@@ -83,6 +84,7 @@ Room::Room(const Rendezvous& rendezvous) : rendezvous_(rendezvous), store_(std::
 }
 
 void Room::open() {
+  const NoPipeSignal no_signal;  // in the server's threads; clients write with MSG_NOSIGNAL
   const auto& [where, rank, world, timeout, address] = rendezvous_;
   try {
     if (where.starts_with(kFile)) {

@@ -60,7 +60,7 @@ TEST_CASE("processes: they have the bits of threads", "[parallel]") {
     const std::vector<Finished> processes = run_processes(program, 4);
     for (std::size_t rank = 0; rank < 4; ++rank) {
       CHECK(said(processes[rank]) == hex_of(threads[rank]));
-      CHECK(processes[rank].err == "");
+      CHECK(processes[rank].err.empty());
     }
   }
 }
