@@ -53,7 +53,7 @@ def check_includes(allowed):
     apart = {"arrow", "cuda", "app"}
     for name in tracked("host/*.h", "host/*.cpp", "host/*.def", "bindings/*.h", "bindings/*.cpp"):
         folder = folder_of(name)
-        if folder in apart:
+        if folder in apart or "/gloo_names/" in name:  # the latter stand in for headers that torch's wheel lacks
             continue
         if folder not in allowed:
             faults.append(f"{name}: no line of CMake names the folder {folder}")

@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "optim/kron.h"
 #include "optim/mars.h"
