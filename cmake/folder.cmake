@@ -29,7 +29,7 @@ function(kf_headers folder)
     file(CREATE_LINK "${header}" "${shown}/${folder}/${name}" SYMBOLIC)
   endforeach()
   add_library(${target}_headers INTERFACE)
-  target_compile_options(${target}_headers INTERFACE "SHELL:-iquote ${shown}")
+  target_compile_options(${target}_headers INTERFACE "SHELL:-iquote \"${shown}\"")  # quoted: the path may have a blank
 endfunction()
 
 # kf_folder(data/read [TORCH] USES data/chat [LIBS kf_simdjson]) makes kf_data_read of all files of the folder. TORCH: it includes torch,
