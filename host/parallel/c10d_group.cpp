@@ -8,6 +8,7 @@
 #include "parallel/c10d_round.h"
 #include "parallel/call.h"
 #include "parallel/one_rank.h"
+#include "parallel/words.h"
 #include "parallel/worker.h"
 
 namespace kf {
@@ -120,11 +121,7 @@ class C10dGroup final : public Group {
       return room_->settle(format("{} was not done {}, although all ranks came: rank {} heard nothing of rank {}", what, within(),
                                   of_world(rank()), of_world(fault.peer)));
     }
-    std::vector<std::string> names;
-    for (const std::int64_t rank : missing) {
-      names.push_back(to_text(rank));
-    }
-    return room_->settle(format("{} {} did not come to {} {}", missing.size() == 1 ? "rank" : "ranks", join(names, ", "), what, within()));
+    return room_->settle(format("{} did not come to {} {}", ranks_text(missing), what, within()));
   }
 
   std::string explain_letter(const LinkFault& fault, const std::string& what) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "parallel/no_pipe_signal.h"
+#include "parallel/words.h"
 
 namespace kf {
 
@@ -14,9 +15,6 @@ struct Message {
 };
 
 namespace {
-
-// c10d's errors carry a C++ backtrace behind the first line.
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 [[noreturn]] void fail_link(std::int64_t peer, const std::exception& e) {
   const std::string text = first_line(e.what());
@@ -40,12 +38,7 @@ GlooLink::GlooLink(const c10::intrusive_ptr<c10d::Store>& store, std::int64_t ra
 
 GlooLink::~GlooLink() { close(); }
 
-std::shared_ptr<Message> GlooLink::keep(std::shared_ptr<Message> message) {
-  under_way_.insert(message);
-  return message;
-}
-
-std::shared_ptr<Message> GlooLink::send(const at::Tensor& t, std::int64_t to, int tag) {
+std::shared_ptr<Message> GlooLink::begin(const at::Tensor& t, std::int64_t peer, int tag, bool sends) {
   if (t.numel() == 0) {
     return nullptr;
   }
@@ -53,31 +46,20 @@ std::shared_ptr<Message> GlooLink::send(const at::Tensor& t, std::int64_t to, in
   const NoPipeSignal no_signal;
   const std::lock_guard lock(mutex_);
   if (!gloo_) {
-    throw LinkFault{to, false, "closed"};
+    throw LinkFault{peer, false, "closed"};
   }
   try {
-    return keep(std::make_shared<Message>(Message{gloo_->send(bytes, static_cast<int>(to), tag), to}));
+    const auto other = static_cast<int>(peer);
+    auto message = std::make_shared<Message>(Message{sends ? gloo_->send(bytes, other, tag) : gloo_->recv(bytes, other, tag), peer});
+    under_way_.insert(message);
+    return message;
   } catch (const std::exception& e) {
-    fail_link(to, e);
+    fail_link(peer, e);
   }
 }
 
-std::shared_ptr<Message> GlooLink::receive(const at::Tensor& t, std::int64_t from, int tag) {
-  if (t.numel() == 0) {
-    return nullptr;
-  }
-  std::vector<at::Tensor> bytes = bytes_of(t);
-  const NoPipeSignal no_signal;
-  const std::lock_guard lock(mutex_);
-  if (!gloo_) {
-    throw LinkFault{from, false, "closed"};
-  }
-  try {
-    return keep(std::make_shared<Message>(Message{gloo_->recv(bytes, static_cast<int>(from), tag), from}));
-  } catch (const std::exception& e) {
-    fail_link(from, e);
-  }
-}
+std::shared_ptr<Message> GlooLink::send(const at::Tensor& t, std::int64_t to, int tag) { return begin(t, to, tag, true); }
+std::shared_ptr<Message> GlooLink::receive(const at::Tensor& t, std::int64_t from, int tag) { return begin(t, from, tag, false); }
 
 void GlooLink::wait(const std::shared_ptr<Message>& message, Clock::time_point deadline) {
   if (message == nullptr) {

@@ -55,7 +55,7 @@ class GlooLink {
   void close() noexcept;
 
  private:
-  std::shared_ptr<Message> keep(std::shared_ptr<Message> message);
+  std::shared_ptr<Message> begin(const at::Tensor& t, std::int64_t peer, int tag, bool sends);
 
   std::mutex mutex_;                                 // guards the two below; never held in a wait
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo_;  // null: closed

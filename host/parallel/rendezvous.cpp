@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "parallel/no_pipe_signal.h"
+#include "parallel/words.h"
 
 namespace kf {
 namespace {
@@ -23,16 +24,6 @@ constexpr milliseconds kGrace{1000};
 constexpr milliseconds kPatience{4000};
 
 std::string seconds_of(milliseconds time) { return to_text(static_cast<double>(time.count()) / 1000) + " s"; }
-
-std::string list_of(const std::vector<std::int64_t>& ranks) {
-  std::vector<std::string> texts;
-  for (const std::int64_t rank : ranks) {
-    texts.push_back(to_text(rank));
-  }
-  return (ranks.size() == 1 ? "rank " : "ranks ") + join(texts, ", ");
-}
-
-std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 // Asks `done` every few milliseconds, less often the longer it takes.
 template <class Done>
@@ -134,7 +125,7 @@ void Room::wait_for_all(const std::string& key, const std::vector<std::int64_t>&
   if (!all) {
     std::vector<std::int64_t> missing;
     std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(missing), [&](std::int64_t rank) { return !has(name(rank)); });
-    const std::string why = format("{} of {} did not come to the rendezvous {} (group {}) within {}", list_of(missing), ranks.size(),
+    const std::string why = format("{} of {} did not come to the rendezvous {} (group {}) within {}", ranks_text(missing), ranks.size(),
                                    rendezvous_.where, key, seconds_of(rendezvous_.timeout));
     throw Error(Code::communication, settle(why));
   }
@@ -152,7 +143,7 @@ std::shared_ptr<GlooLink> Room::connect(const std::string& key, const std::vecto
     throw;
   } catch (const std::exception& e) {
     throw Error(Code::communication,
-                settle(format("rank {} cannot connect to {}: {}", rendezvous_.rank, list_of(ranks), first_line(e.what()))));
+                settle(format("rank {} cannot connect to {}: {}", rendezvous_.rank, ranks_text(ranks), first_line(e.what()))));
   }
 }
 

@@ -52,6 +52,23 @@ void exchange_calls(const Calls& calls) {
   }
 }
 
+// What a call does, on all ranks at once.
+void carry_out_calls(const Calls& calls) {
+  switch (calls.front()->op) {
+    case Op::sum:
+    case Op::largest: return reduce_calls(calls);
+    case Op::broadcast:
+      for (const auto& call : calls) {
+        copy_unless_same(call->to, calls[static_cast<std::size_t>(call->root)]->to);
+      }
+      return;
+    case Op::gather: return gather_calls(calls);
+    case Op::scatter_sum: return scatter_calls(calls);
+    case Op::exchange: return exchange_calls(calls);
+    case Op::barrier: return;
+  }
+}
+
 // Empty where all calls are one, else who does what. `ranks`: the world's names of them.
 std::string mismatch_of(const Calls& calls, const std::vector<std::int64_t>& ranks) {
   const std::string first = calls.front()->text();
@@ -75,22 +92,6 @@ std::string mismatch_of(const Calls& calls, const std::vector<std::int64_t>& ran
 }
 
 }  // namespace
-
-void carry_out_calls(const Calls& calls) {
-  switch (calls.front()->op) {
-    case Op::sum:
-    case Op::largest: return reduce_calls(calls);
-    case Op::broadcast:
-      for (const auto& call : calls) {
-        copy_unless_same(call->to, calls[static_cast<std::size_t>(call->root)]->to);
-      }
-      return;
-    case Op::gather: return gather_calls(calls);
-    case Op::scatter_sum: return scatter_calls(calls);
-    case Op::exchange: return exchange_calls(calls);
-    case Op::barrier: return;
-  }
-}
 
 void ThreadHub::end_all(const std::string& message) {
   if (!fault_) {

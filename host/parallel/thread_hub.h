@@ -87,7 +87,4 @@ class ThreadHub {
   std::optional<std::string> fault_;  // why all waits throw: the first that happened
 };
 
-/// What a call does, on all ranks at once.
-void carry_out_calls(const std::vector<std::optional<Call>>& calls);
-
 }  // namespace kf

@@ -1,7 +1,7 @@
 #include "parallel/thread_ranks.h"
 
 #include <exception>
-#include <thread>
+#include <future>
 
 #include "core/error.h"
 #include "parallel/group.h"
@@ -43,24 +43,48 @@ struct Thrown {
   std::string message;
 };
 
+// How a rank ends, whatever it is that it throws: the others are told.
+class Farewell {
+ public:
+  Farewell(ThreadHub& hub, std::int64_t rank, std::optional<Thrown>& thrown) : hub_(hub), rank_(rank), thrown_(thrown) {}
+  ~Farewell() {
+    if (!said_) {
+      failed(Code::other, "an exception that is no std::exception");
+    }
+  }
+  Farewell(const Farewell&) = delete;
+  Farewell& operator=(const Farewell&) = delete;
+
+  void well() {
+    said_ = true;
+    hub_.returned(rank_);
+  }
+  void failed(Code code, const std::string& message) {
+    said_ = true;
+    if (!hub_.was_told(rank_)) {  // else its error is a consequence of another's
+      thrown_ = Thrown{code, format("rank {}: {}", rank_, message)};
+    }
+    hub_.ended_with(rank_, message);
+  }
+
+ private:
+  ThreadHub& hub_;
+  std::int64_t rank_;
+  std::optional<Thrown>& thrown_;
+  bool said_ = false;
+};
+
 void run_rank(ThreadHub& hub, const std::vector<std::int64_t>& all, std::int64_t rank, const std::function<void(Group& all)>& body,
               std::optional<Thrown>& thrown) {
-  const auto ends = [&](Code code, const std::string& message) {
-    if (!hub.was_told(rank)) {
-      thrown = Thrown{code, format("rank {}: {}", rank, message)};
-    }
-    hub.ended_with(rank, message);
-  };
+  Farewell farewell(hub, rank, thrown);
   try {
     ThreadGroup group(hub, "all", "all", all, rank);
     body(group);
-    hub.returned(rank);
+    farewell.well();
   } catch (const Error& e) {
-    ends(e.code(), e.what());
+    farewell.failed(e.code(), e.what());
   } catch (const std::exception& e) {
-    ends(Code::other, e.what());
-  } catch (...) {  // a test's assertion; no Lua runs on these threads
-    ends(Code::other, "an exception that is no std::exception");
+    farewell.failed(Code::other, e.what());
   }
 }
 
@@ -73,11 +97,12 @@ void run_ranks(std::int64_t ranks, const std::function<void(Group& all)>& body) 
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     all.push_back(rank);
   }
-  std::vector<std::optional<Thrown>> thrown(all.size());  // an entry is its thread's until that is joined
+  std::vector<std::optional<Thrown>> thrown(all.size());  // an entry is its thread's until that has ended
   {
-    std::vector<std::jthread> threads;
+    std::vector<std::future<void>> ends;  // which hold what is no std::exception (a test's assertion): Farewell has told of it
     for (const std::int64_t rank : all) {
-      threads.emplace_back([&, rank] { run_rank(hub, all, rank, body, thrown[static_cast<std::size_t>(rank)]); });
+      ends.push_back(std::async(std::launch::async, run_rank, std::ref(hub), std::cref(all), rank, std::cref(body),
+                                std::ref(thrown[static_cast<std::size_t>(rank)])));
     }
   }
   for (const auto& one : thrown) {
