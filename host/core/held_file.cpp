@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -23,26 +24,13 @@ int open_behind(const fs::path& path) {
   return fd;
 }
 
-/// `path`.1, or the first number behind it that is free.
-fs::path free_number(const fs::path& path) {
-  for (int number = 1;; ++number) {
-    fs::path name = path;
-    name += "." + to_text(number);
-    if (!fs::exists(fs::symlink_status(name))) {
-      return name;
-    }
-  }
-}
-
 }  // namespace
 
-HeldFile::HeldFile(fs::path path) : path_(std::move(path)), fd_(open_behind(path_)) {}
-
-HeldFile::~HeldFile() { ::close(fd_); }
+HeldFile::HeldFile(fs::path path) : path_(std::move(path)), fd_(std::in_place, open_behind(path_)) {}
 
 void HeldFile::append(std::string_view text) {
   while (!text.empty()) {
-    const ssize_t written = ::write(fd_, text.data(), text.size());
+    const ssize_t written = ::write(fd_->get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) {
       continue;
     }
@@ -51,13 +39,13 @@ void HeldFile::append(std::string_view text) {
   }
 }
 
-void HeldFile::sync() { KF_CHECK(::fsync(fd_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno)); }
+void HeldFile::sync() { KF_CHECK(::fsync(fd_->get()) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno)); }
 
 std::string HeldFile::content() const {
   std::string out;
   std::array<char, 1 << 16> buffer{};
   for (;;) {
-    const ssize_t got = ::pread(fd_, buffer.data(), buffer.size(), static_cast<off_t>(out.size()));
+    const ssize_t got = ::pread(fd_->get(), buffer.data(), buffer.size(), static_cast<off_t>(out.size()));
     if (got < 0 && errno == EINTR) {
       continue;
     }
@@ -72,20 +60,26 @@ std::string HeldFile::content() const {
 std::string HeldFile::mend() {
   struct stat ours {};
   struct stat there {};
-  KF_CHECK(::fstat(fd_, &ours) == 0, Code::other, "cannot read {}: {}", path_, std::strerror(errno));
+  KF_CHECK(::fstat(fd_->get(), &ours) == 0, Code::other, "cannot read {}: {}", path_, std::strerror(errno));
   if (::stat(path_.c_str(), &there) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) {
     return {};
   }
   std::string said = format("{} was deleted or moved while the run was on; it is written again, whole", path_);
   if (fs::exists(fs::symlink_status(path_))) {
-    const fs::path aside = free_number(path_);
+    const fs::path aside = free_name(path_);
     fs::rename(path_, aside);
     said =
         format("{} was replaced while the run was on; the run's own is written again, whole, and the other file is {} now", path_, aside);
   }
   write_file_atomic(path_, content());
-  ::close(std::exchange(fd_, open_behind(path_)));
+  fd_.emplace(open_behind(path_));
   return said;
+}
+
+void mend(HeldFile& file) {
+  if (const std::string said = file.mend(); !said.empty()) {
+    log::warn("{}", said);
+  }
 }
 
 }  // namespace kf

@@ -1,9 +1,11 @@
 #pragma once
 // A file of a run that is appended to for hours, while others can delete it or put another in its place.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "core/descriptor.h"
 #include "core/fs.h"
 
 namespace kf {
@@ -12,14 +14,11 @@ class HeldFile {
  public:
   /// Opens it behind what is there, or makes it. Throws Code::other.
   explicit HeldFile(fs::path path);
-  ~HeldFile();
-  HeldFile(const HeldFile&) = delete;
-  HeldFile& operator=(const HeldFile&) = delete;
 
   void append(std::string_view text);
   /// As durable as the disk makes it.
   void sync();
-  int descriptor() const { return fd_; }
+  int descriptor() const { return fd_->get(); }
 
   /// Where the name stands for nothing any more, or for another file: writes the whole file again, which lives on as long as it is open,
   /// and moves the other one aside. What was done, in words; "" where the file is what it was. Throws Code::other where it cannot be done.
@@ -29,7 +28,10 @@ class HeldFile {
   std::string content() const;
 
   fs::path path_;
-  int fd_ = -1;
+  std::optional<Descriptor> fd_;  // never empty
 };
+
+/// The same, with a warning of what was done.
+void mend(HeldFile& file);
 
 }  // namespace kf

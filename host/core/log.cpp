@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/held_file.h"
+#include "core/immortal.h"
 #include "core/log_keep.h"
 #include "core/plain_file.h"
 #include "core/running.h"
@@ -51,8 +52,8 @@ struct State {
 };
 
 State& state() {
-  static State* const instance = new State;  // never destroyed: at exit() a crash report still writes into its file
-  return *instance;
+  static Immortal<State> instance;  // at exit() a crash report still writes into its file
+  return instance.value;
 }
 
 spdlog::level::level_enum to_spdlog(Level level) {

@@ -67,4 +67,13 @@ void remove_temporaries(const fs::path& folder, const std::vector<std::string>& 
   }
 }
 
+fs::path free_name(const fs::path& taken) {
+  for (int number = 1;; ++number) {
+    fs::path name = taken.string() + "." + std::to_string(number);
+    if (!fs::exists(fs::symlink_status(name))) {
+      return name;
+    }
+  }
+}
+
 }  // namespace kf

@@ -23,4 +23,7 @@ bool path_exists(const fs::path& path);
 /// Removes what killed processes left of `write_file_atomic` to these names in `folder`.
 void remove_temporaries(const fs::path& folder, const std::vector<std::string>& names);
 
+/// `taken` with the first number behind it, from .1 on, that nothing has.
+fs::path free_name(const fs::path& taken);
+
 }  // namespace kf

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/immortal.h"
 #include "core/log.h"
 #include "core/text.h"
 
@@ -55,11 +56,11 @@ std::string some_of(const std::vector<std::string>& names) {
   return join(shown, ", ") + (names.size() > kShown ? format(" and {} more", names.size() - kShown) : "");
 }
 
-/// Every file that is watched. Never destroyed: statics of others may outlive it.
+/// Every file that is watched; statics of others may outlive it.
 template <class File>
 std::set<File*>& watched() {
-  static auto* const all = new std::set<File*>();
-  return *all;
+  static Immortal<std::set<File*>> all;
+  return all.value;
 }
 
 }  // namespace

@@ -131,11 +131,7 @@ void CsvSink::add_columns() {
   file_.emplace(path_);
 }
 
-void CsvSink::before_save() {
-  if (const std::string said = file_->mend(); !said.empty()) {
-    log::warn("{}", said);
-  }
-}
+void CsvSink::before_save() { mend(*file_); }
 
 void CsvSink::flush() {
   // A folder that is gone is the next save's to tell: it ends the run.

@@ -167,11 +167,7 @@ void JsonlSink::rewind(std::int64_t step) {
   open(step);
 }
 
-void JsonlSink::before_save() {
-  if (const std::string said = file_->mend(); !said.empty()) {
-    log::warn("{}", said);
-  }
-}
+void JsonlSink::before_save() { mend(*file_); }
 
 void JsonlSink::close() {
   if (path_exists(path_.parent_path())) {  // else the save has said it

@@ -15,6 +15,7 @@
 #include "core/ascii.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/plain_file.h"
 
 namespace kf {
 namespace {
@@ -77,15 +78,6 @@ void PendingFolder::commit() {
     fs::rename(path_, target_);
   }
   sync_path(target_.parent_path());
-}
-
-fs::path free_name(const fs::path& taken) {
-  for (int number = 1;; ++number) {
-    fs::path name = taken.string() + "." + std::to_string(number);
-    if (!fs::exists(fs::symlink_status(name))) {
-      return name;
-    }
-  }
 }
 
 void remove_folder(const fs::path& folder) {

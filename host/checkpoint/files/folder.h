@@ -31,9 +31,6 @@ class PendingFolder {
   fs::path target_;
   fs::path path_;
 };
-
-/// `taken` with the first number behind it, from .1 on, that nothing has.
-fs::path free_name(const fs::path& taken);
 /// Renames, so that no half of it is ever found under its name, and removes.
 void remove_folder(const fs::path& folder);
 /// Removes what killed processes left below `dir`.
