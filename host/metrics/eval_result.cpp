@@ -1,11 +1,13 @@
 #include "metrics/eval_result.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "config/tree/finite.h"
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "metrics/eval_table.h"
+#include "metrics/names/names.h"
 
 namespace kf {
 namespace {
@@ -31,14 +33,7 @@ void read_number(EvalResult& out, const std::string& name, double value) {
   }
 }
 
-bool is_number_name(const std::string& name) {
-  for (const char* known : {"loss", "perplexity", "tokens", "bits_per_byte", "accuracy", "ema", "mtp_acceptance"}) {
-    if (name == known) {
-      return true;
-    }
-  }
-  return false;
-}
+bool is_number_name(std::string_view name) { return std::find(kEvalNumbers.begin(), kEvalNumbers.end(), name) != kEvalNumbers.end(); }
 
 std::optional<double> own_number(const EvalResult& eval, const std::string& name) {
   if (name == "loss" || name == "perplexity") {

@@ -22,9 +22,9 @@ constexpr NumberRow kRows[] = {
 
 /// Whether metrics.csv has a column of this name for an evaluation: eval_loss, and eval_NAME_loss of a set.
 bool is_eval_column(std::string_view name) {
-  constexpr std::array<std::string_view, 5> kNumbers{"_loss", "_perplexity", "_tokens", "_bits_per_byte", "_accuracy"};
-  return name.starts_with("eval_") &&
-         std::any_of(kNumbers.begin(), kNumbers.end(), [&](std::string_view number) { return name.ends_with(number); });
+  return name.starts_with("eval_") && std::any_of(kEvalNumbers.begin(), kEvalNumbers.end(), [&](std::string_view number) {
+           return name.ends_with(number) && name.substr(0, name.size() - number.size()).ends_with('_');
+         });
 }
 
 /// "loss_fn/" of "loss_fn/*".
@@ -88,6 +88,12 @@ std::string numbers_markdown() {
       means.push_back("`" + std::string(row.name) + "`");
     }
   }
+  std::vector<std::string> others;
+  for (const std::string_view number : kEvalNumbers) {
+    if (number != "loss") {
+      others.push_back("`" + std::string(number) + "`");
+    }
+  }
   return "# Numbers of a step\n\n"
          "<!-- Made by `kf-host config docs metrics` from host/metrics/names/names.def; edit that file. -->\n\n"
          "What a logged step has in `metrics.jsonl`, in `metrics.csv`, in sinks of scripts and in `ctx:metrics()`, under the same names. "
@@ -96,9 +102,9 @@ std::string numbers_markdown() {
          "those "
          "with SOURCE are taken where the mixture has such a\n"
          "source. Taken, too, are `eval`, `not_finite`, and the columns of evaluations in `metrics.csv`: `eval_loss`, `eval_NAME_loss`, "
-         "and "
-         "the same with `perplexity`, `tokens`,\n"
-         "`bits_per_byte` and `accuracy`.\n\n"
+         "and the same with\n" +
+         join(others, ", ") +
+         ".\n\n"
          "## In every row\n\n" +
          table(true) + "\nMeans over the labels of the step (" + join(means, ", ") +
          ") are `null` in a step without a label that counts, `nil` in Lua.\n\n## In some rows\n\n" + table(false);

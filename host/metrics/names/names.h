@@ -1,6 +1,7 @@
 #pragma once
 // The numbers of a step, as names.def has them, without their values: for docs, for what others may not log, for who makes a number.
 
+#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ namespace row_key {
 /// "loss_fn/focal": the member `name` of a family.
 std::string of(std::string_view family, std::string_view name);
 }  // namespace row_key
+
+/// The numbers of an evaluation: keys of "eval" in metrics.jsonl, columns eval_loss, eval_NAME_loss, ... of metrics.csv.
+inline constexpr std::array<std::string_view, 7> kEvalNumbers{"loss",     "perplexity", "tokens",        "bits_per_byte",
+                                                              "accuracy", "ema",        "mtp_acceptance"};
 
 /// Whether every row has a number of this name.
 bool is_in_every_row(std::string_view name);
