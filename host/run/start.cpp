@@ -1,6 +1,7 @@
 #include "run/start.h"
 
 #include <iostream>
+#include <utility>
 
 #include "core/log.h"
 #include "core/plain_file.h"
@@ -28,23 +29,33 @@ CheckpointOptions checkpoint_options(const RunContext& run) {
   return out;
 }
 
+Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& checkpoints) {
+  if (!run.config.run.fresh) {
+    if (std::optional<fs::path> newest = checkpoints.newest()) {
+      return {std::move(newest), true};
+    }
+  }
+  const std::optional<std::string>& given = run.config.checkpoint.load_path;
+  return {given ? std::optional(CheckpointManager::find(*given)) : std::nullopt, false};
+}
+
+Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vector<CodeFile>& compared, const std::string& data) {
+  const bool identity = code_makes_identity(run.config, run.registries.catalog());
+  return decide_resume({earlier.checkpoint, run.config, compared, identity, run.plan.max_steps, data});
+}
+
 Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data) {
-  const config::Config& config = run.config;
-  if (!config.run.fresh) {
+  if (!run.config.run.fresh) {
     folders.tidy();
   }
-  std::optional<fs::path> newest = config.run.fresh ? std::nullopt : checkpoints.newest();
+  const Earlier earlier = earlier_checkpoint(run, checkpoints);
   Start start;
-  start.nothing_saved = !newest;
+  start.nothing_saved = !earlier.own;
   start.frozen_from = checkpoint_options(run).frozen_from;
-  if (!newest && config.checkpoint.load_path) {
-    newest = CheckpointManager::find(*config.checkpoint.load_path);
-  }
   spare_job_file(run.plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.request.code;
-  start.resume = decide_resume(
-      {newest, config, start.compared, code_makes_identity(config, run.registries.catalog()), run.plan.max_steps, data.record});
+  start.resume = resume_from(run, earlier, start.compared, data.record);
   return start;
 }
 

@@ -1,7 +1,8 @@
 #pragma once
 // Where a run begins: new, from a checkpoint, or not at all because it is complete.
 
-#include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "checkpoint/manager.h"
@@ -22,6 +23,16 @@ struct Start {
   bool resumes() const { return resume.kind == Resume::Kind::resume; }
   bool complete() const { return resume.kind == Resume::Kind::complete; }
 };
+
+/// What a run could go on from.
+struct Earlier {
+  std::optional<fs::path> checkpoint;  // the newest of the run's own, else that of checkpoint.load_path
+  bool own = false;
+};
+/// Under run.fresh nothing of the run's own.
+Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& checkpoints);
+/// `decide_resume` from there; `compared` is the code that decides whether it is the same run, `data` what a checkpoint would say of them.
+Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vector<CodeFile>& compared, const std::string& data);
 
 /// Reads what lies there and decides. Only what killed processes have left is removed. Throws Code::config and Code::checkpoint.
 Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data);

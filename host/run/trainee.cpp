@@ -46,19 +46,12 @@ void say_sharding_hints(Model& model) {
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
-/// Shapes first, storage once it is known to fit.
-void make_weights(const RunContext& run, Trainee& trainee) {
-  const config::Config& config = run.config;
-  trainee.model = build_model(config, run.registries);
-  const ParameterList parameters = trainee.model->parameters();
-  trainee.memory = training_memory(config, parameters);
-  trainee.room = room_on(run.device());
-  const bool tight = trainee.memory.total() > trainee.room.bytes;
-  check_memory(config.run, "the job", trainee.memory, trainee.room, tight ? memory_savers(config, parameters) : Savers{});
-  set_matmul_precision(config.train);
-  materialize(*trainee.model, run.device(), compute_type(config.train), static_cast<std::uint64_t>(config.train.seed),
-              config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
-  sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, trainee.model->parameters());
+void make_storage(const RunContext& run, Model& model) {
+  const config::TrainConfig& train = run.config.train;
+  set_matmul_precision(train);
+  materialize(model, run.device(), compute_type(train), static_cast<std::uint64_t>(train.seed),
+              train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+  sum_gradients_in(train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model.parameters());
 }
 
 void take_initial_weights(const config::CheckpointConfig& checkpoint, const VocabRows& rows, Model& model) {
@@ -76,10 +69,23 @@ std::string folder_text() {
 
 }  // namespace
 
+PlannedModel plan_model(const RunContext& run) {
+  const config::Config& config = run.config;
+  PlannedModel out;
+  out.model = build_model(config, run.registries);
+  const ParameterList parameters = out.model->parameters();
+  out.memory = training_memory(config, parameters);
+  out.room = room_on(run.device());
+  const bool tight = out.memory.total() > out.room.bytes;
+  check_memory(config.run, "the job", out.memory, out.room, tight ? memory_savers(config, parameters) : Savers{});
+  return out;
+}
+
 Trainee make_trainee(const RunContext& run, const RunData& data, const Start& start) {
   const config::Config& config = run.config;
   Trainee out;
-  make_weights(run, out);
+  static_cast<PlannedModel&>(out) = plan_model(run);
+  make_storage(run, *out.model);
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (config.averaging.type != "none") {
     auto averaged = std::make_unique<Averaged>(std::move(out.optimizer), out.model->parameters(), config.averaging);

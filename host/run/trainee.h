@@ -19,10 +19,17 @@
 
 namespace kf {
 
-struct Trainee {
+/// A model by its shapes, and whether its job has room.
+struct PlannedModel {
   std::shared_ptr<Model> model;
   MemoryEstimate memory;  // of the whole job, and
   FreeMemory room;        // what there was before it began
+};
+
+/// The model without storage. Throws Code::config where the job does not fit into memory (run.memory_check).
+PlannedModel plan_model(const RunContext& run);
+
+struct Trainee : PlannedModel {
   std::unique_ptr<Optimizer> optimizer;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average
   std::unique_ptr<Loss> loss;
