@@ -8,12 +8,10 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MOST_LINES = 450
 MOST_OF_A_FUNCTION = 60
-# One table each, or one grammar: parts would be harder to read.
+# One table, and one grammar whose rules call each other: parts would be harder to read.
 LONG = {
     "host/config/load/model_preset_table.cpp",
     "host/data/tokenizer/regex_translate.cpp",
-    "host/data/tokenizer/sentencepiece.cpp",
-    "bindings/tensor/arguments.cpp",
 }
 CONTROL = re.compile(r"\s*(\}?\s*else|if|for|while|switch|do|try|\}?\s*catch|namespace|struct|class|enum|union|extern|return|case|default)\b")
 faults = []

@@ -42,9 +42,7 @@ void write(lua_State* L, int data, const fs::path& path) {
   if (const at::Tensor* const tensor = tensor_at(L, data)) {
     write_safetensors(path, {{"tensor", tensor->detach()}});
   } else if (lua_type(L, data) == LUA_TSTRING) {
-    std::size_t size = 0;
-    const char* const text = lua_tolstring(L, data, &size);
-    write_file_atomic(path, {text, size});
+    write_file_atomic(path, text_at(L, data));
   } else {
     KF_CHECK(lua_istable(L, data), Code::script, "{}: expected a string, a table or tensors as the content of '{}', got {}", kWhere,
              path.filename(), describe(L, data));

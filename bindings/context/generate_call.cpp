@@ -35,9 +35,7 @@ std::vector<std::string> read_texts(lua_State* L, int index, const std::string& 
   for (std::size_t i = 1; i <= lua_objlen(L, table); ++i) {
     lua_rawgeti(L, table, static_cast<int>(i));
     KF_CHECK(lua_type(L, -1) == LUA_TSTRING, Code::script, "{}: {} {} must be a string, got {}", where, what, i, describe(L, -1));
-    std::size_t length = 0;
-    const char* const text = lua_tolstring(L, -1, &length);
-    texts.emplace_back(text, length);
+    texts.emplace_back(text_at(L, -1));
     lua_pop(L, 1);
   }
   return texts;

@@ -41,9 +41,7 @@ Values read_values(lua_State* L, int index, const std::string& where) {
   Values values;
   for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {
     KF_CHECK(lua_type(L, -2) == LUA_TSTRING, Code::script, "{}: expected names as keys, got {}", where, describe(L, -2));
-    std::size_t size = 0;
-    const char* key = lua_tolstring(L, -2, &size);
-    const std::string name(key, size);
+    const std::string name(text_at(L, -2));
     KF_CHECK(is_utf8(name) && name.find('\0') == std::string::npos, Code::script, "{}: the name {} is no UTF-8 text", where,
              kf::quoted(name));
     KF_CHECK(lua_type(L, -1) == LUA_TNUMBER, Code::script, "{}: '{}' must be a number, got {}", where, name, describe(L, -1));

@@ -1,5 +1,6 @@
 #include "bindings/vm/host_chunk.h"
 
+#include "bindings/vm/stack.h"
 #include "core/error.h"
 
 namespace kf::lua {
@@ -11,9 +12,8 @@ void push_host_chunk(lua_State* L, std::string_view code) {
   KF_CHECK(luaL_loadbuffer(L, code.data(), code.size(), "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
   lua_pushboolean(L, 1);
   lua_call(L, 2, 1);
-  std::size_t size = 0;
-  const char* const bytes = lua_tolstring(L, -1, &size);
-  KF_CHECK(luaL_loadbuffer(L, bytes, size, "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
+  const std::string_view bytes = text_at(L, -1);
+  KF_CHECK(luaL_loadbuffer(L, bytes.data(), bytes.size(), "=kf") == 0, Code::other, "{}", lua_tostring(L, -1));
   lua_remove(L, -2);
 }
 

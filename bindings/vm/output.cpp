@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "bindings/vm/guard.h"
+#include "bindings/vm/stack.h"
 #include "core/log_keep.h"
 
 namespace kf::lua {
@@ -48,9 +49,7 @@ int write(lua_State* L) {
   std::string text;
   for (int i = method ? 2 : 1; shown && i <= count && lua_isstring(L, i) != 0; ++i) {
     lua_pushvalue(L, i);  // a number is turned into text where it stands
-    std::size_t size = 0;
-    const char* const part = lua_tolstring(L, -1, &size);
-    text.append(part, size);
+    text += text_at(L, -1);
     lua_pop(L, 1);
   }
   lua_pushvalue(L, lua_upvalueindex(1));

@@ -28,6 +28,13 @@ std::optional<std::int64_t> exact_integer(lua_State* L, int index);
 /// The string argument `index` of `function` ("kf.log"): exactly a string, numbers are not taken for one.
 std::string check_text(lua_State* L, int index, std::string_view function, std::string_view argument);
 
+/// The bytes of the string at `index`, as long as it is there. (A number at `index` would become a string.)
+inline std::string_view text_at(lua_State* L, int index) {
+  std::size_t size = 0;
+  const char* const text = lua_tolstring(L, index, &size);
+  return {text, size};
+}
+
 inline void push(lua_State* L, std::string_view text) { lua_pushlstring(L, text.data(), text.size()); }
 inline void push(lua_State* L, double value) { lua_pushnumber(L, value); }
 /// Throws Code::script when the integer is not exact as a Lua number.

@@ -8,7 +8,6 @@ namespace kf {
 
 class RopeTables;
 
-/// Where in the model a part stands.
 struct Place {
   std::int64_t layer = -1;            // index of the block, from 0; -1 outside the blocks
   std::int64_t dim = 0;               // C: width of what it gets and gives
