@@ -144,10 +144,10 @@ class LuaModel final : public Wrapped<Model> {
     return logits;
   }
 
-  AuxLosses aux_losses() const override { return experts_.losses(); }
+  AuxLosses aux_losses() const override { return experts_.losses(data_ranks()); }
   void end_micro() override { experts_.end_micro(); }
   void drop_micro() override { experts_.drop_micro(); }
-  void end_step(bool updated, double progress) override { experts_.end_step(updated, progress); }
+  void end_step(bool updated, double progress) override { experts_.end_step(updated, progress, data_ranks()); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
 
   bool has_cache() const override {

@@ -32,11 +32,11 @@ void add_scheduler(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("scheduler", info);
   const auto factory = take_factory(L, 2, "scheduler");
   session.registries.scheduler.add(std::move(info),
-                                   [factory, where](const PartArgs& args, std::int64_t max_steps) -> std::unique_ptr<Schedule> {
+                                   [factory, where](const PartArgs& args, const ScheduleSpan& span) -> std::unique_ptr<Schedule> {
                                      FunctionPart part = build_function(
                                          *factory, where, args,
                                          [&](lua_State* state) {
-                                           push_integer(state, max_steps, "max_steps");
+                                           push_integer(state, span.max_steps, "max_steps");
                                            lua_setfield(state, -2, "max_steps");
                                          },
                                          "a function(step) that gives the factor");

@@ -97,10 +97,11 @@ void add_losses(Registries& r) {
 
 void add_schedules(Registries& r) {
   const auto add = [&](const std::string& name, std::string doc) {
-    r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, std::int64_t max_steps) {
+    r.scheduler.add(native(name, std::move(doc)), [name](const PartArgs& a, const ScheduleSpan& span) {
       const config::TrainConfig& t = a.config.train;
-      const auto sequences = static_cast<double>(config::BatchPlan(t, 1).sequences(0));
-      return make_native_schedule(name, a.config.scheduler, max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
+      // Of an update on all ranks.
+      const auto sequences = static_cast<double>(config::BatchPlan(t, span.data_ranks).sequences(0) * span.data_ranks);
+      return make_native_schedule(name, a.config.scheduler, span.max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
     });
   };
   add("cosine", "Warm-up, then half a cosine down to the floor.");

@@ -43,6 +43,7 @@ struct State {
   std::filesystem::path path;
   std::vector<EarlyLine> early;
   std::string unended;  // the last line of a script's text, so far
+  bool errors_only = false;  // on the terminal
   void (*before)() = nullptr;
   void (*after)() = nullptr;
   std::array<std::atomic<std::size_t>, 4> counts{};
@@ -99,7 +100,7 @@ void write(Level level, std::string_view text) {
   State& log = state();
   const std::lock_guard lock(log.mutex);
   log.counts[static_cast<std::size_t>(level)]++;
-  if (level != Level::debug) {
+  if (level == Level::error || (level != Level::debug && !log.errors_only)) {
     if (log.before != nullptr) {
       log.before();
     }
@@ -111,6 +112,12 @@ void write(Level level, std::string_view text) {
     }
   }
   to_file(log, level, line);
+}
+
+void show_errors_only(bool on) {
+  State& log = state();
+  const std::lock_guard lock(log.mutex);
+  log.errors_only = on;
 }
 
 void keep(std::string_view text, Level level) {

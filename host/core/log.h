@@ -33,6 +33,8 @@ void open_file(const std::filesystem::path& path);
 void close_file();
 /// Where others deleted or replaced that file: writes it again, whole, with a warning. Throws Code::other.
 void mend_file();
+/// Information and warnings stay off the terminal from now on, or come back: of several ranks one tells.
+void show_errors_only(bool on);
 /// Lines written since the program started, by level: lets a test ask whether something was said.
 std::size_t count(Level level);
 /// Called before a line reaches the terminal and after, so that a progress bar can step aside. May be empty.

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "model/model.h"
 #include "model/seed.h"
+#include "model/weight_unit.h"
 
 namespace kf {
 namespace {
@@ -50,6 +51,16 @@ at::Tensor first_values(const Parameter& parameter, std::uint64_t seed) {
   return values;
 }
 
+/// The master of a weight that is cut: its part, in memory of its own unless it is that of a value that stays.
+void take_part(Parameter& parameter) {
+  const at::Tensor part = parameter.placement.of(parameter.shape).of(parameter.master);
+  const bool shared = parameter.master.is_same(parameter.value);
+  parameter.master = shared && parameter.unit->keeps_values() ? part : part.clone();
+  if (!parameter.unit->keeps_values()) {
+    parameter.value = at::empty({0}, parameter.value.options());
+  }
+}
+
 }  // namespace
 
 void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
@@ -59,13 +70,14 @@ void materialize(Model& model, at::Device device, at::ScalarType compute, std::u
 void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : parameters) {
-    parameter->master = first_values(*parameter, seed).to(device);
+    const at::Tensor first = first_values(*parameter, seed).to(device);
     const bool low = compute != at::kFloat && parameter->shape.size() >= 2 && !parameter->keep_fp32;
-    parameter->value = low ? parameter->master.to(compute) : parameter->master;
-    if (low && kept == compute) {
-      parameter->master = parameter->value;
+    parameter->value = low ? first.to(compute) : first;
+    parameter->master = low && kept == compute ? parameter->value : first;
+    if (!parameter->placement.whole()) {
+      take_part(*parameter);
     }
-    parameter->value.set_requires_grad(parameter->trainable && !parameter->buffer);
+    parameter->set_trains(parameter->trainable && !parameter->buffer);
   }
 }
 

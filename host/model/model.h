@@ -15,6 +15,7 @@
 
 namespace kf {
 
+class Group;
 class Visibility;
 
 /// What attention keeps of the tokens seen so far, one entry a layer; for generation.
@@ -75,6 +76,10 @@ class Model : public Module {
   /// The head alone: what ForwardContext::ahead holds (.., C) -> logits (.., V).
   virtual at::Tensor project(const at::Tensor& hidden) const;
   virtual AuxLosses aux_losses() const { return {}; }
+  /// The blocks that forward runs through their weight units (weight_unit.h); none where it runs everything itself.
+  virtual std::vector<std::shared_ptr<Module>> unit_modules() const { return {}; }
+  /// Who shares the loss of a step, for what is counted over all of its tokens; null: this rank alone.
+  void share_loss_with(Group* data_ranks) { data_ranks_ = data_ranks; }
   /// After the backward of a training micro-batch: what its forward counted joins the step. (Recomputation inside backward joins nothing.)
   virtual void end_micro() {}
   /// In place of `end_micro` after a forward that is no part of the step: what it counted is dropped, and its graph with it.
@@ -98,6 +103,12 @@ class Model : public Module {
   /// Whether what a cache holds of a text of `length` positions is right for a text of `longer` ones. Where it is not, the text has to run
   /// again from its beginning: rotary scalings that depend on the length move every number of every position.
   virtual bool keeps_cache(std::int64_t /*length*/, std::int64_t /*longer*/) const { return true; }
+
+ protected:
+  Group* data_ranks() const { return data_ranks_; }
+
+ private:
+  Group* data_ranks_ = nullptr;
 };
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.

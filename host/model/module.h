@@ -34,6 +34,10 @@ class Module {
   void train(bool on = true);
   bool training() const { return training_; }
 
+  /// The weights below that are gathered and reduced together; null where that is a matter of a module above, and on one rank.
+  const std::shared_ptr<WeightUnit>& unit() const { return unit_; }
+  void set_unit(std::shared_ptr<WeightUnit> unit) { unit_ = std::move(unit); }
+
   /// Direct children by name, in order of registration.
   const std::vector<std::pair<std::string, std::shared_ptr<Module>>>& children() const { return children_; }
 
@@ -55,6 +59,7 @@ class Module {
 
   std::vector<std::pair<std::string, ParameterPtr>> parameters_;
   std::vector<std::pair<std::string, std::shared_ptr<Module>>> children_;
+  std::shared_ptr<WeightUnit> unit_;
   bool training_ = true;
 };
 

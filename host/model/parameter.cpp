@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "model/weight_unit.h"
+
 namespace kf {
 namespace {
 
@@ -76,12 +78,36 @@ void Parameter::accumulate() {
   value.mutable_grad() = at::Tensor();
 }
 
-void Parameter::clear_gradient() {
+void Parameter::zero_gradient() { set_gradient(at::zeros(shape, value.options().requires_grad(false).dtype(sums_apart() ? sum_type : at::kFloat))); }
+
+void Parameter::clear_local_gradient() {
   value.mutable_grad() = at::Tensor();
   sum = at::Tensor();
 }
 
-void Parameter::publish() {
+void Parameter::clear_gradient() {
+  clear_local_gradient();
+  part_gradient = at::Tensor();
+}
+
+Range Parameter::range_of(std::int64_t rank) const {
+  Placement other = placement;
+  for (Cut& cut : other.cuts) {
+    cut.part = rank;
+  }
+  return other.of(shape);
+}
+
+void Parameter::set_trains(bool on) {
+  trains_ = on;
+  if (value.defined()) {
+    value.set_requires_grad(on);
+  }
+}
+
+void Parameter::publish() { unit != nullptr ? unit->publish() : publish_whole(); }
+
+void Parameter::publish_whole() {
   if (!value.is_same(master)) {
     const at::NoGradGuard no_grad;
     value.copy_(master);

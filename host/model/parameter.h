@@ -11,7 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "model/placement.h"
+
 namespace kf {
+
+class WeightUnit;
 
 /// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
 /// order of construction or on the parallel layout.
@@ -71,9 +75,13 @@ struct Parameter {
   std::optional<StackNames> stack;
   std::optional<Shard> shard;  // a hint of who declared it; nothing: the parallel layer decides by its name
 
-  at::Tensor value;                      // read by forward; a leaf that requires grad; compute type
-  at::Tensor master;                     // fp32, or bf16 by train.param_dtype; the same tensor as `value` where the types are the same
+  Placement placement;         // the part of it that this rank trains
+  WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank
+
+  at::Tensor value;                      // read by forward; a leaf that requires grad; compute type; whole
+  at::Tensor master;                     // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same
   at::Tensor sum;                        // gradient over the micro-batches, where it is not summed in `value`'s own type
+  at::Tensor part_gradient;              // of a weight that is cut: that of this rank's part, over all ranks (WeightUnit::reduce)
   at::ScalarType sum_type = at::kFloat;  // of gradients, train.grad_dtype
 
   std::int64_t numel() const;
@@ -83,21 +91,36 @@ struct Parameter {
   std::vector<std::vector<StoredView>> forms() const;
   /// Whether forward reads 16-bit numbers.
   bool is_low() const { return value.defined() && c10::isReducedFloatingType(value.scalar_type()); }
-  /// The gradient of this step in `sum_type`, undefined when nothing flowed here.
-  at::Tensor gradient() const { return sums_apart() ? sum : value.grad(); }
+  /// The part of rank `rank` of those along the cut; all of it where it is whole.
+  Range range_of(std::int64_t rank) const;
+  /// Of this rank's part; 0 where it is another's.
+  std::int64_t part_numel() const { return placement.of(shape).numel(); }
+  /// The gradient of this step in `sum_type`, shaped as `master`; undefined when nothing flowed here, or the weight is another rank's.
+  at::Tensor gradient() const { return placement.whole() ? local_gradient() : part_gradient; }
+  /// What backward has left on this rank, whole.
+  at::Tensor local_gradient() const { return sums_apart() ? sum : value.grad(); }
+  void zero_gradient();
+  void clear_local_gradient();
+  /// Whether it gets gradients at the moment: not what the job, a phase or a hook has frozen.
+  bool trains() const { return trains_; }
+  void set_trains(bool on);
   /// The same in fp32, for updates: itself, or a copy.
   at::Tensor wide_gradient() const;
-  /// Replaces the gradient (parity tests, clipping of spoilt ones).
+  /// Replaces the whole gradient.
   void set_gradient(at::Tensor gradient);
   /// Moves what the last backward left on `value` into the sum, where that is apart.
   void accumulate();
   void clear_gradient();
-  /// After the optimizer moved `master`: makes `value` follow.
+  /// After the optimizer moved `master`: makes `value` follow, that of a unit with its whole unit (kf::publish: of many weights).
   void publish();
+  /// The same of a weight that is not cut.
+  void publish_whole();
 
  private:
   /// Autograd sums in the type of `value`: low types would lose small terms, and fp32 is more than grad_dtype = "bf16" wants.
   bool sums_apart() const { return is_low() || sum_type != at::kFloat; }
+
+  bool trains_ = false;
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;

@@ -77,6 +77,12 @@ void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& de
   }
 }
 
+void AdamW::add_over(Group& shards) {
+  if (norm_clip_) {
+    norm_clip_->add_over(shards);
+  }
+}
+
 void AdamW::step(double lr) {
   const at::NoGradGuard no_grad;
   const bool clips = options_.rms_clip > 0 || norm_clip_;

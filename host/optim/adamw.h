@@ -27,6 +27,8 @@ struct AdamWOptions {
 class AdamW final : public Optimizer {
  public:
   AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options);
+  Needs needs(const Parameter& /*weight*/) const override { return options_.rms_clip > 0 ? Needs::whole : Needs::elements; }
+  void add_over(Group& shards) override;
   void step(double lr) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;

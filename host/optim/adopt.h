@@ -10,6 +10,7 @@ namespace kf {
 class Adopt final : public GroupOptimizer {
  public:
   Adopt(std::vector<ParamGroup> groups, double beta1, double beta2, double eps);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
 
  private:
   void update(TensorLists& lists, double lr, double weight_decay) override;

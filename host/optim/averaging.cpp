@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/weight_unit.h"
 
 namespace kf {
 namespace {
@@ -69,8 +70,8 @@ void Averaged::swap(bool on) {
       raw_.push_back(masters[i].clone());
     }
     masters[i].copy_(on ? averages_[i] : raw_[i]);
-    parameters_[i]->publish();
   }
+  publish(parameters_);
   if (!on) {
     raw_.clear();
   }

@@ -26,6 +26,8 @@ class Averaged final : public Optimizer {
   void load(const OptimizerState& state) override;
   bool wants_curvature() const override { return inner_->wants_curvature(); }
   void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
+  Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
+  void add_over(Group& shards) override { inner_->add_over(shards); }
   void use_averages(bool on) override { inner_->use_averages(on); }
 
   /// Puts the average in the weights' place (true), and back (false), bit for bit.

@@ -7,6 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "parallel/group.h"
+
 namespace kf {
 namespace {
 
@@ -29,10 +31,30 @@ std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
 
 }  // namespace
 
-at::Tensor gradient_norm(const ParameterList& parameters) {
+namespace {
+
+/// The squared norm of each weight's gradient, its parts added up; a weight that is whole counts once.
+at::Tensor norm_over(const ParameterList& ordered, Group& shards) {
+  const at::Tensor squares = at::zeros({static_cast<std::int64_t>(ordered.size())}, at::kFloat);
+  for (std::size_t i = 0; i < ordered.size(); ++i) {
+    const at::Tensor gradient = ordered[i]->gradient();
+    if (gradient.defined() && (!ordered[i]->placement.whole() || shards.rank() == 0)) {
+      squares[static_cast<std::int64_t>(i)] = at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kFloat).square();
+    }
+  }
+  shards.sum(squares);
+  return squares.sum().sqrt();
+}
+
+}  // namespace
+
+at::Tensor gradient_norm(const ParameterList& parameters, Group* shards) {
   const at::NoGradGuard no_grad;
   ParameterList ordered = parameters;  // by name: the sum of a model does not depend on the order in which its layers were made
   std::sort(ordered.begin(), ordered.end(), [](const ParameterPtr& a, const ParameterPtr& b) { return a->name < b->name; });
+  if (shards != nullptr && shards->size() > 1) {
+    return norm_over(ordered, *shards);
+  }
   const std::vector<at::Tensor> gradients = gradients_of(ordered);
   if (gradients.empty()) {
     return at::zeros({}, at::kFloat);

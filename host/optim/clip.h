@@ -7,8 +7,11 @@
 
 namespace kf {
 
-/// The L2 norm over all gradients, 0-dim fp32 on their device (0 without any).
-at::Tensor gradient_norm(const ParameterList& parameters);
+class Group;
+
+/// The L2 norm over all gradients, 0-dim fp32 on their device (0 without any). `shards`: ranks over which weights may be cut; all of them
+/// call it then and get the same.
+at::Tensor gradient_norm(const ParameterList& parameters, Group* shards = nullptr);
 
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)).
 void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm);

@@ -8,6 +8,7 @@ namespace kf {
 class Lion final : public GroupOptimizer {
  public:
   Lion(std::vector<ParamGroup> groups, double beta1, double beta2);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
 
  private:
   void update(TensorLists& lists, double lr, double weight_decay) override;

@@ -94,6 +94,13 @@ void Muon::update(const Parameter& parameter, double lr, double weight_decay) {
   }
 }
 
+Optimizer::Needs Muon::needs(const Parameter& weight) const {
+  const auto takes = [&weight](const ParamGroup& group) {
+    return std::any_of(group.parameters.begin(), group.parameters.end(), [&](const ParameterPtr& one) { return one.get() == &weight; });
+  };
+  return std::any_of(groups_.begin(), groups_.end(), takes) ? Needs::whole : Needs::elements;
+}
+
 void Muon::step(double lr) {
   const at::NoGradGuard no_grad;
   for (const ParamGroup& group : groups_) {

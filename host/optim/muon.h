@@ -38,6 +38,8 @@ bool muon_takes(const Parameter& parameter, bool by_shape);
 class Muon final : public Optimizer {
  public:
   Muon(std::vector<ParamGroup> groups, const MuonOptions& options);
+  /// The matrices that it orthogonalises are whole.
+  Needs needs(const Parameter& weight) const override;
   void step(double lr) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;

@@ -12,6 +12,8 @@
 
 namespace kf {
 
+class Group;
+
 namespace config {
 struct OptimizerConfig;
 }
@@ -43,6 +45,11 @@ class Optimizer {
   virtual OptimizerState state() const = 0;
   /// Throws Code::checkpoint naming what is missing or has another shape.
   virtual void load(const OptimizerState& state) = 0;
+  /// What of a weight must lie on one rank together: nothing more than single elements, or all of it (norms, matrices).
+  enum class Needs : std::int8_t { elements, whole };
+  virtual Needs needs(const Parameter& /*weight*/) const { return Needs::whole; }
+  /// Weights lie on these ranks in parts from now on: sums over all weights are taken over them.
+  virtual void add_over(Group& /*shards*/) {}
   /// Methods of second order want an estimate of the loss's curvature before some updates: `take_curvature` is then called before `step`.
   virtual bool wants_curvature() const { return false; }
   virtual void take_curvature(const Curvature& /*curvature*/) {}

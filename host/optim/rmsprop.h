@@ -19,6 +19,7 @@ const config::OwnFields<RmsPropOptions>& rmsprop_fields();
 class RmsProp final : public GroupOptimizer {
  public:
   RmsProp(std::vector<ParamGroup> groups, const RmsPropOptions& options);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
 
  private:
   void update(TensorLists& lists, double lr, double weight_decay) override;

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "model/weight_unit.h"
 
 namespace kf {
 namespace {
@@ -73,10 +74,14 @@ void ScheduleFreeAdamW::use_averages(bool on) {
         } else {
           master.copy_(mine[kZ].lerp(mine[kX], options_.beta1));  // as `step` has it, bit for bit; only then rounded to param_dtype
         }
-        parameter->publish();
       }
     }
   }
+  ParameterList all;
+  for (const ParamGroup& group : groups_) {
+    all.insert(all.end(), group.parameters.begin(), group.parameters.end());
+  }
+  publish(all);
 }
 
 OptimizerState ScheduleFreeAdamW::state() const {

@@ -17,6 +17,7 @@ struct ScheduleFreeOptions {
 class ScheduleFreeAdamW final : public Optimizer {
  public:
   ScheduleFreeAdamW(std::vector<ParamGroup> groups, const ScheduleFreeOptions& options);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
   void step(double lr) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;

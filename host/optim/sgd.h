@@ -9,6 +9,7 @@ namespace kf {
 class Sgd final : public GroupOptimizer {
  public:
   Sgd(std::vector<ParamGroup> groups, double momentum, bool nesterov);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
 
  private:
   void update(TensorLists& lists, double lr, double weight_decay) override;

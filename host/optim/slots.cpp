@@ -9,7 +9,7 @@ namespace kf {
 at::Tensor Slots::make(const Kind& kind, const Parameter& parameter) const {
   const at::TensorOptions options = parameter.master.options().requires_grad(false).dtype(kind.type);
   switch (kind.start) {
-    case Start::zeros: return at::zeros(kind.shape ? kind.shape(parameter) : parameter.shape, options);
+    case Start::zeros: return at::zeros(kind.shape ? at::IntArrayRef(kind.shape(parameter)) : parameter.master.sizes(), options);
     case Start::scalar: return at::zeros({}, options);
     case Start::parameter: return parameter.master.detach().to(kind.type, /*non_blocking=*/false, /*copy=*/true);
   }

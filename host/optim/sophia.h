@@ -24,6 +24,7 @@ const config::OwnFields<SophiaOptions>& sophia_fields();
 class Sophia final : public Optimizer {
  public:
   Sophia(std::vector<ParamGroup> groups, const SophiaOptions& options);
+  Needs needs(const Parameter& /*weight*/) const override { return Needs::elements; }
 
   void step(double lr) override;
   bool wants_curvature() const override { return updates_ % options_.interval == 0; }

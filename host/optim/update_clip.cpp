@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "parallel/group.h"
 
 namespace kf {
 namespace {
@@ -20,18 +21,31 @@ void clip_by_rms(std::vector<at::Tensor>& updates, double limit) {
   }
 }
 
+/// 0-dim; undefined without updates.
+at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates) const {
+  const at::Tensor mine = updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
+  if (shards_ == nullptr || shards_->size() == 1) {
+    return mine;
+  }
+  const at::Tensor square = mine.defined() ? mine.square() : at::zeros({}, at::kFloat);
+  shards_->sum(square);
+  return square.sqrt();
+}
+
 void UpdateNormClip::clip(std::vector<at::Tensor>& updates) {
-  if (updates.empty()) {
+  const at::Tensor norm = norm_of(updates);
+  if (!norm.defined()) {
     return;
   }
-  const at::Tensor norm = at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
   if (!norms_.defined()) {
     norms_ = at::zeros({window_}, norm.options());
   }
   if (count_ >= std::max<std::int64_t>(2, window_ / 2)) {
     const at::Tensor seen = norms_.narrow(0, 0, std::min(count_, window_));
     const at::Tensor cap = seen.mean() + sigma_ * seen.std(/*unbiased=*/false).clamp_min(1e-6);
-    at::_foreach_mul_(updates, (cap / norm).clamp_max(1));
+    if (!updates.empty()) {
+      at::_foreach_mul_(updates, (cap / norm).clamp_max(1));
+    }
   }
   norms_[count_ % window_].copy_(norm);
   ++count_;

@@ -19,11 +19,16 @@ class UpdateNormClip {
  public:
   UpdateNormClip(std::int64_t window, double sigma) : window_(window), sigma_(sigma) {}
 
+  /// The norm is over the updates of these ranks, each of which has other weights, or other parts of them.
+  void add_over(Group& shards) { shards_ = &shards; }
   void clip(std::vector<at::Tensor>& updates);
   void save(OptimizerState& state) const;
   void load(const OptimizerState& state);
 
  private:
+  at::Tensor norm_of(const std::vector<at::Tensor>& updates) const;
+
+  Group* shards_ = nullptr;
   std::int64_t window_;
   double sigma_;
   std::int64_t count_ = 0;  // norms seen

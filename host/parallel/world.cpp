@@ -1,21 +1,15 @@
 #include "parallel/world.h"
 
 #include "core/error.h"
-#include "parallel/c10d_group.h"
 #include "parallel/one_rank.h"
 
 namespace kf {
 
-World::World() : World(std::make_shared<OneRank>(), Mesh(), 0) {}
+World::World() : World(std::make_shared<OneRank>(), Mesh()) {}
 
-World::World(Group& all, const Mesh& mesh) : World(std::shared_ptr<Group>(std::shared_ptr<Group>(), &all), mesh, all.rank()) {}
+World::World(Group& all, const Mesh& mesh) : World(std::shared_ptr<Group>(std::shared_ptr<Group>(), &all), mesh) {}
 
-World World::join(const Rendezvous& rendezvous, const Mesh& mesh, std::int64_t local_rank) {
-  return {join_processes(rendezvous), mesh, local_rank};
-}
-
-World::World(std::shared_ptr<Group> all, const Mesh& mesh, std::int64_t local_rank)
-    : mesh_(mesh), local_rank_(local_rank), all_(std::move(all)) {
+World::World(std::shared_ptr<Group> all, const Mesh& mesh) : mesh_(mesh), all_(std::move(all)) {
   KF_CHECK(mesh_.size() == all_->size(), Code::config, "the mesh has {} ranks, the world {}", mesh_.size(), all_->size());
   // The order in which groups are made, and which of them are one, depends on the degrees alone: it is the same on all ranks.
   const auto make = [&](std::string_view name, const std::vector<std::int64_t>& ranks) -> std::shared_ptr<Group> {

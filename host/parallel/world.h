@@ -13,15 +13,13 @@
 
 namespace kf {
 
-struct Rendezvous;
-
 /// Which part of the data is read here: what loaders take.
 struct Share {
   std::int64_t rank = 0;
   std::int64_t world = 1;
 };
 
-/// One rank's view of the world. Copies are the same world. A device is added here, beside local_rank, when there is more than the CPU.
+/// One rank's view of the world. Copies are the same world. A device is added here when there is more than the CPU.
 ///
 /// Communicators: all and data share one where they have the same ranks, so do dp_shard, shards and expert_shards; every other group has
 /// its own. Calls on different communicators may be under way at once, those on one run in order.
@@ -31,12 +29,11 @@ class World {
   World();
   /// Of the threads of run_ranks; `all` outlives it. All ranks make it at the same time.
   World(Group& all, const Mesh& mesh);
-  /// Of processes that find each other by `rendezvous`; all of them call it. `local_rank`: the rank on its machine.
-  static World join(const Rendezvous& rendezvous, const Mesh& mesh, std::int64_t local_rank);
+  /// The same; what is made of it holds it.
+  World(std::shared_ptr<Group> all, const Mesh& mesh);
 
   std::int64_t rank() const { return all().rank(); }
   std::int64_t size() const { return all().size(); }
-  std::int64_t local_rank() const { return local_rank_; }
   const Mesh& mesh() const { return mesh_; }
 
   Group& all() const { return *all_; }
@@ -57,10 +54,7 @@ class World {
   void end(std::string_view why) const noexcept;
 
  private:
-  World(std::shared_ptr<Group> all, const Mesh& mesh, std::int64_t local_rank);
-
   Mesh mesh_;
-  std::int64_t local_rank_ = 0;
   std::shared_ptr<Group> all_;
   std::array<std::shared_ptr<Group>, kAxes.size()> along_;
   std::shared_ptr<Group> data_, shards_, expert_shards_, files_;

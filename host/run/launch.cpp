@@ -5,8 +5,8 @@
 #include <optional>
 #include <string_view>
 
-#include "config/rules/unbuilt.h"
 #include "core/error.h"
+#include "parallel/c10d_group.h"
 
 namespace kf {
 namespace {
@@ -47,16 +47,48 @@ std::optional<std::int64_t> read_count(const Variable& variable) {
   return value;
 }
 
-}  // namespace
-
-std::int64_t launched_world() {
+/// Throws where a launcher says that this process is one of several.
+void refuse_other_launchers() {
   for (const Variable& variable : kVariables) {
     const std::int64_t world = read_count(variable).value_or(1);
     KF_CHECK(world == 1, Code::communication,
-             "{} processes were started together ({} = {}), but {}. Start one; unset {} if they do not belong together", world,
-             variable.name, world, config::one_process_only(), variable.name);
+             "{} processes were started together ({} = {}), and launchers of this kind are not supported yet: `kf-host --nproc N` starts N "
+             "processes on this machine. Start one; unset {} if they do not belong together",
+             world, variable.name, world, variable.name);
   }
-  return 1;
+}
+
+std::int64_t number_of(const char* variable, std::int64_t least) {
+  const std::string_view text = text_of(variable) != nullptr ? text_of(variable) : "";
+  std::int64_t value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  KF_CHECK(error == std::errc() && end == text.data() + text.size() && value >= least, Code::communication,
+           "{}='{}' is not a number of {} or more; these variables are `kf-host --nproc N`'s own", variable, text, least);
+  return value;
+}
+
+}  // namespace
+
+Launch Launch::from_environment() {
+  Launch out;
+  if (text_of(kWorldVariable) == nullptr) {
+    refuse_other_launchers();
+    return out;
+  }
+  out.world_ = number_of(kWorldVariable, 1);
+  out.rank_ = number_of(kRankVariable, 0);
+  out.rendezvous_ = text_of(kRendezvousVariable) != nullptr ? text_of(kRendezvousVariable) : "";
+  KF_CHECK(out.rank_ < out.world_ && (out.world_ == 1 || !out.rendezvous_.empty()), Code::communication,
+           "{} {} of {} {} with the rendezvous '{}': these variables are `kf-host --nproc N`'s own", kRankVariable, out.rank_, kWorldVariable,
+           out.world_, out.rendezvous_);
+  return out;
+}
+
+std::shared_ptr<Group> Launch::all(std::chrono::milliseconds timeout) {
+  if (!joined_->all) {
+    joined_->all = join_processes({rendezvous_, rank_, world_, timeout});
+  }
+  return joined_->all;
 }
 
 }  // namespace kf

@@ -30,6 +30,9 @@ double seconds_until(const fs::path& rows, std::int64_t step) {
 Outputs open_outputs(const RunContext& run, std::optional<std::int64_t> completed) {
   const fs::path rows = run.plan.dir / "metrics.jsonl";
   Outputs out;
+  if (!run.world.leads()) {
+    return out;
+  }
   if (completed) {
     out.seconds_before = seconds_until(rows, *completed);
   } else {
@@ -46,6 +49,9 @@ Outputs open_outputs(const RunContext& run, std::optional<std::int64_t> complete
 }
 
 std::vector<Sink*> Outputs::all() const {
+  if (jsonl == nullptr) {
+    return {};
+  }
   std::vector<Sink*> sinks{jsonl.get(), console.get()};
   for (const std::unique_ptr<Sink>& sink : others) {
     sinks.push_back(sink.get());

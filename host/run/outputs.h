@@ -23,6 +23,7 @@ struct Outputs {
 };
 
 /// `completed`: steps of the run that goes on, or nothing for a new one, whose folder may hold rows of an earlier run: they are kept aside.
+/// The leader writes; the others have none.
 Outputs open_outputs(const RunContext& run, std::optional<std::int64_t> completed);
 
 }  // namespace kf

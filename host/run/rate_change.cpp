@@ -29,7 +29,8 @@ std::optional<config::Config> old_job(const CheckpointState& state, const Regist
 
 }  // namespace
 
-std::string rate_rise(const Resume& resume, const config::Config& config, const Registries& registries, const Schedule& schedule) {
+std::string rate_rise(const Resume& resume, const config::Config& config, const Registries& registries, const Schedule& schedule,
+                      std::int64_t data_ranks) {
   constexpr double kNoticed = 1.05;
   const std::int64_t step = resume.state.run.step;
   const std::optional<config::Config> old = step > 0 ? old_job(resume.state, registries) : std::nullopt;
@@ -38,7 +39,7 @@ std::string rate_rise(const Resume& resume, const config::Config& config, const 
   }
   try {
     const std::int64_t old_steps = resume.state.max_steps > 0 ? resume.state.max_steps : old->train.max_steps;
-    const std::unique_ptr<Schedule> before = make_schedule(*old, registries, old_steps);
+    const std::unique_ptr<Schedule> before = make_schedule(*old, registries, {old_steps, data_ranks});
     const double last = old->optimizer.lr * before->factor(step - 1);
     const double planned = old->optimizer.lr * before->factor(step);
     const double next = config.optimizer.lr * schedule.factor(step);

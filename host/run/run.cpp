@@ -2,6 +2,8 @@
 
 #include <c10/util/Exception.h>
 
+#include <optional>
+
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
 #include "config/rules/unbuilt.h"
@@ -28,14 +30,21 @@
 namespace kf {
 namespace {
 
-/// Everything that could be wrong has been looked at: now the run's folder is made, and its log and record say what begins here.
+/// Everything that could be wrong has been looked at: now the leader makes the run's folder, and its log and record say what begins here.
 void open_folder(const RunContext& run, const RunData& data, const Start& start, const Trainee& trainee,
-                 const CheckpointManager& checkpoints, RunFolders& folders, RunEnd& end) {
+                 const CheckpointManager& checkpoints, std::optional<RunFolders>& folders, RunEnd& end) {
   const RunRequest& request = run.request;
-  folders.make(checkpoints, start.nothing_saved);
+  run.world.all().barrier();  // nobody has found anything wrong
+  if (!folders) {
+    run.world.all().barrier();  // the folder is there
+    end.open_log(run.plan.dir, run.world.rank());
+    return;
+  }
+  folders->make(checkpoints, start.nothing_saved);
   write_file_atomic(run.plan.dir / "job.toml", config::to_toml(run.config));
   end.open(run.plan.dir, {request.loaded, request.file, request.code, request.arguments, run.plan.name, run.device().str(),
                           start.resume.state.run.step, start.nothing_saved, request.from_folder});
+  run.world.all().barrier();
   for (const std::string& line : config::keys_without_effect(request.loaded)) {
     log::warn("{}", line);
   }
@@ -44,7 +53,7 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
   }
   say_changes(start.resume);
   if (start.resumes()) {
-    if (const std::string rise = rate_rise(start.resume, run.config, run.registries, *trainee.schedule); !rise.empty()) {
+    if (const std::string rise = rate_rise(start.resume, run.config, run.registries, *trainee.schedule, run.plan.data_ranks); !rise.empty()) {
       log::warn("{}", rise);
     }
   }
@@ -71,11 +80,12 @@ StepperOptions stepper_options(const RunContext& run) {
     out.loss_scale = config.train.loss_scale;
   }
   out.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
+  out.world = run.world;
   return out;
 }
 
 LoopOptions loop_options(const RunContext& run, const RunData& data, const Start& start, const Trainee& trainee, const Outputs& outputs,
-                         RunFolders& folders) {
+                         std::optional<RunFolders>& folders) {
   const config::Config& config = run.config;
   LoopOptions out;
   out.max_steps = run.plan.max_steps;
@@ -101,11 +111,15 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.mtp_head = config.eval.mtp_head;
   out.seconds_before = outputs.seconds_before;
   out.before_save = [&folders] {
-    folders.check_there();
+    if (folders) {
+      folders->check_there();
+    }
     log::mend_file();
   };
   out.metrics = config.metrics;
+  out.metrics.heartbeat_sec = run.world.leads() ? config.metrics.heartbeat_sec : 0;
   out.heartbeat = run.plan.dir / "heartbeat.json";
+  out.world = run.world;
   out.began = run.began;
   return out;
 }
@@ -119,22 +133,28 @@ struct Reached {
 
 /// The result, with the rows from before a resume; its loss is the last one that there was.
 RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
+  run.world.all().barrier();  // the leader has written its last row
   result.history = read_rows(run.plan.dir / "metrics.jsonl");
   for (auto row = result.history.rbegin(); !result.loss && row != result.history.rend(); ++row) {
     const auto* const step = std::get_if<StepRow>(&*row);
     result.loss = step != nullptr && step->has_loss ? std::optional(step->loss) : std::nullopt;
   }
-  store_result(result, end.id(), run.plan.dir);
-  say_end(result, run.request);
+  if (run.world.leads()) {
+    store_result(result, end.id(), run.plan.dir);
+  }
+  say_end(result, run.request, run.world.leads());
   return result;
 }
 
-/// The line of the run: each stage takes what the earlier ones gave.
-RunResult train(const RunRequest& request, const Registries& registries, RunEnd& end) {
-  RunContext run = open_run(request, registries);
+/// The line of the run: each stage takes what the earlier ones gave, and knows what of it is the leader's alone.
+RunResult train(RunContext& run, RunEnd& end) {
+  const RunRequest& request = run.request;
   RunData data = open_data(run);  // first: most jobs that cannot start have them to blame
   CheckpointManager checkpoints(checkpoint_options(run));
-  RunFolders folders(run.config, run.plan);
+  std::optional<RunFolders> folders;
+  if (run.world.leads()) {
+    folders.emplace(run.config, run.plan);
+  }
   const Start start = decide_start(run, folders, checkpoints, data);
   if (start.complete()) {
     return already_complete(run, start.resume);
@@ -143,11 +163,14 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
   open_folder(run, data, start, trainee, checkpoints, folders, end);
   CheckpointState state = starting_state(run, data, start, trainee);
   const Peak peak = peak_of(run.compute, run.config.train);
-  print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
-                memory_text(trainee.memory, trainee.room)});
+  if (run.world.leads()) {
+    print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
+                  memory_text(trainee.memory, trainee.room)});
+  }
   const Outputs outputs = open_outputs(run, start.resumes() ? std::optional(state.run.step) : std::nullopt);
 
-  Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len), peak.flops);
+  Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
+                        peak.flops * static_cast<double>(run.world.size()));
   Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.loss, stepper_options(run));
   LoopParts parts{
       *trainee.model,       *trainee.optimizer, stepper,     *data.train, data.eval_sets,  *trainee.schedule,         data.tokenizer.get(),
@@ -161,16 +184,21 @@ RunResult train(const RunRequest& request, const Registries& registries, RunEnd&
 }  // namespace
 
 RunResult run_job(const RunRequest& request, const Registries& registries) {
+  RunContext run = open_run(request, registries);
   RunEnd end;
+  const auto failed = [&](const char* message) {
+    run.world.end(message);  // the waits of the other ranks throw it
+    end.failed(message);
+  };
   try {
-    RunResult result = train(request, registries, end);
+    RunResult result = train(run, end);
     end.well(result);
     return result;
   } catch (const c10::Error& e) {
-    end.failed(e.what_without_backtrace());
+    failed(e.what_without_backtrace());
     throw;
   } catch (const std::exception& e) {
-    end.failed(e.what());
+    failed(e.what());
     throw;
   }
 }

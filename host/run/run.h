@@ -11,6 +11,7 @@
 #include "core/fs.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"
+#include "run/launch.h"
 #include "train/loop/hook.h"
 #include "train/loop/run_result.h"
 
@@ -31,9 +32,11 @@ struct RunRequest {
   std::function<std::unique_ptr<Hook>()> hook = {};
   /// Where the parts that are made for this run add what they keep; null: none do.
   PartStates* states = nullptr;
+  Launch launch = {};  // this process among those that train together
 };
 
-/// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong.
+/// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong;
+/// of several processes all throw what went wrong on one, with its rank.
 RunResult run_job(const RunRequest& request, const Registries& registries);
 
 }  // namespace kf

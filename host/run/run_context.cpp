@@ -1,5 +1,8 @@
 #include "run/run_context.h"
 
+#include <chrono>
+
+#include "config/rules/unbuilt.h"
 #include "config/rules/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -13,6 +16,24 @@ void refuse_unbuilt(const config::Config& config, const config::Plan& plan) {
   KF_CHECK(config.train.mixed_precision != "fp8", Code::config,
            "train.mixed_precision = \"fp8\" needs a GPU of compute capability 8.9 or more{}; use \"bf16\"",
            plan.device == "cpu" ? ", and the device is cpu" : ", and is not built yet");
+  const std::vector<std::string> refused = config::keys_refused(config);
+  KF_CHECK(refused.empty(), Code::config, "{}", join(refused, "; "));
+}
+
+/// Several ranks compute on the CPU: there is no communication between GPUs yet.
+ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
+  const std::string& wanted = config.run.device;
+  KF_CHECK(ranks == 1 || !wanted.starts_with("cuda"), Code::config,
+           "run.device = \"{}\" with {} processes: several processes train on the CPU alone so far; use run.device = \"cpu\", or one process",
+           wanted, ranks);
+  return open_device(ranks == 1 ? wanted : "cpu");
+}
+
+World world_of(const RunRequest& request) {
+  Launch launch = request.launch;
+  const config::DistributedConfig& d = request.loaded.config.distributed;
+  const Mesh mesh = Mesh::of_world({d.pp, d.dp_replicate, d.dp_shard, d.cp, d.ep, d.tp}, launch.world());
+  return {launch.all(std::chrono::seconds(d.nccl_timeout_sec)), mesh};
 }
 
 }  // namespace
@@ -20,9 +41,11 @@ void refuse_unbuilt(const config::Config& config, const config::Plan& plan) {
 RunContext open_run(const RunRequest& request, const Registries& registries) {
   const double began = WallTime::system_clock()();
   const config::Config& config = request.loaded.config;
-  const ComputeDevice compute = open_device(config.run.device);  // before anything asks torch for CUDA: the answer is remembered
-  RunContext run{request, registries, config, began, compute, config::make_plan(request.loaded, request.file, 1, compute.device.is_cuda())};
-  refuse_unbuilt(config, run.plan);
+  const std::int64_t ranks = request.launch.world();
+  const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
+  const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
+  refuse_unbuilt(config, plan);
+  RunContext run{request, registries, config, began, compute, world_of(request), plan};
   for (const std::string& line : config::unsaid(request.loaded)) {
     log::warn("{}", line);
   }

@@ -2,6 +2,7 @@
 // What every stage of a run knows: the request, the parts, the device, what the settings resolved to.
 
 #include "config/plan/plan.h"
+#include "parallel/world.h"
 #include "registry/registries.h"
 #include "run/device.h"
 #include "run/run.h"
@@ -14,12 +15,14 @@ struct RunContext {
   const config::Config& config;  // of the request
   double began = 0;              // when the run began, in seconds since 1970
   ComputeDevice compute;
+  World world;
   config::Plan plan;  // with the length that the data have, once they are open
 
   at::Device device() const { return compute.device; }
 };
 
-/// Opens the device and resolves the settings; says what nobody meant. Throws Code::config for what this build cannot do.
+/// Opens the device, finds the other ranks and resolves the settings; says what nobody meant. Throws Code::config for what this build cannot
+/// do, Code::communication for ranks that do not come.
 RunContext open_run(const RunRequest& request, const Registries& registries);
 
 }  // namespace kf

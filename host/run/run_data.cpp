@@ -1,17 +1,45 @@
 #include "run/run_data.h"
 
+#include <exception>
+
 #include "run/job_tokenizer.h"
 #include "run/run_checks.h"
 
 namespace kf {
+namespace {
+
+/// What the leader does while one exists is done when the others begin.
+class LeaderFirst {
+ public:
+  explicit LeaderFirst(const World& world) : world_(world), errors_(std::uncaught_exceptions()) {
+    if (!world_.leads()) {
+      world_.all().barrier();
+    }
+  }
+  ~LeaderFirst() noexcept(false) {
+    if (world_.leads() && std::uncaught_exceptions() == errors_) {  // of an error the others hear when it ends the run
+      world_.all().barrier();
+    }
+  }
+  LeaderFirst(const LeaderFirst&) = delete;
+  LeaderFirst& operator=(const LeaderFirst&) = delete;
+
+ private:
+  const World& world_;
+  int errors_;
+};
+
+}  // namespace
 
 RunData open_data(RunContext& run) {
   const config::Config& config = run.config;
-  const LoaderOptions options{0, 1, &run.registries, run.device().is_cuda() && config.data.pin_memory};
+  const LeaderFirst first(run.world);  // which fills the token cache that the others find
+  const Share share = run.world.share();
+  const LoaderOptions options{share.rank, share.world, &run.registries, run.device().is_cuda() && config.data.pin_memory};
   RunData data;
   data.train = make_train_loader(config, options);
   end_with_data(config, *data.train, run.plan);
-  data.eval_sets = make_eval_sets(config, {0, 1, &run.registries});
+  data.eval_sets = make_eval_sets(config, {share.rank, share.world, &run.registries});
   data.tokenizer = tokenizer_of(config, run.registries);
   data.tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
   data.record = data_record_of(*data.train, data.eval_sets);

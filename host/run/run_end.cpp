@@ -30,34 +30,54 @@ void RunEnd::open(const fs::path& dir, const RunStart& start) {
   std::error_code ignored;
   log::keep(format("start {}: {}, in {}, process {}", utc_now(), shell_line(invocation()), fs::current_path(ignored),
                    static_cast<std::int64_t>(::getpid())));
+  logs_ = true;
   steps_ = start.step;
   record_.emplace(dir, start);
 }
 
+void RunEnd::open_log(const fs::path& dir, std::int64_t rank) {
+  log::open_file(dir / format("log.rank-{}.txt", rank));
+  log::keep(format("start {}: process {}", utc_now(), static_cast<std::int64_t>(::getpid())));
+  logs_ = true;
+}
+
 void RunEnd::well(const RunResult& result) {
   if (record_) {
-    log::keep(format("end {}: {}", utc_now(), result.status));
     record_->end(result.status, result.step);
-    log::close_file();
   }
+  close_log(result.status);
 }
 
 void RunEnd::failed(const std::string& message) {
-  if (record_) {
+  if (logs_) {
     log::keep(message, log::Level::error);
-    log::keep(format("end {}: failed", utc_now()));
+  }
+  if (record_) {
     record_->end("failed", steps_, message);
+  }
+  close_log("failed");
+}
+
+void RunEnd::close_log(const std::string& status) {
+  if (logs_) {
+    log::keep(format("end {}: {}", utc_now(), status));
     log::close_file();
   }
 }
 
-void say_end(const RunResult& result, const RunRequest& request) {
+void say_end(const RunResult& result, const RunRequest& request, bool leads) {
+  const bool signal = result.status != "complete" && result.reason == "signal";
+  if (signal) {
+    note_stopped_by_signal();
+  }
+  if (!leads) {
+    return;
+  }
   if (result.status == "complete") {
     say(format("training complete: {} steps{}, {} tokens in {}; {}", result.step, skipped_text(result.skipped), grouped(result.tokens),
                human_seconds(result.seconds), result.checkpoint));
     return;
   }
-  const bool signal = result.reason == "signal";
   const std::string again = !signal            ? ""
                             : request.of_sweep ? "; its sweep goes on with it"
                                                : "; `" + command_again() + "` goes on from there";
@@ -66,9 +86,6 @@ void say_end(const RunResult& result, const RunRequest& request) {
              : signal              ? " by a signal"
                                    : ": " + result.reason,
              result.checkpoint, again));
-  if (signal) {
-    note_stopped_by_signal();
-  }
 }
 
 }  // namespace kf

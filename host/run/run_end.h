@@ -14,6 +14,8 @@ class RunEnd {
  public:
   /// The run's folder is there: what it is started with is written down, in log.txt and run.json.
   void open(const fs::path& dir, const RunStart& start);
+  /// Of a rank that does not lead: log.rank-N.txt alone.
+  void open_log(const fs::path& dir, std::int64_t rank);
   /// Of the run, once it is open.
   const std::string& id() const { return record_->id(); }
   void well(const RunResult& result);
@@ -22,11 +24,14 @@ class RunEnd {
   void reached(std::int64_t step) { steps_ = step; }
 
  private:
+  void close_log(const std::string& status);
+
   std::optional<RunRecord> record_;
+  bool logs_ = false;
   std::int64_t steps_ = 0;
 };
 
-/// The closing line: done, or stopped and how to go on.
-void say_end(const RunResult& result, const RunRequest& request);
+/// The closing line: done, or stopped and how to go on. A rank that does not lead says nothing, but its exit status will tell of a signal.
+void say_end(const RunResult& result, const RunRequest& request, bool leads);
 
 }  // namespace kf

@@ -23,9 +23,9 @@ std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& 
   return make_part(registries.loss, config.train.loss_fn, config, registries);
 }
 
-std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps) {
-  const std::int64_t length = config::schedule_length(config.scheduler, max_steps);
-  return ending(make_part(registries.scheduler, config.scheduler.name, config, registries, length), config.scheduler);
+std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, const ScheduleSpan& span) {
+  const std::int64_t length = config::schedule_length(config.scheduler, span.max_steps);
+  return ending(make_part(registries.scheduler, config.scheduler.name, config, registries, ScheduleSpan{length, span.data_ranks}), config.scheduler);
 }
 
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last) {

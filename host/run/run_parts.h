@@ -25,8 +25,8 @@ std::unique_ptr<Optimizer> make_optimizer(const config::Config& config, const Re
 /// train.loss_fn.
 std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& registries);
 
-/// scheduler.name for a run of `max_steps` updates, with the ending that [scheduler] asks for.
-std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, std::int64_t max_steps);
+/// scheduler.name for a run of `span`, with the ending that [scheduler] asks for.
+std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, const ScheduleSpan& span);
 
 /// `hooks`, then the metrics of metrics.extra, then what `last` makes (it may be empty).
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last);

@@ -18,6 +18,16 @@ void say_remarks(const Resume& resume) {
   }
 }
 
+/// What the leader has found, on all ranks: "o" or "g" for own or given, then the path; nothing for none.
+Earlier as_the_leader(const World& world, const Earlier& mine) {
+  if (world.size() == 1) {
+    return mine;
+  }
+  const std::string words = mine.checkpoint ? (mine.own ? "o" : "g") + mine.checkpoint->string() : "";
+  const std::string told = world.all().tell(words).front();
+  return told.empty() ? Earlier() : Earlier{fs::path(told.substr(1)), told.front() == 'o'};
+}
+
 }  // namespace
 
 CheckpointOptions checkpoint_options(const RunContext& run) {
@@ -44,15 +54,20 @@ Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vec
   return decide_resume({earlier.checkpoint, run.config, compared, identity, run.plan.max_steps, data});
 }
 
-Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data) {
-  if (!run.config.run.fresh) {
-    folders.tidy();
+Start decide_start(const RunContext& run, const std::optional<RunFolders>& folders, const CheckpointManager& checkpoints,
+                   const RunData& data) {
+  Earlier earlier;
+  if (folders) {
+    if (!run.config.run.fresh) {
+      folders->tidy();
+    }
+    earlier = earlier_checkpoint(run, checkpoints);
+    spare_job_file(run.plan.dir);
   }
-  const Earlier earlier = earlier_checkpoint(run, checkpoints);
+  earlier = as_the_leader(run.world, earlier);
   Start start;
   start.nothing_saved = !earlier.own;
   start.frozen_from = checkpoint_options(run).frozen_from;
-  spare_job_file(run.plan.dir);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.request.code;
   start.resume = resume_from(run, earlier, start.compared, data.record);
@@ -66,6 +81,9 @@ RunResult already_complete(const RunContext& run, const Resume& resume) {
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
   RunResult result = stored_result(teller, resume.checkpoint, resume.state);
   const bool stopped = result.status == "stopped";
+  if (!run.world.leads()) {
+    return result;
+  }
   std::cout << (stopped ? "already stopped" + (result.reason.empty() ? "" : " (" + result.reason + ")") : "already complete") << ": "
             << result.step << " steps, " << grouped(result.tokens) << " tokens, in " << resume.checkpoint.string()
             << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "") << '\n'

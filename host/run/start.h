@@ -34,8 +34,10 @@ Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& check
 /// `decide_resume` from there; `compared` is the code that decides whether it is the same run, `data` what a checkpoint would say of them.
 Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vector<CodeFile>& compared, const std::string& data);
 
-/// Reads what lies there and decides. Only what killed processes have left is removed. Throws Code::config and Code::checkpoint.
-Start decide_start(const RunContext& run, const RunFolders& folders, const CheckpointManager& checkpoints, const RunData& data);
+/// The leader reads what lies there and decides for all. Only what killed processes have left is removed. `folders`: the leader's. Throws
+/// Code::config and Code::checkpoint.
+Start decide_start(const RunContext& run, const std::optional<RunFolders>& folders, const CheckpointManager& checkpoints,
+                   const RunData& data);
 
 /// The run's checkpoints, by [checkpoint].
 CheckpointOptions checkpoint_options(const RunContext& run);

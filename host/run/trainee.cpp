@@ -6,7 +6,9 @@
 #include "checkpoint/files/head_source.h"
 #include "checkpoint/manager.h"
 #include "config/show/emit.h"
+#include "config/tree/json.h"
 #include "core/log.h"
+#include "layout/parallelize.h"
 #include "model/transformer/build.h"
 #include "run/memory_check.h"
 #include "run/phases.h"
@@ -60,6 +62,17 @@ void take_initial_weights(const config::CheckpointConfig& checkpoint, const Voca
   log::info("weights from {}{}", *checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
 }
 
+/// The leader measures, the others take its choice: all compute alike.
+config::Node kernels_of_all(const RunContext& run, Model& model, const config::Node& kept) {
+  const config::TrainConfig& train = run.config.train;
+  if (run.world.size() == 1) {
+    return choose_kernels(model, train, compute_type(train), kept);
+  }
+  const config::Node chosen = run.world.leads() ? choose_kernels(model, train, compute_type(train), kept) : config::Node();
+  const std::string told = run.world.all().tell(config::to_json(chosen, config::JsonStyle::plain, 0)).front();
+  return run.world.leads() ? chosen : choose_kernels(model, train, compute_type(train), config::parse_json(told, "the leader's kernels"));
+}
+
 /// The working folder, as JSON can have it.
 std::string folder_text() {
   std::error_code ignored;
@@ -85,15 +98,22 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   const config::Config& config = run.config;
   Trainee out;
   static_cast<PlannedModel&>(out) = plan_model(run);
-  make_storage(run, *out.model);
+  const bool alone = run.world.size() == 1;
+  if (alone) {
+    make_storage(run, *out.model);  // an optimizer in Lua may look at the weights while it is made
+  }
   out.optimizer = make_optimizer(config, run.registries, *out.model);
+  if (!alone) {
+    parallelize(*out.model, *out.optimizer, run.world, static_cast<ZeroStage>(config.distributed.zero_stage));
+    make_storage(run, *out.model);
+  }
   if (config.averaging.type != "none") {
     auto averaged = std::make_unique<Averaged>(std::move(out.optimizer), out.model->parameters(), config.averaging);
     out.average = averaged.get();
     out.optimizer = std::move(averaged);
   }
   out.loss = make_loss(config, run.registries);
-  out.schedule = make_schedule(config, run.registries, run.plan.max_steps);
+  out.schedule = make_schedule(config, run.registries, {run.plan.max_steps, run.plan.data_ranks});
   out.sampler = sampler_of(config, run.registries);
   check_plan(config, run.registries, *out.model);
   say_sharding_hints(*out.model);
@@ -120,7 +140,7 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
   state.code = code_digests(start.compared);
   state.max_steps = run.plan.max_steps;
   state.job_toml = config::to_toml(config);
-  state.kernels = choose_kernels(*trainee.model, config.train, compute_type(config.train), state.kernels);
+  state.kernels = kernels_of_all(run, *trainee.model, state.kernels);
   if (const std::string note = precision_note(config, compute_type(config.train), run.device()); !note.empty()) {
     log::info("{}", note);
   }

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/stop.h"
+#include "sweep/failure_line.h"
 
 namespace kf::sweep {
 namespace {
@@ -58,7 +59,7 @@ bool Runner::start_one() {
   }
   const fs::path folder = trial_folder(options_.dir, trial->number);
   fs::create_directories(folder);
-  auto child = std::make_unique<Child>(options_.command(*trial), options_.environment, folder / "output.txt");
+  auto child = std::make_unique<Child>(options_.command(*trial), options_.environment, ChildOutput{folder / "output.txt"});
   Worker process = self_;
   process.process = ProcessId::of(child->pid());
   store_.set_trial_attribute(trial->id, "process", process.to_node());

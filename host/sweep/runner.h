@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "core/child.h"
 #include "core/fs.h"
-#include "sweep/process.h"
 #include "sweep/source.h"
 #include "sweep/store.h"
 

@@ -18,7 +18,7 @@ void run_schedulers(const Case& test, Comparison& out) {
   put(sections, "scheduler", scheduler);
   put(sections, "train", "max_steps", Node(max_steps));
   const config::Config config = job_of(sections, registries);
-  const auto schedule = make_part(registries.scheduler, config.scheduler.name, config, registries, max_steps);
+  const auto schedule = make_part(registries.scheduler, config.scheduler.name, config, registries, ScheduleSpan{max_steps});
   const std::vector<double> expected = numbers(test.at("factors"), "factors");
   std::vector<double> actual;
   for (std::size_t s = 0; s < expected.size(); ++s) {

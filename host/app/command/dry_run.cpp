@@ -80,7 +80,7 @@ void dry_run(const RunRequest& request, const Registries& registries) {
   tokenizer_of(config, registries);
   const PlannedModel planned = plan_model(run);
   make_loss(config, registries);
-  const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, run.plan.max_steps);
+  const std::unique_ptr<Schedule> schedule = make_schedule(config, registries, {run.plan.max_steps, run.plan.data_ranks});
   sampler_of(config, registries);
   check_plan(config, registries, *planned.model);
   const Phases phases = make_phases(config, registries, run.plan.max_steps);
@@ -88,6 +88,9 @@ void dry_run(const RunRequest& request, const Registries& registries) {
     check_phases(phases, *planned.model, *data);
   }
   const std::string start = start_text(run, record);
+  if (!run.world.leads()) {
+    return;
+  }
   print_header({request, config, run.plan, *planned.model, data != nullptr ? data->describe() : "not tokenized yet", *schedule, run.compute,
                 peak_of(run.compute, config.train), memory_text(planned.memory, planned.room)});
   for (const std::string& note : run.plan.notes) {

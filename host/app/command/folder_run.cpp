@@ -61,7 +61,7 @@ std::vector<std::string> overrides_of(const TrainArguments& arguments, const fs:
 
 }  // namespace
 
-void continue_run(const TrainArguments& arguments) {
+void continue_run(const TrainArguments& arguments, const Launch& launch) {
   const fs::path dir = arguments.file;
   KF_CHECK(arguments.script.empty(), Code::config, "'{}' after --: {} goes on with the arguments that its script was started with",
            join(arguments.script, " "), dir);
@@ -72,12 +72,13 @@ void continue_run(const TrainArguments& arguments) {
   config::Request request;
   request.job = dir / "job.toml";
   request.overrides = overrides_of(arguments, dir);
-  request.world = launched_world();
+  request.world = launch.world();
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   session.begin(loaded.config);
   RunRequest run{loaded, request.job, arguments.overrides.size(), session.code(), script.arguments};
   run.from_folder = true;
   run.states = session.states();
+  run.launch = launch;
   if (arguments.dry_run) {
     dry_run(run, session.registries());
   } else {

@@ -3,11 +3,12 @@
 
 #include "app/line/arguments.h"
 #include "core/fs.h"
+#include "run/launch.h"
 
 namespace kf {
 
 /// Trains the job.toml of the folder `arguments.file` under the overrides, or tries it (--dry-run); its script's copy registers the parts.
 /// Throws what goes wrong.
-void continue_run(const TrainArguments& arguments);
+void continue_run(const TrainArguments& arguments, const Launch& launch);
 
 }  // namespace kf

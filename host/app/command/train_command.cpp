@@ -3,6 +3,7 @@
 #include "app/command/commands.h"
 #include "app/command/dry_run.h"
 #include "app/command/folder_run.h"
+#include "app/command/local_ranks.h"
 #include "app/help/usage.h"
 #include "app/line/arguments.h"
 #include "app/script/script_parts.h"
@@ -15,6 +16,7 @@
 #include "config/load/load.h"
 #include "config/show/emit.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/wrap.h"
 #include "registry/registries.h"
 #include "run/invocation.h"
@@ -31,17 +33,19 @@ void print_own_parts(const std::string& file) {
   print_parts(std::cout, read_script(file).catalog, own);
 }
 
-RunResult train_toml(const TrainArguments& arguments, const Registries& registries) {
-  config::Request request = request_of(arguments);
+RunResult train_toml(const TrainArguments& arguments, const Registries& registries, const Launch& launch) {
+  config::Request request = request_of(arguments, launch);
   request.job = arguments.file;
   const config::Loaded loaded = config::load_or_fail(request, registries.catalog());
-  return run_job({loaded, arguments.file, arguments.overrides.size()}, registries);
+  RunRequest run{loaded, arguments.file, arguments.overrides.size()};
+  run.launch = launch;
+  return run_job(run, registries);
 }
 
 /// The job is read, checked and described; a script runs as far as its first kf.run.
-void try_job(const TrainArguments& arguments) {
+void try_job(const TrainArguments& arguments, const Launch& launch) {
   ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
-  config::Request request = request_of(arguments);
+  config::Request request = request_of(arguments, launch);
   if (session.sweep() != nullptr) {
     request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep());
     request.overrides = trial_overrides(arguments.overrides);
@@ -53,7 +57,9 @@ void try_job(const TrainArguments& arguments) {
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   session.begin(loaded.config);
-  dry_run({loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script}, session.registries());
+  RunRequest run{loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script};
+  run.launch = launch;
+  dry_run(run, session.registries());
 }
 
 }  // namespace
@@ -71,14 +77,22 @@ int train_command(const Arguments& args) {
     }
     return 0;
   }
+  if (arguments.processes) {
+    return run_local_ranks(*arguments.processes, without_processes(args));
+  }
+  const Launch launch = Launch::from_environment();
+  if (launch.world() > 1) {
+    follow_launcher();
+    log::show_errors_only(!launch.leads());
+  }
   if (is_run_folder(arguments.file)) {
-    continue_run(arguments);
+    continue_run(arguments, launch);
   } else if (arguments.dry_run) {
-    try_job(arguments);
+    try_job(arguments, launch);
   } else if (arguments.file.ends_with(".lua")) {
-    ScriptRuns(arguments, registries).run_file();
+    ScriptRuns(arguments, registries, launch).run_file();
   } else {
-    train_toml(arguments, registries);
+    train_toml(arguments, registries, launch);
   }
   return status_of_runs();
 }

@@ -164,12 +164,6 @@ Call with_stray_words(Call call) {
   return call;
 }
 
-/// Why a job whose settings are right cannot run in this build.
-std::string why_not(const std::vector<std::string>& refused, const Call& call) {
-  return call.world.value_or(1) > 1 || refused.empty() || refused.front().starts_with("distributed.") ? config::one_process_only()
-                                                                                                      : refused.front();
-}
-
 void check(const Call& call, Jobs& jobs, std::ostream& out, const ConfigHelpers& helpers) {
   const Loaded loaded = jobs.load(word(call, 0), with_stray_words(call), true);
   for (const std::string& warning : loaded.report.warnings) {
@@ -188,12 +182,11 @@ void check(const Call& call, Jobs& jobs, std::ostream& out, const ConfigHelpers&
     out << line << '\n';
   }
   const std::vector<std::string> refused = config::keys_refused(loaded.config);
-  const bool runs = refused.empty() && call.world.value_or(1) == 1;
   for (const std::string& line : refused) {
     out << "note: " << line << '\n';
   }
   out << (call.words.empty() ? "the defaults" : call.words[0])
-      << (runs ? ": no problems\n" : ": no problems in the settings, but it cannot run: " + why_not(refused, call) + "\n");
+      << (refused.empty() ? ": no problems\n" : ": no problems in the settings, but it cannot run: " + refused.front() + "\n");
 }
 
 void show(const Call& call, Jobs& jobs, std::ostream& out) {

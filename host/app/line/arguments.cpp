@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/load/cli.h"
+#include "config/tree/literal.h"
 #include "core/error.h"
 #include "run/run_record.h"
 
@@ -22,9 +23,32 @@ static bool is_almost_dry_run(const std::string& word) {
   return word.starts_with("--") && name == "dryrun";
 }
 
+/// Takes "--nproc N" or "--nproc=N" off `words`; nothing where it is not there. Throws Code::config for what is no number.
+static std::optional<std::int64_t> take_processes(std::vector<std::string>& words) {
+  const auto end = std::find(words.begin(), words.end(), "--");
+  const auto at = std::find_if(words.begin(), end, [](const std::string& word) { return word == "--nproc" || word.starts_with("--nproc="); });
+  if (at == end) {
+    return std::nullopt;
+  }
+  const bool apart = *at == "--nproc";
+  KF_CHECK(!apart || at + 1 != end, Code::config, "--nproc needs a number: of processes that train together on this machine");
+  const std::string text = apart ? *(at + 1) : at->substr(8);
+  const std::optional<std::int64_t> count = config::parse_int(text);
+  constexpr std::int64_t kMost = 4096;
+  KF_CHECK(count && *count >= 1 && *count <= kMost, Code::config, "--nproc {}: must be a number of processes, 1 to {}", text, kMost);
+  words.erase(at, at + (apart ? 2 : 1));
+  return count;
+}
+
+std::vector<std::string> without_processes(std::vector<std::string> args) {
+  take_processes(args);
+  return args;
+}
+
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
+  out.processes = take_processes(words);
   out.script = take_script_arguments(words);
   words = config::join_values(words);
   for (const std::string& word : words) {

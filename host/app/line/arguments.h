@@ -1,6 +1,8 @@
 #pragma once
 // What follows a command: files, overrides, and what is meant for a script.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,7 @@ struct TrainArguments {
   bool help = false;
   std::string scratch = {};  // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
   bool dry_run = false;      // check everything, print plan and memory, train nothing
+  std::optional<std::int64_t> processes = {};  // --nproc N: start so many of this program, which train together
 };
 
 /// Takes "--" and what follows off `args` and returns what follows: the strings for a script (kf.args).
@@ -21,5 +24,8 @@ std::vector<std::string> take_script_arguments(std::vector<std::string>& args);
 
 /// Throws Code::config for no file, two files, or script arguments without a script.
 TrainArguments parse_train_arguments(const std::vector<std::string>& args);
+
+/// The words without --nproc: those of each process.
+std::vector<std::string> without_processes(std::vector<std::string> args);
 
 }  // namespace kf

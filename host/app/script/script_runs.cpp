@@ -50,19 +50,21 @@ ScriptModel load_script_model(const fs::path& path, const std::string& weights, 
 
 }  // namespace
 
-config::Request request_of(const TrainArguments& arguments) {
+config::Request request_of(const TrainArguments& arguments, const Launch& launch) {
   config::Request request;
   request.overrides = arguments.overrides;
-  request.world = launched_world();
+  request.world = launch.world();
   return request;
 }
 
-ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries)
+ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries, Launch launch)
     : arguments_(std::move(arguments)),
       registries_(registries),
+      launch_(std::move(launch)),
       script_(registries,
               {[this](config::Node recipe) { return run(std::move(recipe)); },
-               [this](const fs::path& path, const std::string& weights) { return load_script_model(path, weights, registries_); }},
+               [this](const fs::path& path, const std::string& weights) { return load_script_model(path, weights, registries_); }, launch_.rank(),
+               launch_.world()},
               arguments_.script) {}
 
 void ScriptRuns::run_file() {
@@ -86,12 +88,13 @@ RunResult ScriptRuns::run(config::Node recipe) {
   }
   ran_ = true;
   name_if_needed(recipe);
-  config::Request request = request_of(arguments_);
+  config::Request request = request_of(arguments_, launch_);
   request.recipe = std::move(recipe);
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
   RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size(), script_.code(), arguments_.script};
   run_request.states = &scope.states();
+  run_request.launch = launch_;
   return run_job(run_request, registries_);
 }
 

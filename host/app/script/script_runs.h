@@ -8,6 +8,7 @@
 #include "bindings/script/script.h"
 #include "config/load/load.h"
 #include "registry/registries.h"
+#include "run/launch.h"
 #include "train/loop/run_result.h"
 
 namespace kf {
@@ -15,7 +16,8 @@ namespace kf {
 /// The script may return a job, or call kf.run itself as often as it likes.
 class ScriptRuns {
  public:
-  ScriptRuns(TrainArguments arguments, Registries& registries);
+  /// `launch`: this process among those that train together.
+  ScriptRuns(TrainArguments arguments, Registries& registries, Launch launch = {});
 
   /// Runs the file and the job that it returns, if any.
   void run_file();
@@ -27,12 +29,13 @@ class ScriptRuns {
 
   TrainArguments arguments_;
   Registries& registries_;
+  Launch launch_;
   int unnamed_ = 0;
   bool ran_ = false;
   Script script_;
 };
 
 /// The request for a job without its source: overrides and the launched world.
-config::Request request_of(const TrainArguments& arguments);
+config::Request request_of(const TrainArguments& arguments, const Launch& launch);
 
 }  // namespace kf

@@ -80,7 +80,8 @@ class SweepWorker {
 
  private:
   config::Loaded checked_base() const {
-    KF_CHECK(launched_world() == 1, Code::config, "a sweep's trials are processes of their own; start it once, without a launcher");
+    KF_CHECK(Launch::from_environment().world() == 1, Code::config,
+             "a sweep's trials are processes of their own, of one rank each; start it once, without --nproc");
     check_space();
     name_base();
     config::Loaded base = load_base();

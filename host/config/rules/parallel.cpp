@@ -11,7 +11,7 @@ namespace kf::config {
 namespace {
 
 /// Whether the job asks for several processes where one was started: that is the problem to report, not how the work would be divided.
-bool is_not_built(const Job& job) {
+bool lacks_processes(const Job& job) {
   const DistributedConfig& d = job.config.distributed;
   return job.world == 1 && (d.dp_shard > 1 || d.dp_replicate > 1 || d.tp > 1 || d.pp > 1 || d.cp > 1 || d.ep > 1);
 }
@@ -23,7 +23,7 @@ void must_divide(Findings& findings, const std::string& key, std::int64_t value,
 }
 
 /// A job that asks for several processes, started as one.
-void say_not_built(const Job& job, Findings& findings, double processes) {
+void say_lacking(const Job& job, Findings& findings, double processes) {
   const DistributedConfig& d = job.config.distributed;
   std::vector<std::string> keys;
   std::vector<std::string> said;
@@ -34,8 +34,8 @@ void say_not_built(const Job& job, Findings& findings, double processes) {
       said.push_back(format("distributed.{} = {}", name, degree));
     }
   }
-  findings.problem(keys, format("{} {} for {} processes: {}; leave {} out to run as one", join(said, ", "),
-                                said.size() == 1 ? "asks" : "ask", processes, one_process_only(), said.size() == 1 ? "it" : "them"));
+  findings.problem(keys, format("{} {} for {} processes, and this is one: start them with `kf-host --nproc {} ...`, or leave {} out to run as one",
+                                join(said, ", "), said.size() == 1 ? "asks" : "ask", processes, processes, said.size() == 1 ? "it" : "them"));
 }
 
 void ranks_make_up_the_world(const Job& job, Findings& findings) {
@@ -47,9 +47,8 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
   const double others = static_cast<double>(d.dp_replicate) * static_cast<double>(d.tp) * static_cast<double>(d.pp) *
                         static_cast<double>(d.cp) * static_cast<double>(d.ep);  // as double: the product of silly degrees must not overflow
   const double world = static_cast<double>(*job.world);
-  // Whether the thing exists comes before its arithmetic: "not divisible" would read like "start more".
   if (*job.world == 1 && others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)) != 1) {
-    say_not_built(job, findings, others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)));
+    say_lacking(job, findings, others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)));
     return;
   }
   if (d.dp_shard == -1 && (others > world || *job.world % static_cast<std::int64_t>(others) != 0)) {
@@ -64,7 +63,7 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
 }
 
 void tied_embeddings_without_pipeline(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   if (job.config.model.tie_embeddings && job.config.distributed.pp > 1) {
@@ -76,7 +75,7 @@ void tied_embeddings_without_pipeline(const Job& job, Findings& findings) {
 }
 
 void heads_divide_by_tp(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   const ModelConfig& m = job.config.model;
@@ -87,7 +86,7 @@ void heads_divide_by_tp(const Job& job, Findings& findings) {
 }
 
 void widths_divide_by_tp(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   const std::int64_t tp = job.config.distributed.tp;
@@ -100,7 +99,7 @@ void widths_divide_by_tp(const Job& job, Findings& findings) {
 }
 
 void fp8_without_tp(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   if (job.config.train.mixed_precision == "fp8" && job.config.distributed.tp > 1) {
@@ -114,7 +113,7 @@ void fp8_without_tp(const Job& job, Findings& findings) {
 }
 
 void experts_without_pipeline(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   if (is_moe(job.config.model) && job.config.distributed.pp > 1) {
@@ -126,7 +125,7 @@ void experts_without_pipeline(const Job& job, Findings& findings) {
 }
 
 void expert_parallel_needs_experts(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   const std::int64_t ep = job.config.distributed.ep;
@@ -140,7 +139,7 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
 }
 
 void stages_fit_layers(const Job& job, Findings& findings) {
-  if (is_not_built(job)) {
+  if (lacks_processes(job)) {
     return;
   }
   const std::int64_t pp = job.config.distributed.pp;

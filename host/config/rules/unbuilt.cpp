@@ -22,23 +22,21 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kOneProcess = "one process trains on one device";
+constexpr const char* kDataParallel = "ranks share the data alone (dp_replicate, dp_shard)";
 
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
-      {"Training on several GPUs or machines",
-       "One process trains on one device. Settings for many ranks are checked (`kf-host config check JOB --world N`), and a run with them "
-       "is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
-       {{"distributed.dp_shard", {"-1", "1"}, kOneProcess, Means::refusal},
-        {"distributed.dp_replicate", {"1"}, kOneProcess, Means::refusal},
-        {"distributed.tp", {"1"}, kOneProcess, Means::refusal},
-        {"distributed.pp", {"1"}, kOneProcess, Means::refusal},
-        {"distributed.cp", {"1"}, kOneProcess, Means::refusal},
-        {"distributed.ep", {"1"}, kOneProcess, Means::refusal},
+      {"Several GPUs or machines, and models split over ranks",
+       "`kf-host --nproc N` trains with N processes on the CPU of one machine, which share the data and may share weights and moments "
+       "(`distributed.dp_replicate`, `dp_shard`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
+       "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
+       {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
+        {"distributed.pp", {"1"}, kDataParallel, Means::refusal},
+        {"distributed.cp", {"1"}, kDataParallel, Means::refusal},
+        {"distributed.ep", {"1"}, kDataParallel, Means::refusal},
         {"distributed.pp_schedule", {"'1f1b'"}, "there are no pipeline stages"},
-        {"distributed.nccl_timeout_sec", {"1800"}, "there is no communicator"},
-        {"distributed.backend", {"'cpu:gloo,cuda:nccl'"}, "there is no communicator"},
-        {"train.nccl_health_check_interval", {"0"}, "there is no communicator to check"}}},
+        {"distributed.backend", {"'cpu:gloo,cuda:nccl'"}, "ranks are on CPUs and talk over Gloo"},
+        {"train.nccl_health_check_interval", {"0"}, "there is no communicator of NCCL to check"}}},
       {"fp8",
        "A run in fp8 is refused; bf16, fp16 and fp32 work.",
        {{"train.mixed_precision", {"'bf16'", "'fp16'", "'fp32'"}, "there are no fp8 products; take bf16", Means::refusal}}},
@@ -123,10 +121,6 @@ std::optional<std::string> unbuilt_note(const std::string& wanted) {
     }
   });
   return out;
-}
-
-std::string one_process_only() {
-  return format("training on several GPUs or machines is not built yet, {} (README.md, \"Not there yet\")", kOneProcess);
 }
 
 std::string unbuilt_markdown() {

@@ -20,9 +20,6 @@ std::vector<std::string> keys_refused(const Config& config);
 /// "No effect yet: there is no profiler." for the docs of a key; nothing for keys that work.
 std::optional<std::string> unbuilt_note(const std::string& key);
 
-/// Why several processes, GPUs or machines cannot train together, as the end of an error's sentence.
-std::string one_process_only();
-
 /// README's list: a line of markdown a feature, with its settings.
 std::string unbuilt_markdown();
 

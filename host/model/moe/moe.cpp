@@ -66,7 +66,15 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
                          ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
                          : routing.weights;
   dispatch.weigh_input = options_.weigh_input;
-  MoeRecord record{routing.experts, routing.weights.detach(), dispatch.weights.detach(), {}, routing.balance, routing.z, routing.extra};
+  MoeRecord record;
+  record.experts = routing.experts;
+  record.weights = routing.weights.detach();
+  record.kept = dispatch.weights.detach();
+  record.balance = routing.balance;
+  record.mean_scores = routing.mean_scores;
+  record.balance_factor = routing.balance_factor;
+  record.z = routing.z;
+  record.extra = routing.extra;
   if (training()) {
     record.counts = count_assignments(routing.experts, options_.experts);
     if (options_.gradient_scale) {  // experts with few tokens learn as fast as those with many

@@ -35,6 +35,8 @@ struct MoeRecord {
   at::Tensor kept;     // (N, k) after it
   at::Tensor counts;   // (E) int64 assignments before dropping; training only
   at::Tensor balance;  // 0-dim, Routing::balance
+  at::Tensor mean_scores;     // (E), Routing::mean_scores
+  double balance_factor = 0;  // of Routing
   at::Tensor z;        // 0-dim
   at::Tensor extra;    // 0-dim, Routing::extra
 };
@@ -60,7 +62,7 @@ class MoeLayer final : public Mlp {
   const MoeRecord& last() const { return *record_; }
   void forget() { *record_ = {}; }
   /// The losses of the last forward, which carry gradients beside the result.
-  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra}; }
+  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra, &record_->mean_scores}; }
 
  private:
   at::Tensor shared(const at::Tensor& x) const;                                 // (N, C)

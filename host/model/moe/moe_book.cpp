@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "metrics/names/names.h"
+#include "parallel/group.h"
 
 namespace kf {
 namespace {
@@ -30,12 +31,40 @@ void MoeBook::collect(const Module& module) {
   }
 }
 
-AuxLosses MoeBook::losses() const {
-  AuxLosses losses;
+/// For each layer the shares (E) of the assignments of its last forward on all ranks; undefined where it had none.
+std::vector<at::Tensor> MoeBook::shares_of_all(Group& data) const {
+  std::vector<at::Tensor> out(layers_.size()), counts;
   for (const auto& layer : layers_) {
+    if (layer->last().counts.defined()) {
+      counts.push_back(layer->last().counts);
+    }
+  }
+  if (counts.empty()) {
+    return out;
+  }
+  const at::Tensor all = at::cat(counts);
+  data.sum(all);
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (const at::Tensor& own = layers_[i]->last().counts; own.defined()) {
+      const at::Tensor sum = all.narrow(0, at, own.numel()).to(at::kFloat);
+      out[i] = sum / sum.sum();
+      at += own.numel();
+    }
+  }
+  return out;
+}
+
+AuxLosses MoeBook::losses(Group* data) const {
+  AuxLosses losses;
+  const bool shared = data != nullptr && data->size() > 1;
+  const std::vector<at::Tensor> shares = shared && at::GradMode::is_enabled() ? shares_of_all(*data) : std::vector<at::Tensor>(layers_.size());
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const auto& layer = layers_[i];
     const MoeRecord& last = layer->last();
     if (const double weight = layer->router().balance_weight(); last.balance.defined() && weight != 0) {
-      add_to(losses.balance, last.balance * weight);
+      const bool of_all = shares[i].defined() && last.mean_scores.defined();
+      add_to(losses.balance, (of_all ? (shares[i] * last.mean_scores).sum() * last.balance_factor : last.balance) * weight);
     }
     if (last.extra.defined()) {
       add_to(losses.balance, last.extra);
@@ -92,7 +121,19 @@ void MoeBook::drop_micro() {
   }
 }
 
-void MoeBook::end_step(bool updated, double progress) {
+/// The numbers of the step are those of all ranks.
+void MoeBook::add_ranks(Group& data) {
+  const at::Tensor sums = at::cat({sums_, at::full({1}, positions_, sums_.options())});
+  data.sum(counts_);
+  data.sum(sums);
+  sums_ = sums.narrow(0, 0, sums_.numel());
+  positions_ = sums[-1].item<double>();
+}
+
+void MoeBook::end_step(bool updated, double progress, Group* data) {
+  if (!step_is_over_ && data != nullptr && data->size() > 1 && counts_.defined()) {
+    add_ranks(*data);
+  }
   if (updated && counts_.defined()) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
       layers_[i]->router().rebalance(counts_[static_cast<std::int64_t>(i)], progress);

@@ -18,12 +18,13 @@ class MoeBook {
   /// Every such layer below `model`, in order; none for a dense one.
   explicit MoeBook(const Module& model);
 
-  /// Of the last forward, weighted.
-  AuxLosses losses() const;
+  /// Of the last forward, weighted. `data`: ranks that share the loss, or null; f_e is then the share of the assignments of all of them, so
+  /// N ranks with B rows each have the balance loss of one rank with N B rows.
+  AuxLosses losses(Group* data) const;
   /// As Model::end_micro, drop_micro and end_step.
   void end_micro();
   void drop_micro();
-  void end_step(bool updated, double progress);
+  void end_step(bool updated, double progress, Group* data);
 
   /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place
   /// before `end_step`.
@@ -39,6 +40,8 @@ class MoeBook {
 
  private:
   void collect(const Module& module);
+  std::vector<at::Tensor> shares_of_all(Group& data) const;
+  void add_ranks(Group& data);
 
   std::vector<std::shared_ptr<MoeLayer>> layers_;
   bool step_is_over_ = true;

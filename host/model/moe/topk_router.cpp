@@ -96,19 +96,24 @@ at::Tensor TopKRouter::mixing(const at::Tensor& scores, const at::Tensor& expert
   return options_.scale == 1 ? weights : weights * options_.scale;
 }
 
-at::Tensor TopKRouter::balance(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const {
+void TopKRouter::add_balance(Routing& routing, const at::Tensor& scores, std::int64_t length) const {
   if (options_.score != Score::softmax && options_.sequence_weight == 0) {
-    return {};
+    return;
   }
+  const at::Tensor& experts = routing.experts;
   const double weight = options_.score == Score::softmax ? 1 : options_.sequence_weight;
   if (options_.by_sequence && length < scores.size(0)) {
     const at::Tensor own = experts.reshape({-1, length * experts.size(1)});  // (B, T k)
     const at::Tensor counts = at::zeros({own.size(0), options_.experts}, own.options()).scatter_add_(1, own, at::ones_like(own));
     const at::Tensor shares = counts.to(scores.scalar_type()) / static_cast<double>(own.size(1));  // (B, E)
-    return (shares * scores.view({-1, length, options_.experts}).mean(1)).sum(1).mean() * (weight * static_cast<double>(options_.experts));
+    routing.balance =
+        (shares * scores.view({-1, length, options_.experts}).mean(1)).sum(1).mean() * (weight * static_cast<double>(options_.experts));
+    return;
   }
   const at::Tensor share = count_assignments(experts, options_.experts).to(scores.scalar_type()) / static_cast<double>(experts.numel());
-  return (share * scores.mean(0)).sum() * (weight * static_cast<double>(options_.experts));
+  routing.mean_scores = scores.mean(0);
+  routing.balance_factor = weight * static_cast<double>(options_.experts);
+  routing.balance = (share * routing.mean_scores).sum() * routing.balance_factor;
 }
 
 Routing TopKRouter::route_sequences(const at::Tensor& x, std::int64_t length) const {
@@ -118,7 +123,7 @@ Routing TopKRouter::route_sequences(const at::Tensor& x, std::int64_t length) co
   routing.experts = choose(scores);
   routing.weights = mixing(scores, routing.experts);
   if (training() && x.size(0) > 0) {
-    routing.balance = balance(scores, routing.experts, length);
+    add_balance(routing, scores, length);
     routing.z = logits.logsumexp(-1).square().mean();
   }
   return routing;

@@ -60,7 +60,7 @@ class TopKRouter final : public Router {
   at::Tensor mixing(const at::Tensor& scores, const at::Tensor& experts) const;  // (N, k)
   /// (N, E), (N, k) -> 0-dim: E sum_e f_e P_e with f the share of the assignments, P the mean score; the mean of those of N / length
   /// sequences where they count by themselves.
-  at::Tensor balance(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const;
+  void add_balance(Routing& routing, const at::Tensor& scores, std::int64_t length) const;
 
   TopKRouterOptions options_;
   ParameterPtr gate_;                  // (E, C) "gate.weight"

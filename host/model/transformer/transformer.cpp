@@ -13,13 +13,14 @@
 #include "model/layer/visibility.h"
 #include "model/observe.h"
 #include "model/transformer/parts.h"
+#include "model/weight_unit.h"
 #include "registry/registries.h"
 
 namespace kf {
 namespace {
 
 /// A plain folder of modules: "token_embedding", "layers", "output_head".
-class Group final : public Module {
+class Folder final : public Module {
  public:
   using Module::add_child;
   using Module::add_parameter;
@@ -32,13 +33,13 @@ Transformer::Transformer(const PartArgs& args)
   const config::ModelConfig& m = args.config.model;
   add_embedding(args);
   Place place{0, m.dim, 0, std::make_shared<RopeTables>()};
-  const auto layers = std::make_shared<Group>();
+  const auto layers = std::make_shared<Folder>();
   for (; place.layer < m.n_layers; ++place.layer) {
     blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
     recompute_.push_back(recompute_policy(args.config.train, place.layer));
   }
   add_child("layers", layers);
-  const auto mtp = std::make_shared<Group>();
+  const auto mtp = std::make_shared<Folder>();
   for (std::int64_t depth = 0; depth < m.mtp_layers; ++depth) {
     mtp_.push_back(mtp->add_child(std::to_string(depth), std::make_shared<MtpLayer>(args, Place{m.n_layers - 1, m.dim, 0, place.ropes})));
   }
@@ -51,7 +52,7 @@ Transformer::Transformer(const PartArgs& args)
 void Transformer::add_embedding(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
   const auto table = [&](const std::string& name, std::int64_t rows) {
-    const auto group = std::make_shared<Group>();
+    const auto group = std::make_shared<Folder>();
     const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
     add_child(name, group);
     return weight;
@@ -72,7 +73,7 @@ void Transformer::add_head(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
   head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
                            : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head, m.head_bias);
-  const auto head = std::make_shared<Group>();
+  const auto head = std::make_shared<Folder>();
   head->add_child("proj", head_);
   add_child("output_head", head);
   logit_scale_ = m.logit_scale;
@@ -128,6 +129,14 @@ void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
 }
 
 at::Tensor Transformer::run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
+  const Block& block = *blocks_[layer];
+  if (block.unit() != nullptr) {
+    return block.unit()->run(h, [&](const at::Tensor& x) { return run_whole_block(layer, x, context); });
+  }
+  return run_whole_block(layer, h, context);
+}
+
+at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
   const Block& block = *blocks_[layer];
   if (!recompute_[layer].block || !may_recompute(context, training())) {
     return block.forward(h, context);

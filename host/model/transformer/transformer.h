@@ -23,10 +23,11 @@ class Transformer final : public Model {
   explicit Transformer(const PartArgs& args);
   at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override;
   at::Tensor project(const at::Tensor& hidden) const override { return logits(hidden); }
-  AuxLosses aux_losses() const override { return experts_->losses(); }
+  AuxLosses aux_losses() const override { return experts_->losses(data_ranks()); }
+  std::vector<std::shared_ptr<Module>> unit_modules() const override { return {blocks_.begin(), blocks_.end()}; }
   void end_micro() override { experts_->end_micro(); }
   void drop_micro() override { experts_->drop_micro(); }
-  void end_step(bool updated, double progress) override { experts_->end_step(updated, progress); }
+  void end_step(bool updated, double progress) override { experts_->end_step(updated, progress, data_ranks()); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
   at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context) override;
   std::optional<OutputHead> head() override;
@@ -43,6 +44,7 @@ class Transformer final : public Model {
   /// h (B, T, C) behind the last block -> context.ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
+  at::Tensor run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;  // its weights are whole
   at::Tensor logits(const at::Tensor& h) const;     // (B, T, C) -> (B, T, V)
   at::Tensor wide_head(const at::Tensor& h) const;  // the head's product in fp32
 

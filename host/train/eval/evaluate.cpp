@@ -13,6 +13,8 @@
 #include "model/mode.h"
 #include "model/own_draws.h"
 #include "model/transformer/mtp.h"
+#include "model/weight_unit.h"
+#include "parallel/group.h"
 #include "train/eval/label_bytes.h"
 #include "train/step/fused_cross_entropy.h"
 #include "train/step/look_ahead.h"
@@ -112,6 +114,15 @@ std::optional<double> mean(const std::vector<EvalResult>& sets, const std::vecto
   return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
+EvalSums of_all_ranks(const EvalSums& mine, Group& data) {
+  const at::Tensor loss = at::full({1}, mine.loss, at::kDouble);
+  const at::Tensor counts = at::tensor({mine.tokens, mine.hits, mine.bytes, mine.sequences, mine.ahead, mine.accepted}, at::kLong);
+  data.sum(loss);
+  data.sum(counts);
+  const auto* const count = counts.const_data_ptr<std::int64_t>();
+  return {loss.item<double>(), count[0], count[1], count[2], count[3], count[4], count[5]};
+}
+
 }  // namespace
 
 EvalSums& EvalSums::operator+=(const EvalSums& other) {
@@ -151,6 +162,7 @@ EvalResult EvalSums::result(std::int64_t step, const std::string& what) const {
 EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options) {
   const at::NoGradGuard no_grad;
   const EvaluationMode mode(model);
+  const WholeWeights whole(model);
   const OwnDraws draws(options.device, options.seed, "evaluation");
   const at::TensorOptions place = at::TensorOptions(options.device);
   const auto none = [&] { return at::zeros({}, place.dtype(at::kLong)); };
@@ -170,7 +182,7 @@ EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options) {
   sums.hits = device.hits.item<std::int64_t>();
   sums.ahead = device.ahead.item<std::int64_t>();
   sums.accepted = device.accepted.item<std::int64_t>();
-  return sums;
+  return options.data != nullptr && options.data->size() > 1 ? of_all_ranks(sums, *options.data) : sums;
 }
 
 EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& data, const EvalOptions& options, std::int64_t at_step) {

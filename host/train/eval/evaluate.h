@@ -15,6 +15,8 @@
 
 namespace kf {
 
+class Group;
+
 /// What evaluation adds up over sequences. Shares of batches and of ranks join by addition; nothing is divided before all are in.
 struct EvalSums {
   double loss = 0;  // cross entropy alone, nats
@@ -37,13 +39,14 @@ struct EvalOptions {
   const Tokenizer* tokenizer = nullptr;  // for bits per byte; null: the ids stand for no text
   std::uint64_t seed = 0;                // train.seed: transforms and parts that draw in evaluation draw the same each time (OwnDraws)
   std::int64_t mtp_head = 0;             // eval.mtp_head: whose acceptance rate is counted; 0 for none
+  Group* data = nullptr;                 // ranks that share the sequences; null: this one alone
 };
 
-/// This rank's share: over all batches of `data`, in evaluation mode, with the weights as they are. Nothing of the model, of the random
+/// Over all batches of `data`, and those of the ranks of `options.data`: in evaluation mode, with the weights as they are. Nothing of the model, of the random
 /// numbers or of the data's order is moved: training goes on as if nothing had happened.
 EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options);
 
-/// The same as numbers, on one rank, with the optimizer's averages swapped in.
+/// The same as numbers, with the optimizer's averages swapped in.
 EvalResult evaluate(Model& model, Optimizer& optimizer, Loader& data, const EvalOptions& options, std::int64_t at_step);
 
 /// Several sets together: see EvalResult. `together` says which of them count in the means; at least one does.

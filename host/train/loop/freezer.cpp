@@ -38,8 +38,8 @@ void Freezer::apply(const std::set<std::string>& asked, const std::set<std::stri
   phase_ = phase;
   for (const ParameterPtr& p : parameters_) {
     const bool trains = p->trainable && !has(asked_, p->name) && !has(phase_, p->name);
-    if (p->value.requires_grad() != trains) {
-      p->value.set_requires_grad(trains);
+    if (p->trains() != trains) {
+      p->set_trains(trains);
       p->clear_gradient();
     }
   }

@@ -12,6 +12,7 @@
 #include "metrics/eval_table.h"
 #include "metrics/names/names.h"
 #include "train/eval/evaluate.h"
+#include "train/loop/agree.h"
 
 namespace kf {
 namespace {
@@ -41,9 +42,9 @@ config::Node wall_of(const config::Node& course) {
 TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases)),
+      steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases), options_.world),
       state_(std::move(state)),
-      watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer),
+      watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer, options_.world),
       wall_(WallTime::system_clock(), options_.began),
       step_times_(options_.metrics.slow_step_factor),
       heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
@@ -154,7 +155,7 @@ void TrainLoop::steps() {
   wall_.started();
   heartbeat_.now("start", state_.run.step);
   boundary(false, /*first=*/true);
-  while (!finished() && !StopSignals::requested()) {
+  while (!finished() && !signalled()) {
     one_step();
   }
   if (saved_step_ != state_.run.step) {
@@ -163,6 +164,18 @@ void TrainLoop::steps() {
   context_.message = stop_reason_;
   fire(Event::train_end);
   heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
+}
+
+/// One rank looks when it must know; several have agreed at the last boundary.
+bool TrainLoop::signalled() const { return options_.world.size() == 1 ? StopSignals::requested() : signalled_; }
+
+/// What any rank asks for, all ask for.
+void TrainLoop::agree_on_requests() {
+  if (options_.world.size() > 1) {
+    controls_.signal = StopSignals::requested();
+    controls_ = agree(controls_, options_.world.all());
+    signalled_ = signalled_ || controls_.signal;
+  }
 }
 
 void TrainLoop::start_fresh() {
@@ -256,13 +269,14 @@ void TrainLoop::after_step(const StepResult& result) {
     row_->extra.insert(row_->extra.end(), watched.begin(), watched.end());
   }
   fire(Event::step_end);
+  agree_on_requests();
   const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
   const bool asked = std::exchange(controls_.eval, false);
   const bool evaluated = result.abort.empty() && !parts_.eval_sets.empty() && (asked || due);
   if (evaluated) {
     run_eval(asked);  // before the row, so that what on_eval_end logs stands in it
   }
-  if (logs(step) || !extra_.empty() || !result.abort.empty()) {
+  if (logs(step) || any_of(!extra_.empty(), options_.world.all()) || !result.abort.empty()) {
     log_row();
   }
   if (evaluated) {
@@ -277,6 +291,7 @@ void TrainLoop::after_step(const StepResult& result) {
 
 /// Between two steps: what hooks asked for, the change of phase, what is to be saved.
 void TrainLoop::boundary(bool due_save, bool first) {
+  agree_on_requests();
   const Controls asked = std::exchange(controls_, {});
   controls_.eval = asked.eval;  // by on_train_begin or on_eval_end: with the next step
   if (asked.stop) {
@@ -313,7 +328,7 @@ void TrainLoop::change_phase(bool ask) {
 /// To the newest checkpoint, without the data since then.
 void TrainLoop::roll_back(const std::string& reason) {
   const std::int64_t from = state_.run.step;
-  const std::optional<fs::path> newest = parts_.checkpoints.newest();
+  const std::optional<fs::path> newest = newest_checkpoint();
   if (!newest) {
     log::warn("step {}: no roll-back ({}): there is no checkpoint yet", from, reason);
     return;
@@ -335,6 +350,19 @@ void TrainLoop::roll_back(const std::string& reason) {
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
   context_.path = newest->string();
   fire(Event::checkpoint_load);
+}
+
+/// As the leader finds it.
+std::optional<fs::path> TrainLoop::newest_checkpoint() const {
+  const std::optional<fs::path> mine = options_.world.leads() ? parts_.checkpoints.newest() : std::nullopt;
+  const std::string told = options_.world.all().tell(mine ? mine->string() : "").front();
+  return told.empty() ? std::nullopt : std::optional<fs::path>(told);
+}
+
+fs::path TrainLoop::write_checkpoint(const std::string& name) {
+  const WithAverages averages(parts_.optimizer);
+  const fs::path path = options_.world.leads() ? parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name) : fs::path();
+  return options_.world.all().tell(path.string()).front();
 }
 
 void TrainLoop::save(const std::string& name) {
@@ -365,8 +393,7 @@ void TrainLoop::save(const std::string& name) {
   fs::path path;
   {
     const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
-    const WithAverages averages(parts_.optimizer);
-    path = parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name);
+    path = write_checkpoint(name);
   }
   if (name.empty()) {
     saved_step_ = state_.run.step;
@@ -384,7 +411,7 @@ void TrainLoop::save(const std::string& name) {
 RunResult TrainLoop::result(double seconds) const {
   RunResult r = outcome_;
   r.status = state_.run.step >= options_.max_steps || (data_over() && !stopped_by_hook_) ? "complete" : "stopped";
-  r.reason = stopped_by_hook_ ? stop_reason_ : StopSignals::requested() && r.status == "stopped" ? "signal" : "";
+  r.reason = stopped_by_hook_ ? stop_reason_ : signalled() && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;
   r.skipped = state_.run.skipped;

@@ -25,6 +25,7 @@
 #include "metrics/wall_time.h"
 #include "optim/averaging.h"
 #include "optim/schedule.h"
+#include "parallel/world.h"
 #include "registry/part_states.h"
 #include "train/loop/hooks.h"
 #include "train/loop/run_result.h"
@@ -82,6 +83,7 @@ struct LoopOptions {
   std::int64_t vocab_size = 0;          // of the model
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
   std::int64_t mtp_head = 0;            // eval.mtp_head
+  World world = {};                     // ranks that train together; the leader alone has sinks and writes
 };
 
 class TrainLoop {
@@ -114,6 +116,10 @@ class TrainLoop {
   void publish_eval();
   void roll_back(const std::string& reason);
   void save(const std::string& name = {});
+  void agree_on_requests();
+  bool signalled() const;
+  fs::path write_checkpoint(const std::string& name);
+  std::optional<fs::path> newest_checkpoint() const;
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
   bool data_over() const;
@@ -139,6 +145,7 @@ class TrainLoop {
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
+  bool signalled_ = false;  // a signal has asked some rank to stop
   std::int64_t saved_step_ = -1;
   double waited_ = 0;  // for data, since the last row
   double stepped_for_ = 0;

@@ -8,6 +8,7 @@
 #include "generate/generate.h"
 #include "model/own_draws.h"
 #include "model/seed.h"
+#include "model/weight_unit.h"
 #include "train/eval/evaluate.h"
 #include "train/loop/loop.h"
 
@@ -34,7 +35,8 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 }
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head};
+  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head,
+                            &options_.world.data()};
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
@@ -59,6 +61,7 @@ std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& 
   request.device = options_.device;
   request.max_positions = options_.max_seq_len;
   const WithAverages averages(parts_.optimizer);  // what evaluation and checkpoints show
+  const WholeWeights whole(parts_.model);
   return generate(parts_.model, request);
 }
 

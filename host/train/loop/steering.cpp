@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "train/loop/agree.h"
 
 namespace kf {
 namespace {
@@ -95,8 +96,8 @@ class Steering::Data final : public Loader {
 
 std::vector<std::string> loss_weight_names() { return {"z_loss", "aux_loss"}; }
 
-Steering::Steering(Model& model, Stepper& stepper, Loader& loader, Phases phases)
-    : stepper_(stepper), data_(std::make_unique<Data>(loader)), phases_(std::move(phases)), freezer_(model.parameters()) {}
+Steering::Steering(Model& model, Stepper& stepper, Loader& loader, Phases phases, const World& world)
+    : stepper_(stepper), world_(world), data_(std::make_unique<Data>(loader)), phases_(std::move(phases)), freezer_(model.parameters()) {}
 
 void check_phases(const Phases& phases, Model& model, const Loader& loader) {
   const Freezer freezer(model.parameters());
@@ -128,7 +129,7 @@ void Steering::begin() {
 
 bool Steering::advance(HookContext& context, bool ask) {
   bool changed = false;
-  while (phases_.over(context, ask)) {
+  while (!phases_.empty() && any_of(phases_.over(context, ask), world_.all())) {
     phases_.advance(context.state.step);
     enter(context.state.step);
     changed = true;

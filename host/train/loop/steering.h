@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/loader/loader.h"
+#include "parallel/world.h"
 #include "train/loop/controls.h"
 #include "train/loop/freezer.h"
 #include "train/loop/phase.h"
@@ -19,7 +20,7 @@ namespace kf {
 class Steering {
  public:
   /// Everything outlives it.
-  Steering(Model& model, Stepper& stepper, Loader& loader, Phases phases);
+  Steering(Model& model, Stepper& stepper, Loader& loader, Phases phases, const World& world = {});
   ~Steering();
   Steering(const Steering&) = delete;
   Steering& operator=(const Steering&) = delete;
@@ -59,6 +60,7 @@ class Steering {
   void set_loss_weight(const std::string& name, double weight);
 
   Stepper& stepper_;
+  World world_;
   std::unique_ptr<Data> data_;
   Phases phases_;
   Freezer freezer_;

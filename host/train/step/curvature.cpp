@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "model/seed.h"
+#include "parallel/group.h"
 
 namespace kf {
 namespace {
@@ -72,14 +73,18 @@ void CurvatureEstimate::add(const at::Tensor& loss) {
   }
 }
 
-Curvature CurvatureEstimate::take(double scale) {
+Curvature CurvatureEstimate::take(double scale, Group& data) {
   const at::NoGradGuard no_grad;
   Curvature out;
   at::Tensor total;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
+    if (data.size() > 1 && parameters_[i]->trains()) {  // on another rank the loss may depend on it
+      sums_[i] = sums_[i].defined() ? sums_[i] : at::zeros(parameters_[i]->shape, at::kFloat);
+      data.sum(sums_[i]);
+    }
     if (sums_[i].defined()) {
-      out[parameters_[i]->name] = sums_[i].div_(scale);
-      const at::Tensor sum = sums_[i].sum();
+      const at::Tensor sum = sums_[i].div_(scale).sum();
+      out[parameters_[i]->name] = parameters_[i]->placement.of(parameters_[i]->shape).of(sums_[i]);
       total = total.defined() ? total + sum : sum;
     }
   }

@@ -8,6 +8,8 @@
 
 namespace kf {
 
+class Group;
+
 /// The signs that the estimate of update `step` + 1 draws for a weight: of its shape and type.
 at::Tensor curvature_signs(const Parameter& parameter, std::uint64_t seed, std::int64_t step);
 
@@ -22,8 +24,9 @@ class CurvatureEstimate {
 
   /// Adds a 0-dim share of the step's loss; uses up its graph. Throws Code::config where a piece has no second derivative.
   void add(const at::Tensor& loss);
-  /// Divided by `scale`, which multiplied the losses; empty where a number is not finite (waits for the device).
-  Curvature take(double scale);
+  /// Divided by `scale`, which multiplied the losses, added up over the data ranks; of a weight that is cut this rank's part. Empty where a
+  /// number is not finite on any of them (waits for the device).
+  Curvature take(double scale, Group& data);
 
  private:
   ParameterList parameters_;

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "parallel/group.h"
+
 namespace kf {
 
 at::Tensor plain_ce_sum(const at::Tensor& logits, const at::Tensor& labels) {
@@ -20,7 +22,7 @@ void SourceLosses::add(const Batch& batch, const std::function<at::Tensor(std::i
   }
 }
 
-std::vector<SourceLoss> SourceLosses::read() {
+std::vector<SourceLoss> SourceLosses::read(Group& data) {
   if (!rows_.empty()) {
     std::vector<at::Tensor> numbers;
     for (const Row& row : rows_) {
@@ -35,7 +37,27 @@ std::vector<SourceLoss> SourceLosses::read() {
     }
   }
   rows_.clear();
+  if (data.size() > 1 && !sums_.empty()) {
+    add_ranks(data);
+  }
   return sums_;
+}
+
+void SourceLosses::add_ranks(Group& data) {
+  const at::Tensor all = at::empty({static_cast<std::int64_t>(sums_.size()), 3}, at::kDouble);  // counts are exact below 2^53
+  auto* number = all.mutable_data_ptr<double>();
+  for (const SourceLoss& sum : sums_) {
+    *number++ = sum.ce;
+    *number++ = static_cast<double>(sum.counted);
+    *number++ = static_cast<double>(sum.tokens);
+  }
+  data.sum(all);
+  number = all.mutable_data_ptr<double>();
+  for (SourceLoss& sum : sums_) {
+    sum.ce = *number++;
+    sum.counted = static_cast<std::int64_t>(*number++);
+    sum.tokens = static_cast<std::int64_t>(*number++);
+  }
 }
 
 }  // namespace kf

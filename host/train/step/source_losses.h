@@ -11,6 +11,8 @@
 
 namespace kf {
 
+class Group;
+
 /// What one source had in an update.
 struct SourceLoss {
   double ce = 0;             // sum of the cross entropy over its counted labels
@@ -32,7 +34,8 @@ class SourceLosses {
   /// cross entropy of row `row` (0-dim, on the device) against labels (T).
   void add(const Batch& batch, const std::function<at::Tensor(std::int64_t row, const at::Tensor& labels)>& ce_of);
 
-  std::vector<SourceLoss> read();
+  /// Of all data ranks.
+  std::vector<SourceLoss> read(Group& data);
 
  private:
   struct Row {
@@ -40,6 +43,8 @@ class SourceLosses {
     at::Tensor ce;       // 0-dim
     at::Tensor counted;  // 0-dim
   };
+  void add_ranks(Group& data);
+
   std::vector<SourceLoss> sums_;
   std::vector<Row> rows_;
 };

@@ -59,6 +59,7 @@ Stepper::Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const Ste
       loss_(&loss),
       options_(options),
       parameters_(model.parameters()),
+      units_(units_of(model)),
       guard_(options.guard) {
   if (options.loss_scale) {
     loss_scale_.emplace(*options.loss_scale);
@@ -76,10 +77,27 @@ Stepper::Totals Stepper::count(const std::vector<Batch>& batches) const {
     totals.positions += batch.tokens.numel();
   }
   totals.ahead = looks_ahead() ? count_ahead(batches, options_.mtp_layers) : 0;
+  add_counts(totals);
   const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
   each_loss_term([&zero](at::Tensor& sum) { sum = zero.clone(); }, totals);
   totals.infinite = zero.clone();
   return totals;
+}
+
+/// What losses are divided by is counted over all ranks before the first forward.
+void Stepper::add_counts(Totals& totals) const {
+  if (options_.world.data().size() == 1) {
+    return;
+  }
+  const at::Tensor counts = at::empty({3}, at::kLong);
+  auto* const count = counts.mutable_data_ptr<std::int64_t>();
+  count[0] = totals.counted;
+  count[1] = totals.positions;
+  count[2] = totals.ahead;
+  options_.world.data().sum(counts);
+  totals.counted = count[0];
+  totals.positions = count[1];
+  totals.ahead = count[2];
 }
 
 LossParts Stepper::losses_of(const Batch& batch, ForwardContext& context, const Totals& totals) {
@@ -150,16 +168,25 @@ LossParts Stepper::forward(const Batch& batch, ForwardContext& context, const To
   return loss;
 }
 
+/// Ranks have different sequences in their micro-batches, so what draws by its number draws differently.
+std::int64_t Stepper::micro_of_all(std::int64_t micro) const {
+  const Share share = options_.world.share();
+  return micro * share.world + share.rank;
+}
+
 void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_t micro, Totals& totals) {
   ForwardContext context;
   context.step = step;
-  context.micro = micro;
+  context.micro = micro_of_all(micro);
   context.largest_scores = options_.qk_clip_tau > 0 ? &largest_scores_ : nullptr;
   context.observe = observe_;
   const LossParts loss = forward(to_device(host_batch, options_.device), context, totals);
   torch::autograd::backward({loss.total}, {});
   for (const ParameterPtr& parameter : parameters_) {
     parameter->accumulate();
+  }
+  for (const auto& unit : units_) {
+    unit->end_micro();
   }
   model_.end_micro();
   totals.infinite += loss.total.detach().isinf();
@@ -174,16 +201,17 @@ void Stepper::micro_step(const Batch& host_batch, std::int64_t step, std::int64_
 void Stepper::estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals) {
   const SingleThreadedBackward single;
   const TwiceDifferentiable twice;
+  const WholeWeights whole(model_);
   source_losses_.begin(0);  // they were counted in the first pass
   CurvatureEstimate estimate(parameters_, options_.seed, step);
   for (std::size_t micro = 0; micro < batches.size(); ++micro) {
     ForwardContext context;
     context.step = step;
-    context.micro = static_cast<std::int64_t>(micro);
+    context.micro = micro_of_all(static_cast<std::int64_t>(micro));
     estimate.add(forward(to_device(batches[micro], options_.device), context, totals).total);
     model_.drop_micro();
   }
-  const Curvature curvature = estimate.take(scale());
+  const Curvature curvature = estimate.take(scale(), options_.world.data());
   if (curvature.empty()) {
     log::warn("step {}: the estimate of the loss's curvature is not finite; the optimizer goes on with the one before", step + 1);
     return;
@@ -205,7 +233,9 @@ void Stepper::unscale() const {
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
   std::vector<at::Tensor> sums{norm.to(at::kFloat), totals.infinite};
   each_loss_term([&sums](const at::Tensor& sum) { sums.push_back(sum); }, totals);
-  const at::Tensor read = at::stack(sums).to(at::kCPU);  // the one wait of the step
+  const at::Tensor all = at::stack(sums);
+  options_.world.data().sum(all.narrow(0, 1, all.size(0) - 1));  // shares of the ranks; the norm is that of all already
+  const at::Tensor read = all.to(at::kCPU);                      // the one wait of the step
   const float* number = read.const_data_ptr<float>();
   result.grad_norm = *number++;
   result.infinite_loss = *number++ > 0;
@@ -229,10 +259,13 @@ bool Stepper::hides_infinity(const StepResult& result) const {
   if (result.infinite_loss || !std::isnan(result.grad_norm) || options_.guard.on_inf != "abort") {
     return result.infinite_loss;
   }
-  return std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
+  const bool mine = std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
     const at::Tensor gradient = parameter->gradient();
     return gradient.defined() && gradient.isinf().any().item<bool>();
   });
+  const at::Tensor any = at::full({1}, mine, at::kBool);
+  options_.world.shards().largest(any);
+  return any.item<bool>();
 }
 
 /// An overflow of fp16 (`overflowed`: backward's own gradients were not finite) is the scale's business as long as halving it can help;
@@ -256,6 +289,11 @@ void Stepper::update(double lr, const at::Tensor& norm) {
   clip_gradients(parameters_, norm, options_.grad_clip_norm);
   optimizer_.step(lr);
   if (options_.qk_clip_tau > 0) {
+    for (const at::Tensor& largest : largest_scores_) {
+      if (largest.defined()) {
+        options_.world.data().largest(largest);
+      }
+    }
     clip_queries(model_, largest_scores_, options_.qk_clip_tau);
   }
 }
@@ -275,7 +313,29 @@ bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) con
   return lent || versions() != before;
 }
 
-double Stepper::gradient_norm() const { return kf::gradient_norm(parameters_).item<double>(); }
+/// A hook of one rank may have looked at the gradients, or asked to leave the update out: all do the same.
+void Stepper::agree_on_gradients(bool& changed, StepResult& result) const {
+  Group& all = options_.world.all();
+  if (all.size() == 1) {
+    return;
+  }
+  for (const std::string& told : all.tell((changed ? "1" : "0") + result.skipped)) {
+    changed = changed || told.front() == '1';
+    result.skipped = result.skipped.empty() ? told.substr(1) : result.skipped;
+  }
+}
+
+void Stepper::reduce_gradients() const {
+  for (const auto& unit : units_) {
+    if (!unit->reduces_itself()) {
+      unit->reduce();
+    }
+  }
+}
+
+at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world.shards()); }
+
+double Stepper::gradient_norm() const { return norm_of_gradients().item<double>(); }
 
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
   const Running running("waiting for data", nullptr, step + 1);
@@ -316,16 +376,22 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
     return result;
   }
   largest_scores_.clear();
+  if (model_.unit() != nullptr) {
+    model_.unit()->begin_use();  // what is in no block is whole through the step
+  }
   backward(batches, step, callbacks, totals);
+  reduce_gradients();
   if (loss_scale_) {
     unscale();
   }
-  at::Tensor norm = kf::gradient_norm(parameters_);
+  at::Tensor norm = norm_of_gradients();
   read(totals, norm, result);
   const bool overflowed = !std::isfinite(result.grad_norm);
-  result.sources = source_losses_.read();
-  if (callbacks.backward_end && show_gradients(callbacks, result)) {
-    norm = kf::gradient_norm(parameters_);  // norm, guard and clipping see what the optimizer will
+  result.sources = source_losses_.read(options_.world.data());
+  bool changed = callbacks.backward_end && show_gradients(callbacks, result);
+  agree_on_gradients(changed, result);
+  if (changed) {
+    norm = norm_of_gradients();  // norm, guard and clipping see what the optimizer will
     result.grad_norm = norm.item<double>();
   }
   if (callbacks.watch != nullptr) {
@@ -351,10 +417,16 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
   model_.end_step(result.skipped.empty(), progress);
   for (const ParameterPtr& parameter : parameters_) {
-    if (result.skipped.empty()) {
-      parameter->publish();
-    }
     parameter->clear_gradient();
+  }
+  if (model_.unit() != nullptr) {
+    model_.unit()->end_use();
+  }
+  if (result.skipped.empty()) {
+    publish(parameters_);
+  }
+  for (const auto& unit : units_) {
+    unit->rest();
   }
   return result;
 }

@@ -13,7 +13,9 @@
 #include "data/loader/loader.h"
 #include "metrics/row.h"
 #include "model/model.h"
+#include "model/weight_unit.h"
 #include "optim/optimizer.h"
+#include "parallel/world.h"
 #include "train/step/loss.h"
 #include "train/step/loss_scale.h"
 #include "train/step/source_losses.h"
@@ -50,6 +52,7 @@ struct StepperOptions {
   std::int64_t batch_size = 1;            // of the job: what phases change and go back to
   std::int64_t seq_len = 1;
   std::uint64_t seed = 0;  // train.seed: estimates of curvature draw from it
+  World world = {};        // ranks that share the update
 };
 
 /// Called inside a step, where they are not empty; and what else the caller wants of it.
@@ -103,6 +106,11 @@ class Stepper {
   std::vector<Batch> fetch(Loader& loader, std::int64_t step, StepResult& result) const;
   /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
   at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
+  void add_counts(Totals& totals) const;
+  std::int64_t micro_of_all(std::int64_t micro) const;
+  void reduce_gradients() const;
+  void agree_on_gradients(bool& changed, StepResult& result) const;
+  at::Tensor norm_of_gradients() const;
   void unscale() const;
   bool show_gradients(const Callbacks& callbacks, StepResult& result) const;
   void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
@@ -119,6 +127,7 @@ class Stepper {
   StepperOptions options_;
   double aux_factor_ = 1;
   ParameterList parameters_;
+  std::vector<std::shared_ptr<WeightUnit>> units_;
   UpdateGuard guard_;
   std::optional<LossScale> loss_scale_;
   std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "metrics/sink.h"
 #include "model/parameter.h"
 #include "optim/optimizer.h"
+#include "parallel/world.h"
 
 namespace kf {
 
@@ -23,7 +25,7 @@ std::string layer_of(const std::string& name);
 /// with "updates", a pass over what is watched with each.
 class Watch {
  public:
-  Watch(const config::MetricsConfig& metrics, ParameterList parameters, const Optimizer& optimizer);
+  Watch(const config::MetricsConfig& metrics, ParameterList parameters, const Optimizer& optimizer, const World& world);
 
   bool on() const { return !kinds_.empty(); }
   /// Whether the step with this number (from 1) has watched numbers.
@@ -47,6 +49,11 @@ class Watch {
   bool wants(const std::string& kind) const;
   std::string place(const std::string& name) const { return per_param_ ? name : layer_of(name); }
   void add(const std::string& kind, const std::string& place, const at::Tensor& tensor);
+  /// Whether what this rank has of the weight counts: of equal copies one does.
+  bool counts(const Parameter& parameter) const;
+  void add_state();
+  /// The sums of all data ranks, by key.
+  std::map<std::string, std::pair<double, double>> sums_of_all() const;
 
   /// Sums of squares, 0-dim fp32, and how many numbers they are of.
   struct Sum {
@@ -58,6 +65,7 @@ class Watch {
   bool per_param_;
   ParameterList parameters_;
   const Optimizer& optimizer_;
+  World world_;
   std::vector<at::Tensor> before_;                 // masters
   std::vector<std::pair<std::string, Sum>> sums_;  // by key, in the order of the row
 };

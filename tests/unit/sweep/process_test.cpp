@@ -1,10 +1,11 @@
 #include <csignal>
 #include <thread>
 
+#include "core/child.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "support/temp_dir.h"
-#include "sweep/process.h"
+#include "sweep/failure_line.h"
 #include "sweep/worker.h"
 
 #include <catch2/catch.hpp>
@@ -28,7 +29,7 @@ Child::Ending wait_for(Child& child) {
 TEST_CASE("sweep: a child gets its words unread by a shell, its variables, and writes to its file", "[sweep]") {
   const test::TempDir dir;
   Child child({"/bin/sh", "-c", "echo \"$1 $KF_X\"; echo kf-host: no way >&2; exit 3", "sh", "$(whoami) 'a b'"}, {{"KF_X", "7"}},
-              dir / "out");
+              ChildOutput{dir / "out"});
   const Child::Ending ending = wait_for(child);
   CHECK(ending.status == 3);
   CHECK(read_file(dir / "out") == "$(whoami) 'a b' 7\nkf-host: no way\n");
@@ -37,11 +38,11 @@ TEST_CASE("sweep: a child gets its words unread by a shell, its variables, and w
 
 TEST_CASE("sweep: a killed child says which signal; one that cannot start is an error", "[sweep]") {
   const test::TempDir dir;
-  Child child({"/bin/sleep", "60"}, {}, dir / "out");
+  Child child({"/bin/sleep", "60"}, {}, ChildOutput{dir / "out"});
   CHECK(ProcessId::of(child.pid()).alive());
   child.signal(SIGKILL);
   CHECK_THAT(wait_for(child).describe(), Catch::Contains("signal 9") && Catch::Contains("out of memory?"));
-  CHECK_THROWS_WITH(Child({"/no/such/program"}, {}, dir / "out"), Catch::Contains("/no/such/program"));
+  CHECK_THROWS_WITH(Child({"/no/such/program"}, {}, ChildOutput{dir / "out"}), Catch::Contains("/no/such/program"));
 }
 
 TEST_CASE("sweep: a process is known by its start, not by its number alone", "[sweep]") {

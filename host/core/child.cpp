@@ -1,4 +1,4 @@
-#include "sweep/process.h"
+#include "core/child.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -16,17 +15,23 @@
 
 extern char** environ;
 
-namespace kf::sweep {
+namespace kf {
 namespace {
 
 /// posix_spawn's two objects.
 class Setup {
  public:
-  explicit Setup(const fs::path& output) : output_(output.string()) {
+  explicit Setup(const ChildOutput& output) : file_(output.file.string()) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    if (!file_.empty()) {
+      posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, file_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    } else if (output.descriptor >= 0) {
+      posix_spawn_file_actions_adddup2(&actions, output.descriptor, STDOUT_FILENO);
+    }
+    if (!file_.empty() || output.descriptor >= 0) {
+      posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+    }
     posix_spawnattr_init(&attributes);
     // Handlers do not survive exec, but ignored signals and the mask would.
     sigset_t all;
@@ -49,7 +54,7 @@ class Setup {
   posix_spawnattr_t attributes{};
 
  private:
-  std::string output_;
+  std::string file_;
 };
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
@@ -77,7 +82,7 @@ std::vector<std::string> merged_environment(const std::map<std::string, std::str
 
 }  // namespace
 
-Child::Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, const fs::path& output) {
+Child::Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, const ChildOutput& output) {
   const Setup setup(output);
   std::vector<std::string> words = argv;
   std::vector<std::string> variables = merged_environment(environment);
@@ -118,22 +123,4 @@ std::string Child::Ending::describe() const {
   return format("killed by signal {} ({}{})", signal, ::strsignal(signal), signal == SIGKILL ? "; out of memory?" : "");
 }
 
-std::string failure_line(const fs::path& output) {
-  std::error_code ignored;
-  if (!fs::exists(output, ignored)) {
-    return "";
-  }
-  const std::vector<std::string> lines = split(read_file(output), '\n');
-  std::string last;
-  for (auto line = lines.rbegin(); line != lines.rend() && line - lines.rbegin() < 200; ++line) {
-    if (line->starts_with("kf-host: ")) {
-      // A report of several problems has its first one on the next line.
-      const bool more = line->ends_with("in the job") && line != lines.rbegin();
-      return more ? std::string(trim(*(line - 1))) : line->substr(9);
-    }
-    last = last.empty() ? std::string(trim(*line)) : last;
-  }
-  return last;
-}
-
-}  // namespace kf::sweep
+}  // namespace kf

@@ -1,5 +1,5 @@
 #pragma once
-// A child process, started without a shell, with its output in a file.
+// A child process, started without a shell.
 
 #include <sys/types.h>
 
@@ -10,13 +10,19 @@
 
 #include "core/fs.h"
 
-namespace kf::sweep {
+namespace kf {
+
+/// Where a child's outputs go, both to the same place.
+struct ChildOutput {
+  fs::path file = {};    // appended there,
+  int descriptor = -1;   // or written there; neither: they are those of this process
+};
 
 class Child {
  public:
   /// Starts `argv` (argv[0] is a path) in a process group of its own, so that the terminal's Ctrl-C reaches the parent alone, with
-  /// `environment` on top of ours, nothing to read, and both outputs appended to `output`. Throws Code::other.
-  Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, const fs::path& output);
+  /// `environment` on top of ours and nothing to read. Throws Code::other.
+  Child(const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, const ChildOutput& output);
   /// Kills what still runs.
   ~Child();
   Child(const Child&) = delete;
@@ -42,7 +48,4 @@ class Child {
   std::optional<Ending> ending_;
 };
 
-/// The end of a failed program's output, one line: its message ("kf-host: ...") where there is one, else the last line.
-std::string failure_line(const fs::path& output);
-
-}  // namespace kf::sweep
+}  // namespace kf

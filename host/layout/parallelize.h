@@ -1,0 +1,19 @@
+#pragma once
+// Where the weights of a model lie: the one place that decides it, and the order in which it is decided.
+
+#include <cstdint>
+
+#include "model/model.h"
+#include "model/weight_unit.h"
+#include "optim/optimizer.h"
+#include "parallel/world.h"
+
+namespace kf {
+
+/// Before the weights have storage: placements, then units. Along dp_shard every weight that trains is cut into rows, as even as can be;
+/// one that the optimizer needs whole (Optimizer::needs) lies whole on one rank, the largest first, each on the rank that has least. Frozen
+/// weights and buffers stay whole on all ranks. A block is a unit (weight_unit.h), and so is what is in no block. On one rank nothing
+/// happens.
+void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage);
+
+}  // namespace kf

@@ -1,0 +1,156 @@
+#include "train/loop/agree.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "config/tree/json.h"
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+using config::Array;
+using config::Node;
+using config::Table;
+
+Node to_node(const std::map<std::string, double>& numbers) {
+  Table out;
+  for (const auto& [name, number] : numbers) {
+    out[name] = Node(number);
+  }
+  return Node(std::move(out));
+}
+
+std::map<std::string, double> numbers_of(const Node& node) {
+  std::map<std::string, double> out;
+  for (const auto& [name, number] : *node.table()) {
+    out[name] = std::get<double>(number.value);
+  }
+  return out;
+}
+
+/// What a rank asks for, as text; "" for nothing, which is nearly always.
+std::string to_text(const Controls& c) {
+  Controls asked = c;
+  asked.skip_update.clear();
+  if (asked == Controls()) {
+    return {};
+  }
+  Table out;
+  if (c.stop) {
+    out["stop"] = Node(*c.stop);
+  }
+  Array saves;
+  for (const std::string& name : c.saves) {
+    saves.emplace_back(name);
+  }
+  out["saves"] = Node(std::move(saves));
+  out["eval"] = Node(c.eval);
+  if (c.lr_scale) {
+    out["lr_scale"] = Node(*c.lr_scale);
+  }
+  if (c.mixture) {
+    out["mixture"] = to_node(*c.mixture);
+  }
+  out["loss_weights"] = to_node(c.loss_weights);
+  Array freezing;
+  for (const Controls::Freezing& change : c.freezing) {
+    freezing.emplace_back(Array{Node(change.pattern), Node(change.frozen), Node(change.asked_at)});
+  }
+  out["freezing"] = Node(std::move(freezing));
+  if (c.rollback) {
+    out["rollback"] = Node(*c.rollback);
+  }
+  out["signal"] = Node(c.signal);
+  return config::to_json(Node(std::move(out)), config::JsonStyle::exact);
+}
+
+template <class T>
+std::optional<T> optional_of(const Table& table, const char* key) {
+  const Node* const node = table.find(key);
+  return node != nullptr ? std::optional(std::get<T>(node->value)) : std::nullopt;
+}
+
+Controls from_text(const std::string& text) {
+  Controls out;
+  if (text.empty()) {
+    return out;
+  }
+  const Node node = config::parse_json(text, "what a rank asks for", config::JsonStyle::exact);
+  const Table& table = *node.table();
+  out.stop = optional_of<std::string>(table, "stop");
+  for (const Node& name : *table.find("saves")->array()) {
+    out.saves.push_back(std::get<std::string>(name.value));
+  }
+  out.eval = std::get<bool>(table.find("eval")->value);
+  out.lr_scale = optional_of<double>(table, "lr_scale");
+  if (const Node* const mixture = table.find("mixture")) {
+    out.mixture = numbers_of(*mixture);
+  }
+  out.loss_weights = numbers_of(*table.find("loss_weights"));
+  for (const Node& change : *table.find("freezing")->array()) {
+    const Array& parts = *change.array();
+    out.freezing.push_back({std::get<std::string>(parts[0].value), std::get<bool>(parts[1].value), std::get<std::string>(parts[2].value)});
+  }
+  out.rollback = optional_of<std::string>(table, "rollback");
+  out.signal = std::get<bool>(table.find("signal")->value);
+  return out;
+}
+
+template <class List>
+void add_once(List& all, const List& more) {
+  for (const auto& one : more) {
+    if (std::find(all.begin(), all.end(), one) == all.end()) {
+      all.push_back(one);
+    }
+  }
+}
+
+/// The first one given holds.
+template <class T>
+void take(std::optional<T>& taken, const std::optional<T>& other, const char* what, std::size_t rank) {
+  if (taken && other && *taken != *other) {
+    log::warn("ranks ask for different values of {}; that of the lowest rank holds, not that of rank {}", what, rank);
+  }
+  taken = taken ? taken : other;
+}
+
+void merge(Controls& all, const Controls& other, std::size_t rank) {
+  all.stop = all.stop ? all.stop : other.stop;
+  all.rollback = all.rollback ? all.rollback : other.rollback;
+  all.eval = all.eval || other.eval;
+  all.signal = all.signal || other.signal;
+  add_once(all.saves, other.saves);
+  add_once(all.freezing, other.freezing);
+  take(all.lr_scale, other.lr_scale, "the factor of the learning rate", rank);
+  take(all.mixture, other.mixture, "the mixture", rank);
+  all.loss_weights.insert(other.loss_weights.begin(), other.loss_weights.end());
+}
+
+}  // namespace
+
+Controls agree(const Controls& mine, Group& all) {
+  if (all.size() == 1) {
+    return mine;
+  }
+  const std::vector<std::string> told = all.tell(to_text(mine));
+  Controls out;
+  for (std::size_t rank = 0; rank < told.size(); ++rank) {
+    merge(out, from_text(told[rank]), rank);
+  }
+  out.skip_update = mine.skip_update;
+  return out;
+}
+
+bool any_of(bool mine, Group& all) {
+  if (all.size() == 1) {
+    return mine;
+  }
+  const at::Tensor any = at::full({1}, mine, at::kBool);
+  all.largest(any);
+  return any.item<bool>();
+}
+
+}  // namespace kf
