@@ -101,7 +101,8 @@ void add_schedules(Registries& r) {
       const config::TrainConfig& t = a.config.train;
       // Of an update on all ranks.
       const auto sequences = static_cast<double>(config::BatchPlan(t, span.data_ranks).sequences(0) * span.data_ranks);
-      return make_native_schedule(name, a.config.scheduler, span.max_steps, {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
+      return make_native_schedule(name, a.config.scheduler, span.max_steps,
+                                  {a.config.optimizer.lr, sequences, static_cast<double>(t.seq_len)});
     });
   };
   add("cosine", "Warm-up, then half a cosine down to the floor.");

@@ -14,8 +14,8 @@ namespace kf {
 
 /// Where a child's outputs go, both to the same place.
 struct ChildOutput {
-  fs::path file = {};    // appended there,
-  int descriptor = -1;   // or written there; neither: they are those of this process
+  fs::path file = {};   // appended there,
+  int descriptor = -1;  // or written there; neither: they are those of this process
 };
 
 class Child {

@@ -42,7 +42,7 @@ struct State {
   std::optional<HeldFile> held;  // the same file, for crashes (core/running.h), and to mend it
   std::filesystem::path path;
   std::vector<EarlyLine> early;
-  std::string unended;  // the last line of a script's text, so far
+  std::string unended;       // the last line of a script's text, so far
   bool errors_only = false;  // on the terminal
   void (*before)() = nullptr;
   void (*after)() = nullptr;

@@ -57,7 +57,8 @@ void make_units(Model& model, const World& world, ZeroStage stage) {
     module->set_unit(std::make_shared<WeightUnit>(std::move(own), world, stage));
   }
   ParameterList rest;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(rest), [&](const ParameterPtr& weight) { return !in_blocks.contains(weight.get()); });
+  std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
+               [&](const ParameterPtr& weight) { return !in_blocks.contains(weight.get()); });
   model.set_unit(std::make_shared<WeightUnit>(std::move(rest), world, stage));
 }
 

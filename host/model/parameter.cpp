@@ -78,7 +78,9 @@ void Parameter::accumulate() {
   value.mutable_grad() = at::Tensor();
 }
 
-void Parameter::zero_gradient() { set_gradient(at::zeros(shape, value.options().requires_grad(false).dtype(sums_apart() ? sum_type : at::kFloat))); }
+void Parameter::zero_gradient() {
+  set_gradient(at::zeros(shape, value.options().requires_grad(false).dtype(sums_apart() ? sum_type : at::kFloat)));
+}
 
 void Parameter::clear_local_gradient() {
   value.mutable_grad() = at::Tensor();

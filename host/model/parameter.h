@@ -78,10 +78,10 @@ struct Parameter {
   Placement placement;         // the part of it that this rank trains
   WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank
 
-  at::Tensor value;                      // read by forward; a leaf that requires grad; compute type; whole
-  at::Tensor master;                     // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same
-  at::Tensor sum;                        // gradient over the micro-batches, where it is not summed in `value`'s own type
-  at::Tensor part_gradient;              // of a weight that is cut: that of this rank's part, over all ranks (WeightUnit::reduce)
+  at::Tensor value;          // read by forward; a leaf that requires grad; compute type; whole
+  at::Tensor master;         // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same
+  at::Tensor sum;            // gradient over the micro-batches, where it is not summed in `value`'s own type
+  at::Tensor part_gradient;  // of a weight that is cut: that of this rank's part, over all ranks (WeightUnit::reduce)
   at::ScalarType sum_type = at::kFloat;  // of gradients, train.grad_dtype
 
   std::int64_t numel() const;

@@ -191,7 +191,8 @@ void WeightUnit::publish() {
 void WeightUnit::gather_values(const ParameterList& weights) const {
   const Flat flat(weights, shards_, weights.front()->value.scalar_type());
   const at::Tensor all = flat.all(), mine = flat.mine();
-  flat.each_part(shards_.rank(), mine, [](Parameter& weight, const Range&, const at::Tensor& piece) { piece.copy_(weight.master.detach()); });
+  flat.each_part(shards_.rank(), mine,
+                 [](Parameter& weight, const Range&, const at::Tensor& piece) { piece.copy_(weight.master.detach()); });
   shards_.gather(all, mine, flat.rows());
   flat.each(all, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
     if (range.numel() > 0) {

@@ -79,8 +79,8 @@ Launch Launch::from_environment() {
   out.rank_ = number_of(kRankVariable, 0);
   out.rendezvous_ = text_of(kRendezvousVariable) != nullptr ? text_of(kRendezvousVariable) : "";
   KF_CHECK(out.rank_ < out.world_ && (out.world_ == 1 || !out.rendezvous_.empty()), Code::communication,
-           "{} {} of {} {} with the rendezvous '{}': these variables are `kf-host --nproc N`'s own", kRankVariable, out.rank_, kWorldVariable,
-           out.world_, out.rendezvous_);
+           "{} {} of {} {} with the rendezvous '{}': these variables are `kf-host --nproc N`'s own", kRankVariable, out.rank_,
+           kWorldVariable, out.world_, out.rendezvous_);
   return out;
 }
 

@@ -53,7 +53,8 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
   }
   say_changes(start.resume);
   if (start.resumes()) {
-    if (const std::string rise = rate_rise(start.resume, run.config, run.registries, *trainee.schedule, run.plan.data_ranks); !rise.empty()) {
+    if (const std::string rise = rate_rise(start.resume, run.config, run.registries, *trainee.schedule, run.plan.data_ranks);
+        !rise.empty()) {
       log::warn("{}", rise);
     }
   }

@@ -23,9 +23,10 @@ void refuse_unbuilt(const config::Config& config, const config::Plan& plan) {
 /// Several ranks compute on the CPU: there is no communication between GPUs yet.
 ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
   const std::string& wanted = config.run.device;
-  KF_CHECK(ranks == 1 || !wanted.starts_with("cuda"), Code::config,
-           "run.device = \"{}\" with {} processes: several processes train on the CPU alone so far; use run.device = \"cpu\", or one process",
-           wanted, ranks);
+  KF_CHECK(
+      ranks == 1 || !wanted.starts_with("cuda"), Code::config,
+      "run.device = \"{}\" with {} processes: several processes train on the CPU alone so far; use run.device = \"cpu\", or one process",
+      wanted, ranks);
   return open_device(ranks == 1 ? wanted : "cpu");
 }
 

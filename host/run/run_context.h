@@ -21,8 +21,8 @@ struct RunContext {
   at::Device device() const { return compute.device; }
 };
 
-/// Opens the device, finds the other ranks and resolves the settings; says what nobody meant. Throws Code::config for what this build cannot
-/// do, Code::communication for ranks that do not come.
+/// Opens the device, finds the other ranks and resolves the settings; says what nobody meant. Throws Code::config for what this build
+/// cannot do, Code::communication for ranks that do not come.
 RunContext open_run(const RunRequest& request, const Registries& registries);
 
 }  // namespace kf

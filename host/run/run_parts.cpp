@@ -25,7 +25,8 @@ std::unique_ptr<Loss> make_loss(const config::Config& config, const Registries& 
 
 std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Registries& registries, const ScheduleSpan& span) {
   const std::int64_t length = config::schedule_length(config.scheduler, span.max_steps);
-  return ending(make_part(registries.scheduler, config.scheduler.name, config, registries, ScheduleSpan{length, span.data_ranks}), config.scheduler);
+  return ending(make_part(registries.scheduler, config.scheduler.name, config, registries, ScheduleSpan{length, span.data_ranks}),
+                config.scheduler);
 }
 
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last) {

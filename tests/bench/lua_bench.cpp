@@ -191,7 +191,7 @@ void bench_lua() {
   script.run_file(file);
   std::filesystem::remove(file);
   const config::Config config;
-  const auto schedule = [&](const char* name) { return make_part(registries.scheduler, name, config, registries, 100); };
+  const auto schedule = [&](const char* name) { return make_part(registries.scheduler, name, config, registries, ScheduleSpan{100}); };
   bench_operators(*schedule("adds"), *schedule("methods"));
   bench_keywords(*schedule("keywords"), *schedule("places"));
   bench_callbacks(*make_part(registries.hook, "reads", config, registries), *schedule("line"));

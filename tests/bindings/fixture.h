@@ -52,7 +52,7 @@ struct ScriptFixture {
   }
   std::unique_ptr<Hook> hook(const std::string& name) { return part(&Registries::hook, name); }
   std::unique_ptr<Schedule> schedule(const std::string& name, std::int64_t max_steps = 100) {
-    return part(&Registries::scheduler, name, max_steps);
+    return part(&Registries::scheduler, name, ScheduleSpan{max_steps});
   }
 
   TempDir folder;

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "builtins/builtins.h"
+#include "layout/parallelize.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
 
@@ -58,13 +59,14 @@ FixedLoader::FixedLoader(const at::Tensor& tokens, const at::Tensor& labels, std
   }
 }
 
-Bench::Bench(config::Config given, at::ScalarType compute) : config(std::move(given)) {
+Bench::Bench(config::Config given, at::ScalarType compute, const World& all) : config(std::move(given)), world(all) {
   model = build_model(config, registries);
+  optimizer =
+      make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
+  parallelize(*model, *optimizer, world, static_cast<ZeroStage>(config.distributed.zero_stage));
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());
-  optimizer =
-      make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
   loss = make_part(registries.loss, config.train.loss_fn, config, registries);
   make_stepper();
 }
@@ -83,6 +85,7 @@ StepResult Bench::step(Loader& data, std::int64_t number, double lr, const std::
 void Bench::make_stepper() {
   StepperOptions options;
   options.batches = config::BatchPlan(config.train, 1);
+  options.world = world;
   options.guard = config.train;
   options.seed = static_cast<std::uint64_t>(config.train.seed);
   options.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;

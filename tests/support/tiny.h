@@ -54,7 +54,8 @@ class FixedLoader final : public Loader {
 
 /// A materialized model and what an update needs.
 struct Bench {
-  explicit Bench(config::Config config, at::ScalarType compute = at::kFloat);
+  /// `world`: of the ranks that train it together.
+  explicit Bench(config::Config config, at::ScalarType compute = at::kFloat, const World& world = {});
 
   StepResult step(Loader& data, std::int64_t number, double lr, const std::function<void(const StepResult&)>& backward_end = {});
   /// From `config` as it is now.
@@ -63,6 +64,7 @@ struct Bench {
   std::vector<at::Tensor> masters() const;
 
   config::Config config;
+  World world;
   Registries registries = native_registries();
   std::shared_ptr<Model> model;
   std::unique_ptr<Optimizer> optimizer;

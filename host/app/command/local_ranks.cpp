@@ -7,8 +7,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -110,9 +110,7 @@ class Rank {
   }
 
  private:
-  void print(const std::string& line) const {
-    std::fprintf(stderr, "[rank %lld] %s\n", static_cast<long long>(number_), line.c_str());
-  }
+  void print(const std::string& line) const { std::fprintf(stderr, "[rank %lld] %s\n", static_cast<long long>(number_), line.c_str()); }
 
   std::int64_t number_;
   std::unique_ptr<Child> child_;

@@ -26,7 +26,8 @@ static bool is_almost_dry_run(const std::string& word) {
 /// Takes "--nproc N" or "--nproc=N" off `words`; nothing where it is not there. Throws Code::config for what is no number.
 static std::optional<std::int64_t> take_processes(std::vector<std::string>& words) {
   const auto end = std::find(words.begin(), words.end(), "--");
-  const auto at = std::find_if(words.begin(), end, [](const std::string& word) { return word == "--nproc" || word.starts_with("--nproc="); });
+  const auto at =
+      std::find_if(words.begin(), end, [](const std::string& word) { return word == "--nproc" || word.starts_with("--nproc="); });
   if (at == end) {
     return std::nullopt;
   }

@@ -14,8 +14,8 @@ struct TrainArguments {
   std::vector<std::string> script;     // after "--"
   std::string sweep_trial;             // "DIR#NUMBER": this process runs one trial of a sweep (what a sweep starts itself with)
   bool help = false;
-  std::string scratch = {};  // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
-  bool dry_run = false;      // check everything, print plan and memory, train nothing
+  std::string scratch = {};                    // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
+  bool dry_run = false;                        // check everything, print plan and memory, train nothing
   std::optional<std::int64_t> processes = {};  // --nproc N: start so many of this program, which train together
 };
 

@@ -63,8 +63,8 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries, Launch 
       launch_(std::move(launch)),
       script_(registries,
               {[this](config::Node recipe) { return run(std::move(recipe)); },
-               [this](const fs::path& path, const std::string& weights) { return load_script_model(path, weights, registries_); }, launch_.rank(),
-               launch_.world()},
+               [this](const fs::path& path, const std::string& weights) { return load_script_model(path, weights, registries_); },
+               launch_.rank(), launch_.world()},
               arguments_.script) {}
 
 void ScriptRuns::run_file() {

@@ -30,15 +30,15 @@ struct MoeOptions {
 
 /// What the last forward of a layer did; the losses hold its graph.
 struct MoeRecord {
-  at::Tensor experts;  // (N, k) int64
-  at::Tensor weights;  // (N, k) before dropping
-  at::Tensor kept;     // (N, k) after it
-  at::Tensor counts;   // (E) int64 assignments before dropping; training only
-  at::Tensor balance;  // 0-dim, Routing::balance
+  at::Tensor experts;         // (N, k) int64
+  at::Tensor weights;         // (N, k) before dropping
+  at::Tensor kept;            // (N, k) after it
+  at::Tensor counts;          // (E) int64 assignments before dropping; training only
+  at::Tensor balance;         // 0-dim, Routing::balance
   at::Tensor mean_scores;     // (E), Routing::mean_scores
   double balance_factor = 0;  // of Routing
-  at::Tensor z;        // 0-dim
-  at::Tensor extra;    // 0-dim, Routing::extra
+  at::Tensor z;               // 0-dim
+  at::Tensor extra;           // 0-dim, Routing::extra
 };
 
 /// What stands around the experts of a layer.

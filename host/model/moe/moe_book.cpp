@@ -58,7 +58,8 @@ std::vector<at::Tensor> MoeBook::shares_of_all(Group& data) const {
 AuxLosses MoeBook::losses(Group* data) const {
   AuxLosses losses;
   const bool shared = data != nullptr && data->size() > 1;
-  const std::vector<at::Tensor> shares = shared && at::GradMode::is_enabled() ? shares_of_all(*data) : std::vector<at::Tensor>(layers_.size());
+  const std::vector<at::Tensor> shares =
+      shared && at::GradMode::is_enabled() ? shares_of_all(*data) : std::vector<at::Tensor>(layers_.size());
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const auto& layer = layers_[i];
     const MoeRecord& last = layer->last();

@@ -15,11 +15,12 @@ struct Routing {
   at::Tensor weights;  // (N, k) fp32, factors of the experts' outputs
   at::Tensor balance;  // 0-dim fp32, low where the load is even; undefined where the router has no such loss
   /// Where `balance` = factor sum_e f_e s_e with f the shares of the assignments: (E) fp32 s, means over the tokens, and that factor. Ranks
-  /// that share a loss take the f of them all. Undefined where the loss is another, as one a sequence: it is of each rank's own tokens then.
+  /// that share a loss take the f of them all. Undefined where the loss is another, as one a sequence: it is of each rank's own tokens
+  /// then.
   at::Tensor mean_scores;
   double balance_factor = 0;
-  at::Tensor z;        // 0-dim fp32, mean over the tokens of logsumexp(logits)^2 (Zoph et al. 2022, equation 5); may be undefined
-  at::Tensor extra;    // 0-dim fp32, further terms of the loss, weighted already; native routers have none
+  at::Tensor z;      // 0-dim fp32, mean over the tokens of logsumexp(logits)^2 (Zoph et al. 2022, equation 5); may be undefined
+  at::Tensor extra;  // 0-dim fp32, further terms of the loss, weighted already; native routers have none
 };
 
 class Router : public Module {

@@ -45,8 +45,8 @@ class Transformer final : public Model {
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
   at::Tensor run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;  // its weights are whole
-  at::Tensor logits(const at::Tensor& h) const;     // (B, T, C) -> (B, T, V)
-  at::Tensor wide_head(const at::Tensor& h) const;  // the head's product in fp32
+  at::Tensor logits(const at::Tensor& h) const;                                                             // (B, T, C) -> (B, T, V)
+  at::Tensor wide_head(const at::Tensor& h) const;                                                          // the head's product in fp32
 
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;

@@ -42,8 +42,8 @@ struct EvalOptions {
   Group* data = nullptr;                 // ranks that share the sequences; null: this one alone
 };
 
-/// Over all batches of `data`, and those of the ranks of `options.data`: in evaluation mode, with the weights as they are. Nothing of the model, of the random
-/// numbers or of the data's order is moved: training goes on as if nothing had happened.
+/// Over all batches of `data`, and those of the ranks of `options.data`: in evaluation mode, with the weights as they are. Nothing of the
+/// model, of the random numbers or of the data's order is moved: training goes on as if nothing had happened.
 EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options);
 
 /// The same as numbers, with the optimizer's averages swapped in.

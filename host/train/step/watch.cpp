@@ -32,11 +32,7 @@ std::string layer_of(const std::string& name) {
 }
 
 Watch::Watch(const config::MetricsConfig& metrics, ParameterList parameters, const Optimizer& optimizer, const World& world)
-    : kinds_(metrics.watch),
-      interval_(metrics.watch_interval),
-      per_param_(metrics.watch_per_param),
-      optimizer_(optimizer),
-      world_(world) {
+    : kinds_(metrics.watch), interval_(metrics.watch_interval), per_param_(metrics.watch_per_param), optimizer_(optimizer), world_(world) {
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parameters_),
                [](const ParameterPtr& parameter) { return parameter->trainable && !parameter->buffer; });
 }

@@ -25,7 +25,7 @@ std::string layer_of(const std::string& name);
 /// with "updates", a pass over what is watched with each.
 class Watch {
  public:
-  Watch(const config::MetricsConfig& metrics, ParameterList parameters, const Optimizer& optimizer, const World& world);
+  Watch(const config::MetricsConfig& metrics, ParameterList parameters, const Optimizer& optimizer, const World& world = {});
 
   bool on() const { return !kinds_.empty(); }
   /// Whether the step with this number (from 1) has watched numbers.

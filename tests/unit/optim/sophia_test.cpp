@@ -8,6 +8,7 @@
 #include "builtins/builtins.h"
 #include "core/error.h"
 #include "optim/sophia.h"
+#include "parallel/one_rank.h"
 #include "support/tiny.h"
 #include "train/step/curvature.h"
 
@@ -15,6 +16,8 @@
 
 namespace kf::test {
 namespace {
+
+OneRank alone;
 
 /// Asks for every estimate and keeps the last.
 struct CurvatureKeeper final : Optimizer {
@@ -146,14 +149,14 @@ TEST_CASE("curvature: the estimate's mean is the diagonal, and one draw is exact
   {
     CurvatureEstimate estimate({w}, 1, 0);
     estimate.add((w->value * w->value * diagonal).sum() / 2);
-    CHECK(at::allclose(estimate.take(1).at("w"), diagonal));
+    CHECK(at::allclose(estimate.take(1, alone).at("w"), diagonal));
   }
   at::Tensor sum = at::zeros({4});
   constexpr int kDraws = 3000;
   for (int draw = 0; draw < kDraws; ++draw) {
     CurvatureEstimate estimate({w}, 1, draw);
     estimate.add(w->value.dot(a.mv(w->value)) / 2 * 8);
-    sum += estimate.take(8).at("w");
+    sum += estimate.take(8, alone).at("w");
   }
   const at::Tensor off = (a * a).sum(1) - a.diagonal() * a.diagonal();  // the variance of one draw
   const at::Tensor error = (sum / kDraws - a.diagonal()).abs();
@@ -164,7 +167,7 @@ TEST_CASE("curvature: a number that is not finite spoils the whole estimate, and
   const ParameterPtr w = free_weight("w", at::zeros({2, 2, 4, 8}));
   CurvatureEstimate spoilt({w}, 1, 0);
   spoilt.add(w->value.abs().pow(1.5).sum());  // the second derivative at 0 is infinite
-  CHECK(spoilt.take(1).empty());
+  CHECK(spoilt.take(1, alone).empty());
   CurvatureEstimate none({w}, 1, 0);
   CHECK_THROWS_WITH(none.add(at::scaled_dot_product_attention(w->value, w->value, w->value).sum()),
                     Catch::Contains("needs second derivatives of the loss") && Catch::Contains("optimizer.name"));
