@@ -8,8 +8,10 @@
 #include "bindings/context/rows.h"
 #include "bindings/session/factory.h"
 #include "bindings/vm/stack.h"
+#include "config/plan/plan.h"
 #include "core/text.h"
 #include "metrics/names/names.h"
+#include "metrics/sink.h"
 #include "model/own_draws.h"
 #include "model/parameter.h"
 #include "train/loop/metric.h"
@@ -89,37 +91,89 @@ class LuaSink final : public Sink {
   LuaSink(std::string where, const Ref& table) : where_(std::move(where)) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
-      check_names(L, {"write", "close", "state", "load"}, where_);
+      check_names(L, {"begin", "write", "eval", "saved", "rewind", "close", "state", "load"}, where_);
       kept_ = keep_state_of(L, lua_gettop(L), where_);
+      begin_ = take_method(L, "begin", where_, true);
       write_ = take_method(L, "write", where_);
+      eval_ = take_method(L, "eval", where_, true);
+      saved_ = take_method(L, "saved", where_, true);
+      rewind_ = take_method(L, "rewind", where_, true);
       close_ = take_method(L, "close", where_, true);
     });
   }
 
-  void step(const StepRow& row) override { write(row); }
-  void eval(const EvalResult& result) override { write(result); }
-  void close() override {
-    if (close_) {
-      call_part(
-          close_, where_, ", close()", [](lua_State*) { return 0; }, [](lua_State*) { return true; });
+  void begin(const RunInfo& run) override {
+    step_ = run.completed_steps;
+    tell(begin_, ", begin()", [&run](lua_State* L) { return push_run(L, run); });
+  }
+  void row(const StepRow& row) override { write(write_, ", write()", row); }
+  void eval(const EvalResult& result) override {
+    if (eval_) {
+      write(eval_, ", eval()", result);
+    } else {
+      write(write_, ", write()", result);
     }
+  }
+  void saved(std::int64_t step, const fs::path& checkpoint) override {
+    step_ = step;
+    tell(saved_, format(", saved() at step {}", step), [&](lua_State* L) {
+      lua_pushnumber(L, static_cast<double>(step));
+      push(L, std::string_view(checkpoint.native()));
+      return 2;
+    });
+  }
+  void rewind(std::int64_t step) override {
+    step_ = step;
+    tell(rewind_, format(", rewind() to step {}", step), [step](lua_State* L) {
+      lua_pushnumber(L, static_cast<double>(step));
+      return 1;
+    });
+  }
+  void end(const RunResult& result) override {
+    tell(close_, ", close()", [&result](lua_State* L) {
+      push_result(L, result);
+      return 1;
+    });
   }
 
  private:
+  static int push_run(lua_State* L, const RunInfo& run) {
+    lua_createtable(L, 0, 7);
+    set(L, "id", std::string_view(run.id));
+    set(L, "name", std::string_view(run.plan.name));
+    set(L, "dir", std::string_view(run.plan.dir.native()));
+    set(L, "max_steps", static_cast<double>(run.plan.max_steps));
+    set(L, "completed_steps", static_cast<double>(run.completed_steps));
+    set(L, "n_params", static_cast<double>(run.parameters));
+    set(L, "job_toml", std::string_view(run.job_toml));
+    return 1;
+  }
+
   template <class Row>
-  void write(const Row& row) {
-    const OwnDraws draws(at::kCPU, static_cast<std::uint64_t>(row.step), where_);  // training is the same with any metrics.log_interval
-    call_part(
-        write_, where_, format(", write() at step {}", row.step),
-        [&](lua_State* L) {
-          push_row(L, row);
-          return 1;
-        },
-        [](lua_State*) { return true; });
+  void write(const Ref& method, const char* what, const Row& row) {
+    step_ = row.step;
+    tell(method, format("{} at step {}", what, row.step), [&row](lua_State* L) {
+      push_row(L, row);
+      return 1;
+    });
+  }
+
+  /// Calls a function that the script may have left out. Training is the same with any metrics.log_interval: what it draws is its own.
+  template <class Push>
+  void tell(const Ref& method, const std::string& what, Push&& arguments) {
+    if (method) {
+      const OwnDraws draws(at::kCPU, static_cast<std::uint64_t>(step_), where_);
+      call_part(method, where_, what, arguments, [](lua_State*) { return true; });
+    }
   }
 
   std::string where_;
+  std::int64_t step_ = 0;  // of the last event, for the draws
+  Ref begin_;
   Ref write_;
+  Ref eval_;
+  Ref saved_;
+  Ref rewind_;
   Ref close_;
   PartStates::Kept kept_;
 };
@@ -170,12 +224,11 @@ void add_metric(lua_State* L, Session& session, config::PartInfo info) {
 void add_sink(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("sink", info);
   const auto factory = take_factory(L, 2, "sink");
-  session.registries.sink.add(std::move(info),
-                              [factory, where](const PartArgs& args, const fs::path& dir, std::int64_t) -> std::unique_ptr<Sink> {
-                                const auto fill = [&](lua_State* state) { set(state, "dir", std::string_view(dir.native())); };
-                                const Ref table = build(*factory, where, args, fill, "a table { write = function(row) ... end }", is_table);
-                                return std::make_unique<LuaSink>(where, table);
-                              });
+  session.registries.sink.add(std::move(info), [factory, where](const PartArgs& args, const fs::path& dir) -> std::unique_ptr<Sink> {
+    const auto fill = [&](lua_State* state) { set(state, "dir", std::string_view(dir.native())); };
+    const Ref table = build(*factory, where, args, fill, "a table { write = function(row) ... end }", is_table);
+    return std::make_unique<LuaSink>(where, table);
+  });
 }
 
 void add_ckpt_strategy(lua_State* L, Session& session, config::PartInfo info) {

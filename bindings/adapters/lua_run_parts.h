@@ -10,7 +10,8 @@ namespace kf::lua {
 
 /// factory{ config, options } -> { every = n, compute = function(ctx) -> number or { name = number } }
 void add_metric(lua_State* L, Session& session, config::PartInfo info);
-/// factory{ config, options, dir } -> { write = function(row) ... end, close = function() ... end }
+/// factory{ config, options, dir } -> { write = function(row) ... end, ... }: begin, eval, saved, rewind, close, state and load may be
+/// there
 void add_sink(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options } -> function(step) -> boolean
 void add_ckpt_strategy(lua_State* L, Session& session, config::PartInfo info);

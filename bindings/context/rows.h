@@ -1,9 +1,11 @@
 #pragma once
-// Rows of metrics as Lua tables.
+// Rows of metrics, and results with them, as Lua tables.
 
 #include <lua.hpp>
 
-#include "metrics/sink.h"
+#include "metrics/eval_result.h"
+#include "metrics/row.h"
+#include "metrics/run_result.h"
 
 namespace kf::lua {
 
@@ -11,6 +13,9 @@ namespace kf::lua {
 void push_row(lua_State* L, const StepRow& row);
 /// { step = 20, eval = { loss = ..., perplexity = ... } }
 void push_row(lua_State* L, const EvalResult& eval);
+
+/// What kf.run returns: { status = "complete", steps = 20, history = { rows }, ... }
+void push_result(lua_State* L, const RunResult& result);
 
 /// The table { name = number, ... } at `index`, sorted by name; `where` starts the messages.
 Values read_values(lua_State* L, int index, const std::string& where);

@@ -44,36 +44,6 @@ std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
   return {session.script, 0};
 }
 
-void push_result(lua_State* L, const RunResult& result) {
-  lua_createtable(L, 0, 10);
-  set(L, "status", std::string_view(result.status));
-  if (!result.reason.empty()) {
-    set(L, "reason", std::string_view(result.reason));
-  }
-  set(L, "steps", static_cast<double>(result.step));
-  set(L, "skipped", static_cast<double>(result.skipped));
-  push_wide(L, result.tokens);
-  lua_setfield(L, -2, "tokens");
-  if (result.loss) {
-    set(L, "loss", *result.loss);
-  }
-  set(L, "seconds", result.seconds);
-  if (!result.checkpoint.empty()) {
-    set(L, "checkpoint", std::string_view(result.checkpoint));
-  }
-  if (result.eval) {
-    push_eval(L, *result.eval);
-    lua_setfield(L, -2, "eval");
-  }
-  lua_createtable(L, static_cast<int>(result.history.size()), 0);
-  int number = 0;
-  for (const auto& row : result.history) {
-    std::visit([L](const auto& value) { push_row(L, value); }, row);
-    lua_rawseti(L, -2, ++number);
-  }
-  lua_setfield(L, -2, "history");
-}
-
 int run_job(lua_State* L) {
   Session& session = Session::of(L);
   KF_CHECK(lua_istable(L, 1), Code::script, "kf.run: expected a table (a job), got {}", describe(L, 1));

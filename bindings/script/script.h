@@ -12,9 +12,9 @@
 #include "config/schema/config.h"
 #include "config/tree/node.h"
 #include "core/fs.h"
+#include "metrics/run_result.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"
-#include "train/loop/run_result.h"
 
 namespace kf {
 

@@ -11,7 +11,7 @@
 #include "core/fs.h"
 #include "generate/completion.h"
 #include "metrics/eval_result.h"
-#include "train/loop/run_result.h"
+#include "metrics/run_result.h"
 
 namespace kf {
 

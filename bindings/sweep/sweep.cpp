@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "bindings/context/rows.h"
 #include "bindings/job/recipe.h"
 #include "bindings/job/run.h"
 #include "bindings/session/session.h"

@@ -4,8 +4,8 @@
 #include <lua.hpp>
 
 #include "bindings/vm/runtime.h"
+#include "metrics/run_result.h"
 #include "sweep/definition.h"
-#include "train/loop/run_result.h"
 
 namespace kf::lua {
 

@@ -1,5 +1,6 @@
 // Every native part, listed by hand: registration order is the order of `kf-host registry`.
 
+#include <iostream>
 #include <utility>
 
 #include "builtins/builtins.h"
@@ -8,7 +9,9 @@
 #include "config/plan/derived.h"
 #include "config/schema/config.h"
 #include "generate/generate.h"
+#include "metrics/console.h"
 #include "metrics/csv.h"
+#include "metrics/jsonl.h"
 #include "model/layer/grouped_attention.h"
 #include "model/layer/latent_attention.h"
 #include "model/layer/place.h"
@@ -125,15 +128,20 @@ bool power_of_two(std::int64_t start, std::int64_t stop, std::int64_t step) {
 void add_run_parts(Registries& r) {
   r.sampler.add(native("sample", "Temperature, top-k, top-p, then a draw (Holtzman et al. 2020)."),
                 [](const PartArgs&) { return plain_sampler(); });
-  r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
-             [](const PartArgs&, const fs::path& run_dir, std::int64_t completed_steps) {
-               return std::make_unique<CsvSink>(run_dir / "metrics.csv", completed_steps);
-             });
   r.ckpt_strategy.add(native("interval", "Every checkpoint.interval steps."), [](const PartArgs& a) -> CheckpointStrategy {
     return [interval = a.config.checkpoint.interval](std::int64_t, std::int64_t, std::int64_t step) { return step % interval == 0; };
   });
   r.ckpt_strategy.add(native("power2", "start, start + 1, + 2, + 4, + 8, ... of a window, of the run where there is none."),
                       [](const PartArgs&) -> CheckpointStrategy { return power_of_two; });
+}
+
+void add_sinks(Registries& r) {
+  r.sink.add(native("console", "The table of logged steps on the terminal, with a progress bar where it can be redrawn."),
+             [](const PartArgs&, const fs::path&) { return std::make_unique<ConsoleSink>(std::cout, stdout_options()); });
+  r.sink.add(native("jsonl", "metrics.jsonl in the run's folder: a JSON object a logged step and one an evaluation; a result's history."),
+             [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<JsonlSink>(run_dir / "metrics.jsonl"); });
+  r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
+             [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<CsvSink>(run_dir / "metrics.csv"); });
 }
 
 }  // namespace
@@ -149,6 +157,7 @@ Registries native_registries() {
   add_native_optimizers(r);
   add_schedules(r);
   add_run_parts(r);
+  add_sinks(r);
   return r;
 }
 

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <utility>
 
+#include "config/plan/plan.h"
 #include "core/decimal.h"
 #include "core/fs.h"
 #include "core/log.h"
@@ -94,8 +95,7 @@ std::string short_count(double value) {
   return number(value, value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2, 1e4) + units[unit];
 }
 
-ConsoleSink::ConsoleSink(std::ostream& out, ConsoleOptions options)
-    : out_(out), options_(std::move(options)), begin_(options_.clock()), done_(options_.start_step) {
+ConsoleSink::ConsoleSink(std::ostream& out, ConsoleOptions options) : out_(out), options_(std::move(options)), began_(options_.clock()) {
   if (options_.bar) {
     active = this;
     log::set_terminal_guard(before_log, after_log);
@@ -112,7 +112,13 @@ ConsoleSink::~ConsoleSink() {
   }
 }
 
-void ConsoleSink::step(const StepRow& row) {
+void ConsoleSink::begin(const RunInfo& run) {
+  max_steps_ = run.plan.max_steps;
+  start_step_ = done_ = run.completed_steps;
+  began_ = options_.clock();
+}
+
+void ConsoleSink::row(const StepRow& row) {
   flush_row();
   row_ = row;
   if (row.has_loss) {
@@ -140,9 +146,9 @@ void ConsoleSink::eval(const EvalResult& result) {
   }
 }
 
-void ConsoleSink::saved(std::int64_t step, const std::string& path) {
+void ConsoleSink::saved(std::int64_t step, const fs::path& checkpoint) {
   noted_step_ = step;
-  notes_.push_back("saved " + fs::path(path).filename().string());
+  notes_.push_back("saved " + checkpoint.filename().string());
 }
 
 void ConsoleSink::step_over(std::int64_t step) {
@@ -156,7 +162,7 @@ void ConsoleSink::step_over(std::int64_t step) {
   }
 }
 
-void ConsoleSink::close() {
+void ConsoleSink::end(const RunResult& /*result*/) {
   flush_row();
   const std::lock_guard lock(drawing_);
   erase();
@@ -205,7 +211,7 @@ void ConsoleSink::print(const std::string& line) {
   out_.flush();
 }
 
-std::size_t ConsoleSink::step_width() const { return std::max<std::size_t>(5, std::to_string(options_.max_steps).size()); }
+std::size_t ConsoleSink::step_width() const { return std::max<std::size_t>(5, std::to_string(max_steps_).size()); }
 
 std::size_t ConsoleSink::row_columns() const { return kRowColumns + step_width() - 5 - (shows_mfu() ? 0 : kMfuColumns); }
 
@@ -224,16 +230,16 @@ std::string ConsoleSink::table_row(const StepRow& row) const {
 
 /// From the time that the steps of this process took so far, evaluations and saves included.
 std::string ConsoleSink::eta(std::int64_t step) const {
-  const std::int64_t here = step - options_.start_step;
-  if (here <= 0 || options_.max_steps < step) {
+  const std::int64_t here = step - start_step_;
+  if (here <= 0 || max_steps_ < step) {
     return "-";
   }
-  const double a_step = (options_.clock() - begin_) / static_cast<double>(here);
-  return human_seconds(a_step * static_cast<double>(options_.max_steps - step));
+  const double a_step = (options_.clock() - began_) / static_cast<double>(here);
+  return human_seconds(a_step * static_cast<double>(max_steps_ - step));
 }
 
 std::string ConsoleSink::bar_line() const {
-  std::string text = format(" {}/{}", done_, options_.max_steps);
+  std::string text = format(" {}/{}", done_, max_steps_);
   if (last_) {
     text += format("  loss {}  {} tok/s", number(last_->loss, 3, 1e4), short_count(rate_.value()));
   }
@@ -243,7 +249,7 @@ std::string ConsoleSink::bar_line() const {
   if (width < 5) {
     return std::string(trim(text).substr(0, static_cast<std::size_t>(std::max(0, columns - 1))));
   }
-  const double share = options_.max_steps > 0 ? static_cast<double>(done_) / static_cast<double>(options_.max_steps) : 0;
+  const double share = max_steps_ > 0 ? static_cast<double>(done_) / static_cast<double>(max_steps_) : 0;
   const auto filled = static_cast<std::size_t>(std::lround(std::clamp(share, 0.0, 1.0) * width));
   std::string inside(filled, '=');
   if (filled < static_cast<std::size_t>(width)) {

@@ -21,9 +21,7 @@
 namespace kf {
 
 struct ConsoleOptions {
-  std::int64_t max_steps = 0;
-  std::int64_t start_step = 0;  // completed before this process took over
-  bool bar = false;             // `out` is a terminal that can redraw a line
+  bool bar = false;  // `out` is a terminal that can redraw a line
   bool color = false;
   std::function<int()> columns;  // of the terminal; asked again and again, so that it follows the window. Empty: lines may be long
   Clock clock = steady_clock();
@@ -46,13 +44,14 @@ class ConsoleSink final : public Sink {
   ConsoleSink(const ConsoleSink&) = delete;
   ConsoleSink& operator=(const ConsoleSink&) = delete;
 
-  void step(const StepRow& row) override;
+  void begin(const RunInfo& run) override;
+  void row(const StepRow& row) override;
   void eval(const EvalResult& result) override;
-  void saved(std::int64_t step, const std::string& path) override;
+  void saved(std::int64_t step, const fs::path& checkpoint) override;
   /// Prints the row of the step with its notes, and moves the bar (about ten times a second).
   void step_over(std::int64_t step) override;
   /// Prints what is held back and takes the bar away.
-  void close() override;
+  void end(const RunResult& result) override;
 
  private:
   void flush_row();
@@ -71,7 +70,9 @@ class ConsoleSink final : public Sink {
 
   std::ostream& out_;
   ConsoleOptions options_;
-  double begin_;
+  std::int64_t max_steps_ = 0;
+  std::int64_t start_step_ = 0;  // completed before this process took over
+  double began_;
   bool header_printed_ = false;
   std::optional<StepRow> row_;   // held until its step is over
   std::int64_t noted_step_ = 0;  // step of the notes

@@ -46,8 +46,6 @@ void add_eval(Table& line, const Table& numbers, const std::string& prefix) {
 
 }  // namespace
 
-CsvSink::CsvSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) { keep(completed_steps); }
-
 CsvSink::~CsvSink() {
   try {
     flush();  // of a run that ends with an error
@@ -55,6 +53,8 @@ CsvSink::~CsvSink() {
     log::error("{}", e.what());
   }
 }
+
+void CsvSink::begin(const RunInfo& run) { keep(run.completed_steps); }
 
 void CsvSink::rewind(std::int64_t step) {
   flush();
@@ -81,28 +81,29 @@ void CsvSink::keep(std::int64_t completed_steps) {
 }
 
 /// What comes for another step than the one before ends its line.
-void CsvSink::begin(std::int64_t step) {
+void CsvSink::to_line(std::int64_t step) {
   if (!pending_.empty() && !(pending_["step"] == Node(step))) {
     flush();
   }
   pending_["step"] = Node(step);
 }
 
-void CsvSink::step(const StepRow& row) {
+void CsvSink::row(const StepRow& row) {
   const Table table = to_table(row);  // throws before anything is kept
-  begin(row.step);
+  to_line(row.step);
   for (const auto& [name, value] : table) {
     pending_[name] = value;
   }
 }
 
 void CsvSink::eval(const EvalResult& result) {
-  begin(result.step);
+  to_line(result.step);
   add_eval(pending_, to_numbers(result), "eval_");
 }
 
 void CsvSink::step_over(std::int64_t /*step*/) { flush(); }
-void CsvSink::close() {
+
+void CsvSink::end(const RunResult& /*result*/) {
   flush();
   if (path_exists(path_.parent_path())) {  // else the save has said it
     before_save();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/tree/node.h"
@@ -19,29 +20,30 @@ namespace kf {
 
 class CsvSink final : public Sink {
  public:
-  /// Goes on after `completed_steps`: lines of later steps are removed. Throws Code::other when the file cannot be read or written.
-  CsvSink(fs::path path, std::int64_t completed_steps);
+  explicit CsvSink(fs::path path) : path_(std::move(path)) {}
   ~CsvSink() override;
   CsvSink(const CsvSink&) = delete;
   CsvSink& operator=(const CsvSink&) = delete;
 
-  void step(const StepRow& row) override;
+  /// Goes on behind the completed steps: lines of later ones are removed. Throws Code::other when the file cannot be read or written.
+  void begin(const RunInfo& run) override;
+  void row(const StepRow& row) override;
   /// Columns eval_loss, eval_perplexity, ...; of a set of [[eval.datasets]] eval_NAME_loss, ...
   void eval(const EvalResult& result) override;
   void rewind(std::int64_t step) override;
   /// A file that others deleted or replaced is written again, with a warning.
   void before_save() override;
   void step_over(std::int64_t step) override;
-  void close() override;
+  void end(const RunResult& result) override;
 
  private:
   void keep(std::int64_t completed_steps);
-  void begin(std::int64_t step);
+  void to_line(std::int64_t step);
   void add_columns();
   void flush();
 
   fs::path path_;
-  std::optional<HeldFile> file_;
+  std::optional<HeldFile> file_;  // from begin on
   std::vector<std::string> columns_;
   config::Table pending_;  // of the running step: column by column
 };

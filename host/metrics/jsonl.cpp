@@ -146,7 +146,7 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
   return out;
 }
 
-JsonlSink::JsonlSink(fs::path path, std::int64_t completed_steps) : path_(std::move(path)) { open(completed_steps); }
+void JsonlSink::begin(const RunInfo& run) { open(run.completed_steps); }
 
 void JsonlSink::open(std::int64_t completed_steps) {
   if (path_exists(path_)) {
@@ -169,16 +169,16 @@ void JsonlSink::rewind(std::int64_t step) {
 
 void JsonlSink::before_save() { mend(*file_); }
 
-void JsonlSink::close() {
+void JsonlSink::end(const RunResult& /*result*/) {
   if (path_exists(path_.parent_path())) {  // else the save has said it
     before_save();
   }
 }
 
-void JsonlSink::step(const StepRow& row) { file_->append(config::to_json(with_finite_numbers(Node(to_table(row)))) + '\n'); }
+void JsonlSink::row(const StepRow& row) { file_->append(config::to_json(with_finite_numbers(Node(to_table(row)))) + '\n'); }
 
 void JsonlSink::eval(const EvalResult& result) { file_->append(config::to_json(with_finite_numbers(Node(to_table(result)))) + '\n'); }
 
-void JsonlSink::saved(std::int64_t /*step*/, const std::string& /*path*/) { file_->sync(); }
+void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) { file_->sync(); }
 
 }  // namespace kf

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,17 +30,18 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 
 class JsonlSink final : public Sink {
  public:
-  /// Goes on after `completed_steps`: rows of later steps (of everything, at 0) are removed first, so that each step has one row; so is a
-  /// last line that a killed run left half-written. Throws Code::other when the file cannot be read or written.
-  JsonlSink(fs::path path, std::int64_t completed_steps);
+  explicit JsonlSink(fs::path path) : path_(std::move(path)) {}
 
-  void step(const StepRow& row) override;
+  /// Goes on behind the completed steps: rows of later ones (of everything, at 0) are removed first, so that each step has one row; so is a
+  /// last line that a killed run left half-written. Throws Code::other when the file cannot be read or written.
+  void begin(const RunInfo& run) override;
+  void row(const StepRow& row) override;
   void eval(const EvalResult& result) override;
   /// A file that others deleted or replaced is written again, with a warning.
   void before_save() override;
-  void close() override;
+  void end(const RunResult& result) override;
   /// The rows up to a checkpoint are as durable as the checkpoint.
-  void saved(std::int64_t step, const std::string& path) override;
+  void saved(std::int64_t step, const fs::path& checkpoint) override;
   /// Removes the rows of later steps.
   void rewind(std::int64_t step) override;
 
@@ -47,7 +49,7 @@ class JsonlSink final : public Sink {
   void open(std::int64_t completed_steps);
 
   fs::path path_;
-  std::optional<HeldFile> file_;
+  std::optional<HeldFile> file_;  // from begin on
 };
 
 }  // namespace kf

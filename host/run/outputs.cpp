@@ -1,12 +1,13 @@
 #include "run/outputs.h"
 
-#include <iostream>
+#include <algorithm>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "core/plain_file.h"
+#include "metrics/jsonl.h"
 #include "run/run_folders.h"
-#include "run/run_parts.h"
-#include "train/loop/run_result.h"
 
 namespace kf {
 namespace {
@@ -28,35 +29,26 @@ double seconds_until(const fs::path& rows, std::int64_t step) {
 }  // namespace
 
 Outputs open_outputs(const RunContext& run, std::optional<std::int64_t> completed) {
-  const fs::path rows = run.plan.dir / "metrics.jsonl";
   Outputs out;
   if (!run.world.leads()) {
     return out;
   }
-  if (completed) {
-    out.seconds_before = seconds_until(rows, *completed);
-  } else {
-    keep_old_rows(rows);
+  if (!completed) {
+    keep_old_rows(run.plan.dir / "metrics.jsonl");
+  } else if (const std::optional<fs::path> rows = rows_of(run)) {
+    out.seconds_before = seconds_until(*rows, *completed);
   }
-  const std::int64_t step = completed.value_or(0);
-  out.jsonl = std::make_unique<JsonlSink>(rows, step);
-  ConsoleOptions console = stdout_options();
-  console.max_steps = run.plan.max_steps;
-  console.start_step = step;
-  out.console = std::make_unique<ConsoleSink>(std::cout, console);
-  out.others = make_sinks(run.config, run.registries, run.plan.dir, step);
+  for (const std::string& name : run.plan.sinks) {
+    if (run.registries.sink.find(name) != nullptr) {  // else a setting adds it that has no effect yet, of which the log has a warning
+      out.sinks.add(name, make_part(run.registries.sink, name, run.config, run.registries, run.plan.dir));
+    }
+  }
   return out;
 }
 
-std::vector<Sink*> Outputs::all() const {
-  if (jsonl == nullptr) {
-    return {};
-  }
-  std::vector<Sink*> sinks{jsonl.get(), console.get()};
-  for (const std::unique_ptr<Sink>& sink : others) {
-    sinks.push_back(sink.get());
-  }
-  return sinks;
+std::optional<fs::path> rows_of(const RunContext& run) {
+  const std::vector<std::string>& sinks = run.plan.sinks;
+  return std::find(sinks.begin(), sinks.end(), "jsonl") != sinks.end() ? std::optional(run.plan.dir / "metrics.jsonl") : std::nullopt;
 }
 
 }  // namespace kf

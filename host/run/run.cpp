@@ -9,6 +9,7 @@
 #include "config/rules/unbuilt.h"
 #include "config/show/emit.h"
 #include "core/log.h"
+#include "metrics/jsonl.h"
 #include "metrics/peak.h"
 #include "run/answer_ends.h"
 #include "run/header.h"
@@ -125,6 +126,10 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   return out;
 }
 
+RunInfo run_info(const RunContext& run, const Trainee& trainee, const CheckpointState& state, const RunEnd& end) {
+  return {run.config, run.plan, end.id(), state.job_toml, count_parameters(trainee.model->parameters()), state.run.step};
+}
+
 /// Tells how far a loop came, also when an error ends it.
 struct Reached {
   RunEnd& end;
@@ -135,7 +140,9 @@ struct Reached {
 /// The result, with the rows from before a resume; its loss is the last one that there was.
 RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   run.world.all().barrier();  // the leader has written its last row
-  result.history = read_rows(run.plan.dir / "metrics.jsonl");
+  if (const std::optional<fs::path> rows = rows_of(run)) {
+    result.history = read_rows(*rows);
+  }
   for (auto row = result.history.rbegin(); !result.loss && row != result.history.rend(); ++row) {
     const auto* const step = std::get_if<StepRow>(&*row);
     result.loss = step != nullptr && step->has_loss ? std::optional(step->loss) : std::nullopt;
@@ -168,15 +175,27 @@ RunResult train(RunContext& run, RunEnd& end) {
     print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
                   memory_text(trainee.memory, trainee.room)});
   }
-  const Outputs outputs = open_outputs(run, start.resumes() ? std::optional(state.run.step) : std::nullopt);
+  Outputs outputs = open_outputs(run, start.resumes() ? std::optional(state.run.step) : std::nullopt);
 
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
   Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.loss, stepper_options(run));
-  LoopParts parts{
-      *trainee.model,       *trainee.optimizer, stepper,     *data.train, data.eval_sets,  *trainee.schedule,         data.tokenizer.get(),
-      trainee.hooks,        outputs.all(),      checkpoints, throughput,  trainee.average, std::move(trainee.phases), request.states,
-      trainee.sampler.get()};
+  LoopParts parts{*trainee.model,
+                  *trainee.optimizer,
+                  stepper,
+                  *data.train,
+                  data.eval_sets,
+                  *trainee.schedule,
+                  data.tokenizer.get(),
+                  trainee.hooks,
+                  outputs.sinks,
+                  checkpoints,
+                  throughput,
+                  trainee.average,
+                  std::move(trainee.phases),
+                  request.states,
+                  trainee.sampler.get(),
+                  run_info(run, trainee, state, end)};
   TrainLoop loop(std::move(parts), loop_options(run, data, start, trainee, outputs, folders), std::move(state));
   const Reached reached{end, loop};
   return finish(run, loop.run(), end);

@@ -9,11 +9,11 @@
 #include "bindings/script/script.h"
 #include "config/load/load.h"
 #include "core/fs.h"
+#include "metrics/run_result.h"
 #include "registry/part_states.h"
 #include "registry/registries.h"
 #include "run/launch.h"
 #include "train/loop/hook.h"
-#include "train/loop/run_result.h"
 
 namespace kf {
 

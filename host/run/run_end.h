@@ -16,8 +16,8 @@ class RunEnd {
   void open(const fs::path& dir, const RunStart& start);
   /// Of a rank that does not lead: log.rank-N.txt alone.
   void open_log(const fs::path& dir, std::int64_t rank);
-  /// Of the run, once it is open.
-  const std::string& id() const { return record_->id(); }
+  /// Of the run, once it is open; "" on ranks that do not lead.
+  std::string id() const { return record_ ? record_->id() : ""; }
   void well(const RunResult& result);
   void failed(const std::string& message);
   /// How far the run has come, for an end by an error.

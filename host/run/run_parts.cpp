@@ -1,6 +1,7 @@
 #include "run/run_parts.h"
 
 #include <utility>
+#include <vector>
 
 #include "config/plan/budget.h"
 #include "core/log.h"
@@ -42,15 +43,6 @@ Hooks make_hooks(const config::Config& config, const Registries& registries, con
     hooks.push_back(last());
   }
   return Hooks(std::move(hooks));
-}
-
-std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
-                                              std::int64_t completed_steps) {
-  std::vector<std::unique_ptr<Sink>> sinks;
-  for (const std::string& name : config.metrics.sinks) {
-    sinks.push_back(make_part(registries.sink, name, config, registries, dir, completed_steps));
-  }
-  return sinks;
 }
 
 std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries) {

@@ -5,11 +5,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <vector>
 
-#include "core/fs.h"
 #include "generate/generate.h"
-#include "metrics/sink.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
@@ -30,10 +27,6 @@ std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Regi
 
 /// `hooks`, then the metrics of metrics.extra, then what `last` makes (it may be empty).
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last);
-
-/// metrics.sinks, which write into the run's folder `dir` and go on behind `completed_steps`.
-std::vector<std::unique_ptr<Sink>> make_sinks(const config::Config& config, const Registries& registries, const fs::path& dir,
-                                              std::int64_t completed_steps);
 
 /// generate.strategy.
 std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);

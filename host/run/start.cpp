@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "run/outputs.h"
 #include "run/run_record.h"
 #include "run/stored_result.h"
 #include "run/strategies.h"
@@ -79,7 +80,7 @@ RunResult already_complete(const RunContext& run, const Resume& resume) {
   const fs::path& dir = run.plan.dir;
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
-  RunResult result = stored_result(teller, resume.checkpoint, resume.state);
+  RunResult result = stored_result(teller, resume.checkpoint, resume.state, rows_of(run).has_value());
   const bool stopped = result.status == "stopped";
   if (!run.world.leads()) {
     return result;

@@ -61,6 +61,14 @@ std::optional<RunResult> read_result(const fs::path& run_dir, const CheckpointSt
   }
 }
 
+/// The last evaluation that the checkpoint knows.
+std::optional<EvalResult> eval_of(const CheckpointState& state) {
+  const Node* const eval = state.course.table() != nullptr ? state.course.table()->find("eval") : nullptr;
+  const Node* const at = eval != nullptr && eval->table() != nullptr ? eval->table()->find("step") : nullptr;
+  const auto* const step = at != nullptr ? std::get_if<std::int64_t>(&at->value) : nullptr;
+  return step != nullptr ? std::optional(from_numbers(*eval->table(), *step)) : std::nullopt;
+}
+
 /// The end as the checkpoint knows it.
 RunResult result_of(const CheckpointState& state, const fs::path& checkpoint) {
   RunResult result;
@@ -72,11 +80,6 @@ RunResult result_of(const CheckpointState& state, const fs::path& checkpoint) {
   result.tokens = state.run.tokens;
   result.skipped = state.run.skipped;
   result.checkpoint = checkpoint.string();
-  const Node* const eval = state.course.table() != nullptr ? state.course.table()->find("eval") : nullptr;
-  const Node* const at = eval != nullptr && eval->table() != nullptr ? eval->table()->find("step") : nullptr;
-  if (const auto* const step = at != nullptr ? std::get_if<std::int64_t>(&at->value) : nullptr) {
-    result.eval = from_numbers(*eval->table(), *step);
-  }
   return result;
 }
 
@@ -111,11 +114,12 @@ void store_result(const RunResult& result, const std::string& id, const fs::path
   write_file_atomic(run_dir / kFile, config::to_json(config::with_finite_numbers(Node(std::move(table))), JsonStyle::exact, 1) + "\n");
 }
 
-RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state) {
+RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state, bool with_history) {
   std::optional<RunResult> told = read_result(run_dir, state);
   RunResult result = told ? std::move(*told) : result_of(state, checkpoint);
+  result.eval = eval_of(state);
   const fs::path rows = run_dir / "metrics.jsonl";
-  if (path_exists(rows)) {
+  if (with_history && path_exists(rows)) {
     add_history(result, rows, /*with_loss=*/!told);
   }
   if (!told && !result.loss) {

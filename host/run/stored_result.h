@@ -5,15 +5,16 @@
 
 #include "checkpoint/manager.h"
 #include "core/fs.h"
-#include "train/loop/run_result.h"
+#include "metrics/run_result.h"
 
 namespace kf {
 
 /// Everything but the history, which is metrics.jsonl. `id` is the run's.
 void store_result(const RunResult& result, const std::string& id, const fs::path& run_dir);
 
-/// The result of a run that ended at `state`, whose checkpoint lies at `checkpoint`, with its history. What result.json does not tell,
-/// because it is not there, damaged (the log says so) or of an earlier end, comes from the checkpoint and the rows.
-RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state);
+/// The result of a run that ended at `state`, whose checkpoint lies at `checkpoint`, with its history if the run keeps one. What
+/// result.json does not tell, because it is not there, damaged (the log says so) or of an earlier end, comes from the checkpoint and the
+/// rows.
+RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state, bool with_history);
 
 }  // namespace kf

@@ -162,7 +162,7 @@
 ---@field skipped integer  Of the steps: those without an update.
 ---@field loss? number  Of the last logged step with a label that counts.
 ---@field eval? kf.Eval  The last evaluation.
----@field history (kf.Row|{ step: integer, eval: kf.Eval })[]  The rows of metrics.jsonl.
+---@field history (kf.Row|{ step: integer, eval: kf.Eval })[]  The rows of metrics.jsonl; empty where metrics.sinks leaves jsonl out.
 ---@field checkpoint? string  Path of the newest.
 ---@field seconds number  Time of this process's part.
 
@@ -298,6 +298,25 @@
 ---@field weight_decay number  Of this group.
 ---@field step integer  Number of this update, from 1.
 
+---@class kf.Sink
+---@field write fun(row: kf.Row|{ step: integer, eval: kf.Eval })  A logged step; an evaluation where there is no `eval`.
+---@field eval fun(row: { step: integer, eval: kf.Eval })|nil  An evaluation.
+---@field begin fun(run: kf.RunInfo)|nil  Before all else, but for `load`.
+---@field saved fun(step: integer, path: string)|nil  A checkpoint is complete.
+---@field rewind fun(step: integer)|nil  The run went back to this step and does the later ones again; behind `load`.
+---@field close fun(result: kf.RunResult)|nil  The run is over, without an error; its history is not read yet.
+---@field state? (fun(): any)  What is kept in checkpoints.
+---@field load? fun(state: any)  Gets it back when the run goes on, or back.
+
+---@class kf.RunInfo
+---@field id string  As in run.json; the same after a resume.
+---@field name string  run.name.
+---@field dir string  The run's folder.
+---@field max_steps integer  Updates of the whole run.
+---@field completed_steps integer  From which it goes on; 0 for a new one.
+---@field n_params integer  Number of weights.
+---@field job_toml string  The resolved job.
+
 ---@class kf.Sweep
 ---@field base string|kf.Config  The job of all trials: a TOML file, or a table.
 ---@field space table<string|integer, any>  Setting = kf.uniform(...), kf.choice(...), a value, or function(c); choices among tables need no name.
@@ -344,7 +363,7 @@
 ---@field tokenizer fun(name: string, factory: (fun(a: kf.PartArgs): table), options?: kf.PartOptions)  data.tokenizer_path = "lua:NAME"
 ---@field sampler fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  generate.strategy
 ---@field metric fun(name: string, factory: (fun(a: kf.PartArgs): { every?: integer, compute: fun(ctx: kf.HookContext): any }), options?: kf.PartOptions)  metrics.extra
----@field sink fun(name: string, factory: (fun(a: kf.PartArgs): { write: fun(row: kf.Row|{ step: integer, eval: kf.Eval }), close?: fun() }), options?: kf.PartOptions)  metrics.sinks
+---@field sink fun(name: string, factory: (fun(a: kf.PartArgs): kf.Sink), options?: kf.PartOptions)  metrics.sinks
 ---@field ckpt_strategy fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): boolean)|table), options?: kf.PartOptions)  checkpoint.strategy
 ---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
 ---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks
@@ -1746,8 +1765,8 @@
 ---@class kf.Config.metrics
 ---@field [string] any  own tables of parts
 ---@field log_interval? integer  Steps between log rows.
----@field enable_wandb? boolean  Log to Weights & Biases.
----@field enable_tensorboard? boolean  Log TensorBoard events.
+---@field enable_wandb? boolean  Log to Weights & Biases: adds the sink wandb to metrics.sinks.
+---@field enable_tensorboard? boolean  Log TensorBoard events: adds the sink tensorboard to metrics.sinks.
 ---@field wandb_project? string  Weights & Biases project.
 ---@field wandb_run_name? string  Name of the run there.
 ---@field wandb_run_id? string  Id of the run there; empty makes one and keeps it over resumes.
@@ -1759,7 +1778,7 @@
 ---@field slow_step_factor? number  Warn of a step that takes this many times the median of those before it, and a second more; 0 for never.
 ---@field heartbeat_sec? number  Least seconds between two writes of heartbeat.json in the run's folder, by which a watchdog sees that the run goes on; 0 for none.
 ---@field extra? string[]  Registered metrics to log besides.
----@field sinks? string[]  Registered sinks that get every row besides metrics.jsonl.
+---@field sinks? string[]  Registered sinks, each once: where rows, evaluations and saves are told, in this order. A list with neither of the default's two is added to them (csv: console, jsonl, csv); one that names either is the whole list.
 
 ---@class kf.Config.averaging
 ---@field [string] any  own tables of parts

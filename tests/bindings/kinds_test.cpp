@@ -1,5 +1,8 @@
 // Parts of the run from Lua: data sets, transforms, tokenizers, metrics, sinks, strategies, phases, plans.
+#include <ATen/CPUGeneratorImpl.h>
+
 #include "bindings/context/rows.h"
+#include "config/plan/plan.h"
 #include "data/sequence/dataset.h"
 #include "data/source/transform.h"
 #include "data/tokenizer/tokenizer.h"
@@ -122,17 +125,90 @@ TEST_CASE("metric: a number stands under its name, a table under name/key", "[ki
 
 TEST_CASE("sink: it gets every row, and the end", "[kinds]") {
   OnePart part("sink", "got = {} return { write = function(row) got[#got + 1] = row end, close = function() closed = a.dir end }");
-  const auto sink = part.make(&Registries::sink, "runs/toy", 0);
+  const auto sink = part.make(&Registries::sink, "runs/toy");
   StepRow row;
   row.step = 3;
   row.loss = 2.5;
   row.extra = {{"mine", 7}};
-  sink->step(row);
+  sink->row(row);
   sink->eval(EvalResult{3, 2.75, 15.6, 64});
-  sink->close();
+  sink->end({});
   part.f.run("assert(#got == 2 and got[1].loss == 2.5 and got[1].mine == 7 and got[2].eval.loss == 2.75 and closed == 'runs/toy')");
   OnePart bad("sink", "return { wrte = print }");
-  CHECK(bad.error([&] { bad.make(&Registries::sink, "", 0); }) == "recipe.lua:2: sink 'x': no key 'wrte'; did you mean 'write'?");
+  CHECK(bad.error([&] { bad.make(&Registries::sink, ""); }) == "recipe.lua:2: sink 'x': no key 'wrte'; did you mean 'write'?");
+}
+
+TEST_CASE("sink: it hears of everything that it has a function for", "[kinds]") {
+  OnePart part("sink", R"(
+    local heard = {}
+    function told() return table.concat(heard, "; ") end
+    local function note(...)
+      heard[#heard + 1] = string.format(...)
+    end
+    return {
+      begin = function(run)
+        note("begin %s %s in %s: %d of %d, %d weights, %s", run.id, run.name, run.dir, run.completed_steps, run.max_steps, run.n_params, run.job_toml)
+      end,
+      write = function(row) note("write %d %s", row.step, tostring(row.eval)) end,
+      eval = function(row) note("eval %d %g", row.step, row.eval.loss) end,
+      saved = function(step, path) note("saved %d %s", step, path) end,
+      rewind = function(step) note("rewind %d", step) end,
+      close = function(result) note("close %s %d %d", result.status, result.steps, #result.history) end,
+    })");
+  const auto sink = part.make(&Registries::sink, "runs/toy");
+  config::Plan plan;
+  plan.name = "toy";
+  plan.dir = "runs/toy";
+  plan.max_steps = 8;
+  sink->begin({part.f.config, plan, "id-1", "the job", 99, 3});
+  StepRow row;
+  row.step = 4;
+  sink->row(row);
+  sink->eval(EvalResult{4, 2.75, 15.6, 64});
+  sink->before_save();
+  sink->saved(4, "runs/toy/step_4");
+  sink->rewind(2);
+  sink->step_over(3);
+  sink->end({.status = "complete", .reason = "", .step = 8});
+  part.f.run(
+      "assert(told() == 'begin id-1 toy in runs/toy: 3 of 8, 99 weights, the job; write 4 nil; eval 4 2.75; saved 4 runs/toy/step_4; "
+      "rewind 2; close complete 8 0', told())");
+}
+
+TEST_CASE("sink: an error in any of its functions names it, and what it draws is its own", "[kinds]") {
+  OnePart part("sink",
+               "local kf = require('kf') local function draw() kf.rng:random() if broken then error('oh') end end\n"
+               "return { begin = draw, write = draw, eval = draw, saved = draw, rewind = draw, close = draw }");
+  const auto sink = part.make(&Registries::sink, "runs/toy");
+  const config::Plan plan;
+  StepRow row;
+  row.step = 4;
+  const std::vector<std::pair<std::string, std::function<void()>>> calls{
+      {"begin()",
+       [&] {
+         sink->begin({part.f.config, plan, "", "", 0, 0});
+       }},
+      {"write() at step 4", [&] { sink->row(row); }},
+      {"eval() at step 5",
+       [&] {
+         sink->eval(EvalResult{5, 1, 1, 1});
+       }},
+      {"saved() at step 6", [&] { sink->saved(6, "p"); }},
+      {"rewind() to step 2", [&] { sink->rewind(2); }},
+      {"close()", [&] { sink->end({}); }},
+  };
+  for (const auto& [what, call] : calls) {
+    CAPTURE(what);
+    const at::Tensor before = at::detail::getDefaultCPUGenerator().get_state();
+    call();
+    CHECK(at::equal(before, at::detail::getDefaultCPUGenerator().get_state()));
+  }
+  part.f.run("broken = true");
+  for (const auto& [what, call] : calls) {
+    const std::string error = error_of(part.f, call);
+    CHECK(error.find("oh") != std::string::npos);
+    CHECK(error.find("in recipe.lua:2: sink 'x', " + what) != std::string::npos);
+  }
 }
 
 TEST_CASE("ckpt_strategy: it says which steps are saved, with true or false", "[kinds]") {

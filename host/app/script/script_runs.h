@@ -7,9 +7,9 @@
 #include "app/line/arguments.h"
 #include "bindings/script/script.h"
 #include "config/load/load.h"
+#include "metrics/run_result.h"
 #include "registry/registries.h"
 #include "run/launch.h"
-#include "train/loop/run_result.h"
 
 namespace kf {
 

@@ -1,9 +1,11 @@
 #include "config/plan/plan.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"
+#include "config/plan/sinks.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -42,11 +44,15 @@ Plan make_plan(const Loaded& loaded, const fs::path& file, std::int64_t world, b
   plan.tokens_per_step = tokens_per_step(config, plan.data_ranks);
   plan.max_steps = effective_max_steps(config, world);
   plan.checkpoint_dir = output_folder(config.checkpoint.dir, CheckpointConfig().dir, plan.dir);
+  plan.sinks = sink_list(config.metrics);
   plan.tensorboard_dir = output_folder(config.metrics.tensorboard_dir, MetricsConfig().tensorboard_dir, plan.dir);
   plan.trace_dir = output_folder(config.profiling.trace_dir, ProfilingConfig().trace_dir, plan.dir);
   plan.token_dtype = config.data.token_dtype.value_or(config.model.vocab_size <= 65536 ? "uint16" : "uint32");
   if (config.train.max_tokens) {
     plan.notes.push_back(budget_note(config, plan));
+  }
+  for (std::string& line : missing_sinks(plan.sinks)) {
+    plan.notes.push_back(std::move(line));
   }
   const ModelConfig& m = config.model;
   if (is_moe(m) && scores_by_sigmoid(m) && m.moe_sequence_aux_loss_weight > 0 && m.moe_aux_loss_weight != 1) {

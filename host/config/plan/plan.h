@@ -20,6 +20,7 @@ struct Plan {
   std::int64_t tokens_per_step = 0;
   std::int64_t max_steps = 0;  // from max_tokens where that is given
   fs::path checkpoint_dir;
+  std::vector<std::string> sinks;  // what gets the rows, in order: metrics.sinks and what other settings add to it
   fs::path tensorboard_dir;
   fs::path trace_dir;
   std::string token_dtype;         // of raw .bin files

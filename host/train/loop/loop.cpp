@@ -31,10 +31,10 @@ EvalResult read_eval(const config::Node& node) {
   return from_numbers(*node.table(), *step);
 }
 
-/// What a checkpoint says of the run's wall time; null where it says nothing.
-config::Node wall_of(const config::Node& course) {
-  const config::Node* const wall = course.table() != nullptr ? course.table()->find("wall") : nullptr;
-  return wall != nullptr ? *wall : config::Node();
+/// What a checkpoint's course of the run says under `key`; null where it says nothing.
+config::Node kept_in(const config::Node& course, const char* key) {
+  const config::Node* const kept = course.table() != nullptr ? course.table()->find(key) : nullptr;
+  return kept != nullptr ? *kept : config::Node();
 }
 
 }  // namespace
@@ -53,7 +53,7 @@ TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state
     if (const config::Node* const eval = state_.course.table()->find("eval")) {
       context_.eval = read_eval(*eval);
     }
-    wall_.load(wall_of(state_.course));
+    wall_.load(kept_in(state_.course, "wall"));
   } else {
     steering_.begin();
   }
@@ -134,16 +134,22 @@ RunResult TrainLoop::run() {
     }
     throw;
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->close();
-  }
-  return result(parts_.throughput.seconds() - begin);
+  RunResult told = result(parts_.throughput.seconds() - begin);
+  parts_.sinks.end(told);
+  return told;
 }
 
-void TrainLoop::steps() {
+/// What parts have kept is given back before the first of them is called.
+void TrainLoop::begin_parts() {
   if (parts_.states != nullptr) {
     parts_.states->load(state_.parts);  // not earlier: making the loop may still make and call parts
   }
+  parts_.sinks.load(kept_in(state_.course, "sinks"));
+  parts_.sinks.begin(parts_.run);
+}
+
+void TrainLoop::steps() {
+  begin_parts();
   fire(Event::train_begin);
   if (!options_.resumed_from.empty()) {
     context_.path = options_.resumed_from;
@@ -186,9 +192,7 @@ void TrainLoop::start_fresh() {
   if (options_.save_at_start) {
     save();
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->step_over(0);
-  }
+  parts_.sinks.step_over(0);
 }
 
 void TrainLoop::one_step() {
@@ -284,9 +288,7 @@ void TrainLoop::after_step(const StepResult& result) {
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
   boundary(options_.save_due(step));
-  for (Sink* sink : parts_.sinks) {
-    sink->step_over(state_.run.step);
-  }
+  parts_.sinks.step_over(state_.run.step);
 }
 
 /// Between two steps: what hooks asked for, the change of phase, what is to be saved.
@@ -339,13 +341,11 @@ void TrainLoop::roll_back(const std::string& reason) {
     parts_.stepper.load(saved.train);
   }
   steering_.roll_back(saved.course, from, saved.run.step);
-  wall_.roll_back(wall_of(saved.course));
+  wall_.roll_back(kept_in(saved.course, "wall"));
   if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
     parts_.states->roll_back(saved.parts);
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->rewind(saved.run.step);
-  }
+  parts_.sinks.rewind(saved.run.step);
   saved_step_ = saved.run.step;
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
   context_.path = newest->string();
@@ -381,15 +381,16 @@ void TrainLoop::save(const std::string& name) {
   if (options_.metrics.goodput) {
     (*state_.course.table())["wall"] = wall_.state();
   }
+  if (config::Node sinks = parts_.sinks.state(); !sinks.is_null()) {
+    (*state_.course.table())["sinks"] = std::move(sinks);
+  }
   if (stopped_by_hook_) {
     (*state_.course.table())["stop"] = config::Node(stop_reason_);
   }
   if (options_.before_save) {
     options_.before_save();
   }
-  for (Sink* sink : parts_.sinks) {
-    sink->before_save();
-  }
+  parts_.sinks.before_save();
   fs::path path;
   {
     const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
@@ -401,9 +402,7 @@ void TrainLoop::save(const std::string& name) {
   }
   wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
   context_.path = path.string();
-  for (Sink* sink : parts_.sinks) {
-    sink->saved(state_.run.step, path.string());
-  }
+  parts_.sinks.saved(state_.run.step, path);
   fire(Event::checkpoint_save);
   parts_.throughput.resume();
 }

@@ -19,7 +19,8 @@
 #include "data/tokenizer/tokenizer.h"
 #include "generate/generate.h"
 #include "metrics/heartbeat.h"
-#include "metrics/sink.h"
+#include "metrics/run_result.h"
+#include "metrics/sinks.h"
 #include "metrics/step_times.h"
 #include "metrics/throughput.h"
 #include "metrics/wall_time.h"
@@ -28,7 +29,6 @@
 #include "parallel/world.h"
 #include "registry/part_states.h"
 #include "train/loop/hooks.h"
-#include "train/loop/run_result.h"
 #include "train/loop/steering.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
@@ -45,13 +45,14 @@ struct LoopParts {
   const Schedule& schedule;
   const Tokenizer* tokenizer = nullptr;  // null: hooks cannot generate text, evaluations have no bits per byte
   Hooks& hooks;
-  std::vector<Sink*> sinks;
+  Sinks& sinks;
   CheckpointManager& checkpoints;
   Throughput& throughput;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
   Phases phases = {};
   PartStates* states = nullptr;     // of parts other than hooks; null: none keep anything
   TokenSampler* sampler = nullptr;  // generate.strategy; null: the native one
+  RunInfo run;                      // for the sinks
 };
 
 struct LoopOptions {
@@ -99,6 +100,7 @@ class TrainLoop {
  private:
   void steps();
   void fire(Event event);
+  void begin_parts();
   void start_fresh();
   void one_step();
   Stepper::Callbacks callbacks(std::int64_t step);

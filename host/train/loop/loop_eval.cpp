@@ -83,9 +83,7 @@ void TrainLoop::run_eval(bool all) {
 }
 
 void TrainLoop::publish_eval() {
-  for (Sink* sink : parts_.sinks) {
-    sink->eval(*context_.eval);
-  }
+  parts_.sinks.eval(*context_.eval);
   outcome_.eval = context_.eval;
 }
 

@@ -19,9 +19,7 @@ void TrainLoop::log_row() {
   waited_ = stepped_for_ = 0;
   const Values own = std::exchange(extra_, {});
   logged.extra.insert(logged.extra.end(), own.begin(), own.end());
-  for (Sink* sink : parts_.sinks) {
-    sink->step(logged);
-  }
+  parts_.sinks.row(logged);
   if (logged.has_loss) {
     outcome_.loss = logged.loss;
   }

@@ -40,6 +40,7 @@ inline config::Catalog reference_catalog() {
       {"hook", {part("guard"), part("norms")}},
       {"ckpt_strategy", {part("interval"), part("power2")}},
       {"sampler", {part("sample")}},
+      {"sink", {part("console"), part("jsonl"), part("csv")}},
   };
 }
 

@@ -32,6 +32,21 @@ TEST_CASE("config: nothing stays automatic in a plan", "[config]") {
   CHECK(config::make_plan(load_cli({}), "").device == "cpu");
 }
 
+TEST_CASE("config: the plan has one list of sinks, and says what is missing without the usual two", "[config]") {
+  const auto plan = [](std::vector<std::string> keys) { return config::make_plan(load_cli(std::move(keys)), ""); };
+  const auto sinks = [&](const char* list) { return join(plan({std::string("--metrics.sinks=") + list}).sinks, " "); };
+  CHECK(join(plan({}).sinks, " ") == "console jsonl");
+  CHECK(sinks("[]") == "console jsonl");
+  CHECK(sinks("['csv']") == "console jsonl csv");
+  CHECK(sinks("['csv', 'jsonl', 'console']") == "csv jsonl console");
+  CHECK(sinks("['jsonl']") == "jsonl");
+  CHECK(sinks("['csv', 'console', 'csv']") == "csv console");  // each once
+  CHECK(join(plan({"--metrics.enable_wandb=true", "--metrics.enable_tensorboard=true"}).sinks, " ") == "console jsonl wandb tensorboard");
+  CHECK(plan({}).notes.empty());
+  CHECK(join(plan({"--metrics.sinks=['jsonl']"}).notes, "\n").find("leaves out \"console\": the terminal") != std::string::npos);
+  CHECK(join(plan({"--metrics.sinks=['console']"}).notes, "\n").find("there is no metrics.jsonl") != std::string::npos);
+}
+
 TEST_CASE("config: a budget in tokens gives the steps and says how", "[config]") {
   const std::vector<std::string> job{"--train.max_tokens=1000", "--train.batch_size=4", "--train.seq_len=32", "--scheduler.warmup_steps=2"};
   const config::Plan plan = config::make_plan(load_cli(job), "");

@@ -9,20 +9,20 @@
 #include "core/log.h"
 #include "core/text.h"
 
+#include "begin_at.h"
+
 using namespace kf;
 using Catch::Matchers::Contains;
+using kf::test::begin_at;
 
 namespace {
 
 /// A console on a string with a clock that the test moves.
 struct Fixture {
   explicit Fixture(bool bar = false, int columns = 120)
-      : sink(out, ConsoleOptions{.max_steps = 400,
-                                 .start_step = 0,
-                                 .bar = bar,
-                                 .color = false,
-                                 .columns = [columns] { return columns; },
-                                 .clock = [this] { return now; }}) {}
+      : sink(out, ConsoleOptions{.bar = bar, .color = false, .columns = [columns] { return columns; }, .clock = [this] { return now; }}) {
+    begin_at(sink, 0, 400);
+  }
   std::string taken() {
     const std::string text = out.str();
     out.str("");
@@ -72,14 +72,14 @@ std::vector<std::string> screen(const std::string& text) {
 TEST_CASE("console: a run reads as documented", "[metrics]") {
   Fixture f;
   f.now = 0.7569;
-  f.sink.step(row_of(1, 6.2381, 0, 2.104, 21900, 0.61));
+  f.sink.row(row_of(1, 6.2381, 0, 2.104, 21900, 0.61));
   f.sink.step_over(1);
   f.now = 100;
-  f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
+  f.sink.row(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
   f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
   f.sink.saved(100, "runs/first-run/checkpoints/step_100");
   f.sink.step_over(100);
-  f.sink.close();
+  f.sink.end({});
   CHECK(f.taken() ==
         " step     loss    ppl      lr     grad   tok/s    mfu   eta\n"
         "    1   6.2381  511.9  0        2.104   21.9k   61 %   5m02\n"
@@ -88,16 +88,16 @@ TEST_CASE("console: a run reads as documented", "[metrics]") {
 
 TEST_CASE("console: a row waits for its notes until its step is over", "[metrics]") {
   Fixture f;
-  f.sink.step(row_of(1, 1, 0, 1, 1, 0));
+  f.sink.row(row_of(1, 1, 0, 1, 1, 0));
   CHECK(f.taken().empty());
   f.sink.step_over(1);
   CHECK_THAT(f.taken(), Contains("\n    1   1.0000"));
-  f.sink.step(row_of(2, 1, 0, 1, 1, 0));
-  f.sink.step(row_of(3, 1, 0, 1, 1, 0));  // the next row pushes the held one out
+  f.sink.row(row_of(2, 1, 0, 1, 1, 0));
+  f.sink.row(row_of(3, 1, 0, 1, 1, 0));  // the next row pushes the held one out
   CHECK_THAT(f.taken(), Contains("    2   1.0000"));
-  f.sink.close();
+  f.sink.end({});
   CHECK_THAT(f.taken(), Contains("    3   1.0000"));
-  f.sink.close();
+  f.sink.end({});
   CHECK(f.taken().empty());
 }
 
@@ -112,13 +112,13 @@ TEST_CASE("console: on a terminal no line is wider than it", "[metrics]") {
   for (const int columns : {200, 80, 60, 52}) {
     CAPTURE(columns);
     Fixture f(false, columns);
-    f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
+    f.sink.row(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
     f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
     f.sink.saved(100, "runs/first-run/checkpoints/step_100");
     f.sink.step_over(100);
     f.sink.eval({.step = 115, .loss = 2, .perplexity = 7.4, .tokens = 5, .bits_per_byte = 2.8854, .sets = {{.loss = 1.5, .name = "code"}}});
     f.sink.step_over(115);
-    f.sink.close();
+    f.sink.end({});
     const std::string text = f.taken();
     for (const std::string& line : screen(text)) {
       CHECK(line.size() <= static_cast<std::size_t>(columns));
@@ -128,18 +128,18 @@ TEST_CASE("console: on a terminal no line is wider than it", "[metrics]") {
     }
   }
   Fixture f(false, 80);
-  f.sink.step(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
+  f.sink.row(row_of(100, 2.4038, 9.9e-4, 0.551, 22300, 0.62));
   f.sink.eval({.step = 100, .loss = 2.391, .perplexity = 10.9, .tokens = 5, .bits_per_byte = 3.4495});
-  f.sink.close();
+  f.sink.end({});
   CHECK(screen(f.taken())[2] == "      val 2.391 (3.45 bits/byte)");
 }
 
 TEST_CASE("console: long runs get a wider column of steps", "[metrics]") {
   std::ostringstream out;
-  ConsoleSink sink(
-      out, ConsoleOptions{.max_steps = 1000000, .start_step = 0, .bar = false, .color = false, .columns = {}, .clock = [] { return 1.0; }});
-  sink.step(row_of(1, 1, 0, 1, 1, 0));
-  sink.close();
+  ConsoleSink sink(out, ConsoleOptions{.bar = false, .color = false, .columns = {}, .clock = [] { return 1.0; }});
+  begin_at(sink, 0, 1000000);
+  sink.row(row_of(1, 1, 0, 1, 1, 0));
+  sink.end({});
   const auto lines = screen(out.str());
   CHECK(lines[0].find("step") == 3);
   CHECK(lines[1].starts_with("      1   1.0000"));
@@ -148,14 +148,14 @@ TEST_CASE("console: long runs get a wider column of steps", "[metrics]") {
 TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "[metrics]") {
   Fixture f;
   StepRow row = row_of(12345, -std::nan(""), 1e-12, 123456, 1.234e6, 0);
-  f.sink.step(row);
+  f.sink.row(row);
   row = row_of(12346, HUGE_VAL, 3, -0.0, 0.5, 1.05);
-  f.sink.step(row);
+  f.sink.row(row);
   row = row_of(12347, 19, 3, 0, 999.4, 0.004);
-  f.sink.step(row);
-  f.sink.step(row_of(12348, 10.6052, 1e-2, 152.25, 999.4, 0.004));  // fresh weights over 40,000 words
-  f.sink.step(row_of(12349, 12345.678, 1e-2, 1e7, 999.4, 0.004));
-  f.sink.close();
+  f.sink.row(row);
+  f.sink.row(row_of(12348, 10.6052, 1e-2, 152.25, 999.4, 0.004));  // fresh weights over 40,000 words
+  f.sink.row(row_of(12349, 12345.678, 1e-2, 1e7, 999.4, 0.004));
+  f.sink.end({});
   const auto lines = screen(f.taken());
   CHECK(lines[1] == "12345      nan    nan  1.0e-12 123456   1.23M      -      -");
   CHECK(lines[2] == "12346      inf  5e+08  3.0e+00 -0.000    0.50  105 %      -");
@@ -167,12 +167,12 @@ TEST_CASE("console: numbers that do not fit or do not exist keep the columns", "
 TEST_CASE("console: a resumed run counts its own steps for the time that is left", "[metrics]") {
   double now = 0;
   std::ostringstream out;
-  ConsoleSink sink(
-      out, ConsoleOptions{.max_steps = 120, .start_step = 100, .bar = false, .color = false, .columns = {}, .clock = [&] { return now; }});
+  ConsoleSink sink(out, ConsoleOptions{.bar = false, .color = false, .columns = {}, .clock = [&] { return now; }});
+  begin_at(sink, 100, 120);
   now = 10;
-  sink.step(row_of(110, 1, 0, 1, 1, 0));
+  sink.row(row_of(110, 1, 0, 1, 1, 0));
   sink.eval({.step = 110, .loss = 2, .perplexity = 7.4, .tokens = 5});
-  sink.close();
+  sink.end({});
   CHECK_THAT(out.str(), Contains("    10s   val 2.000\n"));
 }
 
@@ -197,7 +197,7 @@ TEST_CASE("console: header lines align, with the folder of the run at the right"
 TEST_CASE("console: the bar is redrawn in place below the rows, at most ten times a second", "[metrics]") {
   Fixture f(true);
   f.now = 137;
-  f.sink.step(row_of(137, 2.118, 1e-3, 1, 22400, 0.6));
+  f.sink.row(row_of(137, 2.118, 1e-3, 1, 22400, 0.6));
   f.sink.step_over(137);
   const std::string first = f.taken();
   auto lines = screen(first);
@@ -211,7 +211,7 @@ TEST_CASE("console: the bar is redrawn in place below the rows, at most ten time
   lines = screen(first + f.taken());
   REQUIRE(lines.size() == 3);
   CHECK_THAT(lines[2], Contains("] 138/400"));
-  f.sink.close();
+  f.sink.end({});
   CHECK(screen(first + f.taken()).back().empty());
 }
 
@@ -219,7 +219,7 @@ TEST_CASE("console: a narrow terminal gets a shorter bar, or none", "[metrics]")
   for (const int columns : {80, 60, 40, 10, 1}) {
     Fixture f(true, columns);
     f.now = 137;
-    f.sink.step(row_of(137, 2.118, 1e-3, 1, 22400, 0.6));
+    f.sink.row(row_of(137, 2.118, 1e-3, 1, 22400, 0.6));
     f.sink.step_over(137);
     CHECK(screen(f.taken()).back().size() <= static_cast<std::size_t>(columns - 1));
   }
@@ -234,7 +234,7 @@ TEST_CASE("console: the bar steps aside for log lines and rows", "[metrics]") {
   const std::string around = f.taken();
   CHECK(around.starts_with("\r\x1b[K"));  // taken away, and drawn again
   CHECK_THAT(screen(around).back(), Contains("] 10/400"));
-  f.sink.step(row_of(11, 1, 0, 1, 1, 0));
+  f.sink.row(row_of(11, 1, 0, 1, 1, 0));
   f.sink.step_over(11);
   const auto lines = screen(f.taken());
   REQUIRE(lines.size() == 3);
@@ -254,14 +254,14 @@ TEST_CASE("console: log lines from another thread do not tear the bar", "[metric
     f.sink.step_over(step);
   }
   other.join();
-  f.sink.close();
+  f.sink.end({});
   CHECK(screen(f.taken()).size() == 1);
 }
 
 TEST_CASE("console: without a terminal there is no escape sequence", "[metrics]") {
   Fixture f;
-  f.sink.step(row_of(1, 1, 0, 1, 1, 0));
+  f.sink.row(row_of(1, 1, 0, 1, 1, 0));
   f.sink.step_over(1);
-  f.sink.close();
+  f.sink.end({});
   CHECK(f.taken().find_first_of("\r\x1b") == std::string::npos);
 }

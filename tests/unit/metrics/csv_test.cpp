@@ -8,7 +8,10 @@
 #include "core/text.h"
 #include "support/temp_dir.h"
 
+#include "begin_at.h"
+
 using namespace kf;
+using kf::test::begin_at;
 
 namespace {
 
@@ -21,7 +24,7 @@ StepRow row_of(std::int64_t step, Values extra = {}) {
 }
 
 void log_row(CsvSink& sink, std::int64_t step, Values extra = {}) {
-  sink.step(row_of(step, std::move(extra)));
+  sink.row(row_of(step, std::move(extra)));
   sink.step_over(step);
 }
 
@@ -45,7 +48,8 @@ std::string column(const fs::path& path, const std::string& name) {
 TEST_CASE("csv: a number that comes later has a column, and the lines before an empty cell", "[metrics]") {
   const test::TempDir dir;
   const fs::path file = dir / "metrics.csv";
-  CsvSink sink(file, 0);
+  CsvSink sink(file);
+  begin_at(sink, 0);
   log_row(sink, 1);
   log_row(sink, 2, {{"early", 7}});
   log_row(sink, 3, {{"late, \"quoted\"", 0.25}, {"two\nlines", 1}});
@@ -60,11 +64,12 @@ TEST_CASE("csv: a number that comes later has a column, and the lines before an 
 TEST_CASE("csv: evaluations stand in the line of their step, each number of each set in its column", "[metrics]") {
   const test::TempDir dir;
   const fs::path file = dir / "metrics.csv";
-  CsvSink sink(file, 0);
+  CsvSink sink(file);
+  begin_at(sink, 0);
   sink.eval({.step = 0, .loss = 4, .perplexity = 55, .tokens = 9});  // before the first update
   sink.step_over(0);
   log_row(sink, 1);
-  sink.step(row_of(2));
+  sink.row(row_of(2));
   EvalResult eval{.step = 2, .loss = 3, .perplexity = 20, .tokens = 9, .ema = 2.5, .accuracy = 0.5};
   eval.sets = {{.step = 2, .loss = 2, .perplexity = 7, .tokens = 4, .name = "code"},
                {.step = 2, .loss = 4, .perplexity = 55, .tokens = 5, .name = "web"}};
@@ -83,20 +88,23 @@ TEST_CASE("csv: a resumed run keeps the lines of its past and may have other num
   const test::TempDir dir;
   const fs::path file = dir / "metrics.csv";
   {
-    CsvSink sink(file, 0);
+    CsvSink sink(file);
+    begin_at(sink, 0);
     for (std::int64_t step = 1; step <= 4; ++step) {
       log_row(sink, step, {{"old", static_cast<double>(step)}});
     }
   }
   write_file_atomic(file, read_file(file) + "5,2.5");  // killed within a line
   {
-    CsvSink sink(file, 3);
+    CsvSink sink(file);
+    begin_at(sink, 3);
     log_row(sink, 4, {{"new", 8}});
-    sink.step(row_of(5, {{"new", 9}}));
+    sink.row(row_of(5, {{"new", 9}}));
   }  // an error ends the run within step 5: its row is kept
   CHECK(column(file, "old") == "1=1 2=2 3=3 4= 5=");
   CHECK(column(file, "new") == "1= 2= 3= 4=8 5=9");
-  CsvSink sink(file, 5);
+  CsvSink sink(file);
+  begin_at(sink, 5);
   sink.rewind(2);
   log_row(sink, 3);
   CHECK(column(file, "old") == "1=1 2=2 3=");

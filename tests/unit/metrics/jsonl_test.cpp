@@ -9,8 +9,11 @@
 #include "core/log.h"
 #include "support/temp_dir.h"
 
+#include "begin_at.h"
+
 using namespace kf;
 using Catch::Matchers::Contains;
+using kf::test::begin_at;
 
 namespace {
 
@@ -42,7 +45,8 @@ std::string steps_of(const fs::path& path) {
 
 TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]") {
   const test::TempDir dir;
-  JsonlSink sink(dir / "metrics.jsonl", 0);
+  JsonlSink sink(dir / "metrics.jsonl");
+  begin_at(sink, 0);
   StepRow row;
   row.step = 10;
   row.loss = 1.0 / 3;
@@ -56,7 +60,7 @@ TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]")
   row.memory_bytes = 812000000;
   row.seconds = 7;
   row.extra = {{"my.value", 4}, {"my.value", HUGE_VAL}};
-  sink.step(row);
+  sink.row(row);
   sink.eval({.step = 20, .loss = 2.5, .perplexity = std::exp(2.5), .tokens = 99});
   const auto lines = lines_of(dir / "metrics.jsonl");  // flushed: the sink still exists
   REQUIRE(lines.size() == 2);
@@ -70,11 +74,12 @@ TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]")
 TEST_CASE("jsonl: a mean over nothing is null, and reads back as none", "[metrics]") {
   const test::TempDir dir;
   {
-    JsonlSink sink(dir / "metrics.jsonl", 0);
+    JsonlSink sink(dir / "metrics.jsonl");
+    begin_at(sink, 0);
     StepRow row = row_of(7);
     row.has_loss = false;
     row.skipped = 3;
-    sink.step(row);
+    sink.row(row);
     sink.eval({.step = 7, .loss = std::nan(""), .perplexity = std::nan(""), .tokens = 0});
   }
   for (const char* words : {"\"loss\": null", "\"ce\": null", "\"grad_norm\": null", "\"skipped\": 3"}) {
@@ -90,11 +95,12 @@ TEST_CASE("jsonl: a mean over nothing is null, and reads back as none", "[metric
 
 TEST_CASE("jsonl: a hook cannot replace a key of the row", "[metrics]") {
   const test::TempDir dir;
-  JsonlSink sink(dir / "metrics.jsonl", 0);
+  JsonlSink sink(dir / "metrics.jsonl");
+  begin_at(sink, 0);
   for (const char* name : {"loss", "step", "eval"}) {
     StepRow row = row_of(1);
     row.extra = {{name, 1}};
-    CHECK_THROWS_WITH(sink.step(row), Contains(std::string("a hook logs '") + name + "'"));
+    CHECK_THROWS_WITH(sink.row(row), Contains(std::string("a hook logs '") + name + "'"));
   }
   CHECK(read_file(dir / "metrics.jsonl").empty());
 }
@@ -103,26 +109,30 @@ TEST_CASE("jsonl: after a resume each step has one row, from the resumed run", "
   const test::TempDir dir;
   const fs::path path = dir / "metrics.jsonl";
   {
-    JsonlSink sink(path, 0);
+    JsonlSink sink(path);
+    begin_at(sink, 0);
     for (std::int64_t step = 1; step <= 12; ++step) {
-      sink.step(row_of(step, 1));
+      sink.row(row_of(step, 1));
       if (step % 4 == 0) {
         sink.eval({.step = step, .loss = 1, .perplexity = 1, .tokens = 1});
       }
     }
   }
   {
-    JsonlSink sink(path, 8);
+    JsonlSink sink(path);
+    begin_at(sink, 8);
     CHECK(steps_of(path) == "1 2 3 4 e4 5 6 7 8 e8");
     for (std::int64_t step = 9; step <= 16; ++step) {
-      sink.step(row_of(step, 2));
+      sink.row(row_of(step, 2));
     }
   }
   CHECK(steps_of(path) == "1 2 3 4 e4 5 6 7 8 e8 9 10 11 12 13 14 15 16");
   CHECK_THAT(lines_of(path)[10], Contains("\"loss\": 2.0"));
-  const JsonlSink finished(path, 16);
+  JsonlSink finished(path);
+  begin_at(finished, 16);
   CHECK(lines_of(path).size() == 18);
-  const JsonlSink from_the_start(path, 0);
+  JsonlSink from_the_start(path);
+  begin_at(from_the_start, 0);
   CHECK(lines_of(path).empty());
 }
 
@@ -133,7 +143,8 @@ TEST_CASE("jsonl: a half-written last row and damaged lines are dropped with a l
     CAPTURE(bad);
     const fs::path path = dir.write("metrics.jsonl", good + bad);
     const std::size_t warnings = log::count(log::Level::warn);
-    const JsonlSink sink(path, 5);
+    JsonlSink sink(path);
+    begin_at(sink, 5);
     CHECK(read_file(path) == good);
     CHECK(log::count(log::Level::warn) == warnings + 1);
   }
@@ -142,7 +153,11 @@ TEST_CASE("jsonl: a half-written last row and damaged lines are dropped with a l
 TEST_CASE("jsonl: what a resume keeps can be read at the end of the run", "[metrics]") {
   const test::TempDir temp;
   const fs::path path = temp / "metrics.jsonl";
-  { JsonlSink(path, 0).step(row_of(1)); }
+  {
+    JsonlSink sink(path);
+    begin_at(sink, 0);
+    sink.row(row_of(1));
+  }
   std::string content = read_file(path);
   for (const char* line : {R"({"step": 1, "lr": {}})", R"({"step": 1, "loss": [1]})", R"({"step": 1, "loss": true})",
                            R"({"step": 1, "loss": "high"})", R"({"step": 1, "eval": {"loss": {}}})"}) {
@@ -151,12 +166,17 @@ TEST_CASE("jsonl: what a resume keeps can be read at the end of the run", "[metr
   write_file_atomic(path, content);
   CHECK_THROWS_AS(read_rows(path), Error);
   const std::size_t warnings = log::count(log::Level::warn);
-  { JsonlSink(path, 1).step(row_of(2)); }
+  {
+    JsonlSink sink(path);
+    begin_at(sink, 1);
+    sink.row(row_of(2));
+  }
   CHECK(log::count(log::Level::warn) == warnings + 5);
   CHECK(read_rows(path).size() == 2);
 }
 
 TEST_CASE("jsonl: a file that cannot be written is an error", "[metrics]") {
   const test::TempDir dir;
-  CHECK_THROWS_WITH(JsonlSink(dir / "no" / "metrics.jsonl", 0), Contains("cannot write"));
+  JsonlSink sink(dir / "no" / "metrics.jsonl");
+  CHECK_THROWS_WITH(begin_at(sink, 0), Contains("cannot write"));
 }

@@ -11,6 +11,8 @@
 #include "metrics/wall_time.h"
 #include "support/temp_dir.h"
 
+#include "begin_at.h"
+
 using namespace kf;
 
 TEST_CASE("names: a row of a file has the numbers of every row, in their order, and reads back to them", "[metrics]") {
@@ -32,7 +34,9 @@ TEST_CASE("names: a row of a file has the numbers of every row, in their order, 
   expected.emplace_back("mine");
   CHECK(names == expected);
   const test::TempDir dir;
-  JsonlSink(dir / "metrics.jsonl", 0).step(row);
+  JsonlSink sink(dir / "metrics.jsonl");
+  test::begin_at(sink, 0);
+  sink.row(row);
   const auto rows = read_rows(dir / "metrics.jsonl");
   REQUIRE(rows.size() == 1);
   CHECK((to_table(std::get<StepRow>(rows[0])) == to_table(row)));
