@@ -333,6 +333,7 @@ WholeWeights::WholeWeights(const Module& model) : units_(units_of(model)) {
 WholeWeights::~WholeWeights() {
   for (const auto& unit : units_) {
     unit->end_use();
+    unit->rest();
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "core/error.h"
 #include "model/weight_unit.h"
 #include "parallel/thread_ranks.h"
 #include "parallel/world.h"
@@ -58,7 +59,7 @@ Outcome train(const config::Config& config, const World& world, bool packed, dou
   Outcome out;
   for (std::int64_t step = 0; step < kSteps; ++step) {
     const StepResult result = bench.step(data, step, lr);
-    REQUIRE(result.skipped.empty());
+    KF_CHECK(result.skipped.empty(), Code::other, "step {}: {}", step, result.skipped);  // Catch2 counts on one thread alone
     out.losses.push_back(result.loss);
     out.norms.push_back(result.grad_norm);
   }
@@ -111,6 +112,7 @@ config::Config small() {
   config::Config c = tiny_config();
   c.train.seq_len = kLength;
   c.train.batch_size = kRows;
+  c.optimizer.eps = 1e-5;  // Adam divides what is 0 but for rounding by itself otherwise: no two orders of summation agree on that
   return c;
 }
 
@@ -160,12 +162,27 @@ TEST_CASE("data parallel: ranks equal one, experts, with the balance loss of all
 }
 
 TEST_CASE("data parallel: ranks equal one with every native optimizer", "[data_parallel]") {
-  const std::string name = GENERATE("adamw", "lion", "schedule_free_adamw", "muon", "sgdm", "cautious_adamw", "mars", "adopt", "adam_mini",
-                                    "scion", "rmsprop", "kron", "soap", "sophia_h");
-  INFO(name);
+  // A rate at which a step moves a weight by about 1e-3, or less where an update may turn its sign with the last bit of a number. The eps
+  // of SOAP and Sophia is above the noise in the null space of its statistics, and in its curvatures.
+  struct Case {
+    std::string name;
+    double lr = 1e-3;
+    double eps = 1e-5;
+  };
+  const Case one = GENERATE(Case{"adamw"}, Case{"lion"}, Case{"schedule_free_adamw"}, Case{"muon"}, Case{"sgdm"}, Case{"mars"},
+                            Case{"adopt"}, Case{"adam_mini"}, Case{"kron"}, Case{"cautious_adamw", 3e-4}, Case{"rmsprop", 1e-4},
+                            Case{"scion", 1e-7}, Case{"soap", 1e-3, 1e-3}, Case{"sophia_h", 1e-4, 1e-2});
+  INFO(one.name);
   config::Config c = small();
-  c.optimizer.name = name;
-  check_equal(c);
+  c.optimizer.name = one.name;
+  c.optimizer.eps = one.eps;
+  if (one.name == "soap") {  // statistics of sides longer than the rank of a gradient have any basis of a null space
+    config::PartOptions options;
+    options["max_dim"] = config::Node(std::int64_t{16});
+    options["frequency"] = config::Node(std::int64_t{10});
+    c.parts["optimizer.soap"] = options;
+  }
+  check_equal(c, false, one.lr);
 }
 
 TEST_CASE("data parallel: what an optimizer adds up over all weights is added up over the ranks", "[data_parallel]") {
