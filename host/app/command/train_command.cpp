@@ -62,6 +62,15 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
   dry_run(run, session.registries());
 }
 
+/// Rank 0 tells for all; what is said of how to start again starts them all.
+void be_a_rank(const Launch& launch) {
+  follow_launcher();
+  log::show_errors_only(!launch.leads());
+  std::vector<std::string> words = invocation();
+  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), {"--nproc", std::to_string(launch.world())});
+  set_invocation(std::move(words));
+}
+
 }  // namespace
 
 int train_command(const Arguments& args) {
@@ -82,8 +91,7 @@ int train_command(const Arguments& args) {
   }
   const Launch launch = Launch::from_environment();
   if (launch.world() > 1) {
-    follow_launcher();
-    log::show_errors_only(!launch.leads());
+    be_a_rank(launch);
   }
   if (is_run_folder(arguments.file)) {
     continue_run(arguments, launch);

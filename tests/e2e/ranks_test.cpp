@@ -1,0 +1,158 @@
+// Several processes that train together: kf-host --nproc N.
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "e2e/script_run.h"
+#include "support/process.h"
+
+using namespace kf::test;
+using Catch::Contains;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Ten steps of eight sequences on any number of ranks.
+Words on_ranks(int ranks, const std::string& name, const Words& more = {}) {
+  Words words{"--nproc",
+              std::to_string(ranks),
+              "toy.toml",
+              "--run.name=" + name,
+              "--train.batch_size=2",
+              "--eval.batch_size=4",
+              "--train.grad_accum_steps=" + std::to_string(4 / ranks)};
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+/// Losses of all steps and evaluations; those of another layout differ by the order of sums alone.
+void check_same(const Toy& toy, const std::string& a, const std::string& b) {
+  for (const char* key : {"loss", "grad_norm", "eval_loss"}) {
+    const auto one = toy.series(a, key), other = toy.series(b, key);
+    INFO(key << " of " << a << " and " << b);
+    REQUIRE(one.size() == other.size());
+    for (const auto& [step, value] : one) {
+      INFO("step " << step);
+      CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(key == std::string("grad_norm") ? 1e-5 : 1e-6));
+    }
+  }
+}
+
+/// A run whose hook does `body` on rank 1 after step 3, where other ranks wait for at most `seconds`.
+std::string hooked(const std::string& body, int seconds = 60) {
+  return job("train = { max_steps = 1000 }, eval = { enabled = false }, distributed = { nccl_timeout_sec = " + std::to_string(seconds) +
+             " }, hooks = { { name = 'on_one', on_step_end = function(ctx) if kf.dist.rank == 1 and ctx.step == 3 then " + body +
+             " end end } }");
+}
+
+Finished run_hooked(const ScriptRun& run, int ranks = 2) { return run.toy.host({"--nproc", std::to_string(ranks), "s.lua"}); }
+
+}  // namespace
+
+TEST_CASE("ranks: processes have the losses of one, replicated and divided, and rows are written once", "[ranks]") {
+  const Toy toy;
+  REQUIRE(toy.host(on_ranks(1, "one")).status == 0);
+  const std::vector<std::pair<int, Words>> layouts{{2, {"--distributed.dp_replicate=2"}},
+                                                   {2, {"--distributed.zero_stage=1"}},
+                                                   {4, {"--distributed.zero_stage=2"}},
+                                                   {4, {"--distributed.dp_replicate=2", "--distributed.zero_stage=3"}}};
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    const std::string name = "many" + std::to_string(i);
+    const Finished done = toy.host(on_ranks(layouts[i].first, name, layouts[i].second));
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+    check_same(toy, "one", name);
+    CHECK_THAT(done.out, Contains("training complete: 10 steps"));
+    CHECK(std::filesystem::exists(toy / "runs" / name / "log.rank-1.txt"));
+  }
+}
+
+TEST_CASE("ranks: a run saved by four goes on with one and with two, and back", "[ranks]") {
+  const Toy toy;
+  REQUIRE(toy.host(on_ranks(4, "whole")).status == 0);
+  const std::vector<int> ranks{4, 1, 2, 4};
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    const Finished done = toy.host(on_ranks(
+        ranks[i], "parts",
+        {"--train.max_steps=" + std::to_string(i == 3 ? 10 : 3 * (i + 1)), "--scheduler.total_steps=10", "--checkpoint.interval=3"}));
+    INFO(ranks[i] << " ranks\n" << done.err << done.out);
+    REQUIRE(done.status == 0);
+  }
+  const auto one = toy.series("whole", "loss"), other = toy.series("parts", "loss");
+  REQUIRE(other.size() == 10);
+  for (const auto& [step, value] : one) {
+    INFO("step " << step);
+    CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
+  }
+  const Finished text = toy.host({"generate", "runs/whole", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
+  CHECK(text.status == 0);
+  CHECK(text.out == toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out);
+}
+
+TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
+  const ScriptRun run(
+      hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));
+  const Finished done = run_hooked(run);
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
+  CHECK_THAT(done.out, Contains("stopped at step 3: seen enough"));
+  CHECK(std::filesystem::exists(run.checkpoints() / "mine" / "state.json"));
+}
+
+TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks]") {
+  const ScriptRun run(hooked("error('out of luck')"));
+  const Finished done = run_hooked(run, 3);
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("\nkf-host: rank 1: s.lua:2: out of luck"));
+  CHECK_THAT(done.err, Contains("[rank 2] kf-host: rank 1: s.lua:2: out of luck"));
+  CHECK_THAT(run.toy.read("runs/s/run.json"), Contains("rank 1: s.lua:2: out of luck"));
+}
+
+TEST_CASE("ranks: one that is killed ends all at once, one that hangs after the time-out, and the message names it", "[ranks]") {
+  SECTION("killed") {
+    const Finished done = run_hooked(ScriptRun(hooked("require('ffi').cdef('int raise(int);') require('ffi').C.raise(9)")));
+    INFO(done.err);
+    CHECK(done.status == 128 + SIGKILL);
+    CHECK_THAT(done.err, Contains("rank 1 was killed by signal 9") && Contains("kf-host: rank 1 is gone"));
+  }
+  SECTION("hanging") {
+    const Finished done = run_hooked(ScriptRun(hooked("while true do end", 2)));
+    INFO(done.err);
+    CHECK(done.status == 4);
+    CHECK_THAT(done.err, Contains("kf-host: rank 1 did not come to") && Contains("within 2 s"));
+  }
+}
+
+TEST_CASE("ranks: a signal to the program stops all after a save, and the command that goes on starts them all", "[ranks]") {
+  const ScriptRun run(job("train = { max_steps = 100000 }, eval = { enabled = false }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  options.timeout = std::chrono::seconds(60);
+  Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
+  REQUIRE(process.wait_for("loss"));
+  process.signal(SIGTERM);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK(done.status == 75);
+  CHECK_THAT(done.out, Contains("by a signal") && Contains("--nproc 2 s.lua` goes on from there"));
+}
+
+TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
+  const Toy toy;
+  const auto says = [&](const Words& words) {
+    const Finished done = toy.host(words);
+    return std::to_string(done.status) + " " + done.err;
+  };
+  CHECK_THAT(says({"--nproc", "0", "toy.toml"}), Contains("2 ") && Contains("--nproc 0: must be a number of processes, 1 to 4096"));
+  CHECK_THAT(says({"toy.toml", "--nproc"}), Contains("--nproc needs a number"));
+  CHECK_THAT(says({"toy.toml", "--distributed.dp_shard=2"}), Contains("asks for 2 processes, and this is one") && Contains("--nproc 2"));
+  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.dp_shard=3"}), Contains("do not match world_size (2)"));
+  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2"}), Contains("distributed.cp = 2 is not built yet"));
+  CHECK_FALSE(std::filesystem::exists(toy / "runs"));
+}
