@@ -1735,6 +1735,7 @@
 ---@field [string] any  own tables of parts
 ---@field dp_shard? integer  Ranks over which parameters are sharded; -1 takes what the other degrees leave.
 ---@field dp_replicate? integer  Replicas of the sharded model.
+---@field zero_stage? integer  What dp_shard divides: 1 masters and moments of the optimizer, 2 gradients, too, 3 the weights that forward reads, too (ZeRO).
 ---@field tp? integer  Tensor-parallel degree.
 ---@field pp? integer  Pipeline stages.
 ---@field pp_schedule? "1f1b"|"gpipe"|"interleaved_1f1b"  Order of the pipeline's micro-batches.

@@ -13,6 +13,7 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   FILE             a job (.toml), a script (.lua), or a run's folder to go on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
   --dry-run        checks everything, prints plan and memory, trains nothing
+  --nproc N        N processes on this machine that train together
   -- ARGS          strings for the script (kf.args)
 
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT

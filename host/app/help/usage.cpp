@@ -2,9 +2,11 @@
 
 namespace kf::usage {
 
-const char* const kTrain = R"(usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
+const char* const kTrain = R"(usage: kf-host [train] [--nproc N] FILE [--section.key=value ...] [-- ARGS]
 
 Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.
+--nproc N starts N processes on this machine that train it together (distributed.dp_replicate, dp_shard). --dry-run checks
+everything, prints plan and memory, and trains nothing.
 Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):
 
 )";

@@ -2,36 +2,16 @@
 
 #include "train/loop/memory_estimate.h"
 
-#include <c10/core/Allocator.h>
-#include <c10/util/ThreadLocalDebugInfo.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "builtins/builtins.h"
 #include "optim/state_bytes.h"
+#include "support/tensor_memory.h"
 #include "support/tiny.h"
 
 namespace kf::test {
 namespace {
-
-/// Bytes of CPU tensors that are alive, and the most there were, since it was made. Backward runs on this thread, too.
-class Watch : public c10::MemoryReportingInfoBase {
- public:
-  void reportMemoryUsage(void* /*ptr*/, std::int64_t bytes, std::size_t /*allocated*/, std::size_t /*reserved*/,
-                         c10::Device /*device*/) override {
-    now_ += bytes;
-    most_ = std::max(most_, now_);
-  }
-  bool memoryProfilingEnabled() const override { return true; }
-  double now() const { return static_cast<double>(now_); }
-  double most() const { return static_cast<double>(most_); }
-  void reset() { most_ = now_; }
-
- private:
-  std::int64_t now_ = 0;
-  std::int64_t most_ = 0;
-};
 
 struct Peaks {
   double estimate;
@@ -41,7 +21,7 @@ struct Peaks {
 
 /// Two updates of a model: from the second on everything is there.
 Peaks peaks_of(const config::Config& config) {
-  const auto watch = std::make_shared<Watch>();
+  const auto watch = std::make_shared<TensorMemory>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, watch);
   const at::ScalarType compute = config.train.mixed_precision == "bf16" ? at::kBFloat16 : at::kFloat;
   Bench bench(config, compute);
