@@ -7,6 +7,7 @@
 #include "bindings/vm/guard.h"
 #include "bindings/vm/pattern.h"
 #include "core/text.h"
+#include "model/weight_unit.h"
 
 namespace kf::lua {
 namespace {
@@ -117,9 +118,7 @@ void add_tensors(lua_State* L, ContextSlot* slot) {
 
 void publish_weights(ContextSlot& slot) {
   if (slot.weights_lent && slot.context != nullptr && slot.context->model != nullptr) {
-    for (const ParameterPtr& weight : slot.context->model->parameters()) {
-      weight->publish();
-    }
+    publish(slot.context->model->parameters());
   }
 }
 

@@ -15,6 +15,7 @@
 #include "bindings/vm/pattern.h"
 #include "bindings/vm/stack.h"
 #include "core/log.h"
+#include "model/weight_unit.h"
 
 namespace kf::lua {
 namespace {
@@ -103,6 +104,9 @@ void ModuleHooks::watch_gradients(Model& model, const std::string& pattern, cons
   }
   const std::vector<bool> matches = match_pattern(pattern, names, where);
   for (std::size_t i = 0; i < all.size(); ++i) {
+    KF_CHECK(!matches[i] || all[i]->unit == nullptr || all[i]->unit->keeps_values(), Code::script,
+             "{}: '{}' is divided over ranks and made anew in each step (distributed.zero_stage = 3); use zero_stage 1 or 2", where,
+             all[i]->name);
     if (!matches[i] || !all[i]->value.requires_grad()) {  // frozen weights have no gradient to see
       continue;
     }

@@ -52,16 +52,6 @@ bool native_only(const config::Config& config, const Registries& registries) {
   }
 }
 
-/// Shares of a rank where the work is split evenly.
-MemoryEstimate shared_out(MemoryEstimate estimate, const config::DistributedConfig& d, std::int64_t world) {
-  const double inside = static_cast<double>(d.tp) * static_cast<double>(d.pp);
-  const double shards = inside * static_cast<double>(config::shard_ranks(d, world));
-  for (auto& [name, bytes] : estimate.parts) {
-    bytes /= is_uncertain(name) ? inside * static_cast<double>(d.cp) : shards;
-  }
-  return estimate;
-}
-
 }  // namespace
 
 FreeMemory room_on(at::Device device) {
@@ -79,6 +69,16 @@ FreeMemory room_on(at::Device device) {
 std::string memory_text(const MemoryEstimate& estimate, const FreeMemory& room) {
   const std::string free = room.limit.empty() ? "" : format(" of {} free", human_bytes(room.bytes));
   return format("about {}{}: {}", human_bytes(estimate.total()), free, parts_text(estimate));
+}
+
+MemoryEstimate of_rank(MemoryEstimate estimate, const config::DistributedConfig& d, std::int64_t world) {
+  const double inside = static_cast<double>(d.tp) * static_cast<double>(d.pp);
+  const auto shards = static_cast<double>(config::shard_ranks(d, world));
+  for (auto& [name, bytes] : estimate.parts) {
+    const bool divided = name == "weights" ? d.zero_stage == 3 : name == "gradients" ? d.zero_stage >= 2 : true;
+    bytes /= is_uncertain(name) ? inside * static_cast<double>(d.cp) : inside * (divided ? shards : 1);
+  }
+  return estimate;
 }
 
 void check_memory(const config::RunConfig& run, const std::string& what, const MemoryEstimate& estimate, const FreeMemory& room,
@@ -126,7 +126,7 @@ std::vector<std::string> memory_report(const config::Loaded& loaded, const Regis
   const FreeMemory room = free_memory();
   MemoryEstimate estimate = training_memory(config, parameters);
   if (world > 1) {
-    estimate = shared_out(std::move(estimate), config.distributed, world);
+    estimate = of_rank(std::move(estimate), config.distributed, world);
     return {format("memory: about {} a rank, if the work is split evenly: {}", human_bytes(estimate.total()), parts_text(estimate))};
   }
   std::vector<std::string> out{"memory: " + memory_text(estimate, room)};

@@ -87,8 +87,9 @@ PlannedModel plan_model(const RunContext& run) {
   PlannedModel out;
   out.model = build_model(config, run.registries);
   const ParameterList parameters = out.model->parameters();
-  out.memory = training_memory(config, parameters);
+  out.memory = of_rank(training_memory(config, parameters), config.distributed, run.world.size());
   out.room = room_on(run.device());
+  out.room.bytes /= static_cast<double>(run.world.size());  // all ranks are on this machine
   const bool tight = out.memory.total() > out.room.bytes;
   check_memory(config.run, "the job", out.memory, out.room, tight ? memory_savers(config, parameters) : Savers{});
   return out;

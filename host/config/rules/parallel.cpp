@@ -34,9 +34,10 @@ void say_lacking(const Job& job, Findings& findings, double processes) {
       said.push_back(format("distributed.{} = {}", name, degree));
     }
   }
-  findings.problem(
-      keys, format("{} {} for {} processes, and this is one: start them with `kf-host --nproc {} ...`, or leave {} out to run as one",
-                   join(said, ", "), said.size() == 1 ? "asks" : "ask", processes, processes, said.size() == 1 ? "it" : "them"));
+  const std::vector<std::string> refused = keys_refused(job.config);
+  const std::string remedy = refused.empty() ? format("start them with `kf-host --nproc {} ...`", processes) : refused.front();
+  findings.problem(keys, format("{} {} for {} processes, and this is one: {}; or leave {} out to run as one", join(said, ", "),
+                                said.size() == 1 ? "asks" : "ask", processes, remedy, said.size() == 1 ? "it" : "them"));
 }
 
 void ranks_make_up_the_world(const Job& job, Findings& findings) {
