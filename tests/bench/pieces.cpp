@@ -1,6 +1,7 @@
 #include "bench/pieces.h"
 
 #include <ATen/ATen.h>
+#include <ATen/CPUGeneratorImpl.h>
 
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 #include "data/loader/loader.h"
 #include "kernels/fused_gate.h"
 #include "kernels/fused_rotation.h"
+#include "model/draw.h"
 #include "model/layer/norm.h"
 #include "model/layer/rope.h"
 #include "model/layer/score.h"
@@ -105,6 +107,13 @@ void bench_elementwise(at::ScalarType type) {
           both_ways("plain operators", {q}, [=] { return plain_rotation(q, cos, sin, false); }), 0.5);
 }
 
+void bench_first_values() {
+  const Shape shape{4096, 1024};
+  const at::Tensor values = at::empty(shape);
+  compare("first values", {"by element, 4 M of them", [=] { fill_normal(values, shape, Range::whole(shape), 1, 0.02); }},
+          {"normal_ of ATen", [=] { values.normal_(0, 0.02, at::detail::createCPUGenerator(1)); }}, 0.5);
+}
+
 /// The experts' layer forward and backward, sorted rows against one expert after the other.
 void bench_experts(const Registries& registries, at::ScalarType type) {
   const auto work = [&](const char* name, const char* form) {
@@ -176,6 +185,7 @@ void bench_pieces(const Registries& registries) {
   bench_loss();
   bench_attention("attention", 0);
   bench_attention("window of 256", 256);
+  bench_first_values();
   bench_elementwise(at::kFloat);
   bench_elementwise(at::kBFloat16);
   bench_experts(registries, at::kFloat);
