@@ -66,7 +66,7 @@ int iterate(lua_State* L, const char* name, F&& tensor_of) {
 
 int context_parameters(lua_State* L) {
   slot_of(L).weights_lent = true;
-  return iterate(L, "parameters", [](const Parameter& weight) { return weight.master; });
+  return iterate(L, "parameters", [](const Parameter& weight) { return weight.kept(); });
 }
 
 int context_gradients(lua_State* L) {

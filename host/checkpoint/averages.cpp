@@ -27,7 +27,7 @@ std::size_t overlay(const SafetensorsFile& file, const fs::path& path, const std
     const at::Tensor value = file.tensor(name);
     KF_CHECK(value.sizes() == at::IntArrayRef(parameter->shape), Code::checkpoint, "{}: '{}' has another shape than the weight", path,
              name);
-    parameter->master.detach().copy_(value);
+    parameter->kept().detach().copy_(value);
     parameter->publish();
     ++count;
   }
@@ -55,7 +55,7 @@ void overlay_schedule_free(const SafetensorsFile& file, double beta, Model& mode
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model.parameters()) {
     if (file.contains("z." + parameter->name) && file.contains("x." + parameter->name)) {
-      parameter->master.detach().copy_(file.tensor("z." + parameter->name).lerp(file.tensor("x." + parameter->name), beta));
+      parameter->kept().detach().copy_(file.tensor("z." + parameter->name).lerp(file.tensor("x." + parameter->name), beta));
       parameter->publish();
     }
   }

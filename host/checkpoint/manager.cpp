@@ -150,7 +150,7 @@ void load_with_left_out(const SafetensorsFile& file, const fs::path& checkpoint,
   }
   for (const auto& [name, tensor] : weights_of(model)) {
     if (left_out.contains(name)) {
-      tensors[name] = tensor;  // as it was just loaded
+      tensors[name] = left_out.as_it_was(name, tensor);  // just loaded
     }
   }
   NamedTensors all;

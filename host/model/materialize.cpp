@@ -14,14 +14,17 @@ bool reads_low(const Parameter& p, at::ScalarType compute) { return compute != a
 
 /// fp32, on `device`.
 at::Tensor first_or_empty(const Parameter& p, std::uint64_t seed, const Range& range, at::Device device) {
-  return first_values(p, seed, range).to(device);
+  return p.unfilled ? at::empty(range.size, at::TensorOptions(device).dtype(at::kFloat)) : first_values(p, seed, range).to(device);
 }
 
 void make_whole(Parameter& p, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
   const at::Tensor wide = first_or_empty(p, seed, Range::whole(p.shape), device);
   const bool low = reads_low(p, compute);
-  p.value = !low ? wide : wide.to(compute);
+  p.value = !low ? wide : p.unfilled ? at::empty_like(wide, at::TensorOptions(compute)) : wide.to(compute);
   p.master = !low || kept != compute ? wide : p.value;
+  if (p.is_frozen() && p.master.scalar_type() != p.value.scalar_type()) {
+    p.master = at::Tensor();
+  }
 }
 
 /// A rank draws its part alone. The master is that part, in the memory of the value where it stays and has the type; the value itself comes
@@ -43,20 +46,33 @@ void make_part(Parameter& p, at::Device device, at::ScalarType compute, std::uin
 
 }  // namespace
 
-void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
-  materialize(model.parameters(), device, compute, seed, kept);
+void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept,
+                 const DrawsWeight& draws) {
+  materialize(model.parameters(), device, compute, seed, kept, draws);
 }
 
-void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
+void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept,
+                 const DrawsWeight& draws) {
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : parameters) {
     Parameter& p = *parameter;
+    p.unfilled = draws && !draws(p);
     p.placement.whole() ? make_whole(p, device, compute, seed, kept) : make_part(p, device, compute, seed, kept);
     p.set_trains(p.trainable && !p.buffer);
   }
   ParameterList parts;
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parts), [](const ParameterPtr& p) { return !p->placement.whole(); });
   publish(parts);
+}
+
+void require_values(const ParameterList& parameters) {
+  std::vector<std::string> names;
+  for (const ParameterPtr& parameter : parameters) {
+    if (parameter->unfilled) {
+      names.push_back(parameter->name);
+    }
+  }
+  KF_CHECK(names.empty(), Code::other, "no values were drawn for {}, and nothing was loaded into it", join(names, ", "));
 }
 
 std::int64_t count_parameters(const ParameterList& parameters) {

@@ -113,11 +113,17 @@ class Model : public Module {
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.
 /// Weights of fewer than two dimensions stay fp32: they are small, and norms lose most in low precision. With `kept` = `compute` the others
-/// have no fp32 master: the optimizer moves what forward reads.
-void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept = at::kFloat);
+/// have no fp32 master: the optimizer moves what forward reads. What is frozen has none either.
+/// Weights that `draws` denies stay `unfilled`: a file is to follow, and drawing for it would be in vain. Nothing: all are drawn.
+using DrawsWeight = std::function<bool(const Parameter&)>;
+void materialize(Model& model, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept = at::kFloat,
+                 const DrawsWeight& draws = {});
 /// The same for some parameters, which have their names.
 void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed,
-                 at::ScalarType kept = at::kFloat);
+                 at::ScalarType kept = at::kFloat, const DrawsWeight& draws = {});
+
+/// Throws Code::other, naming them, where weights are `unfilled` still.
+void require_values(const ParameterList& parameters);
 
 /// Sum of elements over `parameters`, those that are not `counted` left out.
 std::int64_t count_parameters(const ParameterList& parameters);

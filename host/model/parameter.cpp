@@ -110,7 +110,7 @@ void Parameter::set_trains(bool on) {
 void Parameter::publish() { unit != nullptr ? unit->publish() : publish_whole(); }
 
 void Parameter::publish_whole() {
-  if (!value.is_same(master)) {
+  if (master.defined() && !value.is_same(master)) {
     const at::NoGradGuard no_grad;
     value.copy_(master);
   }

@@ -17,8 +17,8 @@ namespace kf {
 
 class WeightUnit;
 
-/// How a fresh weight is filled. Normal draws come from a generator seeded by (seed, parameter name), so they do not depend on the
-/// order of construction or on the parallel layout.
+/// How a fresh weight is filled. Normal draws are functions of (seed, parameter name, element), so they do not depend on the order of
+/// construction, on threads or on the parallel layout.
 struct Init {
   enum class Kind { normal, ones, zeros, truncated, constant, given };
   Kind kind = Kind::normal;
@@ -79,12 +79,19 @@ struct Parameter {
   WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank
 
   at::Tensor value;          // read by forward; a leaf that requires grad; compute type; whole
-  at::Tensor master;         // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same
+  at::Tensor master;         // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same;
+                             // undefined where they are not and nothing trains
   at::Tensor sum;            // gradient over the micro-batches, where it is not summed in `value`'s own type
   at::Tensor part_gradient;  // of a weight that is cut: that of this rank's part, over all ranks (WeightUnit::reduce)
   at::ScalarType sum_type = at::kFloat;  // of gradients, train.grad_dtype
 
+  bool unfilled = false;  // storage without values: no draws were made, because a file is to follow
+
   std::int64_t numel() const;
+  /// Whether it stays as it is for the whole run. (What hooks and phases freeze for a while is not.)
+  bool is_frozen() const { return !trainable && !buffer; }
+  /// What checkpoints hold: the master, or where there is none the value, which never moves.
+  const at::Tensor& kept() const { return master.defined() ? master : value; }
   /// The tensors that stand for it in a checkpoint: itself, or the slices of a stack.
   std::vector<StoredView> stored() const;
   /// Every form in which files may hold it; the first is `stored()`.
@@ -111,7 +118,7 @@ struct Parameter {
   /// Moves what the last backward left on `value` into the sum, where that is apart.
   void accumulate();
   void clear_gradient();
-  /// After the optimizer moved `master`: makes `value` follow, that of a unit with its whole unit (kf::publish: of many weights).
+  /// After `kept()` was written: makes `value` follow, that of a unit with its whole unit (kf::publish: of many weights).
   void publish();
   /// The same of a weight that is not cut.
   void publish_whole();

@@ -48,11 +48,19 @@ void say_sharding_hints(Model& model) {
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
 void set_matmul_precision(const config::TrainConfig& train) { at::globalContext().setFloat32MatmulPrecision(train.matmul_precision); }
 
-void make_storage(const RunContext& run, Model& model) {
+/// Which weights are drawn: all of a new run; where a file follows, what may be asked of them beside it.
+DrawsWeight draws_of(const config::Config& config, const Start& start) {
+  if (!start.resumes() && !config.checkpoint.init_from) {
+    return {};
+  }
+  return [rows = start.resumes() ? VocabRows() : vocab_rows(config)](const Parameter& p) { return needs_first_values(p, rows); };
+}
+
+void make_storage(const RunContext& run, const Start& start, Model& model) {
   const config::TrainConfig& train = run.config.train;
   set_matmul_precision(train);
   materialize(model, run.device(), compute_type(train), static_cast<std::uint64_t>(train.seed),
-              train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
+              train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat, draws_of(run.config, start));
   sum_gradients_in(train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model.parameters());
 }
 
@@ -101,12 +109,12 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   static_cast<PlannedModel&>(out) = plan_model(run);
   const bool alone = run.world.size() == 1;
   if (alone) {
-    make_storage(run, *out.model);  // an optimizer in Lua may look at the weights while it is made
+    make_storage(run, start, *out.model);  // an optimizer in Lua may look at the weights while it is made
   }
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (!alone) {
     parallelize(*out.model, *out.optimizer, run.world, static_cast<ZeroStage>(config.distributed.zero_stage));
-    make_storage(run, *out.model);
+    make_storage(run, start, *out.model);
   }
   if (config.averaging.type != "none") {
     auto averaged = std::make_unique<Averaged>(std::move(out.optimizer), out.model->parameters(), config.averaging);
@@ -135,6 +143,7 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
     trainee.hooks.load(state.hooks);
     log::info("resumed from {}: step {}, {} tokens", start.resume.checkpoint, state.run.step, grouped(state.run.tokens));
   }
+  require_values(trainee.model->parameters());
   state.data_fingerprint = data.record;
   state.job = config::Node(job_values(config));
   state.folder = folder_text();

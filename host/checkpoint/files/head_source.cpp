@@ -19,6 +19,10 @@ HeadSource head_source(const std::string& name) {
   return name == "embedding" ? HeadSource::embedding : name == "fresh" ? HeadSource::fresh : HeadSource::file;
 }
 
+bool head_is_own(HeadSource source, const std::string& name) {
+  return (source == HeadSource::fresh && name == kHead) || (source != HeadSource::file && name == kHeadBias);
+}
+
 NamedTensors with_head_from(HeadSource source, const NamedTensors& file, Model& model) {
   if (source == HeadSource::file) {
     return file;
@@ -41,7 +45,7 @@ NamedTensors with_head_from(HeadSource source, const NamedTensors& file, Model& 
   const bool copies = source == HeadSource::embedding;
   out.get = [get = file.get, own, copies](const std::string& name) {
     const auto found = own.find(name);
-    return found == own.end() ? get(name) : copies && name == kHead ? get(kEmbedding) : found->second->master;
+    return found == own.end() ? get(name) : copies && name == kHead ? get(kEmbedding) : found->second->kept();
   };
   log::info("checkpoint.init_head: the output head is {}{}",
             !untied  ? "the embedding"

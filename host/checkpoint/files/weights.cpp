@@ -213,7 +213,7 @@ class Matcher {
     if (rows_.fill == VocabRows::Fill::mean) {
       more.copy_(tensor.to(at::kFloat).mean(at::IntArrayRef{0}, /*keepdim=*/true).expand(more.sizes()));
     } else {
-      more.copy_(view.of(parameter.master).narrow(0, have, shape[0] - have));
+      more.copy_(view.of(parameter.kept()).narrow(0, have, shape[0] - have));
     }
     log::info("{}: rows {} to {} are {}", view.name, have, shape[0] - 1,
               rows_.fill == VocabRows::Fill::mean ? "the mean of the file's" : "new, drawn by train.seed");
@@ -265,10 +265,15 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
   for (const ParameterPtr& parameter : model.parameters()) {
     for (const StoredView& view : parameter->stored()) {
-      weights.emplace_back(view.name, view.of(parameter->master));
+      weights.emplace_back(view.name, view.of(parameter->kept()));
     }
   }
   return weights;
+}
+
+bool needs_first_values(const Parameter& parameter, const VocabRows& rows) {
+  const bool by_id = std::find(parameter.shape.begin(), parameter.shape.end(), rows.vocab_size) != parameter.shape.end();
+  return !parameter.counted || (by_id && rows.fill == VocabRows::Fill::init) || head_is_own(rows.head, parameter.name);
 }
 
 void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model, const VocabRows& rows) {
@@ -280,7 +285,8 @@ void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model&
   const Matcher matcher(taken, path, model, rows);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
-    match.view.of(match.parameter->master).copy_(match.tensor);
+    match.view.of(match.parameter->kept()).copy_(match.tensor);
+    match.parameter->unfilled = false;
   }
   for (const ParameterPtr& parameter : model.parameters()) {
     parameter->publish();

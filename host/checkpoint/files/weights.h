@@ -37,11 +37,14 @@ struct VocabRows {
 /// A line for a message, "\n  missing in the file (12): a, b, ...", of at most ten names; "" for none.
 std::string list_names(const char* what, const std::vector<std::string>& names);
 
-/// The fp32 masters under their state-dict names; shared ones once, under the name that is listed; stacks of experts in the form that
-/// the model writes.
+/// What checkpoints hold (`Parameter::kept`), under their state-dict names; shared ones once, under the name that is listed; stacks of
+/// experts in the form that the model writes.
 std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model);
 
-/// Copies the tensors of `file` into masters and values. A file with names that begin with "weights." gives those alone, without the
+/// Whether a weight needs its first values although a file follows: files may lack it, or `rows` take from them what the file lacks.
+bool needs_first_values(const Parameter& parameter, const VocabRows& rows = {});
+
+/// Copies the tensors of `file` into the weights. A file with names that begin with "weights." gives those alone, without the
 /// prefix (and the log says so). A shared weight may stand under any of its names; under several, they must agree.
 /// A stack of experts may stand as one tensor or as one an expert. Buffers that are not counted (running means) may be missing.
 /// One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.

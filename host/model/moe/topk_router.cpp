@@ -48,7 +48,8 @@ at::Tensor TopKRouter::read(const at::Tensor& x) const {
 }
 
 at::Tensor TopKRouter::logits(const at::Tensor& x) const {
-  const at::Tensor logits = at::linear(options_.fp32 ? x.to(gate_->value.scalar_type()) : x, gate_->value).to(gate_->master.scalar_type());
+  const at::ScalarType wide = gate_->master.defined() ? gate_->master.scalar_type() : at::kFloat;  // a frozen gate has none of its own
+  const at::Tensor logits = at::linear(options_.fp32 ? x.to(gate_->value.scalar_type()) : x, gate_->value).to(wide);
   return gate_bias_ != nullptr ? logits + gate_bias_->value : logits;
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 /// What stays from the first step to the last.
 struct Lasting {
-  double weights = 0;    // what the optimizer moves
+  double weights = 0;    // what checkpoints hold
   double copies = 0;     // the 16-bit copies that forward reads
   double trainable = 0;  // numbers that train
   double low = 0;        // of them those whose gradients arrive in 16 bits
@@ -26,8 +26,9 @@ Lasting lasting(const config::Config& config, const ParameterList& parameters) {
   for (const ParameterPtr& p : parameters) {
     const auto numbers = static_cast<double>(p->numel());
     const bool low = narrow && p->shape.size() >= 2 && !p->keep_fp32;
-    out.weights += numbers * (low && kept_low ? 2 : 4);
-    out.copies += low && !kept_low ? numbers * 2 : 0;
+    const bool alone = kept_low || p->is_frozen();  // 16 bits, with no fp32 beside them
+    out.weights += numbers * (low && alone ? 2 : 4);
+    out.copies += low && !alone ? numbers * 2 : 0;
     out.largest = std::max(out.largest, numbers);
     if (p->trainable && !p->buffer) {
       out.trainable += numbers;

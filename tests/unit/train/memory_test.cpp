@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "builtins/builtins.h"
 #include "optim/state_bytes.h"
@@ -169,6 +170,27 @@ TEST_CASE("memory: the state of every native optimizer is known to the byte, but
     CHECK(estimate.known);
     CHECK(std::abs(estimate.state - bytes) <= 8 * static_cast<double>(bench.model->parameters().size()));  // a counter a weight
   }
+}
+
+TEST_CASE("memory: the weights of a run are known to the byte, frozen ones in 16 bits alone", "[memory]") {
+  config::Config config = wide_config();
+  config.train.mixed_precision = "bf16";
+  config.train.param_dtype = GENERATE("fp32", "bf16");
+  SECTION("all train") {}
+  SECTION("the last block trains") { config.train.trainable = {"layers.3.*"}; }
+  Bench bench(config, at::kBFloat16);
+  std::map<void*, double> held;  // master and value may be one
+  for (const ParameterPtr& parameter : bench.model->parameters()) {
+    for (const at::Tensor& tensor : {parameter->value, parameter->kept()}) {
+      held[tensor.data_ptr()] = static_cast<double>(tensor.nbytes());
+    }
+  }
+  double bytes = 0;
+  for (const auto& [place, size] : held) {
+    bytes += size;
+  }
+  const MemoryEstimate estimate = training_memory(config, bench.model->parameters());
+  CHECK(estimate.of("weights") + estimate.of("16-bit weights") == bytes);
 }
 
 TEST_CASE("memory: what would help is named with what it makes of the job", "[memory]") {
