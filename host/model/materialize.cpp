@@ -61,7 +61,8 @@ void materialize(const ParameterList& parameters, at::Device device, at::ScalarT
     p.set_trains(p.trainable && !p.buffer);
   }
   ParameterList parts;
-  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parts), [](const ParameterPtr& p) { return !p->placement.whole(); });
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parts),
+               [](const ParameterPtr& p) { return !p->placement.whole(); });
   publish(parts);
 }
 
