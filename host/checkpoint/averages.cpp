@@ -4,10 +4,9 @@
 
 #include <string>
 
-#include "checkpoint/files/safetensors.h"
-#include "checkpoint/manager.h"
-#include "checkpoint/state_file.h"
+#include "checkpoint/reader.h"
 #include "core/error.h"
+#include "model/weight_unit.h"
 #include "optim/averaging.h"
 
 namespace kf {
@@ -15,22 +14,25 @@ namespace {
 
 constexpr const char* kHookFile = "ema.safetensors";  // of the hook weight_ema
 
+/// The part of a weight that lies here, to be read from a tensor that is shaped as the weight.
+TensorPiece whole_piece(const std::string& name, const Parameter& weight, const Placements& placements, const at::Tensor& tensor) {
+  return {name, weight.shape, placements(weight).of(weight.shape), tensor};
+}
+
 /// Copies the tensor `prefix` + name of each weight that has one; how many there were.
-std::size_t overlay(const SafetensorsFile& file, const fs::path& path, const std::string& prefix, Model& model) {
+std::size_t overlay(const StoredTensors& stored, const std::string& prefix, Model& model, const Placements& placements) {
   const at::NoGradGuard no_grad;
   std::size_t count = 0;
   for (const ParameterPtr& parameter : model.parameters()) {
     const std::string name = prefix + parameter->name;
-    if (!file.contains(name)) {
+    if (!stored.contains(name)) {
       continue;
     }
-    const at::Tensor value = file.tensor(name);
-    KF_CHECK(value.sizes() == at::IntArrayRef(parameter->shape), Code::checkpoint, "{}: '{}' has another shape than the weight", path,
-             name);
-    parameter->kept().detach().copy_(value);
-    parameter->publish();
+    KF_CHECK(stored.shape(name) == parameter->shape, Code::checkpoint, "{}: '{}' has another shape than the weight", stored.path(), name);
+    stored.read(whole_piece(name, *parameter, placements, parameter->kept().detach()));
     ++count;
   }
+  publish(model.parameters());
   return count;
 }
 
@@ -51,28 +53,35 @@ bool is_schedule_free(const CheckpointState& state) {
 }
 
 /// y = (1 - beta1) z + beta1 x, as the optimizer makes it.
-void overlay_schedule_free(const SafetensorsFile& file, double beta, Model& model) {
+void overlay_schedule_free(const StoredTensors& stored, double beta, Model& model, const Placements& placements) {
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model.parameters()) {
-    if (file.contains("z." + parameter->name) && file.contains("x." + parameter->name)) {
-      parameter->kept().detach().copy_(file.tensor("z." + parameter->name).lerp(file.tensor("x." + parameter->name), beta));
-      parameter->publish();
+    const std::string z = "z." + parameter->name, x = "x." + parameter->name;
+    if (!stored.contains(z) || !stored.contains(x)) {
+      continue;
     }
+    const auto part = [&](const std::string& name) {
+      TensorPiece piece = whole_piece(name, *parameter, placements, {});
+      piece.tensor = at::empty(piece.range.size, at::TensorOptions().dtype(stored.type(name)));
+      stored.read(piece);
+      return piece.tensor;
+    };
+    parameter->kept().detach().copy_(part(z).lerp(part(x), beta));
   }
+  publish(model.parameters());
 }
 
-void load_average(const fs::path& checkpoint, bool schedule_free, Model& model) {
-  const fs::path state = checkpoint / kOptimizerFile;
-  if (overlay(SafetensorsFile(state), state, kAveragePrefix, model) > 0) {
+void load_average(const CheckpointReader& checkpoint, bool schedule_free, Model& model, const Placements& placements) {
+  if (overlay(checkpoint.moments(), kAveragePrefix, model, placements) > 0) {
     return;
   }
-  const fs::path hook = checkpoint / kHookFile;
+  const fs::path hook = checkpoint.path() / kHookFile;
   if (fs::exists(hook)) {
-    KF_CHECK(overlay(SafetensorsFile(hook), hook, "", model) > 0, Code::checkpoint, "{} holds none of the model's weights", hook);
+    KF_CHECK(overlay(StoredTensors(hook), "", model, placements) > 0, Code::checkpoint, "{} holds none of the model's weights", hook);
     return;
   }
   KF_CHECK(schedule_free, Code::checkpoint,
-           "{} holds no running average of the weights: its run had averaging.type = \"none\" and no hook weight_ema", checkpoint);
+           "{} holds no running average of the weights: its run had averaging.type = \"none\" and no hook weight_ema", checkpoint.path());
 }
 
 }  // namespace
@@ -88,16 +97,15 @@ WeightKind weight_kind_named(std::string_view word, std::string_view option) {
   return WeightKind::raw;
 }
 
-void load_kind(const fs::path& checkpoint, WeightKind kind, Model& model) {
+void load_kind(const CheckpointReader& checkpoint, WeightKind kind, Model& model, const Placements& placements) {
   if (kind == WeightKind::saved) {
     return;
   }
-  const CheckpointState state = CheckpointManager::peek(checkpoint);
-  const bool schedule_free = is_schedule_free(state);
+  const bool schedule_free = is_schedule_free(checkpoint.state());
   if (kind == WeightKind::average) {
-    load_average(checkpoint, schedule_free, model);
+    load_average(checkpoint, schedule_free, model, placements);
   } else if (schedule_free) {
-    overlay_schedule_free(SafetensorsFile(checkpoint / kOptimizerFile), betas_first(state, checkpoint), model);
+    overlay_schedule_free(checkpoint.moments(), betas_first(checkpoint.state(), checkpoint.path()), model, placements);
   }
 }
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "core/fs.h"
+#include "checkpoint/files/pieces.h"
 #include "model/model.h"
 
 namespace kf {
@@ -17,8 +17,10 @@ enum class WeightKind {
 /// "saved", "average" or "raw"; throws Code::config naming `option` for another word.
 WeightKind weight_kind_named(std::string_view word, std::string_view option);
 
-/// Puts the weights of this kind in the place of the saved ones, which the model holds already. `checkpoint` is a step_N folder whose files
-/// have been verified. Weights that were frozen have no average and stay. Throws Code::checkpoint where the checkpoint holds none.
-void load_kind(const fs::path& checkpoint, WeightKind kind, Model& model);
+class CheckpointReader;
+
+/// Puts the weights of this kind in the place of the saved ones, which the model holds already. Weights that were frozen have no average
+/// and stay. Throws Code::checkpoint where the checkpoint holds none.
+void load_kind(const CheckpointReader& checkpoint, WeightKind kind, Model& model, const Placements& placements = own_placement);
 
 }  // namespace kf

@@ -47,6 +47,14 @@ at::Tensor LeftOut::as_it_was(const std::string& name, const at::Tensor& tensor)
   return found == names.end() ? tensor : tensor.to(types[static_cast<std::size_t>(found - names.begin())]);
 }
 
+void check_frozen_whole(Model& model, const Placements& placements) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    KF_CHECK(parameter->trainable || parameter->buffer || placements(*parameter).whole(), Code::checkpoint,
+             "checkpoint.save_frozen = false needs frozen weights that lie whole on each rank, and {} does not; leave the key out",
+             parameter->name);
+  }
+}
+
 LeftOut frozen_weights(Model& model, const std::string& from) {
   LeftOut out;
   out.from = from;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/files/pieces.h"
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "model/model.h"
@@ -23,6 +24,9 @@ struct LeftOut {
   /// `tensor` in the type that the weight of this name had: what was trained beside it. As it is where the name is none of them.
   at::Tensor as_it_was(const std::string& name, const at::Tensor& tensor) const;
 };
+
+/// Whole ones alone can be left out so far. Throws Code::checkpoint where a frozen weight of `model` lies here in part.
+void check_frozen_whole(Model& model, const Placements& placements);
 
 /// The frozen weights of `model` (train.frozen, train.trainable), which came from `from`. Buffers are none: they may change.
 LeftOut frozen_weights(Model& model, const std::string& from);

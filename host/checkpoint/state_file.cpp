@@ -1,5 +1,6 @@
 #include "checkpoint/state_file.h"
 
+#include <algorithm>
 #include <charconv>
 #include <utility>
 
@@ -14,11 +15,11 @@ using config::JsonStyle;
 using config::Node;
 using config::Table;
 
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kVersion = 2;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of a state file: what is larger is none
 
 template <class Map>
-Node to_node(const Map& map) {
+Node table_of(const Map& map) {
   Table table;
   for (const auto& [key, value] : map) {
     table[key] = Node(value);
@@ -77,15 +78,6 @@ std::uint32_t read_hex32(const std::string& text, const fs::path& path) {
   return value;
 }
 
-std::map<std::string, FileDigest> read_digests(const Fields& fields, const fs::path& path) {
-  std::map<std::string, FileDigest> digests;
-  for (const auto& [name, value] : fields.table()) {
-    const Fields digest = fields.fields(name);
-    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")), read_hex32(digest.get<std::string>("crc32"), path)};
-  }
-  return digests;
-}
-
 /// Always as long, so that it can be cut off before it is known.
 std::string first_line(std::string_view rest) { return "{\"crc32\": \"" + hex32(extend_crc32(0, rest.data(), rest.size())) + "\",\n"; }
 
@@ -103,16 +95,69 @@ std::string read_checked(const fs::path& path) {
   return text;
 }
 
+/// The values of a version 1, which had a place for each kind of them and kept three of the loop's inside of "course".
+Table values_of_version_1(const Fields& fields) {
+  Table values;
+  for (const char* group : {kHooks, kParts}) {
+    if (fields.table().find(group) != nullptr) {  // the earliest had no parts
+      for (const auto& [name, value] : fields.fields(group).table()) {
+        values[std::string(group) + "/" + name] = value;
+      }
+    }
+  }
+  for (const char* key : {kTrain, kCourse}) {
+    if (const Node* const value = fields.table().find(key)) {
+      values[key] = *value;
+    }
+  }
+  Node* const course = values.find(kCourse);
+  if (course == nullptr || course->table() == nullptr) {
+    return values;
+  }
+  Table alone = *course->table();
+  for (const char* key : {kEval, kWall, kStop}) {
+    if (const Node* const value = alone.find(key)) {
+      const Node own = *value;
+      alone.erase(key);
+      values[key] = own;
+    }
+  }
+  values[kCourse] = Node(std::move(alone));
+  return values;
+}
+
+/// What a checkpoint cannot do without: the weights and the optimizer's tensors, each in one file or by an index of many.
+void check_listed(const std::map<std::string, FileDigest>& files, const fs::path& path) {
+  for (const auto& [one, index] : {std::pair(kModelFile, kModelIndex), std::pair(kOptimizerFile, kOptimizerIndex)}) {
+    KF_CHECK(files.count(one) + files.count(index) == 1, Code::checkpoint, "{} does not list {} or {}", path, one, index);
+  }
+  KF_CHECK(files.count(kJobFile) > 0, Code::checkpoint, "{} does not list {}", path, kJobFile);
+}
+
 }  // namespace
+
+Node to_node(const std::map<std::string, FileDigest>& files) {
+  Table table;
+  for (const auto& [name, digest] : files) {
+    table[name] = to_node(digest);
+  }
+  return Node(std::move(table));
+}
+
+std::map<std::string, FileDigest> digests_from(const Node& node, const fs::path& path) {
+  const Fields fields(node, path, "files.");
+  std::map<std::string, FileDigest> digests;
+  for (const auto& [name, value] : fields.table()) {
+    const Fields digest = fields.fields(name);
+    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")), read_hex32(digest.get<std::string>("crc32"), path)};
+  }
+  return digests;
+}
 
 std::string to_text(const StateFile& content) {
   Table optimizer;
-  optimizer["integers"] = to_node(content.optimizer_integers);
-  optimizer["reals"] = to_node(content.optimizer_reals);
-  Table files;
-  for (const auto& [name, digest] : content.files) {
-    files[name] = to_node(digest);
-  }
+  optimizer["integers"] = table_of(content.optimizer_integers);
+  optimizer["reals"] = table_of(content.optimizer_reals);
   Table table;
   table["version"] = Node(kVersion);
   table["step"] = Node(content.state.run.step);
@@ -121,15 +166,12 @@ std::string to_text(const StateFile& content) {
   table["max_steps"] = Node(content.state.max_steps);
   table["finished"] = Node(content.state.finished);
   table["data_fingerprint"] = Node(content.state.data_fingerprint);
-  table["files"] = Node(std::move(files));
+  table["files"] = to_node(content.files);
   table["optimizer"] = Node(std::move(optimizer));
   if (!content.left_out.names.empty()) {
     table["left_out"] = to_node(content.left_out);
   }
-  table["hooks"] = to_node(content.state.hooks);
-  table["parts"] = to_node(content.state.parts);
-  table["train"] = content.state.train;
-  table["course"] = content.state.course;
+  table["values"] = Node(content.state.values);
   table["kernels"] = content.state.kernels;
   table["job"] = content.state.job;
   table["folder"] = Node(content.state.folder);
@@ -144,7 +186,8 @@ StateFile read_state_file(const fs::path& checkpoint) {
   const Node root = config::parse_json(read_checked(path), path.string(), JsonStyle::exact);
   const Fields fields(root, path);
   const auto version = fields.get<std::int64_t>("version");
-  KF_CHECK(version == kVersion, Code::checkpoint, "{} has version {}; this program reads version {}", path, version, kVersion);
+  KF_CHECK(version >= 1 && version <= kVersion, Code::checkpoint, "{} has version {}; this program reads versions 1 to {}", path, version,
+           kVersion);
   StateFile content;
   content.state.run.step = fields.get<std::int64_t>("step");
   content.state.run.tokens = fields.get<std::int64_t>("tokens");
@@ -159,33 +202,28 @@ StateFile read_state_file(const fs::path& checkpoint) {
   if (const Node* const code = fields.table().find("code")) {                                                // earlier versions had none
     content.state.code = *code;
   }
-  if (fields.table().find("parts") != nullptr) {  // earlier versions had none
-    for (const auto& [name, state] : fields.fields("parts").table()) {
-      content.state.parts[name] = state;
-    }
-  }
-  if (const Node* const train = fields.table().find("train")) {  // earlier versions had none
-    content.state.train = *train;
-  }
-  if (const Node* const course = fields.table().find("course")) {  // earlier versions had none
-    content.state.course = *course;
-  }
   if (const Node* const kernels = fields.table().find("kernels")) {  // earlier versions had none
     content.state.kernels = *kernels;
   }
-  for (const auto& [name, state] : fields.fields("hooks").table()) {
-    content.state.hooks[name] = state;
-  }
+  content.state.values = version == 1 ? values_of_version_1(fields) : fields.fields("values").table();
   content.cpu_rng = fields.get<std::string>("cpu_rng");
   content.optimizer_integers = read_map<std::int64_t>(fields.fields("optimizer").fields("integers"));
   content.optimizer_reals = read_map<double>(fields.fields("optimizer").fields("reals"));
-  content.files = read_digests(fields.fields("files"), path);
+  content.files = digests_from(fields.node("files"), path);
   if (const Node* const left_out = fields.table().find("left_out")) {
     content.left_out = left_out_from(*left_out, path);
   }
-  for (const char* needed : {kModelFile, kOptimizerFile, kJobFile}) {
-    KF_CHECK(content.files.count(needed) > 0, Code::checkpoint, "{} does not list {}", path, needed);
-  }
+  check_listed(content.files, path);
+  return content;
+}
+
+StateFile read_state(const fs::path& checkpoint) {
+  StateFile content = read_state_file(checkpoint);
+  const FileDigest& expected = content.files.at(kJobFile);
+  std::string& job = content.state.job_toml;
+  job = read_regular_file(checkpoint / kJobFile, std::max<std::uint64_t>(expected.bytes, 1 << 20));
+  const FileDigest digest{job.size(), extend_crc32(0, job.data(), job.size())};
+  KF_CHECK(digest == expected, Code::checkpoint, "{} is damaged: its checksum does not match", checkpoint / kJobFile);
   return content;
 }
 
@@ -195,6 +233,18 @@ void verify_files(const fs::path& checkpoint, const StateFile& content) {
     const FileDigest found = digest_of(path, expected.bytes);
     KF_CHECK(found.bytes == expected.bytes, Code::checkpoint, "{} has {} bytes instead of {}", path, found.bytes, expected.bytes);
     KF_CHECK(found == expected, Code::checkpoint, "{} is damaged: its checksum does not match", path);
+  }
+}
+
+std::string checkpoint_fault(const fs::path& checkpoint) {
+  try {
+    std::error_code error;
+    KF_CHECK(fs::is_directory(checkpoint, error), Code::checkpoint, "{} {}", checkpoint,
+             path_exists(checkpoint) ? "is no folder" : "does not exist");
+    verify_files(checkpoint, read_state_file(checkpoint));
+    return {};
+  } catch (const std::exception& e) {
+    return e.what();
   }
 }
 

@@ -99,6 +99,9 @@ void Averaged::load(const OptimizerState& state) {
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::string name = kAveragePrefix + parameters_[i]->name;
     const auto found = state.tensors.find(name);
+    if (parameters_[i]->part_numel() == 0) {
+      continue;  // another rank's
+    }
     KF_CHECK(found != state.tensors.end() && found->second.sizes() == averages_[i].sizes(), Code::checkpoint,
              "the optimizer state lacks '{}', or it has another shape", name);
     averages_[i].copy_(found->second);

@@ -41,8 +41,8 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
   }
   for (const ParamGroup& group : known) {
     for (const ParameterPtr& parameter : group.parameters) {
-      if (state.tensors.count(kinds_.front().name + "." + parameter->name) == 0) {
-        continue;  // this parameter never had a gradient
+      if (parameter->part_numel() == 0 || state.tensors.count(kinds_.front().name + "." + parameter->name) == 0) {
+        continue;  // another rank's, or this parameter never had a gradient
       }
       for (std::size_t i = 0; i < kinds_.size(); ++i) {
         const std::string name = kinds_[i].name + "." + parameter->name;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "checkpoint/reader.h"
 #include "config/load/same_path.h"
 #include "config/schema/schema.h"
 #include "config/tree/json.h"
@@ -52,7 +53,7 @@ class Decision {
       return std::move(resume_);
     }
     resume_.checkpoint = *q_.newest;
-    resume_.state = CheckpointManager::peek(*q_.newest);
+    resume_.state = CheckpointReader(*q_.newest).state();
     const config::Table* const before = resume_.state.job.table();
     KF_CHECK(before != nullptr, Code::checkpoint, "{} does not say which job made it", *q_.newest);
     compare(*before);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/manager.h"
+#include "checkpoint/state.h"
 #include "config/plan/resume_class.h"
 #include "config/schema/config.h"
 #include "run/code_record.h"

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "metrics/jsonl.h"
 #include "metrics/peak.h"
+#include "parallel/world.h"
 #include "run/answer_ends.h"
 #include "run/header.h"
 #include "run/memory_check.h"
@@ -159,6 +160,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   const RunRequest& request = run.request;
   RunData data = open_data(run);  // first: most jobs that cannot start have them to blame
   CheckpointManager checkpoints(checkpoint_options(run));
+  CheckpointWriter writer(checkpoints, frozen_source(run));
   std::optional<RunFolders> folders;
   if (run.world.leads()) {
     folders.emplace(run.config, run.plan);
@@ -190,6 +192,7 @@ RunResult train(RunContext& run, RunEnd& end) {
                   trainee.hooks,
                   outputs.sinks,
                   checkpoints,
+                  writer,
                   throughput,
                   trainee.average,
                   std::move(trainee.phases),

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <utility>
 
+#include "checkpoint/reader.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "run/outputs.h"
@@ -36,8 +37,11 @@ CheckpointOptions checkpoint_options(const RunContext& run) {
   out.dir = run.plan.checkpoint_dir;
   out.keep_last = run.config.checkpoint.keep_last_n;
   out.keep_forever = milestone_rule(run.config, run.registries);
-  out.frozen_from = run.config.checkpoint.save_frozen ? "" : run.config.checkpoint.init_from.value_or("");
   return out;
+}
+
+std::string frozen_source(const RunContext& run) {
+  return run.config.checkpoint.save_frozen ? "" : run.config.checkpoint.init_from.value_or("");
 }
 
 Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& checkpoints) {
@@ -47,7 +51,7 @@ Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& check
     }
   }
   const std::optional<std::string>& given = run.config.checkpoint.load_path;
-  return {given ? std::optional(CheckpointManager::find(*given)) : std::nullopt, false};
+  return {given ? std::optional(find_checkpoint(*given)) : std::nullopt, false};
 }
 
 Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vector<CodeFile>& compared, const std::string& data) {
@@ -68,7 +72,7 @@ Start decide_start(const RunContext& run, const std::optional<RunFolders>& folde
   earlier = as_the_leader(run.world, earlier);
   Start start;
   start.nothing_saved = !earlier.own;
-  start.frozen_from = checkpoint_options(run).frozen_from;
+  start.frozen_from = frozen_source(run);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.request.code;
   start.resume = resume_from(run, earlier, start.compared, data.record);

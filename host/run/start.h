@@ -41,6 +41,8 @@ Start decide_start(const RunContext& run, const std::optional<RunFolders>& folde
 
 /// The run's checkpoints, by [checkpoint].
 CheckpointOptions checkpoint_options(const RunContext& run);
+/// Where frozen weights come from that its checkpoints leave out (checkpoint.save_frozen); "" where they save them.
+std::string frozen_source(const RunContext& run);
 
 /// Says that the run has ended already and gives the result of that end.
 RunResult already_complete(const RunContext& run, const Resume& resume);

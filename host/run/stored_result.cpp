@@ -63,17 +63,16 @@ std::optional<RunResult> read_result(const fs::path& run_dir, const CheckpointSt
 
 /// The last evaluation that the checkpoint knows.
 std::optional<EvalResult> eval_of(const CheckpointState& state) {
-  const Node* const eval = state.course.table() != nullptr ? state.course.table()->find("eval") : nullptr;
-  const Node* const at = eval != nullptr && eval->table() != nullptr ? eval->table()->find("step") : nullptr;
+  const Table* const eval = value_at(state.values, kEval).table();
+  const Node* const at = eval != nullptr ? eval->find("step") : nullptr;
   const auto* const step = at != nullptr ? std::get_if<std::int64_t>(&at->value) : nullptr;
-  return step != nullptr ? std::optional(from_numbers(*eval->table(), *step)) : std::nullopt;
+  return step != nullptr ? std::optional(from_numbers(*eval, *step)) : std::nullopt;
 }
 
 /// The end as the checkpoint knows it.
 RunResult result_of(const CheckpointState& state, const fs::path& checkpoint) {
   RunResult result;
-  const Node* const stop = state.course.table() != nullptr ? state.course.table()->find("stop") : nullptr;
-  const auto* const reason = stop != nullptr ? std::get_if<std::string>(&stop->value) : nullptr;
+  const auto* const reason = std::get_if<std::string>(&value_at(state.values, kStop).value);
   result.status = reason != nullptr && state.run.step < state.max_steps ? "stopped" : "complete";
   result.reason = reason != nullptr && result.status == "stopped" ? *reason : "";
   result.step = state.run.step;

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "checkpoint/manager.h"
+#include "checkpoint/state.h"
 #include "core/fs.h"
 #include "metrics/run_result.h"
 

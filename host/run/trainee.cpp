@@ -2,9 +2,8 @@
 
 #include <map>
 
-#include "checkpoint/averages.h"
 #include "checkpoint/files/head_source.h"
-#include "checkpoint/manager.h"
+#include "checkpoint/reader.h"
 #include "config/show/emit.h"
 #include "config/tree/json.h"
 #include "core/log.h"
@@ -66,7 +65,7 @@ void make_storage(const RunContext& run, const Start& start, Model& model) {
 
 void take_initial_weights(const config::CheckpointConfig& checkpoint, const VocabRows& rows, Model& model) {
   const std::string& kind = checkpoint.init_weights;
-  CheckpointManager::load_weights(*checkpoint.init_from, model, rows, weight_kind_named(kind, "checkpoint.init_weights"));
+  load_weights(*checkpoint.init_from, model, {rows}, weight_kind_named(kind, "checkpoint.init_weights"));
   log::info("weights from {}{}", *checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
 }
 
@@ -139,8 +138,10 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
   const config::Config& config = run.config;
   CheckpointState state;
   if (start.resumes()) {
-    state = CheckpointManager::load(start.resume.checkpoint, *trainee.model, *trainee.optimizer, start.frozen_from);
-    trainee.hooks.load(state.hooks);
+    const CheckpointReader reader(start.resume.checkpoint);
+    state = reader.state();
+    reader.load(*trainee.model, *trainee.optimizer, {{}, start.frozen_from});
+    trainee.hooks.load(values_under(state.values, kHooks));
     log::info("resumed from {}: step {}, {} tokens", start.resume.checkpoint, state.run.step, grouped(state.run.tokens));
   }
   require_values(trainee.model->parameters());

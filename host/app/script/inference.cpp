@@ -6,7 +6,7 @@
 
 #include "app/script/unused_settings.h"
 #include "builtins/builtins.h"
-#include "checkpoint/manager.h"
+#include "checkpoint/reader.h"
 #include "config/huggingface/generation.h"
 #include "config/huggingface/huggingface.h"
 #include "config/load/layers.h"
@@ -242,7 +242,7 @@ bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(s
 fs::path folder_of(const fs::path& asked) {
   const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
   KF_CHECK(path_exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
-  return is_foreign(source) ? source : CheckpointManager::find(source);
+  return is_foreign(source) ? source : find_checkpoint(source);
 }
 
 }  // namespace
@@ -283,7 +283,7 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
   out.model = build_model(out.config, registries);
   check_loading(out.config, out.model->parameters(), request.device, out.path);
   materialize(*out.model, request.device, at::kFloat, 0, at::kFloat, [](const Parameter& p) { return needs_first_values(p); });
-  CheckpointManager::load_weights(out.path, *out.model, {}, request.weights);
+  load_weights(out.path, *out.model, {}, request.weights);
   require_values(out.model->parameters());
   out.model->train(false);
   // A folder of another program without a tokenizer says nothing about its ids: bytes would be a guess.
@@ -302,7 +302,7 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
     take_generation_file(out);
   } else {
     out.ends = answer_ends(out.config, out.tokenizer.get());
-    out.step = CheckpointManager::peek(out.path).run.step;
+    out.step = CheckpointReader(out.path).state().run.step;
   }
   return out;
 }

@@ -47,6 +47,21 @@ NamedTensors with_head_from(HeadSource source, const NamedTensors& file, Model& 
     const auto found = own.find(name);
     return found == own.end() ? get(name) : copies && name == kHead ? get(kEmbedding) : found->second->kept();
   };
+  if (file.ranged) {
+    out.ranged = {[kind = file.ranged->kind, own, copies](const std::string& name) {
+                    const auto found = own.find(name);
+                    return found == own.end()        ? kind(name)
+                           : copies && name == kHead ? kind(kEmbedding)
+                                                     : TensorKind{found->second->shape, found->second->master.scalar_type()};
+                  },
+                  [read = file.ranged->read, own, copies](const TensorPiece& into) {
+                    if (own.count(into.name) == 0) {
+                      read(into);
+                    } else if (copies && into.name == kHead) {
+                      read({kEmbedding, into.shape, into.range, into.tensor});
+                    }  // else it keeps its own values
+                  }};
+  }
   log::info("checkpoint.init_head: the output head is {}{}",
             !untied  ? "the embedding"
             : copies ? "a copy of the embedding"

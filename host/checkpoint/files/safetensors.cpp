@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "checkpoint/files/durable_file.h"
@@ -143,6 +145,31 @@ std::string make_header(const std::vector<std::pair<std::string, at::Tensor>>& t
   return header;
 }
 
+/// Copies a box out of a contiguous tensor of this shape. Dims behind the last cut one are runs of neighbours: a cut of rows is one run.
+void copy_box(const std::byte* from, std::byte* to, const Shape& shape, const Range& range, std::size_t element) {
+  std::size_t run = element;
+  std::size_t dims = shape.size();  // in front of the run
+  while (dims > 0) {
+    --dims;
+    run *= static_cast<std::size_t>(range.size[dims]);
+    if (range.size[dims] != shape[dims]) {
+      break;
+    }
+  }
+  const std::int64_t runs =
+      std::accumulate(range.size.begin(), range.size.begin() + static_cast<std::ptrdiff_t>(dims), std::int64_t{1}, std::multiplies<>());
+  for (std::int64_t number = 0; number < runs; ++number) {
+    std::int64_t offset = 0, stride = 1, rest = number;  // offset of the run's first element
+    for (std::size_t dim = shape.size(); dim-- > 0;) {
+      const std::int64_t step = dim < dims ? rest % range.size[dim] : 0;
+      rest = dim < dims ? rest / range.size[dim] : rest;
+      offset += (range.begin[dim] + step) * stride;
+      stride *= shape[dim];
+    }
+    std::memcpy(to + static_cast<std::size_t>(number) * run, from + static_cast<std::size_t>(offset) * element, run);
+  }
+}
+
 }  // namespace
 
 SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(open_mapped(path)) {
@@ -170,16 +197,19 @@ const SafetensorsFile::Entry& SafetensorsFile::entry(const std::string& name) co
   return found->second;
 }
 
-at::Tensor SafetensorsFile::tensor(const std::string& name) const {
+at::Tensor SafetensorsFile::tensor(const std::string& name) const { return slice(name, Range::whole(entry(name).shape)); }
+
+at::Tensor SafetensorsFile::slice(const std::string& name, const Range& range) const {
   const Entry& found = entry(name);
-  const std::span<const std::byte> bytes = file_.bytes().subspan(found.begin, found.end - found.begin);
-  if (found.type == at::kBool) {  // any other byte would be undefined behaviour as a C++ bool
-    KF_CHECK(std::all_of(bytes.begin(), bytes.end(), [](std::byte b) { return b <= std::byte{1}; }), Code::checkpoint,
-             "{}: tensor '{}' is BOOL but holds bytes other than 0 and 1", file_.path(), name);
+  at::Tensor out = at::empty(range.size, at::TensorOptions().dtype(found.type));
+  if (out.numel() == 0) {
+    return out;
   }
-  at::Tensor out = at::empty(found.shape, at::TensorOptions().dtype(found.type));
-  if (!bytes.empty()) {
-    std::memcpy(out.mutable_data_ptr(), bytes.data(), bytes.size());
+  auto* const to = static_cast<std::byte*>(out.mutable_data_ptr());
+  copy_box(file_.bytes().data() + found.begin, to, found.shape, range, c10::elementSize(found.type));
+  if (found.type == at::kBool) {  // any other byte would be undefined behaviour as a C++ bool
+    KF_CHECK(std::all_of(to, to + out.nbytes(), [](std::byte b) { return b <= std::byte{1}; }), Code::checkpoint,
+             "{}: tensor '{}' is BOOL but holds bytes other than 0 and 1", file_.path(), name);
   }
   return out;
 }

@@ -11,6 +11,7 @@
 
 #include "checkpoint/files/durable_file.h"
 #include "core/fs.h"
+#include "model/placement.h"
 
 namespace kf {
 
@@ -24,7 +25,10 @@ class SafetensorsFile {
   bool contains(const std::string& name) const { return entries_.count(name) > 0; }
   /// A copy that owns its memory. Throws Code::checkpoint for an unknown name.
   at::Tensor tensor(const std::string& name) const;
+  /// The same of a part alone; nothing else of the tensor is read. `range` lies inside of it.
+  at::Tensor slice(const std::string& name, const Range& range) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
+  at::ScalarType type(const std::string& name) const { return entry(name).type; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
 
  private:

@@ -10,6 +10,7 @@
 #include "checkpoint/files/head_source.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "model/weight_unit.h"
 
 namespace kf {
 namespace {
@@ -17,27 +18,56 @@ namespace {
 constexpr std::string_view kPrefix = "weights.";
 
 /// A file's tensors under the names that the model knows.
-NamedTensors tensors_in(const SafetensorsFile& file, const fs::path& path) {
+NamedTensors tensors_in(const StoredTensors& stored) {
   std::map<std::string, std::string> names;  // ours, the file's
-  for (const std::string& name : file.names()) {
+  const NamedTensors all = named(stored);
+  for (const std::string& name : all.names) {
     if (name.starts_with(kPrefix)) {
       names[name.substr(kPrefix.size())] = name;
     }
   }
-  if (!names.empty()) {
-    log::info("{}: took the {} tensors named {}*, left {} others", path, names.size(), kPrefix, file.names().size() - names.size());
-  } else {
-    for (const std::string& name : file.names()) {
-      names[name] = name;
-    }
+  if (names.empty()) {
+    return all;
   }
+  log::info("{}: took the {} tensors named {}*, left {} others", stored.path(), names.size(), kPrefix, all.names.size() - names.size());
   NamedTensors out;
-  for (const auto& [ours, stored] : names) {
+  for (const auto& [ours, theirs] : names) {
     out.names.push_back(ours);
   }
-  out.get = [&file, names](const std::string& name) { return file.tensor(names.at(name)); };
+  out.get = [get = all.get, names](const std::string& name) { return get(names.at(name)); };
+  out.ranged = {[kind = all.ranged->kind, names](const std::string& name) { return kind(names.at(name)); },
+                [read = all.ranged->read, names](const TensorPiece& into) {
+                  TensorPiece piece = into;
+                  piece.name = names.at(into.name);
+                  read(piece);
+                }};
   return out;
 }
+
+/// NamedTensors, of which those that can only be had whole are held once they were asked for.
+class Source {
+ public:
+  explicit Source(const NamedTensors& tensors) : tensors_(tensors) {}
+
+  TensorKind kind(const std::string& name) {
+    return tensors_.ranged ? tensors_.ranged->kind(name) : TensorKind{whole(name).sizes().vec(), whole(name).scalar_type()};
+  }
+  at::Tensor whole(const std::string& name) {
+    if (tensors_.ranged) {
+      return tensors_.get(name);
+    }
+    at::Tensor& held = held_[name];
+    held = held.defined() ? held : tensors_.get(name);
+    return held;
+  }
+  void read(const TensorPiece& into) {
+    tensors_.ranged ? tensors_.ranged->read(into) : void(into.tensor.copy_(into.range.of(whole(into.name))));
+  }
+
+ private:
+  const NamedTensors& tensors_;
+  std::map<std::string, at::Tensor> held_;
+};
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
   std::vector<std::string> parts;
@@ -63,14 +93,14 @@ struct Faults {
 struct Match {
   ParameterPtr parameter;
   StoredView view;
-  at::Tensor tensor;
+  TensorKind kind;  // in the file: it may have fewer rows than the view (VocabRows)
 };
 
 /// Which tensors of the file each parameter takes; every name by which the model knows it counts, and stacks in either form.
 class Matcher {
  public:
-  Matcher(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows)
-      : tensors_(tensors), rows_(rows), names_(tensors.names.begin(), tensors.names.end()) {
+  Matcher(const std::vector<std::string>& names, Source& source, const fs::path& path, Model& model, const VocabRows& rows)
+      : source_(source), rows_(rows), names_(names.begin(), names.end()) {
     for (const auto& [alias, listed] : model.aliases()) {
       aliases_[listed].push_back(alias);
     }
@@ -175,10 +205,11 @@ class Matcher {
         continue;
       }
       used_.insert(view.name);
-      at::Tensor tensor = widened(parameter, view, tensors_.get(view.name));
-      const std::string misfit = misfit_of(view.name, tensor, view.shape(parameter.shape));
+      const TensorKind kind = source_.kind(view.name);
+      const Shape shape = view.shape(parameter.shape);
+      const std::string misfit = misfit_of(view.name, widens(view, kind, shape) ? TensorKind{shape, kind.type} : kind, shape);
       if (misfit.empty()) {
-        found.push_back({nullptr, view, std::move(tensor)});
+        found.push_back({nullptr, view, kind});
       } else {
         faults_.misfits.push_back(misfit);
       }
@@ -186,16 +217,14 @@ class Matcher {
     return faults_.missing.size() + faults_.misfits.size() == before;
   }
 
-  /// With rows for all ids of the model, where the tensor has one an id and fewer; the tensor itself where it fits or nothing widens it.
-  at::Tensor widened(const Parameter& parameter, const StoredView& view, at::Tensor tensor) {
-    const std::vector<std::int64_t> shape = view.shape(parameter.shape);
-    const bool by_id = rows_.vocab_size > 0 && !shape.empty() && shape[0] == rows_.vocab_size &&
-                       tensor.dim() == static_cast<std::int64_t>(shape.size()) &&
-                       tensor.sizes().slice(1) == at::IntArrayRef(shape).slice(1) && tensor.is_floating_point();
-    if (!by_id || tensor.size(0) == shape[0]) {
-      return tensor;
+  /// Whether the tensor has one row an id and fewer than the model, which gives the others another way.
+  bool widens(const StoredView& view, const TensorKind& kind, const Shape& shape) {
+    const bool by_id = rows_.vocab_size > 0 && !shape.empty() && shape[0] == rows_.vocab_size && kind.shape.size() == shape.size() &&
+                       std::equal(shape.begin() + 1, shape.end(), kind.shape.begin() + 1) && c10::isFloatingType(kind.type);
+    if (!by_id || kind.shape[0] == shape[0]) {
+      return false;
     }
-    const std::int64_t have = tensor.size(0);
+    const std::int64_t have = kind.shape[0];
     if (have > shape[0] || rows_.fill == VocabRows::Fill::none) {
       faults_.remedy =
           have > shape[0]
@@ -204,44 +233,39 @@ class Matcher {
                     "\n  the file has rows for {} ids and model.vocab_size is {}: checkpoint.init_vocab = \"mean\" (or \"init\") "
                     "makes the further rows",
                     have, shape[0]);
-      return tensor;
-    }
-    const at::NoGradGuard no_grad;
-    at::Tensor out = at::empty(shape, tensor.options());
-    out.narrow(0, 0, have).copy_(tensor);
-    at::Tensor more = out.narrow(0, have, shape[0] - have);
-    if (rows_.fill == VocabRows::Fill::mean) {
-      more.copy_(tensor.to(at::kFloat).mean(at::IntArrayRef{0}, /*keepdim=*/true).expand(more.sizes()));
-    } else {
-      more.copy_(view.of(parameter.kept()).narrow(0, have, shape[0] - have));
+      return false;
     }
     log::info("{}: rows {} to {} are {}", view.name, have, shape[0] - 1,
               rows_.fill == VocabRows::Fill::mean ? "the mean of the file's" : "new, drawn by train.seed");
-    return out;
+    return true;
   }
 
-  static bool agree(const Parameter& parameter, const std::vector<Match>& a, const std::vector<Match>& b) {
+  bool agree(const Parameter& parameter, const std::vector<Match>& a, const std::vector<Match>& b) {
     const auto whole = [&](const std::vector<Match>& matches) {
-      const at::Tensor tensor = at::empty(parameter.shape, matches.front().tensor.options());
+      Shape shape = parameter.shape;
+      if (matches.front().view.slice < 0 && !shape.empty()) {
+        shape[0] = matches.front().kind.shape[0];  // fewer rows, where the rest is made
+      }
+      const at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(matches.front().kind.type));
       for (const Match& match : matches) {
-        match.view.of(tensor).copy_(match.tensor);
+        match.view.of(tensor).copy_(source_.whole(match.view.name));
       }
       return tensor;
     };
     return at::equal(whole(a), whole(b));
   }
 
-  static std::string misfit_of(const std::string& name, const at::Tensor& tensor, const std::vector<std::int64_t>& shape) {
-    if (tensor.sizes() != shape) {
-      return format("{} is {} in the file, {} in the model", name, shape_text(tensor.sizes().vec()), shape_text(shape));
+  static std::string misfit_of(const std::string& name, const TensorKind& kind, const Shape& shape) {
+    if (kind.shape != shape) {
+      return format("{} is {} in the file, {} in the model", name, shape_text(kind.shape), shape_text(shape));
     }
-    if (!tensor.is_floating_point()) {
-      return format("{} is {}, not a real type", name, c10::toString(tensor.scalar_type()));
+    if (!c10::isFloatingType(kind.type)) {
+      return format("{} is {}, not a real type", name, c10::toString(kind.type));
     }
     return {};
   }
 
-  const NamedTensors& tensors_;
+  Source& source_;
   VocabRows rows_;
   std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> aliases_;
@@ -249,6 +273,30 @@ class Matcher {
   Faults faults_;
   std::vector<Match> matches_;
 };
+
+/// Copies what the file has, and makes the rows that it lacks (in the file's type, as if they had stood there).
+void fill(const TensorPiece& piece, const TensorKind& kind, VocabRows::Fill how, Source& source) {
+  const Range whole = Range::whole(kind.shape);
+  if (piece.shape == kind.shape) {
+    source.read(piece);
+    return;
+  }
+  std::int64_t had = 0;  // rows of the piece that the file has
+  if (const std::optional<Range> both = piece.range.overlap(whole)) {
+    had = both->size[0];
+    source.read({piece.name, kind.shape, *both, piece.tensor.narrow(0, 0, had)});
+  }
+  const at::Tensor more = piece.tensor.narrow(0, had, piece.range.size[0] - had);
+  if (how == VocabRows::Fill::init) {
+    more.copy_(more.to(kind.type));
+    return;
+  }
+  Range columns = piece.range;
+  columns.begin[0] = 0;
+  columns.size[0] = 1;
+  const at::Tensor mean = source.whole(piece.name).to(at::kFloat).mean(at::IntArrayRef{0}, /*keepdim=*/true);
+  more.copy_(columns.of(mean).to(kind.type).expand(more.sizes()));
+}
 
 }  // namespace
 
@@ -263,10 +311,8 @@ std::string list_names(const char* what, const std::vector<std::string>& names) 
 
 std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   std::vector<std::pair<std::string, at::Tensor>> weights;
-  for (const ParameterPtr& parameter : model.parameters()) {
-    for (const StoredView& view : parameter->stored()) {
-      weights.emplace_back(view.name, view.of(parameter->kept()));
-    }
+  for (const TensorPiece& piece : pieces_of(model)) {
+    weights.emplace_back(piece.name, piece.tensor);
   }
   return weights;
 }
@@ -276,21 +322,31 @@ bool needs_first_values(const Parameter& parameter, const VocabRows& rows) {
   return !parameter.counted || (by_id && rows.fill == VocabRows::Fill::init) || head_is_own(rows.head, parameter.name);
 }
 
-void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model, const VocabRows& rows) {
-  load_weights_from(tensors_in(file, path), path, model, rows);
+NamedTensors named(const StoredTensors& stored) {
+  return {stored.names(), [&stored](const std::string& name) { return stored.tensor(name); },
+          NamedTensors::Ranged{[&stored](const std::string& name) {
+                                 return TensorKind{stored.shape(name), stored.type(name)};
+                               },
+                               [&stored](const TensorPiece& into) { stored.read(into); }}};
 }
 
-void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows) {
+void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows, const Placements& placements) {
+  load_weights_from(tensors_in(stored), stored.path(), model, rows, placements);
+}
+
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows,
+                       const Placements& placements) {
   const NamedTensors taken = with_head_from(rows.head, tensors, model);
-  const Matcher matcher(taken, path, model, rows);
+  Source source(taken);
+  const Matcher matcher(taken.names, source, path, model, rows);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
-    match.view.of(match.parameter->kept()).copy_(match.tensor);
     match.parameter->unfilled = false;
+    if (const auto piece = piece_of(*match.parameter, match.view, placements(*match.parameter))) {
+      fill(*piece, match.kind, rows.fill, source);
+    }
   }
-  for (const ParameterPtr& parameter : model.parameters()) {
-    parameter->publish();
-  }
+  publish(model.parameters());
 }
 
 }  // namespace kf

@@ -3,19 +3,32 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "checkpoint/files/safetensors.h"
+#include "checkpoint/files/pieces.h"
+#include "checkpoint/files/stored_tensors.h"
 #include "model/model.h"
 
 namespace kf {
 
+struct TensorKind {
+  Shape shape;
+  at::ScalarType type = at::kFloat;
+};
+
 /// Tensors by name, from wherever they lie.
 struct NamedTensors {
+  /// What can be known and read without reading all of a tensor.
+  struct Ranged {
+    std::function<TensorKind(const std::string&)> kind;
+    std::function<void(const TensorPiece& into)> read;
+  };
   std::vector<std::string> names;
-  std::function<at::Tensor(const std::string&)> get;  // for each of `names`
+  std::function<at::Tensor(const std::string&)> get;  // all of it, for each of `names`
+  std::optional<Ranged> ranged = {};                  // nothing: `get` is asked for whatever is needed
 };
 
 /// Where the output head of a model comes from when it takes its weights from elsewhere (checkpoint.init_head).
@@ -37,19 +50,22 @@ struct VocabRows {
 /// A line for a message, "\n  missing in the file (12): a, b, ...", of at most ten names; "" for none.
 std::string list_names(const char* what, const std::vector<std::string>& names);
 
-/// What checkpoints hold (`Parameter::kept`), under their state-dict names; shared ones once, under the name that is listed; stacks of
-/// experts in the form that the model writes.
+/// All `pieces_of` a model that lies whole here, as files have them.
 std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model);
 
 /// Whether a weight needs its first values although a file follows: files may lack it, or `rows` take from them what the file lacks.
 bool needs_first_values(const Parameter& parameter, const VocabRows& rows = {});
 
-/// Copies the tensors of `file` into the weights. A file with names that begin with "weights." gives those alone, without the
-/// prefix (and the log says so). A shared weight may stand under any of its names; under several, they must agree.
-/// A stack of experts may stand as one tensor or as one an expert. Buffers that are not counted (running means) may be missing.
-/// One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.
-void load_weights_from(const SafetensorsFile& file, const fs::path& path, Model& model, const VocabRows& rows = {});
+/// The tensors of a file as they stand. `stored` outlives what is returned.
+NamedTensors named(const StoredTensors& stored);
+
+/// Copies the tensors of `stored` into masters and values, of each weight the part that lies here. A file with names that begin with
+/// "weights." gives those alone, without the prefix (and the log says so). A shared weight may stand under any of its names; under several,
+/// they must agree. A stack of experts may stand as one tensor or as one an expert. Buffers that are not counted (running means) may be
+/// missing. One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.
+void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement);
 /// The same for tensors from elsewhere; `path` is for messages.
-void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows = {});
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows = {},
+                       const Placements& placements = own_placement);
 
 }  // namespace kf

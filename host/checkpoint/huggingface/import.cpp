@@ -338,10 +338,10 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   return out;
 }
 
-void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows) {
+void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows, const Placements& placements) {
   const std::string type = config::model_type_of(folder / "config.json");
   const NamedTensors ours = as_ours(open_huggingface(folder), folder, model);
-  load_weights_from(ours, folder, model, rows);
+  load_weights_from(ours, folder, model, rows, placements);
   log::info("{}: weights of a {} model, {} tensors", folder, type, ours.names.size());
 }
 

@@ -24,6 +24,6 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
 
 /// Both, and into the model: `checkpoint.init_from` on a folder with a config.json. Types may be any real ones; one error lists what is
 /// missing, unknown or misshapen.
-void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows = {});
+void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement);
 
 }  // namespace kf

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "checkpoint/own_pieces.h"
+#include "checkpoint/reader.h"
 #include "core/crash.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -31,12 +33,6 @@ EvalResult read_eval(const config::Node& node) {
   return from_numbers(*node.table(), *step);
 }
 
-/// What a checkpoint's course of the run says under `key`; null where it says nothing.
-config::Node kept_in(const config::Node& course, const char* key) {
-  const config::Node* const kept = course.table() != nullptr ? course.table()->find(key) : nullptr;
-  return kept != nullptr ? *kept : config::Node();
-}
-
 }  // namespace
 
 TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
@@ -48,18 +44,19 @@ TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state
       wall_(WallTime::system_clock(), options_.began),
       step_times_(options_.metrics.slow_step_factor),
       heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
-  if (!state_.course.is_null()) {
-    steering_.load(state_.course);
-    if (const config::Node* const eval = state_.course.table()->find("eval")) {
-      context_.eval = read_eval(*eval);
-    }
-    wall_.load(kept_in(state_.course, "wall"));
+  const config::Table& kept = state_.values;
+  if (const config::Node& course = value_at(kept, kCourse); !course.is_null()) {
+    steering_.load(course);
+    wall_.load(value_at(kept, kWall));
   } else {
     steering_.begin();
   }
+  if (const config::Node& eval = value_at(kept, kEval); !eval.is_null()) {
+    context_.eval = read_eval(eval);
+  }
   fill_context();
-  if (!state_.train.is_null()) {
-    parts_.stepper.load(state_.train);
+  if (const config::Node& train = value_at(kept, kTrain); !train.is_null()) {
+    parts_.stepper.load(train);
   }
 }
 
@@ -142,9 +139,9 @@ RunResult TrainLoop::run() {
 /// What parts have kept is given back before the first of them is called.
 void TrainLoop::begin_parts() {
   if (parts_.states != nullptr) {
-    parts_.states->load(state_.parts);  // not earlier: making the loop may still make and call parts
+    parts_.states->load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
   }
-  parts_.sinks.load(kept_in(state_.course, "sinks"));
+  parts_.sinks.load(value_at(state_.values, kSinks));
   parts_.sinks.begin(parts_.run);
 }
 
@@ -335,15 +332,17 @@ void TrainLoop::roll_back(const std::string& reason) {
     log::warn("step {}: no roll-back ({}): there is no checkpoint yet", from, reason);
     return;
   }
-  const CheckpointState saved = CheckpointManager::load(*newest, parts_.model, parts_.optimizer);
+  const CheckpointReader reader(*newest);
+  const CheckpointState& saved = reader.state();
+  reader.load(parts_.model, parts_.optimizer);
   state_.run = saved.run;
-  if (!saved.train.is_null()) {
-    parts_.stepper.load(saved.train);
+  if (const config::Node& train = value_at(saved.values, kTrain); !train.is_null()) {
+    parts_.stepper.load(train);
   }
-  steering_.roll_back(saved.course, from, saved.run.step);
-  wall_.roll_back(kept_in(saved.course, "wall"));
+  steering_.roll_back(value_at(saved.values, kCourse), from, saved.run.step);
+  wall_.roll_back(value_at(saved.values, kWall));
   if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
-    parts_.states->roll_back(saved.parts);
+    parts_.states->roll_back(values_under(saved.values, kParts));
   }
   parts_.sinks.rewind(saved.run.step);
   saved_step_ = saved.run.step;
@@ -361,8 +360,33 @@ std::optional<fs::path> TrainLoop::newest_checkpoint() const {
 
 fs::path TrainLoop::write_checkpoint(const std::string& name) {
   const WithAverages averages(parts_.optimizer);
-  const fs::path path = options_.world.leads() ? parts_.checkpoints.save(state_, parts_.model, parts_.optimizer, name) : fs::path();
-  return options_.world.all().tell(path.string()).front();
+  Snapshot snapshot = parts_.writer.snapshot(state_, parts_.model, parts_.optimizer);
+  keep_own_pieces(snapshot, parts_.model, options_.world);
+  return parts_.writer.write(CheckpointWriter::stage(std::move(snapshot)), options_.world.files(), name);
+}
+
+/// What the parts of the run keep, as they are now.
+config::Table TrainLoop::values() const {
+  config::Table out;
+  put_under(out, kHooks, parts_.hooks.state());
+  if (parts_.states != nullptr) {
+    put_under(out, kParts, parts_.states->state());
+  }
+  out[kTrain] = parts_.stepper.state();
+  out[kCourse] = steering_.state();
+  if (context_.eval) {
+    out[kEval] = config::Node(to_table(*context_.eval));
+  }
+  if (options_.metrics.goodput) {
+    out[kWall] = wall_.state();
+  }
+  if (config::Node sinks = parts_.sinks.state(); !sinks.is_null()) {
+    out[kSinks] = std::move(sinks);
+  }
+  if (stopped_by_hook_) {
+    out[kStop] = config::Node(stop_reason_);
+  }
+  return out;
 }
 
 void TrainLoop::save(const std::string& name) {
@@ -371,22 +395,7 @@ void TrainLoop::save(const std::string& name) {
   const double begin = parts_.throughput.seconds();
   heartbeat_.now("checkpoint", state_.run.step);
   state_.finished = finished();
-  state_.hooks = parts_.hooks.state();
-  state_.parts = parts_.states != nullptr ? parts_.states->state() : decltype(state_.parts)();
-  state_.train = parts_.stepper.state();
-  state_.course = steering_.state();
-  if (context_.eval) {
-    (*state_.course.table())["eval"] = config::Node(to_table(*context_.eval));
-  }
-  if (options_.metrics.goodput) {
-    (*state_.course.table())["wall"] = wall_.state();
-  }
-  if (config::Node sinks = parts_.sinks.state(); !sinks.is_null()) {
-    (*state_.course.table())["sinks"] = std::move(sinks);
-  }
-  if (stopped_by_hook_) {
-    (*state_.course.table())["stop"] = config::Node(stop_reason_);
-  }
+  state_.values = values();
   if (options_.before_save) {
     options_.before_save();
   }

@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "checkpoint/manager.h"
+#include "checkpoint/state.h"
+#include "checkpoint/writer.h"
 #include "core/working_folder.h"
 #include "data/loader/eval_sets.h"
 #include "data/loader/loader.h"
@@ -47,6 +49,7 @@ struct LoopParts {
   Hooks& hooks;
   Sinks& sinks;
   CheckpointManager& checkpoints;
+  CheckpointWriter& writer;  // into the same folder
   Throughput& throughput;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
   Phases phases = {};
@@ -122,6 +125,7 @@ class TrainLoop {
   bool signalled() const;
   fs::path write_checkpoint(const std::string& name);
   std::optional<fs::path> newest_checkpoint() const;
+  config::Table values() const;
   void fill_context();
   bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
   bool data_over() const;

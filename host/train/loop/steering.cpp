@@ -217,10 +217,11 @@ void Steering::load(const Node& state) {
   lr_scale_ = value<double>(state, "lr_scale");
   data_->skipped = value<std::int64_t>(state, "skipped_micro_batches");
   const std::int64_t readers = optional_value<std::int64_t>(state, "readers").value_or(1);
-  KF_CHECK(readers == world_.share().world || (data_->skipped == 0 && value<Array>(state, "data").empty()), Code::config,
-           "the data of this run were changed on its way (a mixture, a phase, a roll-back) at places that are counted in micro-batches of {} "
-           "ranks that read data, and there are {} now; go on with as many as before",
-           readers, world_.share().world);
+  KF_CHECK(
+      readers == world_.share().world || (data_->skipped == 0 && value<Array>(state, "data").empty()), Code::config,
+      "the data of this run were changed on its way (a mixture, a phase, a roll-back) at places that are counted in micro-batches of {} "
+      "ranks that read data, and there are {} now; go on with as many as before",
+      readers, world_.share().world);
   for (const Node& row : value<Array>(state, "data")) {
     change_data(value<std::int64_t>(row, "micro"), data_change(entry(row, "what")));
   }

@@ -16,6 +16,7 @@
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "support/checkpoints.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
 #include "unit/checkpoint/fakes.h"
@@ -46,7 +47,7 @@ struct Run {
   fs::path save(std::int64_t step, const std::string& name = {}) {
     model.fill(static_cast<double>(step));
     optimizer.step(0.5);
-    return checkpoints.save(state_of(step), model, optimizer, name);
+    return test::save(checkpoints, state_of(step), model, optimizer, name);
   }
   /// Step of what `newest` gives, loaded and compared; -1 for nothing.
   std::int64_t newest() {
@@ -54,7 +55,7 @@ struct Run {
     if (!path) {
       return -1;
     }
-    const CheckpointState state = CheckpointManager::load(*path, model, optimizer);
+    const CheckpointState state = test::load(*path, model, optimizer);
     CHECK(model.filled() == static_cast<double>(state.run.step));
     return state.run.step;
   }
@@ -118,7 +119,7 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   hook["bytes"] = config::Node(std::string("\xff\x00\"", 3));
   CheckpointState state = state_of(10);
   state.finished = true;
-  state.hooks["spike"] = config::Node(hook);
+  state.values["hooks/spike"] = config::Node(hook);
   config::Table job;
   job["optimizer.lr"] = config::Node(3e-4);
   state.job = config::Node(job);
@@ -128,7 +129,7 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   at::rand({3});
   at::randn({1});  // leaves the second of a pair of normal numbers in the generator
   CheckpointManager checkpoints({.dir = dir / "a" / "checkpoints", .keep_last = 3, .keep_forever = {}});
-  const fs::path path = checkpoints.save(state, model, optimizer);
+  const fs::path path = test::save(checkpoints, state, model, optimizer);
   const at::Tensor uniform = at::rand({100});
   const at::Tensor normal = at::randn({100});
 
@@ -138,14 +139,14 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
 
   FakeModel other;
   FakeOptimizer fresh;
-  const CheckpointState back = CheckpointManager::load(*checkpoints.newest(), other, fresh);
+  const CheckpointState back = test::load(*checkpoints.newest(), other, fresh);
   CHECK(other.filled() == static_cast<double>(static_cast<float>(1.0 / 3)));
   CHECK(fresh.steps_ == 1);
   CHECK(fresh.sum_ == optimizer.sum_);
   CHECK(at::equal(fresh.moment_, optimizer.moment_));
   CHECK(at::equal(at::rand({100}), uniform));
   CHECK(at::equal(at::randn({100}), normal));
-  for (const CheckpointState& read : {back, CheckpointManager::peek(path)}) {
+  for (const CheckpointState& read : {back, CheckpointReader(path).state()}) {
     CHECK(read.run.step == 10);
     CHECK(read.run.tokens == 1000);
     CHECK(read.run.skipped == 3);
@@ -154,10 +155,32 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
     CHECK(read.data_fingerprint == "files:1");
     CHECK(read.job_toml == state.job_toml);
     const auto text = [](const config::Node& node) { return config::to_json(node, config::JsonStyle::exact); };
-    CHECK(text(read.hooks.at("spike")) == text(state.hooks.at("spike")));
+    CHECK(text(config::Node(read.values)) == text(config::Node(state.values)));
     CHECK(text(read.job) == text(state.job));
     CHECK(text(read.code) == text(state.code));
   }
+}
+
+TEST_CASE("checkpoint: the first format is read, with the values that it kept in four places", "[checkpoint]") {
+  const CheckpointReader reader(KF_SOURCE_DIR "/tests/e2e/version_1/checkpoints/step_4");
+  const CheckpointState& state = reader.state();
+  CHECK(state.run.step == 4);
+  CHECK(state.run.tokens == 128);
+  CHECK(state.finished);
+  CHECK(state.max_steps == 10);
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : state.values) {
+    keys.push_back(key);
+  }
+  CHECK(join(keys, " ") == "hooks/counter parts/scheduler.halving train course eval wall stop");
+  CHECK(value_at(state.values, kStop) == config::Node(std::string("enough")));
+  CHECK(*value_at(state.values, kEval).table()->find("step") == config::Node(std::int64_t{4}));
+  CHECK(value_at(state.values, kWall).table()->find("began") != nullptr);
+  CHECK(value_at(state.values, kCourse).table()->find("eval") == nullptr);
+  CHECK(*value_at(state.values, kCourse).table()->find("lr_scale") == config::Node(1.0));
+  CHECK(*values_under(state.values, kHooks).at("counter").table()->find("seen") == config::Node(std::int64_t{4}));
+  CHECK(reader.weights().shape("token_embedding.embedding.weight") == Shape{257, 8});
+  CHECK(reader.moments().shape("exp_avg.token_embedding.embedding.weight") == Shape{257, 8});
 }
 
 TEST_CASE("checkpoint: tied weights are stored once, fp32 masters under bf16 values", "[checkpoint]") {
@@ -166,11 +189,11 @@ TEST_CASE("checkpoint: tied weights are stored once, fp32 masters under bf16 val
   FakeOptimizer optimizer;
   CheckpointManager checkpoints({.dir = dir.path(), .keep_last = 3, .keep_forever = {}});
   model.fill(1.0009765625);  // not a bf16 number
-  const fs::path path = checkpoints.save(state_of(1), model, optimizer);
+  const fs::path path = test::save(checkpoints, state_of(1), model, optimizer);
   const SafetensorsFile file(path / "model.safetensors");
   CHECK(join(file.names(), " ") == "embedding.weight norm.weight");
   FakeModel other(3, true, at::kBFloat16);
-  CheckpointManager::load(path, other, optimizer);
+  test::load(path, other, optimizer);
   CHECK(other.parameters()[0]->master[0][0].item<double>() == 1.0009765625);
   CHECK(other.parameters()[0]->value[0][0].item<double>() == 1.0);
 }
@@ -216,7 +239,7 @@ TEST_CASE("checkpoint: names that would hide other things are refused", "[checkp
   CHECK(listing(dir.path()) == "mine");
   run.save(1, "best");
   run.save(2, "best");  // a hook's running best
-  CHECK(CheckpointManager::peek(dir / "best").run.step == 2);
+  CHECK(CheckpointReader(dir / "best").state().run.step == 2);
   CHECK(run.newest() == -1);  // a named one is not where the run goes on
   CHECK(step_of("step_12") == 12);
   for (const char* name : {"step_", "step_x", "step_1x", "step_-1", "step_99999999999999999999", "steps_1"}) {
@@ -229,14 +252,14 @@ TEST_CASE("checkpoint: the same step saved again leaves the folder alone, anothe
   Run run(dir.path());
   run.save(3);
   const auto before = fs::last_write_time(dir / "step_3" / "state.json");
-  run.checkpoints.save(state_of(3), run.model, run.optimizer);
+  test::save(run.checkpoints, state_of(3), run.model, run.optimizer);
   CHECK(fs::last_write_time(dir / "step_3" / "state.json") == before);
   CheckpointState finished = state_of(3);
   finished.finished = true;
-  run.checkpoints.save(finished, run.model, run.optimizer);
-  CHECK(CheckpointManager::peek(dir / "step_3").finished);
+  test::save(run.checkpoints, finished, run.model, run.optimizer);
+  CHECK(CheckpointReader(dir / "step_3").state().finished);
   flip_byte(dir / "step_3" / "model.safetensors");
-  run.checkpoints.save(finished, run.model, run.optimizer);
+  test::save(run.checkpoints, finished, run.model, run.optimizer);
   CHECK(run.newest() == 3);
   CHECK(listing(dir.path()) == "latest step_3");
 }
@@ -288,7 +311,7 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
     const std::size_t warnings = log::count(log::Level::warn);
     CHECK(run.newest() == 2);
     CHECK(log::count(log::Level::warn) == warnings + 1);
-    CHECK_THROWS_AS(CheckpointManager::load(dir / "step_3", run.model, run.optimizer), Error);
+    CHECK_THROWS_AS(test::load(dir / "step_3", run.model, run.optimizer), Error);
     run.save(3);
     CHECK(run.newest() == 3);
   }
@@ -351,7 +374,7 @@ TEST_CASE("checkpoint: the state of another optimizer is refused, not taken for 
   Run run(dir.path());
   const fs::path path = run.save(1);
   FakeOptimizer other("momentum");
-  CHECK_THROWS_WITH(CheckpointManager::load(path, run.model, other),
+  CHECK_THROWS_WITH(test::load(path, run.model, other),
                     Contains("unknown to the optimizer (1): exp_avg.embedding.weight") && Contains("checkpoint.init_from"));
 }
 
@@ -364,15 +387,15 @@ TEST_CASE("checkpoint: weights that do not fit are one error with every kind of 
   write_safetensors(dir / "w.safetensors", tensors);
   FakeModel model;
   model.fill(7);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model),
+  CHECK_THROWS_WITH(load_weights(dir / "w.safetensors", model),
                     Contains("w.safetensors does not hold the weights of this model") &&
                         Contains("missing in the file (1): embedding.weight") && Contains("unknown to the model (12): extra.0, ") &&
                         Contains(", ...") && !Contains("extra.9") &&
                         Contains("do not fit (1): norm.weight is (5) in the file, (3) in the model"));
   CHECK(model.filled() == 7);
   write_safetensors(dir / "i.safetensors", {{"embedding.weight", at::zeros({4, 3})}, {"norm.weight", at::zeros({3}, at::kInt)}});
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "i.safetensors", model), Contains("norm.weight is Int, not a real type"));
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "none", model), Contains("none does not exist"));
+  CHECK_THROWS_WITH(load_weights(dir / "i.safetensors", model), Contains("norm.weight is Int, not a real type"));
+  CHECK_THROWS_WITH(load_weights(dir / "none", model), Contains("none does not exist"));
   CHECK(model.filled() == 7);
 }
 
@@ -384,7 +407,7 @@ TEST_CASE("checkpoint: rows of the vocabulary that a file lacks are refused with
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", few}, {"head.weight", few}, {"norm.weight", at::ones({3})}});
   FakeModel model(3, tied);
   model.fill(7);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::none, 4}),
+  CHECK_THROWS_WITH(load_weights(dir / "w.safetensors", model, {{VocabRows::Fill::none, 4}}),
                     Contains("embedding.weight is (2, 3) in the file, (4, 3) in the model") &&
                         Contains("rows for 2 ids and model.vocab_size is 4") && Contains("checkpoint.init_vocab = \"mean\""));
   CHECK(model.filled() == 7);
@@ -396,18 +419,17 @@ TEST_CASE("checkpoint: rows of the vocabulary that a file lacks are refused with
     }
     return at::Tensor();
   };
-  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4});
+  load_weights(dir / "w.safetensors", model, {{VocabRows::Fill::mean, 4}});
   const at::Tensor mean = at::tensor({1., 2., 3., 3., 6., 9., 2., 4., 6., 2., 4., 6.}).view({4, 3});
   CHECK(rows("embedding.weight").equal(mean.to(at::kFloat)));
   CHECK((tied || rows("head.weight").equal(mean.to(at::kFloat))));
   model.fill(7);
-  CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::init, 4});
+  load_weights(dir / "w.safetensors", model, {{VocabRows::Fill::init, 4}});
   CHECK(rows("embedding.weight").narrow(0, 2, 2).eq(7).all().item<bool>());
   CHECK(rows("embedding.weight").narrow(0, 0, 2).equal(few.to(at::kFloat)));
   const at::Tensor many = at::ones({6, 3});
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", many}, {"head.weight", many}, {"norm.weight", at::ones({3})}});
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model, {VocabRows::Fill::mean, 4}),
-                    Contains("set model.vocab_size = 6"));
+  CHECK_THROWS_WITH(load_weights(dir / "w.safetensors", model, {{VocabRows::Fill::mean, 4}}), Contains("set model.vocab_size = 6"));
 }
 
 TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a run", "[checkpoint]") {
@@ -417,7 +439,7 @@ TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a
   for (const fs::path& source :
        {dir / "checkpoints", dir / "checkpoints" / "latest", dir / "checkpoints" / "step_4" / "model.safetensors"}) {
     FakeModel model;
-    CheckpointManager::load_weights(source, model);
+    load_weights(source, model);
     CHECK(model.filled() == 4);
   }
   const at::Tensor twos = at::full({4, 3}, 2.0, at::kBFloat16);
@@ -425,7 +447,7 @@ TEST_CASE("checkpoint: weights come from a file, a checkpoint or the folder of a
                                                  {"final.embedding.weight", at::zeros({9})},
                                                  {"weights.norm.weight", at::full({3}, 2.0, at::kDouble)}});
   FakeModel model;
-  CheckpointManager::load_weights(dir / "golden.safetensors", model);
+  load_weights(dir / "golden.safetensors", model);
   CHECK(model.filled() == 2);
 }
 
@@ -440,15 +462,14 @@ TEST_CASE("checkpoint: a tied weight may stand under either name, but not under 
            {{"embedding.weight", ones}, {"head.weight", ones}, {"norm.weight", norm}}}) {
     model.fill(0);
     write_safetensors(dir / "w.safetensors", tensors);
-    CheckpointManager::load_weights(dir / "w.safetensors", model);
+    load_weights(dir / "w.safetensors", model);
     CHECK(model.filled() == 1);
   }
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"head.weight", ones.mul(2)}, {"norm.weight", norm}});
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", model),
-                    Contains("are one weight in the model, but differ in the file"));
+  CHECK_THROWS_WITH(load_weights(dir / "w.safetensors", model), Contains("are one weight in the model, but differ in the file"));
   FakeModel untied(3, false);
   write_safetensors(dir / "w.safetensors", {{"embedding.weight", ones}, {"norm.weight", norm}});
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "w.safetensors", untied), Contains("missing in the file (1): head.weight"));
+  CHECK_THROWS_WITH(load_weights(dir / "w.safetensors", untied), Contains("missing in the file (1): head.weight"));
 }
 
 namespace {
@@ -459,7 +480,7 @@ fs::path file_of(const fs::path& path, const config::Config& config) {
   return path;
 }
 
-VocabRows head_from(HeadSource head) { return {VocabRows::Fill::none, 0, head}; }
+WeightPlaces head_from(HeadSource head) { return {{VocabRows::Fill::none, 0, head}}; }
 
 at::Tensor weight_of(Model& model, const std::string& name) {
   for (const ParameterPtr& parameter : model.parameters()) {
@@ -481,31 +502,30 @@ TEST_CASE("checkpoint: a tied file can be untied, an untied one tied, and a head
   const std::string embedding = "token_embedding.embedding.weight", head = "output_head.proj.weight";
 
   const auto one = test::tiny_model(untied, 2);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(tied_file, *one), Contains("missing in the file (1): output_head.proj.weight") &&
-                                                                          Contains("set model.tie_embeddings = true") &&
-                                                                          Contains("checkpoint.init_head = \"embedding\""));
-  CheckpointManager::load_weights(tied_file, *one, head_from(HeadSource::embedding));
+  CHECK_THROWS_WITH(load_weights(tied_file, *one), Contains("missing in the file (1): output_head.proj.weight") &&
+                                                       Contains("set model.tie_embeddings = true") &&
+                                                       Contains("checkpoint.init_head = \"embedding\""));
+  load_weights(tied_file, *one, head_from(HeadSource::embedding));
   CHECK(at::equal(weight_of(*one, head), weight_of(*one, embedding)));
   CHECK_FALSE(weight_of(*one, head).is_alias_of(weight_of(*one, embedding)));
 
   const auto two = test::tiny_model(untied, 2);
   const at::Tensor before = weight_of(*two, head).clone();
-  CheckpointManager::load_weights(untied_file, *two, head_from(HeadSource::fresh));
+  load_weights(untied_file, *two, head_from(HeadSource::fresh));
   CHECK(at::equal(weight_of(*two, head), before));
   CHECK(at::equal(weight_of(*two, embedding), weight_of(*test::tiny_model(untied, 1), embedding)));
 
   const auto three = test::tiny_model(tied, 2);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *three),
+  CHECK_THROWS_WITH(load_weights(untied_file, *three),
                     Contains("are one weight in the model, but differ in the file") && Contains("set model.tie_embeddings = false"));
-  CheckpointManager::load_weights(untied_file, *three, head_from(HeadSource::embedding));
+  load_weights(untied_file, *three, head_from(HeadSource::embedding));
   CHECK(at::equal(weight_of(*three, embedding), weight_of(*test::tiny_model(untied, 1), embedding)));
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *three, head_from(HeadSource::fresh)),
-                    Contains("set model.tie_embeddings = false"));
+  CHECK_THROWS_WITH(load_weights(untied_file, *three, head_from(HeadSource::fresh)), Contains("set model.tie_embeddings = false"));
 
   const auto four = test::tiny_model(biased, 2);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(untied_file, *four), Contains("the file's head has no bias"));
-  CheckpointManager::load_weights(untied_file, *four, head_from(HeadSource::fresh));
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(file_of(dir / "b.safetensors", biased), *two),
+  CHECK_THROWS_WITH(load_weights(untied_file, *four), Contains("the file's head has no bias"));
+  load_weights(untied_file, *four, head_from(HeadSource::fresh));
+  CHECK_THROWS_WITH(load_weights(file_of(dir / "b.safetensors", biased), *two),
                     Contains("unknown to the model (1): output_head.proj.bias") && Contains("model.head_bias as in the file"));
 }
 
@@ -514,7 +534,7 @@ TEST_CASE("checkpoint: a head or an embedding of another size is refused with a 
   config::Config config = test::tiny_config(), wider = config;
   wider.model.vocab_size += 2;
   const fs::path file = file_of(dir / "w.safetensors", config);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(file, *test::tiny_model(wider, 2)),
+  CHECK_THROWS_WITH(load_weights(file, *test::tiny_model(wider, 2)),
                     Contains("set model.vocab_size to the rows of the file") && Contains("checkpoint.init_vocab"));
   // The head alone: of a file whose embedding was widened and whose head was not.
   auto tensors = weights_of(*test::tiny_model(wider, 1));
@@ -523,8 +543,8 @@ TEST_CASE("checkpoint: a head or an embedding of another size is refused with a 
   }
   write_safetensors(dir / "half.safetensors", tensors);
   const auto model = test::tiny_model(wider, 2);
-  CHECK_THROWS_WITH(CheckpointManager::load_weights(dir / "half.safetensors", *model), Contains("checkpoint.init_head = \"fresh\""));
-  CHECK_NOTHROW(CheckpointManager::load_weights(dir / "half.safetensors", *model, head_from(HeadSource::fresh)));
+  CHECK_THROWS_WITH(load_weights(dir / "half.safetensors", *model), Contains("checkpoint.init_head = \"fresh\""));
+  CHECK_NOTHROW(load_weights(dir / "half.safetensors", *model, head_from(HeadSource::fresh)));
 }
 
 TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the step can be saved later", "[checkpoint]") {
@@ -536,7 +556,7 @@ TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the 
     rlimit limit{64 * 1024, RLIM_INFINITY};
     ::setrlimit(RLIMIT_FSIZE, &limit);
     try {
-      run.checkpoints.save(state_of(2), large, run.optimizer);
+      test::save(run.checkpoints, state_of(2), large, run.optimizer);
       return 1;
     } catch (const Error& e) {
       if (e.code() != Code::checkpoint || std::string(e.what()).find("File too large") == std::string::npos) {
@@ -549,8 +569,8 @@ TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the 
     limit.rlim_cur = RLIM_INFINITY;
     ::setrlimit(RLIMIT_FSIZE, &limit);
     large.fill(2);
-    run.checkpoints.save(state_of(2), large, run.optimizer);
-    return CheckpointManager::peek(*run.checkpoints.newest()).run.step == 2 ? 0 : 4;
+    test::save(run.checkpoints, state_of(2), large, run.optimizer);
+    return CheckpointReader(*run.checkpoints.newest()).state().run.step == 2 ? 0 : 4;
   });
   CHECK(status == 0);
 }

@@ -78,6 +78,22 @@ TEST_CASE("safetensors: every dtype and shape comes back bit for bit", "[checkpo
   CHECK(file.shape("transposed") == std::vector<std::int64_t>{4, 3});
 }
 
+TEST_CASE("safetensors: a range is what narrowing the whole would give, whichever dims it cuts", "[checkpoint]") {
+  const test::TempDir dir;
+  const at::Tensor box = at::arange(120, at::kFloat).view({4, 5, 6});
+  const at::Tensor flags = at::arange(7).gt(2);
+  write_safetensors(dir / "x.safetensors", {{"box", box}, {"flags", flags}, {"scalar", at::scalar_tensor(3)}});
+  const SafetensorsFile file(dir / "x.safetensors");
+  for (const Range& range :
+       {Range{{0, 0, 0}, {4, 5, 6}}, Range{{1, 0, 0}, {2, 5, 6}}, Range{{0, 2, 0}, {4, 3, 6}}, Range{{0, 0, 5}, {4, 5, 1}},
+        Range{{3, 1, 2}, {1, 4, 3}}, Range{{1, 1, 1}, {3, 1, 5}}, Range{{2, 0, 0}, {0, 5, 6}}, Range{{4, 5, 6}, {0, 0, 0}}}) {
+    CAPTURE(range.begin, range.size);
+    CHECK(same(file.slice("box", range), range.of(box)));
+  }
+  CHECK(same(file.slice("flags", {{2}, {3}}), flags.narrow(0, 2, 3)));
+  CHECK(same(file.slice("scalar", {}), at::scalar_tensor(3)));
+}
+
 TEST_CASE("safetensors: the bytes are the format's own", "[checkpoint]") {
   const test::TempDir dir;
   write_safetensors(dir / "a.safetensors", {{"w", at::ones({2})}});

@@ -31,7 +31,7 @@ fs::path file_of(const fs::path& path, Model& model) {
   return path;
 }
 
-void load(const fs::path& path, Model& model, const VocabRows& rows = {}) { load_weights_from(SafetensorsFile(path), path, model, rows); }
+void load(const fs::path& path, Model& model, const VocabRows& rows = {}) { load_weights_from(StoredTensors(path), model, rows); }
 
 std::map<std::string, at::Tensor> kept(Model& model) {
   std::map<std::string, at::Tensor> out;

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "checkpoint/manager.h"
+#include "support/checkpoints.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
 
@@ -46,21 +47,21 @@ TEST_CASE("checkpoint: one more update after a resume equals the uninterrupted o
   options.dir = temp / "checkpoints";
   CheckpointState state;
   state.run.step = 5;
-  const fs::path saved = CheckpointManager(options).save(state, *straight.model, *straight.optimizer);
+  const fs::path saved = test::save(options, state, *straight.model, *straight.optimizer);
   const std::vector<at::Tensor> masters = straight.masters();
   straight.step(data, 5, lr);
 
   config::Config other = config_with(name);
   other.train.seed = 7;  // nothing of a fresh start may survive the load
   Bench resumed(other, compute);
-  CHECK(CheckpointManager::load(saved, *resumed.model, *resumed.optimizer).run.step == 5);
+  CHECK(test::load(saved, *resumed.model, *resumed.optimizer).run.step == 5);
   CHECK(bitwise_equal(resumed.masters(), masters));  // masters are stored, not made again from bf16
   resumed.step(data, 5, lr);
   CHECK(bitwise_equal(resumed.masters(), straight.masters()));
   CHECK(bitwise_equal(state_of(resumed), state_of(straight)));
 
   Bench bare(other, compute);
-  CheckpointManager::load_weights(saved, *bare.model);
+  load_weights(saved, *bare.model);
   bare.step(data, 5, lr);
   CHECK_FALSE(bitwise_equal(bare.masters(), straight.masters()));
 }
@@ -79,7 +80,7 @@ TEST_CASE("checkpoint: saving changes nothing for the run that goes on", "[cases
       if (saving) {
         CheckpointState state;
         state.run.step = step + 1;
-        CheckpointManager(options).save(state, *bench.model, *bench.optimizer);
+        test::save(options, state, *bench.model, *bench.optimizer);
       }
     }
     return bench.masters();

@@ -4,6 +4,7 @@
 
 #include "checkpoint/manager.h"
 #include "optim/averaging.h"
+#include "support/checkpoints.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
 
@@ -33,14 +34,14 @@ void compare(const config::Config& config, at::ScalarType compute) {
   options.dir = temp / "checkpoints";
   CheckpointState state;
   state.run.step = 5;
-  state.train = straight.stepper->state();
-  const fs::path saved = CheckpointManager(options).save(state, *straight.model, *straight.optimizer);
+  state.values[kTrain] = straight.stepper->state();
+  const fs::path saved = test::save(options, state, *straight.model, *straight.optimizer);
   straight.step(data, 5, lr);
 
   config::Config other = config;
   other.train.seed = 7;
   Bench resumed(other, compute);
-  resumed.stepper->load(CheckpointManager::load(saved, *resumed.model, *resumed.optimizer).train);
+  resumed.stepper->load(value_at(test::load(saved, *resumed.model, *resumed.optimizer).values, kTrain));
   resumed.step(data, 5, lr);
   CHECK(bitwise_equal(resumed.masters(), straight.masters()));
   CHECK(resumed.stepper->state() == straight.stepper->state());

@@ -33,7 +33,7 @@ fs::path stored(const TempDir& dir, Model& model, std::vector<std::pair<std::str
   return path;
 }
 
-void load(const fs::path& path, Model& model) { load_weights_from(SafetensorsFile(path), path, model); }
+void load(const fs::path& path, Model& model) { load_weights_from(StoredTensors(path), model); }
 
 }  // namespace
 

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "builtins/builtins.h"
-#include "checkpoint/manager.h"
+#include "checkpoint/reader.h"
 #include "config/load/load.h"
 #include "core/error.h"
 #include "core/fs.h"
@@ -31,7 +31,7 @@ std::shared_ptr<Model> load_model(const Registries& registries) {
   const config::Config config = config::load_or_fail(request, registries.catalog()).config;
   std::shared_ptr<Model> model = build_model(config, registries);
   materialize(*model, at::kCPU, at::kFloat, 0);
-  CheckpointManager::load_weights(kFolder / "choices_model", *model);
+  load_weights(kFolder / "choices_model", *model);
   return model;
 }
 

@@ -1,0 +1,76 @@
+#include "checkpoint/files/pieces.h"
+
+#include <utility>
+
+namespace kf {
+
+std::optional<TensorPiece> piece_of(const Parameter& weight, const StoredView& view, const Placement& placement) {
+  TensorPiece piece{view.name, view.shape(weight.shape), placement.of(weight.shape), weight.kept()};
+  Range& range = piece.range;
+  if (view.slice >= 0) {
+    const std::int64_t own = view.slice - range.begin[0];
+    if (own < 0 || own >= range.size[0]) {
+      return std::nullopt;
+    }
+    piece.tensor = piece.tensor.select(0, own);
+    range.begin.erase(range.begin.begin());
+    range.size.erase(range.size.begin());
+  }
+  if (view.transposed) {
+    const std::size_t last = range.size.size() - 1;
+    piece.tensor = piece.tensor.transpose(-1, -2);
+    std::swap(range.begin[last], range.begin[last - 1]);
+    std::swap(range.size[last], range.size[last - 1]);
+  }
+  const bool nothing = range.numel() == 0 && !range.covers(piece.shape);
+  return nothing ? std::nullopt : std::optional(std::move(piece));
+}
+
+std::vector<TensorPiece> pieces_of(Model& model, const Placements& placements) {
+  std::vector<TensorPiece> pieces;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const Placement placement = placements(*parameter);
+    for (const StoredView& view : parameter->stored()) {
+      if (std::optional<TensorPiece> piece = piece_of(*parameter, view, placement)) {
+        pieces.push_back(std::move(*piece));
+      }
+    }
+  }
+  return pieces;
+}
+
+MomentPlaces::MomentPlaces(Model& model, const Placements& placements) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    weights_[parameter->name] = {parameter->shape, placements(*parameter).of(parameter->shape)};
+  }
+}
+
+const MomentPlaces::Place* MomentPlaces::find(const std::string& name) const {
+  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    if (const auto found = weights_.find(name.substr(dot + 1)); found != weights_.end()) {
+      return &found->second;
+    }
+  }
+  return nullptr;
+}
+
+TensorPiece MomentPlaces::piece(const std::string& name, const at::Tensor& tensor) const {
+  const Shape own = tensor.sizes().vec();
+  const Place* const place = find(name);
+  if (place != nullptr && place->range.size == own) {
+    return {name, place->shape, place->range, tensor};
+  }
+  return {name, own, Range::whole(own), tensor};
+}
+
+Range MomentPlaces::range(const std::string& name, const Shape& whole) const {
+  const Place* const place = find(name);
+  return place != nullptr && place->shape == whole ? place->range : Range::whole(whole);
+}
+
+bool MomentPlaces::elsewhere(const std::string& name) const {
+  const Place* const place = find(name);
+  return place != nullptr && place->range.numel() == 0 && !place->range.covers(place->shape);
+}
+
+}  // namespace kf

@@ -1,0 +1,84 @@
+#include "checkpoint/own_pieces.h"
+
+#include <algorithm>
+#include <map>
+
+#include "config/tree/json.h"
+
+namespace kf {
+namespace {
+
+using config::Node;
+using config::Table;
+
+/// The weight that an optimizer's tensor SLOT.WEIGHT is of; null where it is of none.
+const Parameter* weight_of(const std::string& name, const std::map<std::string, const Parameter*>& weights) {
+  for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+    if (const auto found = weights.find(name.substr(dot + 1)); found != weights.end()) {
+      return found->second;
+    }
+  }
+  return nullptr;
+}
+
+/// Whether this rank is the first one that has a part of the weight.
+bool is_first(const Parameter& weight, const World& world) {
+  if (weight.placement.whole()) {
+    return world.shards().rank() == 0;
+  }
+  const Cut& cut = weight.placement.cuts.back();
+  const auto first = std::find_if(cut.sizes.begin(), cut.sizes.end(), [](std::int64_t rows) { return rows > 0; });
+  return first - cut.sizes.begin() == cut.part;
+}
+
+bool covers(const TensorPiece& piece) { return piece.range.covers(piece.shape); }
+
+void add_numbers_of_all(Snapshot& snapshot, Group& all) {
+  Table integers, reals;
+  for (const auto& [name, number] : snapshot.optimizer_integers) {
+    integers[name] = Node(number);
+  }
+  for (const auto& [name, number] : snapshot.optimizer_reals) {
+    reals[name] = Node(number);
+  }
+  Table mine;
+  mine["integers"] = Node(std::move(integers));
+  mine["reals"] = Node(std::move(reals));
+  for (const std::string& text : all.tell(config::to_json(Node(std::move(mine)), config::JsonStyle::exact))) {
+    const Node told = config::parse_json(text, "the optimizer's numbers of a rank", config::JsonStyle::exact);
+    for (const auto& [name, number] : *told.table()->find("integers")->table()) {
+      snapshot.optimizer_integers.emplace(name, std::get<std::int64_t>(number.value));
+    }
+    for (const auto& [name, number] : *told.table()->find("reals")->table()) {
+      snapshot.optimizer_reals.emplace(name, std::get<double>(number.value));
+    }
+  }
+}
+
+}  // namespace
+
+void keep_own_pieces(Snapshot& snapshot, Model& model, const World& world) {
+  if (world.size() == 1) {
+    return;
+  }
+  const bool replica = world.along(Axis::dp_replicate).rank() > 0;
+  std::map<std::string, const Parameter*> weights, stored;
+  for (const ParameterPtr& weight : model.parameters()) {
+    weights[weight->name] = weight.get();
+    for (const StoredView& view : weight->stored()) {
+      stored[view.name] = weight.get();
+    }
+  }
+  std::erase_if(snapshot.weights, [&](const TensorPiece& piece) {
+    const Parameter& weight = *stored.at(piece.name);
+    return replica || (weight.placement.whole() && world.shards().rank() != 0);
+  });
+  std::erase_if(snapshot.moments, [&](const TensorPiece& piece) {
+    const Parameter* const weight = weight_of(piece.name, weights);
+    const bool part = weight != nullptr && !weight->placement.whole() && !covers(piece);
+    return replica || (!part && !(weight != nullptr ? is_first(*weight, world) : world.shards().rank() == 0));
+  });
+  add_numbers_of_all(snapshot, world.files());
+}
+
+}  // namespace kf

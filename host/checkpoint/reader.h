@@ -1,0 +1,64 @@
+#pragma once
+// A checkpoint, open for reading.
+
+#include <optional>
+#include <string>
+
+#include "checkpoint/averages.h"
+#include "checkpoint/files/stored_tensors.h"
+#include "checkpoint/files/weights.h"
+#include "checkpoint/state_file.h"
+#include "core/fs.h"
+#include "model/model.h"
+#include "optim/optimizer.h"
+
+namespace kf {
+
+/// Where a model's weights are, and what becomes of those that a source lacks.
+struct WeightPlaces {
+  VocabRows rows = {};
+  std::string frozen_from = {};  // where frozen weights that a checkpoint leaves out come from; "": from where they came when it was saved
+  Placements placements = own_placement;
+};
+
+/// Opening one is cheap: it reads state.json and job.toml and verifies these. What concerns tensors first reads every byte of every file of
+/// the checkpoint, once, against its checksum. Everything here throws Code::checkpoint. One thread at a time.
+class CheckpointReader {
+ public:
+  /// `checkpoint`: a step_N folder or a named one; `find_checkpoint` finds it.
+  explicit CheckpointReader(fs::path checkpoint);
+
+  const fs::path& path() const { return path_; }
+  const CheckpointState& state() const { return content_.state; }
+
+  /// By state-dict name, without what the checkpoint leaves out.
+  const StoredTensors& weights() const;
+  /// The optimizer's, SLOT.WEIGHT.
+  const StoredTensors& moments() const;
+
+  /// Weights alone, by the rules of `load_weights_from`, of each the part that lies here; those that the checkpoint leaves out come from
+  /// where they came from first.
+  void load_weights(Model& model, const WeightPlaces& places = {}, WeightKind kind = WeightKind::saved) const;
+  /// Everything into live objects, and the random generator of the CPU: what there is to be looked at is looked at before a weight is
+  /// touched.
+  void load(Model& model, Optimizer& optimizer, const WeightPlaces& places = {}) const;
+
+ private:
+  void verify() const;
+  void load_saved(Model& model, const WeightPlaces& places) const;
+  OptimizerState stored_moments(Model& model, const Placements& placements) const;
+
+  fs::path path_;
+  StateFile content_;
+  mutable std::optional<StoredTensors> weights_, moments_;  // once asked for: after `verify`
+};
+
+/// The checkpoint that a path stands for: itself, or the newest one in it or in its folder `checkpoints`. Throws Code::checkpoint.
+fs::path find_checkpoint(const fs::path& source);
+
+/// Weights alone, from a checkpoint (as `find_checkpoint` takes it), a Hugging Face folder or the name of a model of the hub, or a
+/// .safetensors file (`checkpoint.init_from`). Missing, extra and misshapen names are one error. `kind` other than saved needs a
+/// checkpoint.
+void load_weights(const fs::path& source, Model& model, const WeightPlaces& places = {}, WeightKind kind = WeightKind::saved);
+
+}  // namespace kf

@@ -1,0 +1,25 @@
+#pragma once
+// What the parts of a run keep in its checkpoints: one tree of values, by who keeps it.
+//
+// "hooks/NAME", "parts/KEY" (PartStates), "train" (the stepper), "course" (Steering), "eval" (the last evaluation), "wall" (WallTime),
+// "stop" (why a hook ended the run),
+// "sinks" (what sinks keep). A new keeper takes a key of its own and changes nothing else.
+
+#include <map>
+#include <string>
+
+#include "config/tree/node.h"
+
+namespace kf {
+
+inline constexpr const char *kHooks = "hooks", *kParts = "parts";  // groups
+inline constexpr const char *kTrain = "train", *kCourse = "course", *kEval = "eval", *kWall = "wall", *kStop = "stop", *kSinks = "sinks";
+
+/// What is kept under `key`; null where there is nothing.
+const config::Node& value_at(const config::Table& values, const std::string& key);
+/// Everything under "GROUP/", by what follows.
+std::map<std::string, config::Node> values_under(const config::Table& values, const std::string& group);
+/// Adds these as "GROUP/NAME", nulls too.
+void put_under(config::Table& values, const std::string& group, const std::map<std::string, config::Node>& more);
+
+}  // namespace kf
