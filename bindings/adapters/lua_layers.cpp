@@ -12,6 +12,7 @@
 #include "config/plan/derived.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "model/layer/adapter.h"
 #include "model/layer/attention.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
@@ -43,6 +44,14 @@ class Wrapped : public Base {
   LuaPart part_;
 };
 
+std::string join_sizes(const at::Tensor& tensor) {
+  std::vector<std::string> words;
+  for (const std::int64_t size : tensor.sizes()) {
+    words.push_back(std::to_string(size));
+  }
+  return join(words, ", ");
+}
+
 class LuaMlp final : public Wrapped<Mlp> {
  public:
   using Wrapped::Wrapped;
@@ -53,6 +62,31 @@ class LuaNorm final : public Wrapped<Norm> {
  public:
   using Wrapped::Wrapped;
   at::Tensor forward(const at::Tensor& x) const override { return observed(*this, x, part().call(x, nullptr)); }
+};
+
+/// What it gives must be linear in x to be merged: it is asked what it gives for each unit vector.
+class LuaAdapter final : public Wrapped<LinearAdapter> {
+ public:
+  LuaAdapter(LuaPart part, AdapterPlace place) : Wrapped(std::move(part)), place_(std::move(place)) {}
+  at::Tensor delta(const at::Tensor& x) const override {
+    at::Tensor y = part().call_free(x, nullptr);
+    std::vector<std::int64_t> shape = x.sizes().vec();
+    shape.back() = place_.out;
+    KF_CHECK(y.sizes() == shape && y.scalar_type() == x.scalar_type(), Code::script,
+             "{} must give {} numbers of type {} a position for {}, got {} of shape {}", part().where(), place_.out,
+             c10::toString(x.scalar_type()), place_.layer, c10::toString(y.scalar_type()), format("({})", join_sizes(y)));
+    return y;
+  }
+  at::Tensor merged(const at::Tensor& weight) const override {
+    const at::Tensor units = at::eye(place_.in, weight.options());
+    const at::Tensor each = delta(units);
+    KF_CHECK(at::allclose(delta(units * 2), each * 2, 1e-4, 1e-6), Code::script,
+             "{} is not linear in its input, so it cannot be merged into the weight of {}", part().where(), place_.layer);
+    return weight + each.t();
+  }
+
+ private:
+  AdapterPlace place_;
 };
 
 /// The native attentions below a module, depth first.
@@ -214,6 +248,21 @@ void add_attention(lua_State* L, Session& session, config::PartInfo info) {
           set_count(state, "layer", place.layer);
         }));
       });
+}
+
+void add_adapter(lua_State* L, Session& session, config::PartInfo info) {
+  const std::string where = part_text("adapter", info);
+  const auto factory = take_factory(L, 2, "adapter");
+  session.registries.adapter.add(std::move(info),
+                                 [factory, where](const PartArgs& args, const AdapterPlace& place) -> std::shared_ptr<LinearAdapter> {
+                                   const Place inside{-1, place.in, 0, nullptr};
+                                   LuaPart part = call_factory(*factory, where, args, inside, [&](lua_State* state) {
+                                     set_count(state, "dim", place.in);
+                                     set_count(state, "out_dim", place.out);
+                                     set(state, "layer_name", place.layer);
+                                   });
+                                   return std::make_shared<LuaAdapter>(std::move(part), place);
+                                 });
 }
 
 void add_block(lua_State* L, Session& session, config::PartInfo info) {

@@ -383,6 +383,8 @@ constexpr ApiRow kRows[] = {
     {"kf.PartArgs", "n_kv_heads", "integer", "attention: heads of keys and values."},
     {"kf.PartArgs", "head_dim", "integer", "attention: width of a head."},
     {"kf.PartArgs", "eps", "number", "norm: model.norm_eps."},
+    {"kf.PartArgs", "out_dim", "integer", "adapter: width of what the layer gives."},
+    {"kf.PartArgs", "layer_name", "string", "adapter: name of the layer (layers.0.attention.q_proj)."},
     {"kf.PartArgs", "num_experts", "integer", "router: how many there are to choose from."},
     {"kf.PartArgs", "top_k", "integer", "router: how many each token visits."},
 
@@ -392,6 +394,7 @@ constexpr ApiRow kRows[] = {
     part("mlp", KF_FACTORY("kf.Module|function")),
     part("norm", KF_FACTORY("kf.Module|function")),
     part("router", KF_FACTORY("kf.Module|function")),
+    part("adapter", KF_FACTORY("kf.Module|function")),
     part("loss", KF_FACTORY("function|table")),
     part("optimizer", KF_FACTORY("kf.Optimizer")),
     part("scheduler", KF_FACTORY("(fun(step: integer): number)|table")),

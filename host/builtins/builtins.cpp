@@ -14,6 +14,7 @@
 #include "metrics/jsonl.h"
 #include "model/layer/grouped_attention.h"
 #include "model/layer/latent_attention.h"
+#include "model/layer/lora.h"
 #include "model/layer/place.h"
 #include "model/layer/xielu.h"
 #include "model/moe/topk_router.h"
@@ -39,6 +40,11 @@ void add_blocks(Registries& r) {
                   [](const PartArgs& a, const Place& place) { return std::make_shared<GroupedAttention>(a, place); });
   r.attention.add(native("mla", "Multi-head latent attention (DeepSeek V2), by the mla_ keys."),
                   [](const PartArgs& a, const Place& place) { return std::make_shared<LatentAttention>(a, place); });
+}
+
+void add_adapters(Registries& r) {
+  r.adapter.add(native("lora", "W x + (alpha / rank) B A x with a frozen W (Hu et al. 2021); adapter.rank, alpha, dropout."),
+                [](const PartArgs& a, const AdapterPlace& place) { return std::make_shared<Lora>(a.config, place); });
 }
 
 void add_norms(Registries& r) {
@@ -153,6 +159,7 @@ Registries native_registries() {
   add_norms(r);
   add_mlps(r);
   add_routers(r);
+  add_adapters(r);
   add_losses(r);
   add_native_optimizers(r);
   add_schedules(r);

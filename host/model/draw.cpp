@@ -110,14 +110,27 @@ struct Normal {
   }
 };
 
+/// U(-bound, bound): the words are the middles of 2^32 equal parts.
+struct Uniform {
+  double bound = 1;
+
+  void fill(const std::uint32_t* words, std::int64_t count, float* out) const {
+    const Normal middle{2 * bound, 1};
+    for (std::int64_t i = 0; i < count; ++i) {
+      out[i] = static_cast<float>(middle.centred(words[i]));
+    }
+  }
+};
+
 /// Elements `first` and on of the whole.
-void draw_run(const Normal& normal, std::uint64_t key, std::int64_t first, std::int64_t count, float* out) {
+template <class Distribution>
+void draw_run(const Distribution& distribution, std::uint64_t key, std::int64_t first, std::int64_t count, float* out) {
   std::uint32_t words[kChunk + 8];
   for (std::int64_t done = 0; done < count; done += kChunk) {
     const std::int64_t at = first + done;
     const std::int64_t here = std::min(kChunk, count - done);
     draw_words(key, at / 4, (at + here + 3) / 4 - at / 4, words);
-    normal.fill(words + at % 4, here, out + done);
+    distribution.fill(words + at % 4, here, out + done);
   }
 }
 
@@ -152,7 +165,8 @@ class Runs {
   std::int64_t length_ = 1;
 };
 
-void fill(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, const Normal& normal) {
+template <class Distribution>
+void fill(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, const Distribution& distribution) {
   KF_CHECK(part.scalar_type() == at::kFloat && part.is_cpu() && part.is_contiguous() && part.sizes() == at::IntArrayRef(range.size),
            Code::other, "first values are drawn into contiguous fp32 on the CPU, of the shape of their range");
   const Runs runs(whole, range);
@@ -161,7 +175,7 @@ void fill(const at::Tensor& part, const Shape& whole, const Range& range, std::u
     while (first < end) {
       const std::int64_t within = first % runs.length();
       const std::int64_t count = std::min(runs.length() - within, end - first);
-      draw_run(normal, key, runs.begin(first / runs.length()) + within, count, out + first);
+      draw_run(distribution, key, runs.begin(first / runs.length()) + within, count, out + first);
       first += count;
     }
   });
@@ -188,13 +202,17 @@ PhiloxWords philox(PhiloxWords counter, std::uint64_t key) {
 double normal_deviate(double q) { return std::abs(q) <= kCentre ? central_deviate(q) : tail_deviate(q); }
 
 void fill_normal(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double std) {
-  fill(part, whole, range, key, {1, std});
+  fill(part, whole, range, key, Normal{1, std});
 }
 
 void fill_truncated(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double std) {
   constexpr double kShare = 0.95449973610364159;     // of a normal within two deviations
   constexpr double kNarrowed = 0.87962566103423978;  // the deviation that is left of 1
-  fill(part, whole, range, key, {kShare, std / kNarrowed});
+  fill(part, whole, range, key, Normal{kShare, std / kNarrowed});
+}
+
+void fill_uniform(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double bound) {
+  fill(part, whole, range, key, Uniform{bound});
 }
 
 }  // namespace kf

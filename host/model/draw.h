@@ -26,5 +26,7 @@ double normal_deviate(double q);
 void fill_normal(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double std);
 /// The same for a normal cut at two deviations, widened so that what is left has deviation `std`.
 void fill_truncated(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double std);
+/// The same for U(-bound, bound).
+void fill_uniform(const at::Tensor& part, const Shape& whole, const Range& range, std::uint64_t key, double bound);
 
 }  // namespace kf

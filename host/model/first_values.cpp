@@ -10,7 +10,8 @@ namespace {
 
 /// A matrix or vector that one name stands for.
 void draw(const at::Tensor& part, const Init& init, const Shape& whole, const Range& range, std::uint64_t key) {
-  (init.kind == Init::Kind::truncated ? fill_truncated : fill_normal)(part, whole, range, key, init.std);
+  const auto fill = init.kind == Init::Kind::truncated ? fill_truncated : init.kind == Init::Kind::uniform ? fill_uniform : fill_normal;
+  fill(part, whole, range, key, init.std);
 }
 
 Shape without_first(const Shape& shape) { return {shape.begin() + 1, shape.end()}; }
@@ -39,6 +40,7 @@ at::Tensor first_values(const Parameter& parameter, std::uint64_t seed, const Ra
     case Init::Kind::constant: return part.fill_(init.std);
     case Init::Kind::given: return part.copy_(range.of(init.values));
     case Init::Kind::normal:
+    case Init::Kind::uniform:
     case Init::Kind::truncated: break;
   }
   if (parameter.stack) {

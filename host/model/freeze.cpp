@@ -47,7 +47,11 @@ void freeze(Model& model, const config::TrainConfig& train) {
   const Named named = all_names(model);
   if (!train.trainable.empty()) {
     const std::vector<bool> chosen = match_names(train.trainable, named.names, "train.trainable");
-    set_trainable(named, std::vector<bool>(named.names.size(), true), false);
+    std::vector<bool> others;  // adapters train in any case
+    for (const ParameterPtr& parameter : named.parameters) {
+      others.push_back(!parameter->added);
+    }
+    set_trainable(named, others, false);
     set_trainable(named, chosen, true);
   }
   set_trainable(named, match_names(train.frozen, named.names, "train.frozen"), false);

@@ -47,6 +47,12 @@ struct ForwardContext {
   std::function<void(const std::string&, const at::Tensor&)> observe;
 };
 
+/// The update and micro-batch that a model is in: what dropout inside of layers that see no ForwardContext draws from.
+struct Moment {
+  std::int64_t step = 0;
+  std::int64_t micro = 0;
+};
+
 /// The auxiliary terms of the last forward (mixture of experts), means over its tokens, summed over the layers; undefined tensors where
 /// there are none.
 struct AuxLosses {
@@ -80,6 +86,9 @@ class Model : public Module {
   virtual std::vector<std::shared_ptr<Module>> unit_modules() const { return {}; }
   /// Who shares the loss of a step, for what is counted over all of its tokens; null: this rank alone.
   void share_loss_with(Group* data_ranks) { data_ranks_ = data_ranks; }
+  /// Before the forward of a training micro-batch, whose context this is.
+  void begin_micro(const ForwardContext& context) { *moment_ = {context.step, context.micro}; }
+  std::shared_ptr<const Moment> moment() const { return moment_; }
   /// After the backward of a training micro-batch: what its forward counted joins the step. (Recomputation inside backward joins nothing.)
   virtual void end_micro() {}
   /// In place of `end_micro` after a forward that is no part of the step: what it counted is dropped, and its graph with it.
@@ -109,6 +118,7 @@ class Model : public Module {
 
  private:
   Group* data_ranks_ = nullptr;
+  std::shared_ptr<Moment> moment_ = std::make_shared<Moment>();
 };
 
 /// Allocates every weight on `device`, fills it by its rule from `seed` and its name, and casts what forward reads to `compute`.

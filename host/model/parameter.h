@@ -20,14 +20,16 @@ class WeightUnit;
 /// How a fresh weight is filled. Normal draws are functions of (seed, parameter name, element), so they do not depend on the order of
 /// construction, on threads or on the parallel layout.
 struct Init {
-  enum class Kind { normal, ones, zeros, truncated, constant, given };
+  enum class Kind { normal, ones, zeros, truncated, constant, given, uniform };
   Kind kind = Kind::normal;
-  double std = 0.02;       // normal, truncated: the standard deviation; constant: the value
+  double std = 0.02;       // normal, truncated: the standard deviation; constant: the value; uniform: the bound
   at::Tensor values = {};  // given only
 
   static Init normal(double std) { return {Kind::normal, std}; }
   /// A normal cut at two deviations, widened so that what is left has deviation `std`.
   static Init truncated(double std) { return {Kind::truncated, std}; }
+  /// Between -bound and bound.
+  static Init uniform(double bound) { return {Kind::uniform, bound}; }
   /// These values, of the parameter's shape.
   static Init given(at::Tensor values) { return {Kind::given, 0, std::move(values)}; }
   static Init ones() { return {Kind::ones, 0}; }
@@ -71,6 +73,7 @@ struct Parameter {
   bool trainable = true;
   bool buffer = false;     // moved by the model's own rule: no gradient, never the optimizer's, whatever the masks say
   bool counted = true;     // part of parameter counts; a buffer that is not may be missing in files, and then starts fresh
+  bool added = false;      // by an adapter: files of the model itself lack it, and it then starts fresh
   bool keep_fp32 = false;  // `value` is fp32 whatever the compute type
   std::optional<StackNames> stack;
   std::optional<Shard> shard;  // a hint of who declared it; nothing: the parallel layer decides by its name

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "checkpoint/reader.h"
+#include "config/plan/derived.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "run/outputs.h"
@@ -41,7 +42,7 @@ CheckpointOptions checkpoint_options(const RunContext& run) {
 }
 
 std::string frozen_source(const RunContext& run) {
-  return run.config.checkpoint.save_frozen ? "" : run.config.checkpoint.init_from.value_or("");
+  return config::saves_frozen(run.config) ? "" : run.config.checkpoint.init_from.value_or("");
 }
 
 Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& checkpoints) {

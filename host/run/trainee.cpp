@@ -3,6 +3,7 @@
 #include <map>
 
 #include "checkpoint/files/head_source.h"
+#include "checkpoint/peft.h"
 #include "checkpoint/reader.h"
 #include "config/show/emit.h"
 #include "config/tree/json.h"
@@ -130,6 +131,9 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   out.hooks = make_hooks(config, run.registries, run.request.hook);
   if (!start.resumes() && config.checkpoint.init_from) {
     take_initial_weights(config.checkpoint, vocab_rows(config), *out.model);
+  }
+  if (!start.resumes() && !config.adapter.path.empty()) {
+    read_peft(config.adapter, config.checkpoint.init_from.value_or(""), *out.model);
   }
   return out;
 }

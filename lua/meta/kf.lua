@@ -345,6 +345,8 @@
 ---@field n_kv_heads integer  attention: heads of keys and values.
 ---@field head_dim integer  attention: width of a head.
 ---@field eps number  norm: model.norm_eps.
+---@field out_dim integer  adapter: width of what the layer gives.
+---@field layer_name string  adapter: name of the layer (layers.0.attention.q_proj).
 ---@field num_experts integer  router: how many there are to choose from.
 ---@field top_k integer  router: how many each token visits.
 
@@ -355,6 +357,7 @@
 ---@field mlp fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.activation
 ---@field norm fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.norm_type
 ---@field router fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  model.moe_router
+---@field adapter fun(name: string, factory: (fun(a: kf.PartArgs): kf.Module|function), options?: kf.PartOptions)  adapter.name
 ---@field loss fun(name: string, factory: (fun(a: kf.PartArgs): function|table), options?: kf.PartOptions)  train.loss_fn
 ---@field optimizer fun(name: string, factory: (fun(a: kf.PartArgs): kf.Optimizer), options?: kf.PartOptions)  optimizer.name
 ---@field scheduler fun(name: string, factory: (fun(a: kf.PartArgs): (fun(step: integer): number)|table), options?: kf.PartOptions)  scheduler.name
@@ -1411,6 +1414,7 @@
 ---@field distributed? kf.Config.distributed  How the work is spread over ranks; the degrees' product is the number of ranks.
 ---@field checkpoint? kf.Config.checkpoint  What is saved, where and when.
 ---@field metrics? kf.Config.metrics  What is logged, and where.
+---@field adapter? kf.Config.adapter  Few weights trained beside frozen ones (LoRA).
 ---@field averaging? kf.Config.averaging  A running average of the weights, evaluated beside them.
 ---@field generate? kf.Config.generate  How text is generated: the generate command, hooks and Lua.
 ---@field profiling? kf.Config.profiling  Profiling a few steps.
@@ -1761,7 +1765,7 @@
 ---@field export_dtype? "float32"|"bfloat16"  Type of exported weights.
 ---@field exclude_from_loading? string[]  Parts of a checkpoint that loading skips.
 ---@field accept_changes? string[]  Changes with which a run goes on although they make it another one: keys (data.dataset_path) or sections (model) of the job, "code" for its script and modules, "files" for the content of its data.
----@field save_frozen? boolean  Keep weights that never train (train.frozen, train.trainable) in every checkpoint; false leaves them out, and a resume takes them from checkpoint.init_from.
+---@field save_frozen? boolean  Keep weights that never train (train.frozen, train.trainable, adapter.name) in every checkpoint; false leaves them out, and a resume takes them from checkpoint.init_from. Unset is true, but false with an adapter beside the weights of checkpoint.init_from as they are.
 
 ---@class kf.Config.metrics
 ---@field [string] any  own tables of parts
@@ -1780,6 +1784,15 @@
 ---@field heartbeat_sec? number  Least seconds between two writes of heartbeat.json in the run's folder, by which a watchdog sees that the run goes on; 0 for none.
 ---@field extra? string[]  Registered metrics to log besides.
 ---@field sinks? string[]  Registered sinks, each once: where rows, evaluations and saves are told, in this order. A list with neither of the default's two is added to them (csv: console, jsonl, csv); one that names either is the whole list.
+
+---@class kf.Config.adapter
+---@field [string] any  own tables of parts
+---@field name? string  Registered adapter of the linear layers that targets names; empty for none. All other weights are frozen, but those that train.trainable names.
+---@field targets? string[]  Linear layers with an adapter: last words of their names (q_proj), or patterns over whole names (layers.0.*, re:...).
+---@field rank? integer  lora: rank of the change of a weight.
+---@field alpha? number  lora: the change is multiplied by alpha / rank.
+---@field dropout? number  lora: share of the adapter's inputs that is dropped in training.
+---@field path? string  lora: folder of an adapter that PEFT wrote, whose values a new run starts from.
 
 ---@class kf.Config.averaging
 ---@field [string] any  own tables of parts

@@ -20,6 +20,8 @@ int eval_command(const Arguments& args);
 int sweep_command(const Arguments& args);
 /// `kf-host tokenizer encode|decode|info|train ...`
 int tokenizer_command(const Arguments& args);
+/// `kf-host adapter export CHECKPOINT FOLDER [--merged]`
+int adapter_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

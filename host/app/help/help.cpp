@@ -32,6 +32,7 @@ constexpr Page kPages[] = {
     {"test", "", usage::kTest},
     {"lua", "", usage::kLua},
     {"sweep", "", usage::kSweep, true},
+    {"adapter", "", usage::kAdapter, true},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

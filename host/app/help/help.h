@@ -24,6 +24,7 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
+  kf-host adapter export C D  what [adapter] has trained, for PEFT, or merged
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
   kf-host COMMAND --help      one command (train: the sections); also:

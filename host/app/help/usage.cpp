@@ -163,6 +163,16 @@ train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DAT
   --threads N       threads that count (default: all)
 )";
 
+const char* const kAdapter = R"(usage: kf-host adapter export CHECKPOINT FOLDER [--merged] [--script FILE]
+
+Writes what a run with [adapter] has trained. CHECKPOINT is a step_N folder or a run folder (its latest checkpoint).
+
+  FOLDER           gets adapter_config.json and adapter_model.safetensors, as Hugging Face's PEFT reads them (and adapter.path)
+  --merged         instead a checkpoint of the whole model, the adapter added to its weights: for generate, eval and
+                   checkpoint.init_from
+  --script FILE    Lua, run up to its first kf.run: registers the parts that the job names
+)";
+
 const char* const kSweep = R"(usage: kf-host sweep COMMAND DIR
 
 A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`, with --dry-run to check it; DIR is then runs/NAME.

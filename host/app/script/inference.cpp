@@ -119,6 +119,9 @@ config::Node inference_job(const fs::path& file, bool with_data) {
   }
   keep_only(*job, "train", inference_train_keys());
   forget_batch_transforms(*job);
+  if (config::Node* adapter = job->find("adapter"); adapter != nullptr && adapter->table() != nullptr) {
+    adapter->table()->erase("path");  // where its values started
+  }
   if (with_data) {
     if (config::Node* eval = job->find("eval"); eval != nullptr && eval->table() != nullptr) {
       eval->table()->erase("target_loss");

@@ -112,6 +112,9 @@ class Matcher {
         faults_.unexpected.push_back(name);
       }
     }
+    if (holds_added_) {
+      faults_.missing.insert(faults_.missing.end(), not_added_.begin(), not_added_.end());
+    }
     faults_.remedy += remedy();
     faults_.check(path);
   }
@@ -181,9 +184,10 @@ class Matcher {
     }
     if (fits && chosen.empty() && parameter->counted) {
       for (const StoredView& view : forms.front()) {
-        faults_.missing.push_back(view.name);
+        (parameter->added ? not_added_ : faults_.missing).push_back(view.name);
       }
     }
+    holds_added_ = holds_added_ || (parameter->added && !chosen.empty());
     if (fits) {
       for (Match& match : chosen) {
         match.parameter = parameter;
@@ -271,6 +275,8 @@ class Matcher {
   std::map<std::string, std::vector<std::string>> aliases_;
   std::set<std::string> used_;
   Faults faults_;
+  std::vector<std::string> not_added_;  // weights of adapters that the file lacks: no fault where it lacks all of them
+  bool holds_added_ = false;
   std::vector<Match> matches_;
 };
 
@@ -319,7 +325,7 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
 
 bool needs_first_values(const Parameter& parameter, const VocabRows& rows) {
   const bool by_id = std::find(parameter.shape.begin(), parameter.shape.end(), rows.vocab_size) != parameter.shape.end();
-  return !parameter.counted || (by_id && rows.fill == VocabRows::Fill::init) || head_is_own(rows.head, parameter.name);
+  return !parameter.counted || parameter.added || (by_id && rows.fill == VocabRows::Fill::init) || head_is_own(rows.head, parameter.name);
 }
 
 NamedTensors named(const StoredTensors& stored) {

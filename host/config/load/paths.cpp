@@ -15,11 +15,12 @@ struct PathKey {
   const char* key;
   bool pattern;  // may be a glob, a list or a range
 };
-constexpr std::array<PathKey, 6> kPaths{{{"data.dataset_path", true},
+constexpr std::array<PathKey, 7> kPaths{{{"data.dataset_path", true},
                                          {"data.tokenizer_path", false},
                                          {"eval.dataset_path", true},
                                          {"checkpoint.init_from", false},
                                          {"checkpoint.load_path", false},
+                                         {"adapter.path", false},
                                          {"model.preset", false}}};
 constexpr std::array<const char*, 2> kLists{"data.datasets", "eval.datasets"};  // of tables with `path`
 

@@ -53,6 +53,10 @@ std::int64_t mlp_matrices(const ModelConfig& model);
 /// The mlp part that an activation stands for: silu is swiglu, gelu standard_gelu, relu standard_relu; other names stand for themselves.
 std::string mlp_name(const std::string& activation);
 
+/// Whether checkpoints hold weights that never train: checkpoint.save_frozen; unset, not those that an adapter leaves as they are in
+/// checkpoint.init_from.
+bool saves_frozen(const Config& config);
+
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.
 std::int64_t parameter_count(const ModelConfig& model);
 /// The same by what it is spent on: embedding, positions, norms, attention, mlp, router, shared_expert, experts, mtp, head; only what there

@@ -68,6 +68,7 @@ const std::map<std::string_view, Entry>& table() {
       {"eval", {course, {{"interval", free}, {"batch_size", free}, {"at_start", free}, {"mtp_head", free}}}},
       {"distributed", {course, {{"nccl_timeout_sec", free}, {"backend", free}, {"plan", free}}}},
       {"checkpoint", {free, {{"init_from", course}, {"init_vocab", course}, {"init_weights", course}, {"init_head", course}}}},
+      {"adapter", {identity, {{"dropout", course}, {"path", course}}}},
       {"metrics", {free}},
       {"averaging", {course}},
       {"generate", {free}},

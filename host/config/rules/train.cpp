@@ -2,6 +2,7 @@
 
 #include "config/plan/budget.h"
 #include "config/plan/cycles.h"
+#include "config/plan/derived.h"
 #include "config/rules/rules.h"
 #include "config/schema/schema.h"
 #include "core/text.h"
@@ -109,19 +110,50 @@ void accepted_changes_are_known(const Job& job, Findings& findings) {
 
 void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
   const Config& c = job.config;
-  if (!c.checkpoint.save_frozen && !c.checkpoint.init_from) {
+  const bool saved = saves_frozen(c);
+  if (!saved && !c.checkpoint.init_from) {
     findings.problem({"checkpoint.save_frozen", "checkpoint.init_from"},
                      "checkpoint.save_frozen = false needs checkpoint.init_from: the weights that are not saved come from there again");
   }
   const CheckpointConfig defaults;
-  if (!c.checkpoint.save_frozen && (c.checkpoint.init_vocab != defaults.init_vocab || c.checkpoint.init_weights != defaults.init_weights ||
-                                    c.checkpoint.init_head != defaults.init_head)) {
+  if (!saved && (c.checkpoint.init_vocab != defaults.init_vocab || c.checkpoint.init_weights != defaults.init_weights ||
+                 c.checkpoint.init_head != defaults.init_head)) {
     findings.problem({"checkpoint.save_frozen"},
                      "checkpoint.save_frozen = false takes the frozen weights of checkpoint.init_from as they are; checkpoint.init_vocab, "
                      "init_weights and init_head change them: leave these out, or save all weights");
   }
-  if (!c.checkpoint.save_frozen && c.train.frozen.empty() && c.train.trainable.empty()) {
+  if (!saved && c.train.frozen.empty() && c.train.trainable.empty() && c.adapter.name.empty()) {
     findings.warn({"checkpoint.save_frozen"}, "checkpoint.save_frozen has no effect: every weight trains (train.frozen, train.trainable)");
+  }
+}
+
+/// What an adapter cannot do, and what has no effect without one.
+void adapter_fits(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  const AdapterConfig usual;
+  if (c.adapter.name.empty()) {
+    if (!c.adapter.path.empty() || c.adapter.rank != usual.rank || c.adapter.alpha != usual.alpha || c.adapter.dropout != usual.dropout ||
+        c.adapter.targets != usual.targets) {
+      findings.problem({"adapter.name"},
+                       "[adapter] has no name, so there is no adapter; set adapter.name = \"lora\", or leave [adapter] out");
+    }
+    return;
+  }
+  if (c.adapter.targets.empty()) {
+    findings.problem({"adapter.targets"},
+                     "adapter.targets is empty, so no layer gets an adapter; name linear layers, or leave adapter.name out");
+  }
+  if (!c.adapter.path.empty() && c.adapter.name != "lora") {
+    findings.problem({"adapter.path", "adapter.name"},
+                     format("adapter.path is a folder of PEFT's LoRA, and adapter.name is '{}'; leave one of them out", c.adapter.name));
+  }
+  if (c.optimizer.qk_clip) {
+    findings.problem({"optimizer.qk_clip", "adapter.name"},
+                     "optimizer.qk_clip = true shrinks query weights, which an adapter leaves frozen; leave one of the two out");
+  }
+  if (!c.checkpoint.init_from && !c.checkpoint.load_path) {
+    findings.warn({"adapter.name", "checkpoint.init_from"},
+                  "the adapter is trained beside initial weights, which checkpoints then hold, too: checkpoint.init_from names a model");
   }
 }
 
@@ -184,6 +216,7 @@ std::vector<Rule> train_rules() {
           folders_are_spelled_out,
           accepted_changes_are_known,
           frozen_weights_come_from_somewhere,
+          adapter_fits,
           watched_keys_have_effect};
 }
 

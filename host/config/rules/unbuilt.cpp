@@ -62,7 +62,7 @@ const std::vector<Unbuilt>& unbuilt() {
        "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`) under kf-host's own names; no folder is written that "
        "`transformers` loads, and nothing is uploaded.",
        {{"checkpoint.export_dtype", {"'bfloat16'"}, "there is no export"}}},
-      {"Quantized weights and adapters (LoRA)", "Quantized files are refused; adapters are neither read nor trained.", {}},
+      {"Quantized weights", "Quantized files are refused, so adapters (`[adapter]`) stand beside weights of full precision.", {}},
   };
   return all;
 }

@@ -17,6 +17,8 @@ class Dropout {
 
   /// x with dropped values 0 and the others divided by 1 - rate (Srivastava et al. 2014, inverted); x itself outside training.
   at::Tensor apply(const at::Tensor& x, const ForwardContext& context, bool training) const;
+  /// The same at a moment that is known otherwise.
+  at::Tensor apply(const at::Tensor& x, const Moment& moment, bool training) const;
   bool active(bool training) const { return rate_ > 0 && training; }
 
  private:

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "core/error.h"
 #include "kernels/product.h"
 #include "model/observe.h"
 
@@ -16,7 +17,13 @@ Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role, bool bia
 Linear::Linear(ParameterPtr weight) : weight_(std::move(weight)) { share_parameter("weight", weight_); }
 
 at::Tensor Linear::forward(const at::Tensor& x) const {
-  return observed(*this, x, kf::linear(x, weight_->value, bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor()));
+  const at::Tensor y = kf::linear(x, weight_->value, bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor());
+  return observed(*this, x, adapter_ ? y + adapter_->delta(x) : y);
+}
+
+void Linear::attach(const std::string& name, std::shared_ptr<LinearAdapter> adapter) {
+  KF_CHECK(!adapter_, Code::other, "a linear layer takes one adapter, and this one has one already");
+  adapter_ = add_child(name, std::move(adapter));
 }
 
 }  // namespace kf

@@ -3,7 +3,11 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "model/module.h"
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "model/layer/adapter.h"
 
 namespace kf {
 
@@ -19,8 +23,13 @@ class Linear final : public Module {
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without one
 
+  /// From now on y = x W^T (+ b) + adapter(x). The adapter's weights are called NAME.* beside this layer's own: "q_proj.lora.a".
+  void attach(const std::string& name, std::shared_ptr<LinearAdapter> adapter);
+  const std::shared_ptr<LinearAdapter>& adapter() const { return adapter_; }  // null without one
+
  private:
   ParameterPtr weight_, bias_;
+  std::shared_ptr<LinearAdapter> adapter_;
 };
 
 }  // namespace kf

@@ -2,12 +2,14 @@
 
 #include "core/error.h"
 #include "model/freeze.h"
+#include "model/transformer/adapters.h"
 
 namespace kf {
 
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
   std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type, config, registries);
   model->parameters();  // names them
+  attach_adapters(*model, config, registries);
   freeze(*model, config.train);
   return model;
 }

@@ -9,7 +9,7 @@
 
 namespace kf {
 
-/// The registered model of `model.model_type`, with train.trainable and train.frozen applied. Its weights have no storage until
+/// The registered model of `model.model_type`, with the adapters of [adapter] and with train.trainable and train.frozen applied. Its weights have no storage until
 /// `materialize`.
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries);
 

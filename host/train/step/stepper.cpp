@@ -147,6 +147,7 @@ at::Tensor Stepper::mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& 
 /// In shares of the step's loss, times the loss scale.
 LossParts Stepper::forward(const Batch& batch, ForwardContext& context, const Totals& totals) {
   std::vector<at::Tensor> ahead;
+  model_.begin_micro(context);
   context.doc_ids = batch.doc_ids;
   context.ahead = looks_ahead() ? &ahead : nullptr;
   LossParts loss = losses_of(batch, context, totals);

@@ -32,6 +32,7 @@ inline config::Catalog reference_catalog() {
         part("tanh_mlp", {mode, widths})}},
       {"router",
        {part("softmax_topk"), part("sigmoid_topk"), part("softmax"), part("sigmoid"), part("softmax_normed"), part("sqrtsoftplus")}},
+      {"adapter", {part("lora")}},
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},
       {"optimizer", {part("adamw"), part("lion"), part("schedule_free_adamw"), part("muon")}},
       {"scheduler",

@@ -1,0 +1,26 @@
+#include "model/layer/lora.h"
+
+#include <ATen/ATen.h>
+
+#include <cmath>
+
+#include "config/schema/config.h"
+#include "kernels/product.h"
+
+namespace kf {
+
+Lora::Lora(const config::Config& config, const AdapterPlace& place)
+    : a_(add_parameter("a", {config.adapter.rank, place.in}, Init::uniform(1 / std::sqrt(static_cast<double>(place.in))))),
+      b_(add_parameter("b", {place.out, config.adapter.rank}, Init::zeros())),
+      scale_(config.adapter.alpha / static_cast<double>(config.adapter.rank)),
+      dropout_(config.adapter.dropout, config.train.seed, -1, place.layer),
+      moment_(place.moment) {}
+
+at::Tensor Lora::delta(const at::Tensor& x) const {
+  const at::Tensor inner = kf::linear(dropout_.apply(x, *moment_, training()), a_->value);  // (.., rank)
+  return kf::linear(inner * scale_, b_->value);
+}
+
+at::Tensor Lora::merged(const at::Tensor& weight) const { return weight + at::mm(b_->master, a_->master) * scale_; }
+
+}  // namespace kf
