@@ -220,17 +220,6 @@ void Stepper::estimate_curvature(const std::vector<Batch>& batches, std::int64_t
   optimizer_.take_curvature(curvature);
 }
 
-void Stepper::unscale() const {
-  std::vector<at::Tensor> gradients;
-  for (const ParameterPtr& parameter : parameters_) {
-    if (const at::Tensor gradient = parameter->gradient(); gradient.defined()) {
-      gradients.push_back(gradient);
-    }
-  }
-  const at::NoGradGuard no_grad;
-  at::_foreach_mul_(gradients, 1 / scale());
-}
-
 void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& result) const {
   std::vector<at::Tensor> sums{norm.to(at::kFloat), totals.infinite};
   each_loss_term([&sums](const at::Tensor& sum) { sums.push_back(sum); }, totals);
@@ -253,20 +242,6 @@ void Stepper::read(const Totals& totals, const at::Tensor& norm, StepResult& res
     result.loss += ahead;
     result.extra.emplace_back(row_key::mtp_loss, ahead);
   }
-}
-
-/// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.
-bool Stepper::hides_infinity(const StepResult& result) const {
-  if (result.infinite_loss || !std::isnan(result.grad_norm) || options_.guard.on_inf != "abort") {
-    return result.infinite_loss;
-  }
-  const bool mine = std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
-    const at::Tensor gradient = parameter->gradient();
-    return gradient.defined() && gradient.isinf().any().item<bool>();
-  });
-  const at::Tensor any = at::full({1}, mine, at::kBool);
-  options_.world.shards().largest(any);
-  return any.item<bool>();
 }
 
 /// An overflow of fp16 (`overflowed`: backward's own gradients were not finite) is the scale's business as long as halving it can help;
@@ -299,45 +274,6 @@ void Stepper::update(double lr, const at::Tensor& norm) {
   }
 }
 
-/// Whether the callback changed gradients, or may have: a view that a script kept is seen by its tensor's version.
-bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) const {
-  const auto versions = [this] {
-    std::vector<std::int64_t> out;
-    for (const ParameterPtr& parameter : parameters_) {
-      const at::Tensor gradient = parameter->gradient();
-      out.push_back(gradient.defined() ? gradient._version() : 0);
-    }
-    return out;
-  };
-  const std::vector<std::int64_t> before = versions();
-  const bool lent = callbacks.backward_end(result);
-  return lent || versions() != before;
-}
-
-/// A hook of one rank may have looked at the gradients, or asked to leave the update out: all do the same.
-void Stepper::agree_on_gradients(bool& changed, StepResult& result) const {
-  Group& all = options_.world.all();
-  if (all.size() == 1) {
-    return;
-  }
-  for (const std::string& told : all.tell((changed ? "1" : "0") + result.skipped)) {
-    changed = changed || told.front() == '1';
-    result.skipped = result.skipped.empty() ? told.substr(1) : result.skipped;
-  }
-}
-
-void Stepper::reduce_gradients() const {
-  for (const auto& unit : units_) {
-    if (!unit->reduces_itself()) {
-      unit->reduce();
-    }
-  }
-}
-
-at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world.shards()); }
-
-double Stepper::gradient_norm() const { return norm_of_gradients().item<double>(); }
-
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
   const Running running("waiting for data", nullptr, step + 1);
   const auto begin = std::chrono::steady_clock::now();
@@ -363,6 +299,24 @@ void Stepper::backward(const std::vector<Batch>& batches, std::int64_t step, con
     }
   }
   observe_ = nullptr;
+}
+
+/// Everything of the step is let go; where the optimizer has moved the masters, what forward reads follows.
+void Stepper::end_step(std::int64_t step, bool updated) {
+  const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
+  model_.end_step(updated, progress);
+  for (const ParameterPtr& parameter : parameters_) {
+    parameter->clear_gradient();
+  }
+  if (model_.unit() != nullptr) {
+    model_.unit()->end_use();
+  }
+  if (updated) {
+    publish(parameters_);
+  }
+  for (const auto& unit : units_) {
+    unit->rest();
+  }
 }
 
 StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
@@ -415,20 +369,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
       callbacks.watch->after_update();
     }
   }
-  const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
-  model_.end_step(result.skipped.empty(), progress);
-  for (const ParameterPtr& parameter : parameters_) {
-    parameter->clear_gradient();
-  }
-  if (model_.unit() != nullptr) {
-    model_.unit()->end_use();
-  }
-  if (result.skipped.empty()) {
-    publish(parameters_);
-  }
-  for (const auto& unit : units_) {
-    unit->rest();
-  }
+  end_step(step, result.skipped.empty());
   return result;
 }
 

@@ -117,6 +117,7 @@ class Stepper {
   void judge(std::int64_t step, bool overflowed, StepResult& result);
   bool hides_infinity(const StepResult& result) const;
   void update(double lr, const at::Tensor& norm);
+  void end_step(std::int64_t step, bool updated);
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 

@@ -1,0 +1,78 @@
+// The gradients of a step, once backward is through: those of all ranks, what hooks make of them, their norm.
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "optim/clip.h"
+#include "train/step/stepper.h"
+
+namespace kf {
+
+void Stepper::unscale() const {
+  std::vector<at::Tensor> gradients;
+  for (const ParameterPtr& parameter : parameters_) {
+    if (const at::Tensor gradient = parameter->gradient(); gradient.defined()) {
+      gradients.push_back(gradient);
+    }
+  }
+  const at::NoGradGuard no_grad;
+  at::_foreach_mul_(gradients, 1 / scale());
+}
+
+/// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.
+bool Stepper::hides_infinity(const StepResult& result) const {
+  if (result.infinite_loss || !std::isnan(result.grad_norm) || options_.guard.on_inf != "abort") {
+    return result.infinite_loss;
+  }
+  const bool mine = std::any_of(parameters_.begin(), parameters_.end(), [](const ParameterPtr& parameter) {
+    const at::Tensor gradient = parameter->gradient();
+    return gradient.defined() && gradient.isinf().any().item<bool>();
+  });
+  const at::Tensor any = at::full({1}, mine, at::kBool);
+  options_.world.shards().largest(any);
+  return any.item<bool>();
+}
+
+/// Whether the callback changed gradients, or may have: a view that a script kept is seen by its tensor's version.
+bool Stepper::show_gradients(const Callbacks& callbacks, StepResult& result) const {
+  const auto versions = [this] {
+    std::vector<std::int64_t> out;
+    for (const ParameterPtr& parameter : parameters_) {
+      const at::Tensor gradient = parameter->gradient();
+      out.push_back(gradient.defined() ? gradient._version() : 0);
+    }
+    return out;
+  };
+  const std::vector<std::int64_t> before = versions();
+  const bool lent = callbacks.backward_end(result);
+  return lent || versions() != before;
+}
+
+/// A hook of one rank may have looked at the gradients, or asked to leave the update out: all do the same.
+void Stepper::agree_on_gradients(bool& changed, StepResult& result) const {
+  Group& all = options_.world.all();
+  if (all.size() == 1) {
+    return;
+  }
+  for (const std::string& told : all.tell((changed ? "1" : "0") + result.skipped)) {
+    changed = changed || told.front() == '1';
+    result.skipped = result.skipped.empty() ? told.substr(1) : result.skipped;
+  }
+}
+
+void Stepper::reduce_gradients() const {
+  for (const auto& unit : units_) {
+    if (!unit->reduces_itself()) {
+      unit->reduce();
+    }
+  }
+}
+
+at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world.shards()); }
+
+double Stepper::gradient_norm() const { return norm_of_gradients().item<double>(); }
+
+}  // namespace kf
