@@ -82,7 +82,7 @@ TEST_CASE("adapter: checkpoints hold it alone, a run goes on to the bit, and exp
   REQUIRE(peft.status == 0);
   CHECK(has(toy.read("peft/adapter_config.json"), "\"base_model_name_or_path\": \"runs/base\""));
   CHECK(has(header_of(toy / "peft/adapter_model.safetensors"), "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight"));
-  const std::vector<std::string> again{"--run.name=again", "--adapter.alpha=16", "--adapter.path=peft", "--optimizer.lr=0",
+  const std::vector<std::string> again{"--run.name=again", "--adapter.alpha=16", "--adapter.path=peft", "--optimizer.lr=1e-12",
                                        "--train.max_steps=1"};
   const Finished read = with_adapter(toy, again);
   INFO(read.err);

@@ -181,7 +181,7 @@ TEST_CASE("first sight: several processes that a launcher started do not each tr
     const Finished done = folder.host({"job.toml"}, env);
     CAPTURE(env.begin()->first, done.err);
     CHECK(done.status == 4);
-    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.begin()->first) && Contains("not built yet"));
+    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.begin()->first) && Contains("--nproc N"));
   }
   CHECK_FALSE(fs::exists(folder / "runs"));
   CHECK(folder.host({"job.toml"}, {{"SLURM_NTASKS", "2"}}).status == 0);  // the batch script itself
@@ -191,7 +191,7 @@ TEST_CASE("first sight: parallel settings are refused because parallel runs are 
   const Folder folder;
   const Finished done = folder.host({"job.toml", "--distributed.tp=2"});
   CHECK(done.status == 2);
-  CHECK_THAT(done.err, Contains("distributed.tp = 2 asks for 2 processes: training on several GPUs or machines is not built yet"));
+  CHECK_THAT(done.err, Contains("distributed.tp = 2 asks for 2 processes, and this is one: distributed.tp = 2 is not built yet"));
 }
 
 TEST_CASE("first sight: a job without a model or a length is warned before it starts", "[cli]") {

@@ -109,7 +109,7 @@ TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks
   const Finished done = run_hooked(run, 3);
   INFO(done.err);
   CHECK(done.status == 3);
-  CHECK_THAT(done.err, Contains("\nkf-host: rank 1: s.lua:2: out of luck"));
+  CHECK_THAT(done.err, Contains("kf-host: rank 1: s.lua:2: out of luck"));
   CHECK_THAT(done.err, Contains("[rank 2] kf-host: rank 1: s.lua:2: out of luck"));
   CHECK_THAT(run.toy.read("runs/s/run.json"), Contains("rank 1: s.lua:2: out of luck"));
 }

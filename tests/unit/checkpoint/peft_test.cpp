@@ -72,7 +72,7 @@ TEST_CASE("peft: what is written has PEFT's keys and names, and is read again to
   CHECK(config::to_json(*json.table()->find("peft_type")) == "\"LORA\"");
   CHECK(config::to_json(*json.table()->find("r")) == "4");
   CHECK(config::to_json(*json.table()->find("lora_alpha")) == "8");
-  CHECK(config::to_json(*json.table()->find("target_modules")) == R"(["q_proj","v_proj"])");
+  CHECK(config::to_json(*json.table()->find("target_modules")) == R"(["q_proj", "v_proj"])");
   const SafetensorsFile file(dir / "out/adapter_model.safetensors");
   CHECK(file.names().size() == 8);
   CHECK(file.shape("base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight") == std::vector<std::int64_t>{4, 32});

@@ -8,7 +8,6 @@
 #include <map>
 
 #include "core/error.h"
-#include "optim/optimizer.h"
 #include "support/tiny.h"
 
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
