@@ -12,14 +12,12 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
 
   FILE             a job (.toml), a script (.lua), or a run's folder to go on
   --section.key=v  a setting: --optimizer.lr=1e-3, --data.datasets[0].weight=0.7
-  --dry-run        checks everything, prints plan and memory, trains nothing
-  --nproc N        N processes on this machine that train together
+  --dry-run        checks all, trains nothing; --nproc N: N processes together
   -- ARGS          strings for the script (kf.args)
 
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host eval CKPT           its loss; multiple choice: --choices FILE
-  kf-host config check FILE   all problems of a job; also: show, explain KEY,
-                              keys, diff A B, presets, new [PRESET], schema
+  kf-host config check FILE   a job's problems; also: show, explain, keys, new
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
