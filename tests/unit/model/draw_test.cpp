@@ -137,7 +137,7 @@ TEST_CASE("draw: a part is that part of the whole, to the bit", "[draw]") {
 
 TEST_CASE("draw: threads make no difference", "[draw]") {
   const int before = at::get_num_threads();
-  const Range range{{3, 1}, {300, 999}};  // of 16384 elements a thread
+  const Range range{{3, 1}, {300, 999}};  // 65536 elements or more a thread
   at::set_num_threads(1);
   const at::Tensor alone = drawn(fill_normal, {400, 1000}, range);
   at::set_num_threads(5);
