@@ -84,6 +84,12 @@ Launch Launch::from_environment() {
   return out;
 }
 
+void Launch::hide_from_children() {
+  for (const char* variable : {kRankVariable, kWorldVariable, kRendezvousVariable}) {
+    ::unsetenv(variable);
+  }
+}
+
 std::shared_ptr<Group> Launch::all(std::chrono::milliseconds timeout) {
   if (!joined_->all) {
     joined_->all = join_processes({rendezvous_, rank_, world_, timeout});

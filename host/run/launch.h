@@ -23,6 +23,9 @@ class Launch {
   /// MPI's launchers, srun, jsrun, flux): each process would train alone, and nobody would notice.
   static Launch from_environment();
 
+  /// What this process starts is no rank.
+  static void hide_from_children();
+
   std::int64_t rank() const { return rank_; }
   std::int64_t world() const { return world_; }
   bool leads() const { return rank_ == 0; }

@@ -143,6 +143,32 @@ TEST_CASE("ranks: a signal to the program stops all after a save, and the comman
   CHECK_THAT(done.out, Contains("by a signal") && Contains("--nproc 2 s.lua` goes on from there"));
 }
 
+TEST_CASE("ranks: a run's folder goes on with its ranks, and what they start is none of them", "[ranks]") {
+  const ScriptRun run(
+      job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'told', on_train_begin = function() "
+          "os.execute('echo \"> $KF_RANK.\"') print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) end } }"));
+  REQUIRE(run.toy.host({"--nproc", "2", "s.lua"}).status == 0);
+  const Finished done = run.toy.host({"--nproc", "2", "runs/s", "--train.max_steps=4"});
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("> rank 0 of 2") && Contains("> .\n"));
+  CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
+}
+
+TEST_CASE("ranks: one that is asked to hang up where that is ignored trains on", "[ranks]") {
+  const ScriptRun run(job("train = { max_steps = 300 }, eval = { enabled = false }, metrics = { log_interval = 1 }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  options.timeout = std::chrono::seconds(60);
+  Process process({"bash", "-c", "trap '' HUP; exec '" + run.toy.command({}).front() + "' --nproc 2 s.lua"}, options);
+  REQUIRE(process.wait_for("\n    2 "));
+  process.signal(SIGHUP);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("training complete: 300 steps"));
+}
+
 TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
   const Toy toy;
   const auto says = [&](const Words& words) {
@@ -154,5 +180,9 @@ TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
   CHECK_THAT(says({"toy.toml", "--distributed.dp_shard=2"}), Contains("asks for 2 processes, and this is one") && Contains("--nproc 2"));
   CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.dp_shard=3"}), Contains("do not match world_size (2)"));
   CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2"}), Contains("distributed.cp = 2 is not built yet"));
+  toy.write("sweep.lua",
+            "local kf = require('kf') return kf.sweep{ base = { extends = 'toy.toml' }, space = { optimizer = { lr = "
+            "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', trials = 1 }");
+  CHECK_THAT(says({"--nproc=2", "sweep.lua"}), Contains("start it once, without --nproc"));
   CHECK_FALSE(std::filesystem::exists(toy / "runs"));
 }

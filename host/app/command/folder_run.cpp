@@ -68,7 +68,7 @@ void continue_run(const TrainArguments& arguments, const Launch& launch) {
   KF_CHECK(!is_given(arguments.overrides, "run.dir"), Code::config, "run.dir: {} goes on where it is; a run elsewhere starts from {}", dir,
            dir / "job.toml");
   const RecordedScript script = recorded_script(dir);
-  ScriptSession session(script.path, script.arguments, script.copies);
+  ScriptSession session(script.path, script.arguments, script.copies, launch);
   config::Request request;
   request.job = dir / "job.toml";
   request.overrides = overrides_of(arguments, dir);

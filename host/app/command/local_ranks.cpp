@@ -22,6 +22,7 @@
 #include "core/descriptor.h"
 #include "core/error.h"
 #include "core/scratch_folder.h"
+#include "run/invocation.h"
 #include "run/launch.h"
 
 namespace kf {
@@ -33,12 +34,16 @@ constexpr int kTickMs = 200;
 constexpr std::chrono::seconds kTimeToSay{10};
 constexpr std::chrono::seconds kTimeToEnd{15};
 
-/// The signals that arrived here since the last look, for the ranks.
+/// The signals that arrived here since the last look, for the ranks. One that was ignored when the program began (nohup) stays ignored.
 class PassedSignals {
  public:
   PassedSignals() {
     for (const int number : kNumbers) {
       struct sigaction action {};
+      if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
+        continue;
+      }
+      action = {};
       action.sa_handler = [](int arrived) { count_of(arrived)++; };
       action.sa_flags = SA_RESTART;
       ::sigaction(number, &action, nullptr);
@@ -174,7 +179,7 @@ class LocalRanks {
     if (status != 0 && (status_ == 0 || (status_ == kConsequence && status != kConsequence && !ended_))) {
       status_ = status;
     }
-    if (status != 0 && !failed_) {
+    if (status != 0 && status != kStoppedStatus && !failed_) {
       failed_ = Clock::now();
     }
     if (ending.signal != 0 && !ended_) {

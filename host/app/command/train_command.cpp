@@ -44,10 +44,10 @@ RunResult train_toml(const TrainArguments& arguments, const Registries& registri
 
 /// The job is read, checked and described; a script runs as far as its first kf.run.
 void try_job(const TrainArguments& arguments, const Launch& launch) {
-  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script);
+  ScriptSession session(arguments.file.ends_with(".lua") ? arguments.file : "", arguments.script, {}, launch);
   config::Request request = request_of(arguments, launch);
   if (session.sweep() != nullptr) {
-    request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep());
+    request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep(), launch);
     request.overrides = trial_overrides(arguments.overrides);
   } else if (session.has_script()) {
     KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
@@ -65,6 +65,7 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
 /// Rank 0 tells for all; what is said of how to start again starts them all.
 void be_a_rank(const Launch& launch) {
   follow_launcher();
+  Launch::hide_from_children();
   log::show_errors_only(!launch.leads());
   std::vector<std::string> words = invocation();
   words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), {"--nproc", std::to_string(launch.world())});

@@ -72,7 +72,7 @@ void ScriptRuns::run_file() {
   if (!arguments_.sweep_trial.empty()) {
     run_trial(arguments_, registries_, script_);
   } else if (script_.sweep() != nullptr) {
-    run_sweep(arguments_, registries_, script_);
+    run_sweep(arguments_, registries_, script_, launch_);
   } else if (recipe) {
     run(std::move(*recipe));
   } else if (!ran_) {

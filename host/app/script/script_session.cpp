@@ -9,7 +9,8 @@
 
 namespace kf {
 
-ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> arguments, const std::map<std::string, fs::path>& copies)
+ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> arguments, const std::map<std::string, fs::path>& copies,
+                             const Launch& launch)
     : registries_(std::make_unique<Registries>(native_registries())) {
   if (script.empty()) {
     return;
@@ -18,7 +19,7 @@ ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> ar
     job_ = job_ ? job_ : std::move(job);
     fail(Code::script, "kf.run: nothing is trained here");
   };
-  script_ = std::make_unique<Script>(*registries_, ScriptHost{take_job, {}, 0, 1}, std::move(arguments));
+  script_ = std::make_unique<Script>(*registries_, ScriptHost{take_job, {}, launch.rank(), launch.world()}, std::move(arguments));
   script_->use_copies(copies);
   try {
     if (std::optional<config::Node> returned = script_->run_file(script)) {

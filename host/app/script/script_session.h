@@ -11,15 +11,16 @@
 #include "config/schema/config.h"
 #include "core/fs.h"
 #include "registry/registries.h"
+#include "run/launch.h"
 
 namespace kf {
 
 class ScriptSession {
  public:
   /// Runs the script, with `arguments` as kf.args, up to its first kf.run; an empty path is none. `copies` are as in
-  /// Script::use_copies. Throws what the script throws.
+  /// Script::use_copies; `launch` is what kf.dist tells. Throws what the script throws.
   explicit ScriptSession(const fs::path& script, std::vector<std::string> arguments = {},
-                         const std::map<std::string, fs::path>& copies = {});
+                         const std::map<std::string, fs::path>& copies = {}, const Launch& launch = {});
 
   /// The job that the script returned, or that of its first kf.run.
   const std::optional<config::Node>& job() const { return job_; }

@@ -80,8 +80,6 @@ class SweepWorker {
 
  private:
   config::Loaded checked_base() const {
-    KF_CHECK(Launch::from_environment().world() == 1, Code::config,
-             "a sweep's trials are processes of their own, of one rank each; start it once, without --nproc");
     check_space();
     name_base();
     config::Loaded base = load_base();
@@ -342,11 +340,23 @@ class SweepWorker {
 
 }  // namespace
 
-void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script) {
+namespace {
+
+void refuse_ranks(const Launch& launch) {
+  KF_CHECK(launch.world() == 1, Code::config,
+           "a sweep's trials are processes of their own, of one rank each; start it once, without --nproc");
+}
+
+}  // namespace
+
+void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch) {
+  refuse_ranks(launch);
   SweepWorker(arguments, registries, *script.sweep()).run();
 }
 
-config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition) {
+config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition,
+                           const Launch& launch) {
+  refuse_ranks(launch);
   return SweepWorker(arguments, registries, definition).dry_run();
 }
 

@@ -9,12 +9,15 @@
 
 namespace kf {
 
+class Launch;
+
 /// Runs trials until there are no more, or until SIGINT; goes on where an earlier call stopped. Throws Code::config for what is wrong with
-/// space, base or an earlier sweep of that name, and Code::other when no trial completed.
-void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script);
+/// space, base or an earlier sweep of that name and for several ranks, and Code::other when no trial completed.
+void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch);
 
 /// Checks what does not depend on a trial, prints space, method and how many trials there would be, and returns the job of the first one
 /// that can be drawn, for a dry run of its own. Writes nothing. Throws as run_sweep does.
-config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition);
+config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition,
+                           const Launch& launch);
 
 }  // namespace kf

@@ -141,7 +141,9 @@ void TrainLoop::begin_parts() {
   if (parts_.states != nullptr) {
     parts_.states->load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
   }
-  parts_.sinks.load(value_at(state_.values, kSinks));
+  if (options_.world.leads()) {  // the others have none
+    parts_.sinks.load(value_at(state_.values, kSinks));
+  }
   parts_.sinks.begin(parts_.run);
 }
 
