@@ -20,6 +20,7 @@
 #include "support/temp_dir.h"
 #include "support/tiny.h"
 #include "unit/checkpoint/fakes.h"
+#include "unit/checkpoint/listing.h"
 
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
@@ -64,15 +65,6 @@ struct Run {
   FakeOptimizer optimizer;
   CheckpointManager checkpoints;
 };
-
-std::string listing(const fs::path& dir) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return join(names, " ");
-}
 
 void flip_byte(const fs::path& path, std::size_t from_end = 1) {
   std::string bytes = read_file(path);

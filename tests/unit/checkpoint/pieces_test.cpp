@@ -14,6 +14,7 @@
 #include "support/checkpoints.h"
 #include "support/temp_dir.h"
 #include "unit/checkpoint/fakes.h"
+#include "unit/checkpoint/listing.h"
 
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
@@ -88,15 +89,6 @@ fs::path save_by(std::int64_t ranks, const fs::path& dir, std::int64_t step = 3)
     CheckpointWriter(checkpoints).write(CheckpointWriter::stage(snapshot_here(group, step)), group);
   });
   return dir / ("step_" + std::to_string(step));
-}
-
-std::string listing(const fs::path& dir) {
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
-    names.push_back(entry.path().filename().string());
-  }
-  std::sort(names.begin(), names.end());
-  return join(names, " ");
 }
 
 bool same(const at::Tensor& a, const at::Tensor& b) { return a.scalar_type() == b.scalar_type() && at::equal(a, b); }
