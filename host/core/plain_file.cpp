@@ -19,9 +19,9 @@ std::string unlike_a_file(const fs::path& path) {
     case fs::file_type::regular: return {};
     case fs::file_type::directory: return "it is a folder";
     case fs::file_type::character:
-    case fs::file_type::block: return "it is a device";
-    case fs::file_type::fifo: return "it is a pipe";
-    case fs::file_type::socket: return "it is a socket";
+    case fs::file_type::block: return "it is a device, not a regular file";
+    case fs::file_type::fifo: return "it is a pipe, not a regular file";
+    case fs::file_type::socket: return "it is a socket, not a regular file";
     case fs::file_type::not_found: {
       std::error_code ignored;
       return fs::is_symlink(path, ignored) ? "it is a link to nothing" : "No such file or directory";

@@ -9,7 +9,7 @@
 
 namespace kf {
 
-/// What keeps `path` from being read as an ordinary file: "it is a device", "it is a pipe", "it is a folder", "it is a link to itself", the
+/// What keeps `path` from being read as an ordinary file: "it is a pipe, not a regular file", "it is a folder", "it is a link to itself", the
 /// system's reason; "" where nothing does. Opens nothing, so it never waits.
 std::string unlike_a_file(const fs::path& path);
 
