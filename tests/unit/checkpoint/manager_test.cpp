@@ -25,6 +25,7 @@
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 using namespace kf;
+using kf::test::listing;
 using Catch::Matchers::Contains;
 using test::FakeModel;
 using test::FakeOptimizer;
