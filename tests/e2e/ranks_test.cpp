@@ -93,6 +93,24 @@ TEST_CASE("ranks: a run saved by four goes on with one and with two, and back", 
   CHECK(text.out == toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out);
 }
 
+TEST_CASE("ranks: what optimizers, averages and adapters keep goes on with other ranks", "[ranks]") {
+  const Toy toy;
+  REQUIRE(toy.host(on_ranks(1, "base")).status == 0);
+  const Words more = GENERATE(Words{"--optimizer.name=muon", "--averaging.type=ema"},
+                              Words{"--adapter.name=lora", "--adapter.rank=4", "--checkpoint.init_from=runs/base"});
+  const auto train = [&](int ranks, const std::string& name, int steps) {
+    Words all = on_ranks(ranks, name, more);  // eps: see tests/unit/layout/data_parallel_test.cpp
+    all.insert(all.end(), {"--optimizer.eps=1e-5", "--train.max_steps=" + std::to_string(steps), "--scheduler.total_steps=10"});
+    const Finished done = toy.host(all);
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  train(1, "whole", 10);
+  train(4, "parts", 5);
+  train(2, "parts", 10);
+  check_same(toy, "whole", "parts");
+}
+
 TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
   const ScriptRun run(
       hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));
@@ -182,7 +200,7 @@ TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
   CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2"}), Contains("distributed.cp = 2 is not built yet"));
   toy.write("sweep.lua",
             "local kf = require('kf') return kf.sweep{ base = { extends = 'toy.toml' }, space = { optimizer = { lr = "
-            "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', trials = 1 }");
+            "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', method = 'random', trials = 1 }");
   CHECK_THAT(says({"--nproc=2", "sweep.lua"}), Contains("start it once, without --nproc"));
   CHECK_FALSE(std::filesystem::exists(toy / "runs"));
 }
