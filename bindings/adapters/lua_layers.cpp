@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bindings/adapters/lua_part.h"
+#include "bindings/nn/context_box.h"
 #include "bindings/nn/recompute_call.h"
 #include "bindings/session/factory.h"
 #include "bindings/tensor/tensor.h"
@@ -55,7 +56,10 @@ std::string join_sizes(const at::Tensor& tensor) {
 class LuaMlp final : public Wrapped<Mlp> {
  public:
   using Wrapped::Wrapped;
-  at::Tensor forward(const at::Tensor& x) const override { return observed(*this, x, part().call(x, nullptr)); }
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override {
+    const ForwardUnderWay under_way(context);  // for layers of experts inside
+    return observed(*this, x, part().call(x, nullptr));
+  }
 };
 
 class LuaNorm final : public Wrapped<Norm> {
@@ -143,7 +147,6 @@ class LuaBlock final : public Wrapped<Block> {
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override {
     return observed(*this, x, part().call(x, &context));
   }
-  std::vector<at::Tensor*> side_terms() const override { return side_terms_below(*this); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override {
     return cache_inside(*this, part().where(), batch, capacity, like);
   }
@@ -178,10 +181,10 @@ class LuaModel final : public Wrapped<Model> {
     return logits;
   }
 
-  AuxLosses aux_losses() const override { return experts_.losses(data_ranks()); }
-  void end_micro() override { experts_.end_micro(); }
-  void drop_micro() override { experts_.drop_micro(); }
+  AuxLosses aux_losses(const ForwardResults& results) const override { return experts_.losses(results, data_ranks()); }
+  void end_micro(const ForwardResults& results) override { experts_.end_micro(results); }
   void end_step(bool updated, double progress) override { experts_.end_step(updated, progress, data_ranks()); }
+  bool follows_updates() const override { return !experts_.layers().empty(); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
 
   bool has_cache() const override {

@@ -192,7 +192,7 @@ bool call_strategy(const Ref& function, const std::string& where, std::int64_t s
 }
 
 ParallelPlan read_plan(lua_State* L, const std::string& where) {
-  static const std::vector<std::string> words(std::begin(kShardNames), std::end(kShardNames));
+  static const std::vector<std::string> words(std::begin(kSplitNames), std::end(kSplitNames));
   const int table = lua_gettop(L);
   ParallelPlan plan;
   for (lua_pushnil(L); lua_next(L, table) != 0; lua_pop(L, 1)) {

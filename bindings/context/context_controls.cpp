@@ -11,7 +11,7 @@
 #include "core/text.h"
 #include "data/loader/loader.h"
 #include "metrics/names/names.h"
-#include "train/loop/steering.h"
+#include "train/step/language.h"
 
 namespace kf::lua {
 namespace {
@@ -98,7 +98,7 @@ int context_set_mixture(lua_State* L) {
 int context_set_loss_weight(lua_State* L) {
   Controls& asked = controls(L, "set_loss_weight");
   const std::string name = check_text(L, 2, "ctx:set_loss_weight", "the name of a term");
-  const std::vector<std::string> names = loss_weight_names();
+  const std::vector<std::string> names = Language::weight_names();
   KF_CHECK(std::find(names.begin(), names.end(), name) != names.end(), Code::script, "ctx:set_loss_weight: no term '{}'{}", name,
            suggestion(name, names));
   asked.loss_weights[name] = check_factor(L, 3, "ctx:set_loss_weight: the weight");

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <new>
+#include <utility>
 
 #include "bindings/tensor/tensor.h"
 #include "bindings/vm/guard.h"
@@ -89,9 +90,20 @@ int index(lua_State* L) {
   return 1;
 }
 
+thread_local const ForwardContext* under_way = nullptr;
+
 }  // namespace
 
-LentForward::LentForward(lua_State* L, const ForwardContext& context) {
+ForwardUnderWay::ForwardUnderWay(const ForwardContext& context) : before_(std::exchange(under_way, &context)) {}
+
+ForwardUnderWay::~ForwardUnderWay() { under_way = before_; }
+
+const ForwardContext& ForwardUnderWay::now() {
+  static const ForwardContext none;
+  return under_way != nullptr ? *under_way : none;
+}
+
+LentForward::LentForward(lua_State* L, const ForwardContext& context) : under_way_(context) {
   auto* box = new (lua_newuserdata(L, sizeof(ContextBox))) ContextBox();
   box->context = &context;
   slot_ = &box->context;

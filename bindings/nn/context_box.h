@@ -7,6 +7,21 @@
 
 namespace kf::lua {
 
+/// The forward of a model that is under way on this thread: layers that leave something in its results find it here where Lua calls them
+/// without its ctx.
+class ForwardUnderWay {
+ public:
+  explicit ForwardUnderWay(const ForwardContext& context);
+  ~ForwardUnderWay();
+  ForwardUnderWay(const ForwardUnderWay&) = delete;
+  ForwardUnderWay& operator=(const ForwardUnderWay&) = delete;
+  /// One without results outside of any.
+  static const ForwardContext& now();
+
+ private:
+  const ForwardContext* before_;
+};
+
 /// Lends a context for as long as it exists; the userdata stays on the stack of the call.
 class LentForward {
  public:
@@ -18,6 +33,7 @@ class LentForward {
 
  private:
   const ForwardContext** slot_;
+  ForwardUnderWay under_way_;
 };
 
 /// The context at `index`; null for nil. Throws for anything else, and for a context whose forward has returned.

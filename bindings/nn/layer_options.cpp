@@ -135,18 +135,18 @@ Role LayerOptions::role(Role fallback) const {
   fail(Code::script, "{}: no role '{}'{}", where_, word, suggestion(word, names));
 }
 
-std::optional<Shard> LayerOptions::shard(std::int64_t dims) const {
+std::optional<Split> LayerOptions::shard(std::int64_t dims) const {
   const std::string word = text("shard", "");
   if (word.empty()) {
     return std::nullopt;
   }
-  const auto* const found = std::find(std::begin(kShardNames), std::end(kShardNames), word);
-  KF_CHECK(found != std::end(kShardNames), Code::script, "{}: no shard '{}'{}", where_, word,
-           suggestion(word, {std::begin(kShardNames), std::end(kShardNames)}));
-  const auto shard = static_cast<Shard>(found - std::begin(kShardNames));
-  KF_CHECK(shard != Shard::rowwise || dims > 1, Code::script,
+  const auto* const found = std::find(std::begin(kSplitNames), std::end(kSplitNames), word);
+  KF_CHECK(found != std::end(kSplitNames), Code::script, "{}: no shard '{}'{}", where_, word,
+           suggestion(word, {std::begin(kSplitNames), std::end(kSplitNames)}));
+  const auto split = static_cast<Split>(found - std::begin(kSplitNames));
+  KF_CHECK(split != Split::rowwise || dims > 1, Code::script,
            "{}: shard = \"rowwise\" splits the inputs of a matrix, and this is a vector; use \"colwise\" or \"replicate\"", where_);
-  return shard;
+  return split;
 }
 
 const config::ModelConfig& current_model() {

@@ -27,7 +27,7 @@ class LayerOptions {
   /// role = "hidden" | "embedding" | "head" | "router" | "vector".
   Role role(Role fallback) const;
   /// shard = "colwise" | "rowwise" | "sequence" | "replicate", for a weight of `dims` dims; nothing without one.
-  std::optional<Shard> shard(std::int64_t dims) const;
+  std::optional<Split> shard(std::int64_t dims) const;
 
  private:
   /// Pushes the value; false (and nothing pushed) when there is none.

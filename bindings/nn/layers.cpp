@@ -31,15 +31,22 @@ int call_unary(lua_State* L, Module& module) {
   return 1;
 }
 
+void take_hint(Parameter& parameter, std::optional<Split> split) {
+  parameter.split = split.value_or(Split::replicate);
+  parameter.split_hint = split.has_value();
+}
+
 /// nn.linear(in, out [, { bias = false, init = "normal", role = "hidden", shard = "colwise" }])
 int linear(lua_State* L) {
   const std::int64_t in = check_size(L, 1, "nn.linear", "the width of its input");
   const std::int64_t out = check_size(L, 2, "nn.linear", "the width of its output");
   const LayerOptions options(L, 3, "nn.linear", {"bias", "init", "role", "shard"});
   auto layer = std::make_shared<Linear>(in, out, options.init("normal", in), options.role(Role::hidden), options.flag("bias", false));
-  layer->weight()->shard = options.shard(2);
-  if (layer->bias() && layer->weight()->shard) {
-    layer->bias()->shard = *layer->weight()->shard == Shard::rowwise ? Shard::replicate : *layer->weight()->shard;  // added after the sum
+  if (const std::optional<Split> split = options.shard(2)) {
+    layer->split(*split);
+    for (const auto& [name, parameter] : layer->own_parameters()) {
+      parameter->split_hint = true;
+    }
   }
   push_module(L, std::move(layer), call_unary<Linear>, "linear");
   return 1;
@@ -62,13 +69,13 @@ int embedding(lua_State* L) {
   const std::int64_t dim = check_size(L, 2, "nn.embedding", "their width");
   const LayerOptions options(L, 3, "nn.embedding", {"init", "role", "shard"});
   auto layer = std::make_shared<Embedding>(rows, dim, options.init("embedding", dim), options.role(Role::embedding));
-  layer->own_parameters().front().second->shard = options.shard(2);
+  take_hint(*layer->own_parameters().front().second, options.shard(2));
   push_module(L, std::move(layer), call_unary<Embedding>, "embedding");
   return 1;
 }
 
 /// The options of both norms: a number is eps.
-NormOptions norm_options_at(lua_State* L, int index, const char* where, std::optional<Shard>& shard) {
+NormOptions norm_options_at(lua_State* L, int index, const char* where, std::optional<Split>& shard) {
   NormOptions out;
   out.eps = current_model().norm_eps;
   if (lua_type(L, index) == LUA_TNUMBER) {
@@ -84,9 +91,9 @@ NormOptions norm_options_at(lua_State* L, int index, const char* where, std::opt
   return out;
 }
 
-void push_norm(lua_State* L, const std::shared_ptr<Norm>& norm, std::optional<Shard> shard, const char* kind) {
+void push_norm(lua_State* L, const std::shared_ptr<Norm>& norm, std::optional<Split> shard, const char* kind) {
   for (const auto& [name, parameter] : norm->own_parameters()) {
-    parameter->shard = shard;
+    take_hint(*parameter, shard);
   }
   push_module(L, norm, call_unary<Norm>, kind);
 }
@@ -94,7 +101,7 @@ void push_norm(lua_State* L, const std::shared_ptr<Norm>& norm, std::optional<Sh
 /// nn.rmsnorm(dim [, eps | { eps, weight, unit_offset, shard }])
 int rmsnorm(lua_State* L) {
   const std::int64_t dim = check_size(L, 1, "nn.rmsnorm", "the width of its input");
-  std::optional<Shard> shard;
+  std::optional<Split> shard;
   push_norm(L, std::make_shared<RmsNorm>(dim, norm_options_at(L, 2, "nn.rmsnorm", shard)), shard, "rmsnorm");
   return 1;
 }
@@ -102,7 +109,7 @@ int rmsnorm(lua_State* L) {
 /// nn.layernorm(dim [, eps | { eps, weight, bias, shard }])
 int layernorm(lua_State* L) {
   const std::int64_t dim = check_size(L, 1, "nn.layernorm", "the width of its input");
-  std::optional<Shard> shard;
+  std::optional<Split> shard;
   push_norm(L, std::make_shared<LayerNorm>(dim, norm_options_at(L, 2, "nn.layernorm", shard)), shard, "layernorm");
   return 1;
 }
@@ -203,14 +210,14 @@ int parameter(lua_State* L) {
     out->shape = tensor->sizes().vec();
     out->init = Init::given(tensor->detach().clone());
     out->role = options.role(tensor->dim() > 1 ? Role::hidden : Role::vector);
-    out->shard = options.shard(tensor->dim());
+    take_hint(*out, options.shard(tensor->dim()));
   } else {
     int next = 2;
     out->shape = sizes_at(L, "nn.parameter", next);
     const LayerOptions options(L, next, "nn.parameter", {"init", "role", "shard"});
     out->init = options.init(out->shape.size() > 1 ? "normal" : "ones", out->shape.back());
     out->role = options.role(out->shape.size() > 1 ? Role::hidden : Role::vector);
-    out->shard = options.shard(static_cast<std::int64_t>(out->shape.size()));
+    take_hint(*out, options.shard(static_cast<std::int64_t>(out->shape.size())));
     KF_CHECK(out->init.kind != Init::Kind::given || out->init.values.sizes() == at::IntArrayRef(out->shape), Code::script,
              "nn.parameter: init is a tensor {}, which does not fit", tensor_text(out->init.values));
   }

@@ -111,7 +111,7 @@ int native_text(lua_State* L) {
     for (const std::int64_t size : parameter->shape) {
       sizes.push_back(to_text(size));
     }
-    const std::string shard = parameter->shard ? " " + std::string(kShardNames[static_cast<std::size_t>(*parameter->shard)]) : "";
+    const std::string shard = parameter->split_hint ? " " + std::string(kSplitNames[static_cast<std::size_t>(parameter->split)]) : "";
     words.push_back(name + " (" + join(sizes, ", ") + ")" + shard);
   }
   push(L, std::string_view("nn." + std::string(box.kind) + (words.empty() ? "" : ": " + join(words, ", "))));

@@ -20,9 +20,14 @@
 namespace kf::lua {
 namespace {
 
-template <class Part>
-int call_part(lua_State* L, Module& module) {
-  push_tensor(L, static_cast<Part&>(module).forward(check_tensor(L, 2, "the input of a layer")), Memory::fresh);
+int call_norm(lua_State* L, Module& module) {
+  push_tensor(L, static_cast<Norm&>(module).forward(check_tensor(L, 2, "the input of a layer")), Memory::fresh);
+  return 1;
+}
+
+int call_mlp(lua_State* L, Module& module) {
+  const at::Tensor& x = check_tensor(L, 2, "the input of a layer");
+  push_tensor(L, static_cast<const Mlp&>(module).forward(x, ForwardUnderWay::now()), Memory::fresh);
   return 1;
 }
 
@@ -47,7 +52,7 @@ int make_norm_layer(lua_State* L) {
     KF_CHECK(lua_type(L, 3) == LUA_TNUMBER, Code::script, "nn.norm: eps must be a number, got {}", describe(L, 3));
     config.model.norm_eps = lua_tonumber(L, 3);
   }
-  push_module(L, make_part(session.registries.norm, type, config, session.registries, place_of(-1, dim, 0)), call_part<Norm>, "norm");
+  push_module(L, make_part(session.registries.norm, type, config, session.registries, place_of(-1, dim, 0)), call_norm, "norm");
   return 1;
 }
 
@@ -59,7 +64,7 @@ int make_mlp_layer(lua_State* L) {
   const std::int64_t hidden = check_size(L, 3, "nn.mlp", "its inner width");
   config.model.activation = activation;
   const std::string name = config::mlp_name(activation);
-  push_module(L, make_part(session.registries.mlp, name, config, session.registries, place_of(-1, dim, hidden)), call_part<Mlp>, "mlp");
+  push_module(L, make_part(session.registries.mlp, name, config, session.registries, place_of(-1, dim, hidden)), call_mlp, "mlp");
   return 1;
 }
 
@@ -80,7 +85,7 @@ int make_moe_layer(lua_State* L) {
   check_experts(settings, "nn.moe");
   const config::PartOptions none;
   const PartArgs args{config, none, session.registries};
-  push_module(L, make_moe(args, place_of(settings.layer, config.model.dim, 0)), call_part<Mlp>, "moe");
+  push_module(L, make_moe(args, place_of(settings.layer, config.model.dim, 0)), call_mlp, "moe");
   return 1;
 }
 

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "layout/split.h"
 #include "parallel/rows.h"
 
 namespace kf {
@@ -11,8 +12,11 @@ namespace {
 
 bool can_be_cut(const Parameter& weight) { return weight.trainable && !weight.buffer && !weight.shape.empty(); }
 
+/// Rows of what the other axes leave of it on this rank.
+std::int64_t rows_of(const Parameter& weight) { return weight.placement.of(weight.shape).size[0]; }
+
 void cut(Parameter& weight, Shape rows, const Group& shards) {
-  weight.placement.cuts = {{Axis::dp_shard, 0, std::move(rows), shards.rank()}};
+  weight.placement.cuts.push_back({Axis::dp_shard, 0, std::move(rows), shards.rank()});
 }
 
 /// Largest first, each to the rank that has least: the longest-processing-time rule (Graham 1969).
@@ -22,7 +26,7 @@ void give_to_owners(ParameterList weights, const Group& shards) {
   for (const ParameterPtr& weight : weights) {
     const auto owner = std::min_element(load.begin(), load.end());
     Shape rows(load.size(), 0);
-    rows[static_cast<std::size_t>(owner - load.begin())] = weight->shape[0];
+    rows[static_cast<std::size_t>(owner - load.begin())] = rows_of(*weight);
     cut(*weight, std::move(rows), shards);
     *owner += weight->numel();
   }
@@ -35,7 +39,7 @@ void place(const ParameterList& weights, const Optimizer& optimizer, const Group
       continue;
     }
     if (optimizer.needs(*weight) == Optimizer::Needs::elements) {
-      cut(*weight, even_rows(weight->shape[0], shards.size()), shards);
+      cut(*weight, even_rows(rows_of(*weight), shards.size()), shards);
     } else {
       whole.push_back(weight);
     }
@@ -65,6 +69,9 @@ void make_units(Model& model, const World& world, ZeroStage stage) {
 }  // namespace
 
 void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage) {
+  for (const ParameterPtr& weight : model.parameters()) {
+    weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
+  }
   if (world.data().size() == 1) {
     return;
   }

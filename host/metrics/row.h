@@ -20,26 +20,21 @@ inline const double* find_number(const Values& values, std::string_view name) {
   return found != values.rend() ? &found->second : nullptr;
 }
 
-/// The terms of the loss that every step has: sums on the device while it runs (T is a tensor), numbers behind it.
-template <class T>
-struct Terms {
-#define TERM(name, unit, doc) T name = {};
-#include "metrics/names/names.def"
-};
-
-/// f(a.ce, b.ce), f(a.z_loss, b.z_loss), ...: for each term, what each of `terms` has of it.
-template <class F, class... SomeTerms>
-void each_term(const F& f, SomeTerms&... terms) {
-#define TERM(name, unit, doc) f(terms.name...);
-#include "metrics/names/names.def"
-}
-
 /// What is a mean over the labels of a step; NaN stays NaN.
-struct Means : Terms<double> {
+struct Means {
 #define MEAN(name, unit, doc) double name = 0;
-#define TERM(name, unit, doc)
 #include "metrics/names/names.def"
 };
+
+/// The term of the loss that every step has under this name; null for others.
+inline double* find_term(Means& means, std::string_view name) {
+#define TERM(term, unit, doc) \
+  if (name == #term) {        \
+    return &means.term;       \
+  }
+#include "metrics/names/names.def"
+  return nullptr;
+}
 
 /// One logged step.
 struct StepRow : Means {

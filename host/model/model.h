@@ -11,50 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include "model/forward.h"
 #include "model/module.h"
 
 namespace kf {
 
 class Group;
-class Visibility;
 
-/// What attention keeps of the tokens seen so far, one entry a layer; for generation.
-struct KvCache {
-  struct Layer {
-    at::Tensor k, v;  // gqa: (B, Hkv, capacity, D); mla: the latent (B, 1, capacity, r) and the rotated key (B, 1, capacity, D)
-  };
-  std::vector<Layer> layers;
-  std::int64_t filled = 0;  // positions that hold something
-  std::int64_t capacity = 0;
-  at::Tensor starts;  // (B) int64: the first position of each row that is no padding; undefined where there is none
-};
-
-/// What travels beside the hidden state through the blocks.
-struct ForwardContext {
-  at::Tensor doc_ids;                         // (B, T) int64, undefined for one document a row: attention stays inside a document
-  at::Tensor lengths;                         // (B) int64, undefined where rows are full: what follows in row b is padding on the right
-  std::shared_ptr<const Visibility> visible;  // who sees whom, made from doc_ids, lengths and cache once a forward
-  KvCache* cache = nullptr;                   // generation only
-  std::int64_t step = 0;                      // the update and its micro-batch, from 0: what dropout draws from
-  std::int64_t micro = 0;
-  /// Where set, the layers of model.mtp_layers leave here what the head makes their logits from, (B, T, C) a depth: position i of depth k
-  /// (from 0) speaks of the token after i + k + 1. Positions whose token i + k + 1 is beyond the row or in another document hold nothing.
-  std::vector<at::Tensor>* ahead = nullptr;
-  /// Where set, attention leaves the largest score (before the softmax, masked ones left out) of each query head here: one (H) a layer,
-  /// the larger of what is there and what this forward saw. For QK-clip.
-  std::vector<at::Tensor>* largest_scores = nullptr;
-  /// Called with a name and the activation where set: "embed", "layer.0", ..., "norm". For parity tests and activation capture.
-  std::function<void(const std::string&, const at::Tensor&)> observe;
-};
-
-/// The update and micro-batch that a model is in: what dropout inside of layers that see no ForwardContext draws from.
-struct Moment {
-  std::int64_t step = 0;
-  std::int64_t micro = 0;
-};
-
-/// The auxiliary terms of the last forward (mixture of experts), means over its tokens, summed over the layers; undefined tensors where
-/// there are none.
+/// The auxiliary terms of a forward (mixture of experts), means over its tokens, summed over the layers; undefined tensors where there are
+/// none.
 struct AuxLosses {
   at::Tensor balance;   // weighted by model.moe_aux_loss_weight, or by model.moe_sequence_aux_loss_weight (sigmoid scores)
   at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
@@ -79,23 +44,27 @@ class Model : public Module {
  public:
   /// tokens (B, T) int64 -> logits (B, T, V) in the compute type. `context` may be changed (visible, cache).
   virtual at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) = 0;
-  /// The head alone: what ForwardContext::ahead holds (.., C) -> logits (.., V).
+  /// The head alone: what ForwardResults::ahead holds (.., C) -> logits (.., V).
   virtual at::Tensor project(const at::Tensor& hidden) const;
-  virtual AuxLosses aux_losses() const { return {}; }
+  /// Of a forward that left `results`.
+  virtual AuxLosses aux_losses(const ForwardResults& /*results*/) const { return {}; }
   /// The blocks that forward runs through their weight units (weight_unit.h); none where it runs everything itself.
   virtual std::vector<std::shared_ptr<Module>> unit_modules() const { return {}; }
   /// Who shares the loss of a step, for what is counted over all of its tokens; null: this rank alone.
   void share_loss_with(Group* data_ranks) { data_ranks_ = data_ranks; }
   /// Before the forward of a training micro-batch, whose context this is.
-  void begin_micro(const ForwardContext& context) { *moment_ = {context.step, context.micro}; }
+  void begin_micro(ForwardContext& context) {
+    context.moment = moment_;
+    *moment_ = {context.step, context.micro};
+  }
   std::shared_ptr<const Moment> moment() const { return moment_; }
-  /// After the backward of a training micro-batch: what its forward counted joins the step. (Recomputation inside backward joins nothing.)
-  virtual void end_micro() {}
-  /// In place of `end_micro` after a forward that is no part of the step: what it counted is dropped, and its graph with it.
-  virtual void drop_micro() {}
+  /// After the backward of a training micro-batch: what its forward counted joins the step.
+  virtual void end_micro(const ForwardResults& /*results*/) {}
   /// After the last micro-batch: rules that are not gradients move their buffers (selection biases of routers), once, and only when the
   /// optimizer has moved the weights. `progress` = completed updates / all updates of the run, in [0, 1).
   virtual void end_step(bool /*updated*/, double /*progress*/) {}
+  /// Whether `end_step` must know if the optimizer has moved the weights.
+  virtual bool follows_updates() const { return false; }
   /// Numbers about the last step for its row of metrics ("moe/aux_loss"); waits for the device.
   virtual std::vector<std::pair<std::string, double>> metrics() const { return {}; }
   /// What `forward` gives to its last matrix, (B, T, C); only of models with a `head`.

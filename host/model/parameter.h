@@ -40,11 +40,11 @@ struct Init {
 /// What a weight is for: decides who updates it (Muon takes hidden matrices) and how it is reported.
 enum class Role { embedding, hidden, head, router, vector };
 
-/// How tensor parallelism is to split a weight: colwise its outputs (dim 0), rowwise its inputs (dim 1); whole, over a split sequence;
-/// whole.
-enum class Shard { colwise, rowwise, sequence, replicate };
-/// As scripts write them, in this order.
-inline constexpr std::string_view kShardNames[] = {"colwise", "rowwise", "sequence", "replicate"};
+/// How a weight is divided over the ranks of tensor parallelism: colwise its outputs (dim 0), rowwise its inputs (dim 1), vocab its rows of
+/// the vocabulary (dim 0); whole, over a split sequence; whole. experts: its experts (dim 0), over the ranks of expert parallelism.
+enum class Split { colwise, rowwise, sequence, replicate, vocab, experts };
+/// As scripts write the first ones, in this order.
+inline constexpr std::string_view kSplitNames[] = {"colwise", "rowwise", "sequence", "replicate"};
 
 /// One tensor of a state dict, and which part of a parameter it shows.
 struct StoredView {
@@ -76,7 +76,9 @@ struct Parameter {
   bool added = false;      // by an adapter: files of the model itself lack it, and it then starts fresh
   bool keep_fp32 = false;  // `value` is fp32 whatever the compute type
   std::optional<StackNames> stack;
-  std::optional<Shard> shard;  // a hint of who declared it; nothing: the parallel layer decides by its name
+  Split split = Split::replicate;  // by the layer that has it
+  std::int64_t split_unit = 1;     // entries of the divided dim that stay together: the numbers of a head
+  bool split_hint = false;         // a script said so
 
   Placement placement;         // the part of it that this rank trains
   WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank

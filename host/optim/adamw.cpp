@@ -46,10 +46,13 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
   }
 }
 
-void AdamW::plain(TensorLists& lists, double lr, double weight_decay) const {
+bool AdamW::takes_verdict() const { return options_.fused && !has_extras(options_) && !clips(); }
+
+void AdamW::plain(TensorLists& lists, double lr, double weight_decay, const at::Tensor& ok) const {
   if (options_.fused && !has_extras(options_)) {
+    const std::optional<at::Tensor> found_inf = ok.defined() ? std::optional(1 - ok) : std::nullopt;
     at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1,
-                      options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false);
+                      options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
     return;
   }
   const std::vector<at::Tensor> updates = directions(lists, options_);
@@ -83,9 +86,8 @@ void AdamW::add_over(Group& shards) {
   }
 }
 
-void AdamW::step(double lr) {
+void AdamW::update(double lr, const at::Tensor& ok) {
   const at::NoGradGuard no_grad;
-  const bool clips = options_.rms_clip > 0 || norm_clip_;
   const double correction = options_.corrected_by > 0 ? lr / options_.corrected_by : 1;
   std::vector<TensorLists> all;
   std::vector<double> decays;
@@ -94,16 +96,16 @@ void AdamW::step(double lr) {
     if (lists.empty()) {
       continue;
     }
-    at::_foreach_add_(lists.slots[kStep], 1);
+    ok.defined() ? at::_foreach_add_(lists.slots[kStep], ok) : at::_foreach_add_(lists.slots[kStep], 1);
     decays.push_back(group.weight_decay * correction);
-    if (clips) {
+    if (clips()) {
       all.push_back(std::move(lists));
     } else {
-      plain(lists, lr, decays.back());
+      plain(lists, lr, decays.back(), ok);
       lists.write_back();
     }
   }
-  if (clips) {
+  if (clips()) {
     clipped(all, decays, lr);
     for (TensorLists& lists : all) {
       lists.write_back();

@@ -29,12 +29,17 @@ class AdamW final : public Optimizer {
   AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options);
   Needs needs(const Parameter& /*weight*/) const override { return options_.rms_clip > 0 ? Needs::whole : Needs::elements; }
   void add_over(Group& shards) override;
-  void step(double lr) override;
+  void step(double lr) override { update(lr, {}); }
+  bool takes_verdict() const override;
+  void step_where(double lr, const at::Tensor& ok) override { update(lr, ok); }
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
  private:
-  void plain(TensorLists& lists, double lr, double weight_decay) const;
+  bool clips() const { return options_.rms_clip > 0 || norm_clip_; }
+  /// `ok` as of `step_where`; undefined for 1.
+  void update(double lr, const at::Tensor& ok);
+  void plain(TensorLists& lists, double lr, double weight_decay, const at::Tensor& ok) const;
   void clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr);
 
   std::vector<ParamGroup> groups_;

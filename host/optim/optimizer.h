@@ -41,6 +41,11 @@ class Optimizer {
   /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads `Parameter::wide_gradient()`,
   /// changes `Parameter::master`; the caller publishes and clears.
   virtual void step(double lr) = 0;
+  /// Whether `step_where` is there.
+  virtual bool takes_verdict() const { return false; }
+  /// The same update where `ok` (0-dim fp32 on the weights' device) is 1. Where it is 0, neither weights nor state move, whatever the
+  /// gradients hold. Nobody waits for the device.
+  virtual void step_where(double lr, const at::Tensor& ok);
   /// State tensors are the live ones, not copies.
   virtual OptimizerState state() const = 0;
   /// Throws Code::checkpoint naming what is missing or has another shape.

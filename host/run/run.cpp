@@ -70,10 +70,7 @@ StepperOptions stepper_options(const RunContext& run) {
   StepperOptions out;
   out.batches = config::BatchPlan(config.train, run.plan.data_ranks);
   out.grad_clip_norm = config.train.grad_clip_norm;
-  out.z_loss_weight = config.train.z_loss_weight;
   out.device = run.device();
-  out.mtp_layers = config.model.mtp_layers;
-  out.mtp_loss_weight = config.train.mtp_loss_weight;
   out.max_steps = run.plan.max_steps;
   out.batch_size = config.train.batch_size;
   out.seq_len = config.train.seq_len;
@@ -101,7 +98,7 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.device = run.device();
   out.resumed_from = start.resumes() ? start.resume.checkpoint.string() : "";
   out.target_loss = config.eval.target_loss;
-  out.eval_in_chunks = trainee.loss->takes_hidden();
+  out.eval_in_chunks = trainee.objective->spares_logits();
   out.report = run.request.report;
   out.generate = generate_options(config.generate);
   out.max_seq_len = config.model.max_seq_len;
@@ -112,6 +109,7 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.vocab_size = config.model.vocab_size;
   out.seed = static_cast<std::uint64_t>(config.train.seed);
   out.mtp_head = config.eval.mtp_head;
+  out.run_ahead = config.train.run_ahead.value_or(run.device().is_cpu() ? 0 : 1);
   out.seconds_before = outputs.seconds_before;
   out.before_save = [&folders] {
     if (folders) {
@@ -181,7 +179,7 @@ RunResult train(RunContext& run, RunEnd& end) {
 
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
-  Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.loss, stepper_options(run));
+  Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run));
   LoopParts parts{*trainee.model,
                   *trainee.optimizer,
                   stepper,

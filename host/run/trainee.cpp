@@ -17,6 +17,7 @@
 #include "run/run_kernels.h"
 #include "run/run_parts.h"
 #include "train/loop/steering.h"
+#include "train/step/language.h"
 
 namespace kf {
 namespace {
@@ -32,8 +33,8 @@ VocabRows vocab_rows(const config::Config& config) {
 void say_sharding_hints(Model& model) {
   std::map<std::string_view, std::int64_t> counts;
   for (const ParameterPtr& parameter : model.parameters()) {
-    if (parameter->shard) {
-      ++counts[kShardNames[static_cast<std::size_t>(*parameter->shard)]];
+    if (parameter->split_hint) {
+      ++counts[kSplitNames[static_cast<std::size_t>(parameter->split)]];
     }
   }
   std::vector<std::string> words;
@@ -122,6 +123,8 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
     out.optimizer = std::move(averaged);
   }
   out.loss = make_loss(config, run.registries);
+  out.objective = std::make_unique<Language>(
+      *out.loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
   out.schedule = make_schedule(config, run.registries, {run.plan.max_steps, run.plan.data_ranks});
   out.sampler = sampler_of(config, run.registries);
   check_plan(config, run.registries, *out.model);

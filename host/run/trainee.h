@@ -15,7 +15,7 @@
 #include "train/loop/hooks.h"
 #include "train/loop/memory_estimate.h"
 #include "train/loop/phase.h"
-#include "train/step/loss.h"
+#include "train/step/objective.h"
 
 namespace kf {
 
@@ -33,6 +33,7 @@ struct Trainee : PlannedModel {
   std::unique_ptr<Optimizer> optimizer;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average
   std::unique_ptr<Loss> loss;
+  std::unique_ptr<Objective> objective;  // of the loss
   std::unique_ptr<Schedule> schedule;
   std::unique_ptr<TokenSampler> sampler;
   Phases phases;

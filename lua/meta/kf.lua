@@ -1602,6 +1602,7 @@
 ---@field skip_max_consecutive? integer  Stop after this many skipped updates in a row; 0 stops only after 10 whose loss or gradient was not finite.
 ---@field on_nan? "skip"|"abort"  A loss or gradient that is NaN: skip the update, or stop the run.
 ---@field on_inf? "skip"|"abort"  A loss (of any micro-batch) or gradient that is infinite: skip the update, or stop the run. With fp16 infinite gradients of backward itself halve the loss scale first.
+---@field run_ahead? integer  Updates that may begin before the host has read the numbers of the one before; whether one is made is then decided on the device. Steps that a hook, a save, an evaluation or a phase waits for are read at once. Unset: 1 on a GPU, 0 on a CPU.
 ---@field shutdown_timeout_sec? number  Longest wait for a clean end after a signal, in seconds.
 ---@field nccl_health_check_interval? integer  Steps between checks of the communicator; 0 for none.
 

@@ -20,6 +20,7 @@
 #include "optim/schedule.h"
 #include "registry/registries.h"
 #include "train/loop/hook.h"
+#include "train/step/language.h"
 #include "train/step/losses.h"
 #include "train/step/stepper.h"
 
@@ -161,7 +162,8 @@ struct Trainee {
       : config(load(registries, block)),
         model(build_model(config, registries)),
         optimizer((materialize(*model, at::kCPU, at::kFloat, 1), decay_groups(model->parameters(), 0.1)), {}),
-        stepper(*model, optimizer, loss, {}),
+        objective(loss),
+        stepper(*model, optimizer, objective, {}),
         loader(make_train_loader(config, {})) {}
 
   static config::Config load(const Registries& registries, const std::string& block) {
@@ -176,6 +178,7 @@ struct Trainee {
   std::shared_ptr<Model> model;
   AdamW optimizer;
   CrossEntropy loss;
+  Language objective;
   Stepper stepper;
   std::unique_ptr<Loader> loader;
   std::int64_t step = 0;

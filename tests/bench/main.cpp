@@ -23,6 +23,7 @@
 #include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
+#include "train/step/language.h"
 #include "train/step/losses.h"
 #include "train/step/stepper.h"
 
@@ -58,7 +59,8 @@ void bench_step(const config::Config& config, const Registries& registries) {
   materialize(*model, at::kCPU, at::kFloat, 1);
   AdamW optimizer(decay_groups(model->parameters(), 0.1), {});
   const CrossEntropy loss;
-  Stepper stepper(*model, optimizer, loss, {});
+  Language objective(loss);
+  Stepper stepper(*model, optimizer, objective, {});
   const std::unique_ptr<Loader> loader = make_train_loader(config, {});
   const double tokens = static_cast<double>(config.train.batch_size * config.train.seq_len);
   std::int64_t step = 0;

@@ -21,6 +21,7 @@
 #include "optim/adamw.h"
 #include "registry/registries.h"
 #include "train/step/fused_cross_entropy.h"
+#include "train/step/language.h"
 #include "train/step/losses.h"
 #include "train/step/stepper.h"
 
@@ -123,7 +124,7 @@ void bench_experts(const Registries& registries, at::ScalarType type) {
     materialize(*model, at::kCPU, type, 1);
     const at::Tensor x = leaf({8, 256, 256}, type);
     return Work{name, [=] {
-                  MoeBook(*model).layers().front()->forward(x).sum().backward();
+                  MoeBook(*model).layers().front()->forward(x, ForwardContext()).sum().backward();
                   x.mutable_grad() = at::Tensor();
                   for (const ParameterPtr& parameter : model->parameters()) {
                     parameter->clear_gradient();
@@ -162,6 +163,7 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
       std::shared_ptr<Model> model;
       std::unique_ptr<Optimizer> optimizer;
       std::unique_ptr<Loss> loss;
+      std::unique_ptr<Objective> objective;
       std::unique_ptr<Stepper> stepper;
       std::unique_ptr<Loader> loader;
       std::int64_t step = 0;
@@ -172,7 +174,8 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
     materialize(*t->model, at::kCPU, at::kFloat, 1);
     t->optimizer = make_part(registries.optimizer, "adamw", t->config, registries, decay_groups(t->model->parameters(), 0.1));
     t->loss = make_part(registries.loss, "fused_linear_cross_entropy", t->config, registries);
-    t->stepper = std::make_unique<Stepper>(*t->model, *t->optimizer, *t->loss, StepperOptions());
+    t->objective = std::make_unique<Language>(*t->loss);
+    t->stepper = std::make_unique<Stepper>(*t->model, *t->optimizer, *t->objective, StepperOptions());
     t->loader = make_train_loader(t->config, {});
     return Work{name, [t] { t->stepper->run(*t->loader, t->step++, 1e-4); }};
   };

@@ -75,6 +75,36 @@ TEST_CASE("program: a running average of the weights is evaluated beside them, a
   CHECK(straight[8] < straight[0]);
 }
 
+TEST_CASE("program: steps that run ahead have the numbers, rows and weights of steps that are read at once", "[cases]") {
+  // Saves, evaluations and a watched step lie between them; max_steps is neither.
+  const Workbench bench(
+      "[eval]\nenabled = true\ninterval = 5\nsteps = 3\ndataset_path = \"held_out\"\n"
+      "[checkpoint]\ninterval = 4\nkeep_last_n = 9\n[metrics]\nlog_interval = 1\nwatch = [\"grads\"]\nwatch_interval = 7\n");
+  const std::vector<std::string> job = {"--optimizer.lr=1e-2", "--train.mixed_precision=fp32", "--train.max_steps=13"};
+  const auto with = [&](const std::string& run, int ahead, std::vector<std::string> more = {}) {
+    std::vector<std::string> all = job;
+    all.push_back("--train.run_ahead=" + std::to_string(ahead));
+    all.insert(all.end(), more.begin(), more.end());
+    const test::Finished finished = bench.run_in(run, all);
+    require_ok(finished);
+    return finished.out + finished.err;
+  };
+  with("at_once", 0);
+  CHECK_FALSE(has(with("ahead", 3), "has no effect"));
+  for (const char* number : {"step", "loss", "grad_norm", "tokens", "lr"}) {
+    CAPTURE(number);
+    CHECK(column(bench.steps("ahead"), number) == column(bench.steps("at_once"), number));
+  }
+  CHECK(column(bench.evals("ahead"), "loss") == column(bench.evals("at_once"), "loss"));
+  for (const char* step : {"step_4", "step_12", "step_13"}) {
+    for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+      CAPTURE(step, file);
+      CHECK(same_tensors(bench.checkpoint(step, "ahead") / file, bench.checkpoint(step, "at_once") / file));
+    }
+  }
+  CHECK(has(with("lion", 3, {"--optimizer.name=lion"}), "train.run_ahead = 3 has no effect"));
+}
+
 TEST_CASE("program: train.batch_schedule changes the tokens of an update, also across a stop", "[cases]") {
   const Workbench bench(
       "[[train.batch_schedule]]\nstart = 0\nsize = 2\n[[train.batch_schedule]]\nstart = 3\nsize = 6\n[[train.batch_schedule]]\nstart = "

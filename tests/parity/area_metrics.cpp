@@ -18,6 +18,7 @@
 #include "optim/clip.h"
 #include "parity/areas.h"
 #include "parity/job.h"
+#include "train/step/language.h"
 #include "train/step/stepper.h"
 
 namespace kf::parity {
@@ -96,9 +97,10 @@ bool update_skipped(const ParameterList& carriers, double max_norm) {
   const auto optimizer = make_optimizer(config, registries, model.parameters());
   const FirstLogit loss;
   OneToken data;
+  Language objective(loss);
   StepperOptions options;
   options.grad_clip_norm = max_norm;
-  const StepResult result = Stepper(model, *optimizer, loss, options).run(data, 0, 0.1);
+  const StepResult result = Stepper(model, *optimizer, objective, options).run(data, 0, 0.1);
   bool same = !result.skipped.empty();
   for (const ParameterPtr& parameter : carriers) {
     same = same && at::equal(parameter->master.detach(), at::ones(parameter->shape));

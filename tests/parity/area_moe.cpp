@@ -8,7 +8,6 @@
 #include "builtins/builtins.h"
 #include "core/text.h"
 #include "model/layer/place.h"
-#include "model/moe/moe_book.h"
 #include "model/moe/topk_router.h"
 #include "optim/clip.h"
 #include "parity/areas.h"
@@ -42,8 +41,9 @@ config::Config config_of(const Case& test, const Registries& registries) {
   return job_of(sections, registries);
 }
 
-at::Tensor forward(Model& model, const at::Tensor& tokens) {
+at::Tensor forward(Model& model, const at::Tensor& tokens, ForwardResults* results = nullptr) {
   ForwardContext context;
+  context.results = results;
   return model.forward(tokens.to(at::kLong), context);
 }
 
@@ -60,7 +60,7 @@ void compare_number(const Case& test, const std::string& key, double actual, con
 }
 
 /// What every layer recorded in a training forward.
-void compare_routing(const Case& test, const MoeBook& book, Comparison& out) {
+void compare_routing(const Case& test, const ForwardResults& results, Comparison& out) {
   double aux_sum = 0, z_sum = 0;
   at::Tensor all_counts;
   const auto per_layer = [&](const std::string& key, std::int64_t layer, double actual, const Bound& bound) {
@@ -69,9 +69,8 @@ void compare_routing(const Case& test, const MoeBook& book, Comparison& out) {
       out.number(key + "." + index, actual, number(parity::at(table(*expected, key), index), key), Tolerance{{bound}});
     }
   };
-  for (const auto& layer : book.layers()) {
-    const MoeRecord& last = layer->last();
-    const std::int64_t index = layer->options().layer;
+  for (const ExpertsRecord& last : results.experts) {
+    const std::int64_t index = last.layer->options().layer;
     const std::string route = "route." + std::to_string(index);
     const std::string counts = "counts." + std::to_string(index);
     out.tensor(route + ".indices", last.experts, test.tensor(route + ".indices"), Tolerance{{{}}});
@@ -117,12 +116,12 @@ void compare_stored(const Case& test, Model& model, const std::string& prefix, c
 at::Tensor master_of(const Parameter& parameter) { return parameter.master; }
 
 /// The weight of the balancing loss: the case's, which `right` corrects.
-void compare_aux_weight(const Case& test, const MoeBook& book, Comparison& out) {
+void compare_aux_weight(const Case& test, const ForwardResults& results, Comparison& out) {
   const Node* right = test.expected("aux_weight");
   const double weight = number(right ? *right : test.at("aux_weight"), "aux_weight");
-  for (const auto& layer : book.layers()) {
-    if (layer->last().balance.defined()) {
-      out.number("aux_weight", layer->router().balance_weight(), weight, Tolerance{{{}}});
+  for (const ExpertsRecord& record : results.experts) {
+    if (record.balance.defined()) {
+      out.number("aux_weight", record.layer->router().balance_weight(), weight, Tolerance{{{}}});
     }
   }
 }
@@ -131,7 +130,6 @@ void run_model_case(const Case& test, Comparison& out) {
   const Registries registries = native_registries();
   const config::Config config = config_of(test, registries);
   const auto model = model_of(test, config, registries, at::kFloat, out);
-  const MoeBook book(*model);
   const at::Tensor tokens = test.tensor("input_ids");
   const Tolerance logits_tolerance = test.tolerance("fp32: logits");
   {
@@ -140,13 +138,14 @@ void run_model_case(const Case& test, Comparison& out) {
     out.tensor("logits_eval", forward(*model, tokens), test.tensor("logits_eval"), logits_tolerance);
     model->train();
   }
-  const at::Tensor logits = forward(*model, tokens);
+  ForwardResults results;
+  const at::Tensor logits = forward(*model, tokens, &results);
   out.tensor("logits", logits, test.tensor("logits"), logits_tolerance);
-  compare_routing(test, book, out);
-  compare_aux_weight(test, book, out);
+  compare_routing(test, results, out);
+  compare_aux_weight(test, results, out);
 
   const at::Tensor ce = cross_entropy(config, registries, logits, test.tensor("labels"));
-  const AuxLosses aux = model->aux_losses();
+  const AuxLosses aux = model->aux_losses(results);
   at::Tensor total = ce;
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {
     total = term.defined() ? total + term : total;
@@ -159,7 +158,7 @@ void run_model_case(const Case& test, Comparison& out) {
 
   const Node* const step = test.get("moe_step");
   const std::vector<double> progress = step != nullptr ? numbers(*step, "moe_step") : std::vector<double>{0, 1};
-  model->end_micro();
+  model->end_micro(results);
   model->end_step(true, progress[0] / progress[1]);
   compare_stored(test, *model, "after.", Tolerance{{kAfter}}, out, master_of);
 }
@@ -236,15 +235,15 @@ void run_router_training(const Case& test, Comparison& out) {
   const Registries registries = native_registries();
   const config::Config config = config_of(test, registries);
   const auto model = model_of(test, config, registries, at::kFloat, out);
-  const MoeBook book(*model);
   const ParameterList parameters = model->parameters();
   const auto optimizer = make_optimizer(config, registries, parameters);
   const std::vector<double> losses = numbers(*test.expected("losses"), "losses");
   const at::Tensor tokens = test.tensor("input_ids"), bias_after = test.tensor("bias_after");
   for (std::int64_t s = 0; s < tokens.size(0); ++s) {
-    const at::Tensor loss = cross_entropy(config, registries, forward(*model, tokens[s]), test.tensor("labels")[s]);
+    ForwardResults results;
+    const at::Tensor loss = cross_entropy(config, registries, forward(*model, tokens[s], &results), test.tensor("labels")[s]);
     loss.backward();
-    model->end_micro();
+    model->end_micro(results);
     optimizer->step(config.optimizer.lr);
     model->end_step(true, static_cast<double>(s) / static_cast<double>(tokens.size(0)));
     for (const ParameterPtr& parameter : parameters) {

@@ -8,6 +8,7 @@
 #include "layout/parallelize.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
+#include "train/step/language.h"
 
 namespace kf::test {
 
@@ -90,11 +91,12 @@ void Bench::make_stepper() {
   options.seed = static_cast<std::uint64_t>(config.train.seed);
   options.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
   options.grad_clip_norm = config.train.grad_clip_norm;
-  options.z_loss_weight = config.train.z_loss_weight;
   if (config.train.mixed_precision == "fp16") {
     options.loss_scale = config.train.loss_scale;
   }
-  stepper = std::make_unique<Stepper>(*model, *optimizer, *loss, options);
+  objective =
+      std::make_unique<Language>(*loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
+  stepper = std::make_unique<Stepper>(*model, *optimizer, *objective, options);
 }
 
 std::vector<at::Tensor> Bench::masters() const {

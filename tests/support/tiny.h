@@ -14,6 +14,7 @@
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "registry/registries.h"
+#include "train/step/loss.h"
 #include "train/step/stepper.h"
 
 namespace kf::test {
@@ -69,6 +70,7 @@ struct Bench {
   std::shared_ptr<Model> model;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<Loss> loss;
+  std::unique_ptr<Objective> objective;
   std::unique_ptr<Stepper> stepper;  // remembers what the guard has seen
 };
 

@@ -243,18 +243,23 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
   return parts;
 }
 
-double flops_per_token(const ModelConfig& model, std::int64_t seq_len) {
-  std::int64_t weights = model.vocab_size * model.dim;  // the head; looking up an embedding costs nothing
-  double scores = 0;
-  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
-    weights += active_weights(model, layer);
-    scores += 6.0 * real(score_width(model, layer)) * real(keys_seen(model, layer, seq_len));
-  }
+double layer_flops(const ModelConfig& model, std::int64_t index, std::int64_t seq_len) {
+  return 6.0 * real(active_weights(model, index)) + 6.0 * real(score_width(model, index)) * real(keys_seen(model, index, seq_len));
+}
+
+double head_flops(const ModelConfig& model, std::int64_t seq_len) {
+  const double product = 6.0 * real(model.vocab_size * model.dim);
   // Each look ahead: a block like the last one, the product before it, and the head once more.
-  const std::int64_t last = model.n_layers - 1;
-  weights += model.mtp_layers * (active_weights(model, last) + 2 * model.dim * model.dim + model.vocab_size * model.dim);
-  scores += real(model.mtp_layers) * 6.0 * real(score_width(model, last)) * real(keys_seen(model, last, seq_len));
-  return 6.0 * real(weights) + scores;
+  const double ahead = layer_flops(model, model.n_layers - 1, seq_len) + 12.0 * real(model.dim * model.dim) + product;
+  return product + real(model.mtp_layers) * ahead;
+}
+
+double flops_per_token(const ModelConfig& model, std::int64_t seq_len) {
+  double flops = head_flops(model, seq_len);  // looking up an embedding costs nothing
+  for (std::int64_t layer = 0; layer < model.n_layers; ++layer) {
+    flops += layer_flops(model, layer, seq_len);
+  }
+  return flops;
 }
 
 std::int64_t data_seed(const TrainConfig& train) { return train.data_seed.value_or(train.seed); }

@@ -65,6 +65,9 @@ std::vector<std::pair<std::string, std::int64_t>> parameter_parts(const ModelCon
 /// Training FLOPs of one token: 6 for each weight of a matrix that the token visits (routers left out, as in the reference), and
 /// 12 * layers * heads * head_dim * seq_len for attention, with the window or chunk for seq_len where that is shorter.
 double flops_per_token(const ModelConfig& model, std::int64_t seq_len);
+/// Its parts: layer `index` (from 0); the head with layers of multi-token prediction.
+double layer_flops(const ModelConfig& model, std::int64_t index, std::int64_t seq_len);
+double head_flops(const ModelConfig& model, std::int64_t seq_len);
 
 /// data_seed, or seed where unset.
 std::int64_t data_seed(const TrainConfig& train);

@@ -46,6 +46,7 @@ const std::map<std::string_view, Entry>& table() {
          {"activation_checkpointing", free},
          {"remat_save", free},
          {"remat_every", free},
+         {"run_ahead", free},
          {"shutdown_timeout_sec", free},
          {"nccl_health_check_interval", free}}}},
       {"optimizer", {course, {{"name", identity}}}},

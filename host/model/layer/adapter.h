@@ -26,6 +26,8 @@ class LinearAdapter : public Module {
   virtual at::Tensor delta(const at::Tensor& x) const = 0;  // (.., in) -> (.., out), added to the layer's own result
   /// The weight (out, in) of a plain layer that gives in evaluation what the layer with `weight` and this adapter gives.
   virtual at::Tensor merged(const at::Tensor& weight) const = 0;
+  /// How the layer's weight is divided: its own weights follow where they can, or stay whole.
+  virtual void split(Split /*how*/, std::int64_t /*unit*/) {}
 };
 
 }  // namespace kf

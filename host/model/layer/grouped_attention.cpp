@@ -52,6 +52,7 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   if (m.attn_gate != "none") {
     gate_ = add_child("gate_proj", std::make_shared<Linear>(place.dim, m.attn_gate == "head" ? m.n_heads : width, init));
   }
+  split_by_heads(m.attn_gate == "head");
   if (m.v_norm != "none") {
     NormOptions options = norm_options(args.config);
     options.weight = options.weight && m.v_norm == "scaled";
@@ -62,6 +63,19 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   }
   if (m.attn_sink) {
     sinks_ = add_parameter("sinks", {m.n_heads}, Init::zeros(), Role::vector);
+    sinks_->split = Split::colwise;
+  }
+}
+
+void GroupedAttention::split_by_heads(bool gate_a_head) {
+  for (const std::shared_ptr<Linear>& layer : {q_, k_, v_}) {
+    if (layer) {
+      layer->split(Split::colwise, head_dim_);
+    }
+  }
+  o_->split(Split::rowwise, head_dim_);
+  if (gate_) {
+    gate_->split(Split::colwise, gate_a_head ? 1 : head_dim_);
   }
 }
 

@@ -48,6 +48,7 @@ class GroupedAttention final : public Attention {
   /// What was mixed, (B, H, T, D) -> (B, T, H D), behind the gate of the layer's input.
   at::Tensor gated(const at::Tensor& mixed, const at::Tensor& x) const;
   /// Rotated, and normalised after it where the model does.
+  void split_by_heads(bool gate_a_head);
   at::Tensor placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const;
   at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
 

@@ -37,12 +37,4 @@ at::Tensor largest_scores(const at::Tensor& q, const at::Tensor& k, double scale
   return best;
 }
 
-void note_largest(std::vector<at::Tensor>& all, std::int64_t layer, const at::Tensor& scores) {
-  const auto index = static_cast<std::size_t>(layer);
-  if (all.size() <= index) {
-    all.resize(index + 1);
-  }
-  all[index] = all[index].defined() ? at::maximum(all[index], scores) : scores;
-}
-
 }  // namespace kf

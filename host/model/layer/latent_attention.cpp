@@ -42,8 +42,12 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
   kv_a_norm_ = add_child("kv_a_norm", std::make_shared<RmsNorm>(rank_, latent));
   kv_b_ = linear("kv_b_proj", rank_, n_heads_ * (nope_ + v_dim_), hidden_init(m, rank_), false);
   o_ = linear("o_proj", n_heads_ * v_dim_, place.dim, output_init(m, n_heads_ * v_dim_), config::has_output_bias(m));
+  (q_ ? q_ : q_b_)->split(Split::colwise, nope_ + rope_dim_);  // the latent is the same for all heads
+  kv_b_->split(Split::colwise, nope_ + v_dim_);
+  o_->split(Split::rowwise, v_dim_);
   if (m.attn_sink) {
     sinks_ = add_parameter("sinks", {n_heads_}, Init::zeros(), Role::vector);
+    sinks_->split = Split::colwise;
   }
 }
 

@@ -20,6 +20,8 @@ class Linear final : public Module {
   explicit Linear(ParameterPtr weight);
 
   at::Tensor forward(const at::Tensor& x) const;  // (.., in) -> (.., out)
+  /// How its weight is divided, in runs of `unit` outputs (inputs) that stay together; the bias follows, and an adapter that comes later.
+  void split(Split how, std::int64_t unit = 1);
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without one
 

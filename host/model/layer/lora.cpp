@@ -23,4 +23,10 @@ at::Tensor Lora::delta(const at::Tensor& x) const {
 
 at::Tensor Lora::merged(const at::Tensor& weight) const { return weight + at::mm(b_->master, a_->master) * scale_; }
 
+void Lora::split(Split how, std::int64_t unit) {
+  Parameter& follows = how == Split::rowwise ? *a_ : *b_;
+  follows.split = how;
+  follows.split_unit = unit;
+}
+
 }  // namespace kf

@@ -20,6 +20,8 @@ class Lora final : public LinearAdapter {
   Lora(const config::Config& config, const AdapterPlace& place);
   at::Tensor delta(const at::Tensor& x) const override;
   at::Tensor merged(const at::Tensor& weight) const override;
+  /// B has the layer's outputs, A its inputs.
+  void split(Split how, std::int64_t unit) override;
 
  private:
   ParameterPtr a_, b_;

@@ -13,9 +13,12 @@ GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activati
   gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
+  gate_->split(Split::colwise);
+  up_->split(Split::colwise);
+  down_->split(Split::rowwise);
 }
 
-at::Tensor GatedMlp::forward(const at::Tensor& x) const {
+at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& /*context*/) const {
   const at::Tensor once = at::alias(x);  // see Block
   const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
   const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
@@ -25,9 +28,11 @@ at::Tensor GatedMlp::forward(const at::Tensor& x) const {
 PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
+  up_->split(Split::colwise);
+  down_->split(Split::rowwise);
 }
 
-at::Tensor PlainMlp::forward(const at::Tensor& x) const {
+at::Tensor PlainMlp::forward(const at::Tensor& x, const ForwardContext& /*context*/) const {
   const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(x); }));
   return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
 }

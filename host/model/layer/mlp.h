@@ -10,6 +10,8 @@
 
 namespace kf {
 
+struct ForwardContext;
+
 namespace config {
 struct ModelConfig;
 }
@@ -17,7 +19,7 @@ struct ModelConfig;
 class Mlp : public Module {
  public:
   bool observable() const override { return true; }
-  virtual at::Tensor forward(const at::Tensor& x) const = 0;  // (.., C) -> (.., C)
+  virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (.., C) -> (.., C)
 };
 
 struct MlpOptions {
@@ -31,7 +33,7 @@ struct MlpOptions {
 class GatedMlp final : public Mlp {
  public:
   GatedMlp(const MlpOptions& options, const Activation& activation);
-  at::Tensor forward(const at::Tensor& x) const override;
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
  private:
   Activation activation_;
@@ -42,7 +44,7 @@ class GatedMlp final : public Mlp {
 class PlainMlp final : public Mlp {
  public:
   PlainMlp(const MlpOptions& options, const Activation& activation);
-  at::Tensor forward(const at::Tensor& x) const override;
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
  private:
   Activation activation_;

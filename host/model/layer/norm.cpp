@@ -38,6 +38,7 @@ HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t
   if (weight_) {
     weight_->keep_fp32 = true;  // as every vector
     weight_->stack = StackNames{"weight", "norms.{}.weight", /*write_packed=*/true};
+    weight_->split = Split::colwise;
   }
 }
 

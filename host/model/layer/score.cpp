@@ -80,8 +80,8 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   const Visibility own(past, q.size(2), q.device());
   const Visibility& visible = context.visible ? *context.visible : own;
   const at::Tensor mask = visible.mask(options_.reach);
-  if (context.largest_scores != nullptr) {
-    note_largest(*context.largest_scores, options_.layer, largest_scores(q, k, options_.scale, mask, visible.causal()));
+  if (context.tracks_scores && context.results != nullptr) {
+    context.results->note_largest(static_cast<std::size_t>(options_.layer), largest_scores(q, k, options_.scale, mask, visible.causal()));
   }
   const bool plain =
       sinks.defined() || options_.softcap > 0 || dropout_.active(training) || backend_ == Backend::formula || TwiceDifferentiable::wanted();

@@ -14,7 +14,7 @@ namespace kf {
 class XieluMlp final : public Mlp {
  public:
   explicit XieluMlp(const MlpOptions& options);
-  at::Tensor forward(const at::Tensor& x) const override;
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
  private:
   at::Tensor activate(const at::Tensor& h) const;

@@ -36,9 +36,11 @@ StackedExperts::Stack StackedExperts::add_stack(const ExpertsOptions& o, const s
                                                 const Init& init) {
   Stack stack;
   stack.weight = add_parameter(name + "_w", {o.experts, out, in}, init);
+  stack.weight->split = Split::experts;
   stack.weight->stack = StackNames{name + "_w", "experts.{}." + name + "_proj.weight", o.packed};
   if (o.bias) {
     stack.bias = add_parameter(name + "_bias", {o.experts, out}, Init::zeros(), Role::vector);
+    stack.bias->split = Split::experts;
     stack.bias->keep_fp32 = true;  // as every vector
     stack.bias->stack = StackNames{name + "_bias", "experts.{}." + name + "_proj.bias", o.packed};
   }
@@ -53,7 +55,7 @@ StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activa
   }
 }
 
-at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch) const {
+at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
   const ExpertRows rows(dispatch.experts, experts_);
   const at::Tensor in = sorted_input(x, dispatch, rows);
   const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& input) {
@@ -75,7 +77,7 @@ at::Tensor LoopExperts::run(std::int64_t expert, const std::vector<std::vector<a
   return linear("down", down_, 1, hidden);
 }
 
-at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch) const {
+at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
   std::vector<std::vector<at::Tensor>> weights{up_.weight->value.unbind(0), down_.weight->value.unbind(0)};
   if (gate_.weight != nullptr) {
     weights.push_back(gate_.weight->value.unbind(0));
@@ -103,13 +105,13 @@ ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts) : expert
   }
 }
 
-at::Tensor ModuleExperts::forward(const at::Tensor& x, const Dispatch& dispatch) const {
+at::Tensor ModuleExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const {
   const ExpertRows rows(dispatch.experts, static_cast<std::int64_t>(experts_.size()));
   const at::Tensor in = sorted_input(x, dispatch, rows);
   const std::vector<std::int64_t> borders = rows.borders();
   std::vector<at::Tensor> out;
   for (std::size_t e = 0; e < experts_.size(); ++e) {
-    out.push_back(experts_[e]->forward(in.narrow(0, borders[e], borders[e + 1] - borders[e])));
+    out.push_back(experts_[e]->forward(in.narrow(0, borders[e], borders[e + 1] - borders[e]), context));
   }
   return combined_output(at::cat(out), dispatch, rows);
 }

@@ -25,7 +25,7 @@ struct Dispatch {
 
 class Experts : public Module {
  public:
-  virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const = 0;  // (N, C) -> (N, C)
+  virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const = 0;  // (N, C) -> (N, C)
 };
 
 struct ExpertsOptions {
@@ -57,14 +57,14 @@ class StackedExperts : public Experts {
 class GroupedExperts final : public StackedExperts {
  public:
   using StackedExperts::StackedExperts;
-  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
 };
 
 /// One expert after the other from plain operators: what the grouped form must equal.
 class LoopExperts final : public StackedExperts {
  public:
   using StackedExperts::StackedExperts;
-  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
 
  private:
   at::Tensor run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const;
@@ -74,7 +74,7 @@ class LoopExperts final : public StackedExperts {
 class ModuleExperts final : public Experts {
  public:
   explicit ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts);
-  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch) const override;
+  at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
 
  private:
   std::vector<std::shared_ptr<Mlp>> experts_;

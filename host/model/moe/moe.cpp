@@ -25,8 +25,7 @@ at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& wei
   return weights * fits;
 }
 
-MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts)
-    : options_(options), parts_(std::move(parts)), record_(std::make_unique<MoeRecord>()) {
+MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts) : options_(options), parts_(std::move(parts)) {
   add_child("router", parts_.router);
   add_child("", parts_.experts);
   for (std::size_t i = 0; i < parts_.shared.size(); ++i) {
@@ -43,21 +42,21 @@ MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts)
   add_where("latent_up", parts_.up);
 }
 
-at::Tensor MoeLayer::shared(const at::Tensor& x) const {
-  at::Tensor y = parts_.shared.front()->forward(x);
+at::Tensor MoeLayer::shared(const at::Tensor& x, const ForwardContext& context) const {
+  at::Tensor y = parts_.shared.front()->forward(x, context);
   for (std::size_t i = 1; i < parts_.shared.size(); ++i) {
-    y = y + parts_.shared[i]->forward(x);
+    y = y + parts_.shared[i]->forward(x, context);
   }
   return parts_.shared_gate != nullptr ? y * parts_.shared_gate->forward(x).sigmoid() : y;
 }
 
-at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch) const {
+at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const {
   const at::Tensor in = parts_.input_norm != nullptr ? parts_.input_norm->forward(tokens) : tokens;
-  const at::Tensor y = parts_.experts->forward(parts_.down != nullptr ? parts_.down->forward(in) : in, dispatch);
+  const at::Tensor y = parts_.experts->forward(parts_.down != nullptr ? parts_.down->forward(in) : in, dispatch, context);
   return parts_.up != nullptr ? parts_.up->forward(y) : y;
 }
 
-at::Tensor MoeLayer::forward(const at::Tensor& x) const {
+at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
   const Routing routing = parts_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
   Dispatch dispatch;
@@ -66,7 +65,8 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
                          ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
                          : routing.weights;
   dispatch.weigh_input = options_.weigh_input;
-  MoeRecord record;
+  ExpertsRecord record;
+  record.layer = this;
   record.experts = routing.experts;
   record.weights = routing.weights.detach();
   record.kept = dispatch.weights.detach();
@@ -82,24 +82,14 @@ at::Tensor MoeLayer::forward(const at::Tensor& x) const {
       dispatch.gradient_factors = (counts.mean() / counts).nan_to_num(0.0, 0.0, 0.0);  // nothing flows where there is no token
     }
   }
-  *record_ = std::move(record);
-  at::Tensor y = routed(tokens, dispatch);
+  if (context.results != nullptr) {
+    context.results->experts.push_back(std::move(record));
+  }
+  at::Tensor y = routed(tokens, dispatch, context);
   if (!parts_.shared.empty()) {
-    y = y + shared(tokens);
+    y = y + shared(tokens, context);
   }
   return observed(*this, x, y.view_as(x));
-}
-
-std::vector<at::Tensor*> side_terms_below(const Module& module) {
-  if (const auto* const layer = dynamic_cast<const MoeLayer*>(&module)) {
-    return layer->side_terms();
-  }
-  std::vector<at::Tensor*> terms;
-  for (const auto& [name, child] : module.children()) {
-    const std::vector<at::Tensor*> below = side_terms_below(*child);
-    terms.insert(terms.end(), below.begin(), below.end());
-  }
-  return terms;
 }
 
 namespace {

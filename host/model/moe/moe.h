@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "model/forward.h"
 #include "model/layer/linear.h"
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
@@ -28,19 +29,6 @@ struct MoeOptions {
   double z_weight = 0;
 };
 
-/// What the last forward of a layer did; the losses hold its graph.
-struct MoeRecord {
-  at::Tensor experts;         // (N, k) int64
-  at::Tensor weights;         // (N, k) before dropping
-  at::Tensor kept;            // (N, k) after it
-  at::Tensor counts;          // (E) int64 assignments before dropping; training only
-  at::Tensor balance;         // 0-dim, Routing::balance
-  at::Tensor mean_scores;     // (E), Routing::mean_scores
-  double balance_factor = 0;  // of Routing
-  at::Tensor z;               // 0-dim
-  at::Tensor extra;           // 0-dim, Routing::extra
-};
-
 /// What stands around the experts of a layer.
 struct MoeParts {
   std::shared_ptr<Router> router;
@@ -54,30 +42,22 @@ struct MoeParts {
 class MoeLayer final : public Mlp {
  public:
   MoeLayer(const MoeOptions& options, MoeParts parts);
-  at::Tensor forward(const at::Tensor& x) const override;
+  /// Leaves an ExpertsRecord in the results of the context.
+  at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
   const MoeOptions& options() const { return options_; }
   Router& router() const { return *parts_.router; }
-  /// Recomputation replaces it by equal values, so it may be read before or after a backward.
-  const MoeRecord& last() const { return *record_; }
-  void forget() { *record_ = {}; }
-  /// The losses of the last forward, which carry gradients beside the result.
-  std::vector<at::Tensor*> side_terms() const { return {&record_->balance, &record_->z, &record_->extra, &record_->mean_scores}; }
 
  private:
-  at::Tensor shared(const at::Tensor& x) const;                                 // (N, C)
-  at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch) const;  // (N, C)
+  at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;                                 // (N, C)
+  at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const;  // (N, C)
 
   MoeOptions options_;
   MoeParts parts_;
-  std::unique_ptr<MoeRecord> record_;
 };
 
 /// By the settings, for the block at `place`; with a norm of what the experts get where a dense layer stands beside them.
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
-
-/// The side terms of every such layer below `module`: what else than its result carries gradients out of it.
-std::vector<at::Tensor*> side_terms_below(const Module& module);
 
 /// The weights with 0 where an expert was full (Lepikhin et al. 2020, GShard): it takes max(1, ceil(N k / E * factor)) assignments, first
 /// those of slot 0 in the order of the tokens, then those of slot 1, and so on. experts, weights (N, k) -> (N, k).

@@ -17,6 +17,30 @@ at::Tensor or_zero(const at::Tensor& value, const at::Tensor& counts) { return v
 
 void add_to(at::Tensor& sum, const at::Tensor& term) { sum = sum.defined() ? sum + term : term; }
 
+/// For each record the shares (E) of the assignments on all ranks; undefined where it counted none.
+std::vector<at::Tensor> shares_of_all(const std::vector<const ExpertsRecord*>& records, Group& data) {
+  std::vector<at::Tensor> out(records.size()), counts;
+  for (const ExpertsRecord* record : records) {
+    if (record->counts.defined()) {
+      counts.push_back(record->counts);
+    }
+  }
+  if (counts.empty()) {
+    return out;
+  }
+  const at::Tensor all = at::cat(counts);
+  data.sum(all);
+  std::int64_t at = 0;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    if (const at::Tensor& own = records[i]->counts; own.defined()) {
+      const at::Tensor sum = all.narrow(0, at, own.numel()).to(at::kFloat);
+      out[i] = sum / sum.sum();
+      at += own.numel();
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 MoeBook::MoeBook(const Module& model) { collect(model); }
@@ -31,75 +55,62 @@ void MoeBook::collect(const Module& module) {
   }
 }
 
-/// For each layer the shares (E) of the assignments of its last forward on all ranks; undefined where it had none.
-std::vector<at::Tensor> MoeBook::shares_of_all(Group& data) const {
-  std::vector<at::Tensor> out(layers_.size()), counts;
-  for (const auto& layer : layers_) {
-    if (layer->last().counts.defined()) {
-      counts.push_back(layer->last().counts);
-    }
-  }
-  if (counts.empty()) {
-    return out;
-  }
-  const at::Tensor all = at::cat(counts);
-  data.sum(all);
-  std::int64_t at = 0;
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (const at::Tensor& own = layers_[i]->last().counts; own.defined()) {
-      const at::Tensor sum = all.narrow(0, at, own.numel()).to(at::kFloat);
-      out[i] = sum / sum.sum();
-      at += own.numel();
+std::vector<std::vector<const ExpertsRecord*>> MoeBook::by_layer(const ForwardResults& results) const {
+  std::vector<std::vector<const ExpertsRecord*>> out(layers_.size());
+  for (const ExpertsRecord& record : results.experts) {
+    const auto found = std::find_if(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer.get() == record.layer; });
+    if (found != layers_.end()) {
+      out[static_cast<std::size_t>(found - layers_.begin())].push_back(&record);
     }
   }
   return out;
 }
 
-AuxLosses MoeBook::losses(Group* data) const {
+AuxLosses MoeBook::losses(const ForwardResults& results, Group* data) const {
   AuxLosses losses;
-  const bool shared = data != nullptr && data->size() > 1;
-  const std::vector<at::Tensor> shares =
-      shared && at::GradMode::is_enabled() ? shares_of_all(*data) : std::vector<at::Tensor>(layers_.size());
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const auto& layer = layers_[i];
-    const MoeRecord& last = layer->last();
-    if (const double weight = layer->router().balance_weight(); last.balance.defined() && weight != 0) {
-      const bool of_all = shares[i].defined() && last.mean_scores.defined();
-      add_to(losses.balance, (of_all ? (shares[i] * last.mean_scores).sum() * last.balance_factor : last.balance) * weight);
+  std::vector<const ExpertsRecord*> records;
+  for (const auto& layer : by_layer(results)) {
+    records.insert(records.end(), layer.begin(), layer.end());
+  }
+  const bool shared = data != nullptr && data->size() > 1 && at::GradMode::is_enabled();
+  const std::vector<at::Tensor> shares = shared ? shares_of_all(records, *data) : std::vector<at::Tensor>(records.size());
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const ExpertsRecord& record = *records[i];
+    if (const double weight = record.layer->router().balance_weight(); record.balance.defined() && weight != 0) {
+      const bool of_all = shares[i].defined() && record.mean_scores.defined();
+      add_to(losses.balance, (of_all ? (shares[i] * record.mean_scores).sum() * record.balance_factor : record.balance) * weight);
     }
-    if (last.extra.defined()) {
-      add_to(losses.balance, last.extra);
+    if (record.extra.defined()) {
+      add_to(losses.balance, record.extra);
     }
-    if (const double weight = layer->options().z_weight; last.z.defined() && weight != 0) {
-      add_to(losses.router_z, last.z * weight);
+    if (const double weight = record.layer->options().z_weight; record.z.defined() && weight != 0) {
+      add_to(losses.router_z, record.z * weight);
     }
   }
   return losses;
 }
 
-void MoeBook::end_micro() {
-  if (layers_.empty()) {
-    return;
-  }
+void MoeBook::end_micro(const ForwardResults& results) {
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> counts;
+  std::vector<at::Tensor> counts(layers_.size());
   at::Tensor balance, z, dropped;
   double positions = 0;
-  for (const auto& layer : layers_) {
-    const MoeRecord& last = layer->last();
-    if (!last.counts.defined()) {  // not part of this forward
-      counts.emplace_back();
-      continue;
+  const auto all = by_layer(results);
+  for (std::size_t layer = 0; layer < all.size(); ++layer) {
+    for (const ExpertsRecord* record : all[layer]) {
+      if (!record->counts.defined()) {
+        continue;  // not of training
+      }
+      add_to(counts[layer], record->counts);
+      positions = static_cast<double>(record->experts.size(0));
+      add_to(balance, or_zero(record->balance, record->counts));
+      add_to(z, or_zero(record->z, record->counts));
+      if (record->layer->options().capacity_factor > 0) {
+        add_to(dropped,
+               record->kept.eq(0).logical_and(record->weights.ne(0)).sum().to(at::kFloat) /
+                   static_cast<double>(std::max<std::int64_t>(1, record->kept.numel()) * static_cast<std::int64_t>(layers_.size())));
+      }
     }
-    counts.push_back(last.counts);
-    positions = static_cast<double>(last.experts.size(0));
-    add_to(balance, or_zero(last.balance, last.counts));
-    add_to(z, or_zero(last.z, last.counts));
-    if (layer->options().capacity_factor > 0) {
-      add_to(dropped, last.kept.eq(0).logical_and(last.weights.ne(0)).sum().to(at::kFloat) /
-                          static_cast<double>(std::max<std::int64_t>(1, last.kept.numel()) * static_cast<std::int64_t>(layers_.size())));
-    }
-    layer->forget();  // and with it the graph
   }
   const auto first = std::find_if(counts.begin(), counts.end(), [](const at::Tensor& t) { return t.defined(); });
   if (first == counts.end()) {
@@ -114,12 +125,6 @@ void MoeBook::end_micro() {
   sums_ = step_is_over_ ? sums : sums_ + sums;
   positions_ = step_is_over_ ? positions : positions_ + positions;
   step_is_over_ = false;
-}
-
-void MoeBook::drop_micro() {
-  for (const auto& layer : layers_) {
-    layer->forget();
-  }
 }
 
 /// The numbers of the step are those of all ranks.

@@ -18,12 +18,11 @@ class MoeBook {
   /// Every such layer below `model`, in order; none for a dense one.
   explicit MoeBook(const Module& model);
 
-  /// Of the last forward, weighted. `data`: ranks that share the loss, or null; f_e is then the share of the assignments of all of them, so
-  /// N ranks with B rows each have the balance loss of one rank with N B rows.
-  AuxLosses losses(Group* data) const;
-  /// As Model::end_micro, drop_micro and end_step.
-  void end_micro();
-  void drop_micro();
+  /// Of a forward that left `results`, weighted. `data`: ranks that share the loss, or null; f_e is then the share of the assignments of
+  /// all of them, so N ranks with B rows each have the balance loss of one rank with N B rows.
+  AuxLosses losses(const ForwardResults& results, Group* data) const;
+  /// As Model::end_micro and end_step.
+  void end_micro(const ForwardResults& results);
   void end_step(bool updated, double progress, Group* data);
 
   /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place
@@ -40,7 +39,8 @@ class MoeBook {
 
  private:
   void collect(const Module& module);
-  std::vector<at::Tensor> shares_of_all(Group& data) const;
+  /// What each layer left, none or several where it ran so often: in the order of the layers, which does not depend on that of running.
+  std::vector<std::vector<const ExpertsRecord*>> by_layer(const ForwardResults& results) const;
   void add_ranks(Group& data);
 
   std::vector<std::shared_ptr<MoeLayer>> layers_;

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -23,25 +24,29 @@ namespace ag = torch::autograd;
 
 /// What the autograd node holds besides its input.
 struct Replay : torch::CustomClassHolder {
-  explicit Replay(Region r) : region(std::move(r)), kept(region.kept) {}
-
-  /// The result, then the side tensors that are there.
-  ag::variable_list run(const at::Tensor& x, bool first) {
-    const KeptResults::Scope scope(kept, first);
-    ag::variable_list out{region.body(x)};
-    for (const at::Tensor* side : side_tensors()) {
-      out.push_back(*side);
-    }
-    return out;
+  Replay(Region r, const ForwardContext& c) : region(std::move(r)), context(c), kept(region.kept) {
+    context.results = nullptr;  // of the forward, which may be over when backward comes
   }
-  std::vector<at::Tensor*> side_tensors() const {
-    std::vector<at::Tensor*> out = region.side ? region.side() : std::vector<at::Tensor*>();
-    std::erase_if(out, [](const at::Tensor* tensor) { return !tensor->defined(); });
+
+  /// The result, then the losses that the body has left in `results`.
+  ag::variable_list run(const at::Tensor& x, bool first, ForwardResults& results) {
+    const KeptResults::Scope scope(kept, first);
+    if (context.moment != nullptr) {  // of another micro-batch, where several are in flight
+      *context.moment = {context.step, context.micro};
+    }
+    ForwardContext inside = context;
+    inside.results = &results;
+    ag::variable_list out{region.body(x, inside)};
+    for (const at::Tensor* loss : results.losses()) {
+      out.push_back(*loss);
+    }
     return out;
   }
 
   Region region;
+  ForwardContext context;
   KeptResults kept;
+  ForwardResults left;          // by the first run, until it is handed on
   std::vector<at::Tensor> rng;  // states of the generators before the first run
 };
 
@@ -94,7 +99,7 @@ struct Recompute : ag::Function<Recompute> {
     replay->rng = generator_states(x.device());
     context->saved_data["replay"] = c10::IValue::make_capsule(replay);
     context->save_for_backward({x});
-    return replay->run(x, true);
+    return replay->run(x, true, replay->left);
   }
 
   static ag::variable_list backward(ag::AutogradContext* context, ag::variable_list gradients) {
@@ -107,7 +112,8 @@ struct Recompute : ag::Function<Recompute> {
     {
       const SecondRun second(x.device(), replay->rng);
       const at::AutoGradMode on(true);
-      const ag::variable_list outputs = replay->run(x, false);
+      ForwardResults results;  // the first run has counted
+      const ag::variable_list outputs = replay->run(x, false, results);
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (outputs[i].requires_grad() && gradients[i].defined()) {
           roots.push_back(outputs[i]);
@@ -124,13 +130,17 @@ struct Recompute : ag::Function<Recompute> {
 
 }  // namespace
 
-at::Tensor recompute(Region region, const at::Tensor& x) {
-  const auto replay = c10::make_intrusive<Replay>(std::move(region));
+at::Tensor recompute(Region region, const at::Tensor& x, const ForwardContext& context) {
+  const auto replay = c10::make_intrusive<Replay>(std::move(region), context);
   const at::Tensor anchor = at::zeros({}, x.options().dtype(at::kFloat)).set_requires_grad(true);  // factories ignore the option
   const ag::variable_list outputs = Recompute::apply(replay, x, anchor);
-  const std::vector<at::Tensor*> sides = replay->side_tensors();
-  for (std::size_t i = 0; i < sides.size(); ++i) {
-    *sides[i] = outputs[i + 1];
+  ForwardResults left = std::exchange(replay->left, {});
+  const std::vector<at::Tensor*> losses = left.losses();
+  for (std::size_t i = 0; i < losses.size(); ++i) {
+    *losses[i] = outputs[i + 1];
+  }
+  if (context.results != nullptr) {
+    context.results->take(std::move(left));
   }
   return outputs[0];
 }

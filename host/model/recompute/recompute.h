@@ -25,20 +25,19 @@ struct RecomputePolicy {
 /// is none of.
 RecomputePolicy recompute_policy(const config::TrainConfig& train, std::int64_t layer);
 
+struct ForwardContext;
+
 /// A piece of the model. It is run twice and must do the same both times: dropout draws from seeds, the CPU's generator is set back.
 struct Region {
-  std::function<at::Tensor(const at::Tensor&)> body;
-  /// Tensors that the body leaves behind elsewhere and that carry gradients (auxiliary losses); may be empty.
-  std::function<std::vector<at::Tensor*>()> side;
+  std::function<at::Tensor(const at::Tensor&, const ForwardContext&)> body;
   std::vector<std::string> kept;  // as in RecomputePolicy
 };
 
-/// body(x), of which x and the results of the kept operators stay until backward; backward runs the body again, on this thread, and
-/// gives every gradient bit for bit as without recomputation. Works also where x needs no gradient. Throws Code::other in backward when a
-/// kept result was changed in place meanwhile.
-at::Tensor recompute(Region region, const at::Tensor& x);
+/// body(x, context), of which x and the results of the kept operators stay until backward; backward runs the body again, on this thread,
+/// and gives every gradient bit for bit as without recomputation; so for what the body leaves in the results of the context. Works also
+/// where x needs no gradient. Throws Code::other in backward when a kept result was changed in place meanwhile.
+at::Tensor recompute(Region region, const at::Tensor& x, const ForwardContext& context);
 
-struct ForwardContext;
 /// Whether there will be a backward for which activations are worth dropping.
 bool may_recompute(const ForwardContext& context, bool training);
 

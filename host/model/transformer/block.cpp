@@ -87,31 +87,33 @@ at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& cont
 }
 
 at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& context) const {
-  const at::Tensor y = normed(mlp_post_norm_, fed_forward(x));
+  const at::Tensor y = normed(mlp_post_norm_, fed_forward(x, context));
   return drop_mlp_.apply(scaled(up_ != nullptr ? up_->forward(y) : y), context, training());
 }
 
-at::Tensor StandardBlock::fed_forward(const at::Tensor& x) const {
+at::Tensor StandardBlock::fed_forward(const at::Tensor& x, const ForwardContext& context) const {
   if (beside_ == nullptr) {
-    return mlp_->forward(normed(mlp_norm_, x));
+    return mlp_->forward(normed(mlp_norm_, x), context);
   }
   const at::Tensor once = at::alias(x);  // see Block
-  return dense_post_norm_->forward(mlp_->forward(normed(mlp_norm_, once))) + experts_post_norm_->forward(beside_->forward(once));
+  return dense_post_norm_->forward(mlp_->forward(normed(mlp_norm_, once), context)) +
+         experts_post_norm_->forward(beside_->forward(once, context));
 }
 
 at::Tensor StandardBlock::attended(const at::Tensor& x, const ForwardContext& context) const {
   if (!recompute_.attention || !may_recompute(context, training())) {
     return attend(x, context);
   }
-  return recompute({[this, context](const at::Tensor& in) { return attend(in, context); }, {}, recompute_.kept}, x);
+  return recompute({[this](const at::Tensor& in, const ForwardContext& inside) { return attend(in, inside); }, recompute_.kept}, x,
+                   context);
 }
 
 at::Tensor StandardBlock::transformed(const at::Tensor& x, const ForwardContext& context) const {
   if (!recompute_.mlp || !may_recompute(context, training())) {
     return transform(x, context);
   }
-  return recompute(
-      {[this, context](const at::Tensor& in) { return transform(in, context); }, [this] { return side_terms(); }, recompute_.kept}, x);
+  return recompute({[this](const at::Tensor& in, const ForwardContext& inside) { return transform(in, inside); }, recompute_.kept}, x,
+                   context);
 }
 
 at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& context) const {
@@ -125,8 +127,6 @@ at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& con
   const at::Tensor h = x + attended(x, context);
   return observed(*this, x, finished(h + transformed(h, context)));
 }
-
-std::vector<at::Tensor*> StandardBlock::side_terms() const { return side_terms_below(beside_ != nullptr ? *beside_ : *mlp_); }
 
 KvCache::Layer StandardBlock::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
   return attention_->make_cache(batch, capacity, like);

@@ -25,8 +25,6 @@ class Block : public Module {
  public:
   bool observable() const override { return true; }
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (B, T, C) -> (B, T, C)
-  /// Tensors that forward leaves behind elsewhere and that carry gradients (auxiliary losses of experts).
-  virtual std::vector<at::Tensor*> side_terms() const { return {}; }
   /// As of its attention; the default refuses.
   virtual void scale_queries(const at::Tensor& factors) const;
   /// An empty cache of this layer, as of its attention; the default refuses.
@@ -45,7 +43,6 @@ class StandardBlock final : public Block {
  public:
   StandardBlock(const PartArgs& args, const Place& place);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
-  std::vector<at::Tensor*> side_terms() const override;
   void scale_queries(const at::Tensor& factors) const override { attention_->scale_queries(factors); }
   KvCache::Layer make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const override;
   bool has_cache() const override { return attention_->has_cache(); }
@@ -56,7 +53,8 @@ class StandardBlock final : public Block {
   void add_special_parts(const PartArgs& args, const Place& inner);
   at::Tensor attend(const at::Tensor& x, const ForwardContext& context) const;  // a branch with its norms
   at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
-  at::Tensor fed_forward(const at::Tensor& x) const;  // mlp_ with what stands beside it, and the norms of both
+  at::Tensor fed_forward(const at::Tensor& x,
+                         const ForwardContext& context) const;  // mlp_ with what stands beside it, and the norms of both
   at::Tensor scaled(at::Tensor branch) const;
   at::Tensor finished(const at::Tensor& y) const;  // the learned number
   /// The branches, made again in backward where the policy says so.

@@ -28,13 +28,24 @@ class Folder final : public Module {
 
 }  // namespace
 
-Transformer::Transformer(const PartArgs& args)
-    : drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"), max_seq_len_(args.config.model.max_seq_len) {
+Transformer::Transformer(const PartArgs& args) : Transformer(args, config::whole_stage(args.config.model)) {}
+
+Transformer::Transformer(const PartArgs& args, const config::Stage& stage)
+    : stage_(stage),
+      drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"),
+      max_seq_len_(args.config.model.max_seq_len) {
   const config::ModelConfig& m = args.config.model;
-  add_embedding(args);
-  Place place{0, m.dim, 0, std::make_shared<RopeTables>()};
+  KF_CHECK(m.mtp_layers == 0 || (stage.embeds && stage.heads), Code::config,
+           "model.mtp_layers = {} needs the whole model in one stage: the layers that look ahead read the embedding and the head",
+           m.mtp_layers);
+  if (stage.embeds) {
+    add_embedding(args);
+  } else if (stage.heads && m.tie_embeddings) {
+    embedding_ = add_vocabulary(args);
+  }
+  Place place{stage.first, m.dim, 0, std::make_shared<RopeTables>()};
   const auto layers = std::make_shared<Folder>();
-  for (; place.layer < m.n_layers; ++place.layer) {
+  for (; place.layer < stage.end; ++place.layer) {
     blocks_.push_back(layers->add_child(std::to_string(place.layer), make_block(args, place)));
     recompute_.push_back(recompute_policy(args.config.train, place.layer));
   }
@@ -44,27 +55,37 @@ Transformer::Transformer(const PartArgs& args)
     mtp_.push_back(mtp->add_child(std::to_string(depth), std::make_shared<MtpLayer>(args, Place{m.n_layers - 1, m.dim, 0, place.ropes})));
   }
   add_child("mtp", mtp);
-  norm_ = add_child("norm", make_norm(args, {-1, m.dim, 0, nullptr}));
-  add_head(args);
+  if (stage.heads) {
+    norm_ = add_child("norm", make_norm(args, {-1, m.dim, 0, nullptr}));
+    add_head(args);
+  }
   experts_ = std::make_unique<MoeBook>(*this);
+}
+
+ParameterPtr Transformer::add_table(const PartArgs& args, const std::string& name, std::int64_t rows) {
+  const config::ModelConfig& m = args.config.model;
+  const auto group = std::make_shared<Folder>();
+  const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
+  add_child(name, group);
+  return weight;
+}
+
+ParameterPtr Transformer::add_vocabulary(const PartArgs& args) {
+  const ParameterPtr table = add_table(args, "token_embedding", args.config.model.vocab_size);
+  table->split = Split::vocab;
+  return table;
 }
 
 void Transformer::add_embedding(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
-  const auto table = [&](const std::string& name, std::int64_t rows) {
-    const auto group = std::make_shared<Folder>();
-    const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
-    add_child(name, group);
-    return weight;
-  };
-  embedding_ = table("token_embedding", m.vocab_size);
+  embedding_ = add_vocabulary(args);
   pad_id_ = m.pad_id.value_or(-1);
   embed_scale_ = m.embed_scale == 0 ? std::sqrt(static_cast<double>(m.dim)) : m.embed_scale;
   if (m.embed_norm) {
     embed_norm_ = add_child("embed_norm", make_norm(args, {-1, m.dim, 0, nullptr}));
   }
   if (m.pos_embedding == "learned") {
-    positions_ = table("position_embedding", m.max_seq_len);
+    positions_ = add_table(args, "position_embedding", m.max_seq_len);
   }
   sinusoidal_ = m.pos_embedding == "sinusoidal";
 }
@@ -73,6 +94,7 @@ void Transformer::add_head(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
   head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
                            : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head, m.head_bias);
+  head_->split(Split::vocab);
   const auto head = std::make_shared<Folder>();
   head->add_child("proj", head_);
   add_child("output_head", head);
@@ -100,7 +122,7 @@ at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& co
 void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
   for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
     h = mtp_[depth]->forward(h, embed(tokens_ahead(tokens, static_cast<std::int64_t>(depth) + 1), context), context);
-    context.ahead->push_back(norm_->forward(h));
+    context.results->ahead.push_back(norm_->forward(h));
   }
 }
 
@@ -117,15 +139,18 @@ at::Tensor Transformer::logits(const at::Tensor& h) const {
   return logit_cap_ > 0 ? at::tanh(z / logit_cap_) * logit_cap_ : z;
 }
 
-at::Tensor Transformer::forward(const at::Tensor& tokens, ForwardContext& context) { return logits(hidden(tokens, context)); }
+at::Tensor Transformer::forward(const at::Tensor& in, ForwardContext& context) {
+  return stage_.heads ? logits(hidden(in, context)) : hidden(in, context);
+}
 
 std::optional<OutputHead> Transformer::head() {
-  return head_->bias() != nullptr ? std::nullopt
-                                  : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_, logits_precision_});
+  return head_ == nullptr || head_->bias() != nullptr
+             ? std::nullopt
+             : std::optional(OutputHead{head_->weight()->value, logit_scale_, logit_cap_, logits_precision_});
 }
 
 void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
-  blocks_.at(static_cast<std::size_t>(layer))->scale_queries(factors);
+  blocks_.at(static_cast<std::size_t>(layer - stage_.first))->scale_queries(factors);
 }
 
 at::Tensor Transformer::run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
@@ -141,40 +166,43 @@ at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, 
   if (!recompute_[layer].block || !may_recompute(context, training())) {
     return block.forward(h, context);
   }
-  return recompute({[&block, context](const at::Tensor& x) { return block.forward(x, context); }, [&block] { return block.side_terms(); },
-                    recompute_[layer].kept},
-                   h);
+  return recompute(
+      {[&block](const at::Tensor& x, const ForwardContext& inside) { return block.forward(x, inside); }, recompute_[layer].kept}, h,
+      context);
 }
 
-at::Tensor Transformer::hidden(const at::Tensor& tokens, ForwardContext& context) {
+at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
-  KF_CHECK(past + tokens.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + tokens.size(1),
-           max_seq_len_);
+  KF_CHECK(past + in.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + in.size(1), max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
   const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
-  context.visible = context.doc_ids.defined()
-                        ? std::make_shared<const Visibility>(context.doc_ids)
-                        : std::make_shared<const Visibility>(past, tokens.size(1), tokens.device(), starts, context.lengths);
+  context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
+                                              : std::make_shared<const Visibility>(past, in.size(1), in.device(), starts, context.lengths);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
     }
   };
 
-  at::Tensor h = embed(tokens, context);
-  observe("embed", h);
+  at::Tensor h = in;
+  if (stage_.embeds) {
+    h = embed(in, context);
+    observe("embed", h);
+  }
   for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
     h = run_block(layer, h, context);
-    observe("layer." + std::to_string(layer), h);
+    observe("layer." + std::to_string(stage_.first + static_cast<std::int64_t>(layer)), h);
   }
   if (context.cache != nullptr) {
-    context.cache->filled += tokens.size(1);
+    context.cache->filled += in.size(1);
   }
-  if (context.ahead != nullptr) {
-    look_ahead(h, tokens, context);
+  if (context.looks_ahead && context.results != nullptr) {
+    look_ahead(h, in, context);
   }
-  h = norm_->forward(h);
-  observe("norm", h);
+  if (stage_.heads) {
+    h = norm_->forward(h);
+    observe("norm", h);
+  }
   return h;
 }
 
@@ -182,8 +210,10 @@ KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {
   KF_CHECK(capacity <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", capacity, max_seq_len_);
   KvCache cache;
   cache.capacity = capacity;
+  cache.layers.resize(static_cast<std::size_t>(stage_.first));  // layers find theirs by their number
+  const at::Tensor like = parameters().front()->value;
   for (const std::shared_ptr<Block>& block : blocks_) {
-    cache.layers.push_back(block->make_cache(batch, capacity, embedding_->value));
+    cache.layers.push_back(block->make_cache(batch, capacity, like));
   }
   return cache;
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "config/plan/stages.h"
 #include "model/layer/dropout.h"
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
@@ -21,15 +22,18 @@ struct PartArgs;
 class Transformer final : public Model {
  public:
   explicit Transformer(const PartArgs& args);
-  at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) override;
+  /// The layers of a stage, under the names that they have in the whole model. It takes hidden states (B, T, C) where it does not embed,
+  /// and gives them (before the last norm) where it has no head. Throws Code::config for a piece of a model with model.mtp_layers.
+  Transformer(const PartArgs& args, const config::Stage& stage);
+  at::Tensor forward(const at::Tensor& in, ForwardContext& context) override;
   at::Tensor project(const at::Tensor& hidden) const override { return logits(hidden); }
-  AuxLosses aux_losses() const override { return experts_->losses(data_ranks()); }
+  AuxLosses aux_losses(const ForwardResults& results) const override { return experts_->losses(results, data_ranks()); }
   std::vector<std::shared_ptr<Module>> unit_modules() const override { return {blocks_.begin(), blocks_.end()}; }
-  void end_micro() override { experts_->end_micro(); }
-  void drop_micro() override { experts_->drop_micro(); }
+  void end_micro(const ForwardResults& results) override { experts_->end_micro(results); }
   void end_step(bool updated, double progress) override { experts_->end_step(updated, progress, data_ranks()); }
+  bool follows_updates() const override { return !experts_->layers().empty(); }
   std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
-  at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context) override;
+  at::Tensor hidden(const at::Tensor& in, ForwardContext& context) override;
   std::optional<OutputHead> head() override;
   void scale_queries(std::int64_t layer, const at::Tensor& factors) override;
   KvCache make_cache(std::int64_t batch, std::int64_t capacity) override;
@@ -40,14 +44,17 @@ class Transformer final : public Model {
  private:
   void add_embedding(const PartArgs& args);
   void add_head(const PartArgs& args);
+  ParameterPtr add_vocabulary(const PartArgs& args);
+  ParameterPtr add_table(const PartArgs& args, const std::string& name, std::int64_t rows);
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
-  /// h (B, T, C) behind the last block -> context.ahead
+  /// h (B, T, C) behind the last block -> ForwardResults::ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
   at::Tensor run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;  // its weights are whole
   at::Tensor logits(const at::Tensor& h) const;                                                             // (B, T, C) -> (B, T, V)
   at::Tensor wide_head(const at::Tensor& h) const;                                                          // the head's product in fp32
 
+  config::Stage stage_;
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;
   std::shared_ptr<Norm> embed_norm_;  // null without model.embed_norm

@@ -19,7 +19,7 @@
 #include "train/step/fused_cross_entropy.h"
 #include "train/step/look_ahead.h"
 #include "train/step/losses.h"
-#include "train/step/stepper.h"
+#include "train/step/to_device.h"
 
 namespace kf {
 namespace {
@@ -62,10 +62,11 @@ at::Tensor in_pieces(const at::Tensor& hidden, const OutputHead& head, const Tak
 }
 
 void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOptions& options) {
-  std::vector<at::Tensor> ahead;
+  ForwardResults results;
   ForwardContext context;
+  context.results = &results;
   context.doc_ids = batch.doc_ids;
-  context.ahead = options.mtp_head > 0 ? &ahead : nullptr;
+  context.looks_ahead = options.mtp_head > 0;
   const at::Tensor labels = batch.labels.flatten();
   const std::optional<OutputHead> head = options.in_chunks ? model.head() : std::nullopt;
   const at::Tensor likeliest = head ? in_pieces(model.hidden(batch.tokens, context).flatten(0, 1), *head,
@@ -73,9 +74,10 @@ void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOpt
                                                   return sums.add(logits, labels.narrow(0, first, count));
                                                 })
                                     : sums.add(model.forward(batch.tokens, context).flatten(0, 1), labels);
-  if (context.ahead == nullptr) {
+  if (!context.looks_ahead) {
     return;
   }
+  const std::vector<at::Tensor>& ahead = results.ahead;
   KF_CHECK(static_cast<std::int64_t>(ahead.size()) >= options.mtp_head, Code::config,
            "eval.mtp_head ({}) asks for a layer of multi-token prediction, and the model leaves {}; use model.mtp_layers, or leave it out",
            options.mtp_head, ahead.size());

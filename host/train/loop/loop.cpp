@@ -55,6 +55,10 @@ TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state
     context_.eval = read_eval(eval);
   }
   fill_context();
+  if (const std::string why = options_.run_ahead > 0 ? parts_.stepper.why_not_ahead() : ""; !why.empty()) {
+    log::info("train.run_ahead = {} has no effect, every step is read before the next begins: {}", options_.run_ahead, why);
+    options_.run_ahead = 0;
+  }
   if (const config::Node& train = value_at(kept, kTrain); !train.is_null()) {
     parts_.stepper.load(train);
   }
@@ -163,6 +167,7 @@ void TrainLoop::steps() {
   while (!finished() && !signalled()) {
     one_step();
   }
+  settle_all();
   if (saved_step_ != state_.run.step) {
     save();
   }
@@ -194,40 +199,44 @@ void TrainLoop::start_fresh() {
   parts_.sinks.step_over(0);
 }
 
+double TrainLoop::rate(std::int64_t step) const {
+  return options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
+}
+
+void TrainLoop::count_tokens(const StepResult& result) {
+  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
+           "step {}: the count of tokens does not fit in 64 bits", state_.run.step);
+}
+
 void TrainLoop::one_step() {
   const std::int64_t step = state_.run.step;
-  const double lr = options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
-  context_.lr = lr;
   const Running running("training", nullptr, step + 1);
+  if (may_run_ahead(step)) {
+    run_ahead(step);
+    return;
+  }
+  settle_all();
+  const double lr = rate(step);
+  context_.lr = lr;
   if (parts_.hooks.wants(Event::step_begin, step)) {
     fire(Event::step_begin);
   }
   const double begin = parts_.throughput.seconds();
   const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
-  const double seconds = parts_.throughput.seconds() - begin;
+  settled_at_ = parts_.throughput.seconds();
+  const double seconds = settled_at_ - begin;
   if (stepped_) {  // the first batch of a process cannot be ready
     waited_ += result.data_seconds;
     stepped_for_ += seconds;
   }
   ++state_.run.step;
   keep_time(result, seconds);
-  KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
-           "step {}: the count of tokens does not fit in 64 bits", step + 1);
+  count_tokens(result);
   state_.run.skipped += result.skipped.empty() ? 0 : 1;
   last_ = result;
   stepped_ = true;
   parts_.throughput.add(result.tokens);
   after_step(result);
-}
-
-void TrainLoop::keep_time(const StepResult& result, double seconds) {
-  wall_.add(WallTime::Cause::data, result.data_seconds);
-  wall_.add(result.skipped.empty() ? WallTime::Cause::step : WallTime::Cause::skipped, seconds - result.data_seconds);
-  heartbeat_.beat("steps", state_.run.step);
-  if (const std::optional<double> median = step_times_.add(seconds)) {
-    log::warn("step {} took {} s, {} times the median of those before it ({} s); {} s of them it waited for data", state_.run.step,
-              fixed(seconds, 2), fixed(seconds / *median, 1), fixed(*median, 2), fixed(result.data_seconds, 2));
-  }
 }
 
 Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {

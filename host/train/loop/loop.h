@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -87,6 +88,7 @@ struct LoopOptions {
   std::int64_t vocab_size = 0;          // of the model
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
   std::int64_t mtp_head = 0;            // eval.mtp_head
+  std::int64_t run_ahead = 0;           // train.run_ahead
   World world = {};                     // ranks that train together; the leader alone has sinks and writes
 };
 
@@ -106,6 +108,12 @@ class TrainLoop {
   void begin_parts();
   void start_fresh();
   void one_step();
+  double rate(std::int64_t step) const;
+  void count_tokens(const StepResult& result);
+  bool may_run_ahead(std::int64_t step) const;
+  void run_ahead(std::int64_t step);
+  void settle_one();
+  void settle_all();
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
   void boundary(bool due_save, bool first = false);
@@ -142,8 +150,16 @@ class TrainLoop {
   Steering steering_;
   CheckpointState state_;
   HookContext context_;
-  StepResult last_;       // what ctx:loss() reads,
-  bool stepped_ = false;  // once there was a step
+  /// An update that was launched, and what held then.
+  struct Ahead {
+    Launched launched;
+    RunState run;
+    double lr = 0;
+  };
+  std::deque<Ahead> ahead_;  // the oldest first
+  double settled_at_ = 0;    // in seconds of training, when the last step was read
+  StepResult last_;          // what ctx:loss() reads,
+  bool stepped_ = false;     // once there was a step
   RunResult outcome_;
   std::optional<StepRow> row_;  // the record of this step, made once: for hooks, metrics, sinks and the history
   WorkingFolder folder_;        // that the run began in

@@ -4,11 +4,23 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/text.h"
+#include "core/log.h"
 #include "metrics/memory.h"
 #include "metrics/names/names.h"
 #include "train/loop/loop.h"
 
 namespace kf {
+
+void TrainLoop::keep_time(const StepResult& result, double seconds) {
+  wall_.add(WallTime::Cause::data, result.data_seconds);
+  wall_.add(result.skipped.empty() ? WallTime::Cause::step : WallTime::Cause::skipped, seconds - result.data_seconds);
+  heartbeat_.beat("steps", state_.run.step);
+  if (const std::optional<double> median = step_times_.add(seconds)) {
+    log::warn("step {} took {} s, {} times the median of those before it ({} s); {} s of them it waited for data", state_.run.step,
+              fixed(seconds, 2), fixed(seconds / *median, 1), fixed(*median, 2), fixed(result.data_seconds, 2));
+  }
+}
 
 void TrainLoop::log_row() {
   fire(Event::log);

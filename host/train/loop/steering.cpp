@@ -94,8 +94,6 @@ class Steering::Data final : public Loader {
   Loader& loader_;
 };
 
-std::vector<std::string> loss_weight_names() { return {"z_loss", "aux_loss"}; }
-
 Steering::Steering(Model& model, Stepper& stepper, Loader& loader, Phases phases, const World& world)
     : stepper_(stepper), world_(world), data_(std::make_unique<Data>(loader)), phases_(std::move(phases)), freezer_(model.parameters()) {}
 
@@ -156,7 +154,7 @@ void Steering::enter(std::int64_t step) {
   }
   in_force_ = wanted;
   freezer_.set_phase(phase != nullptr ? phase->freeze : std::vector<std::string>());
-  stepper_.use_loss(phase != nullptr ? phase->loss.get() : nullptr);
+  stepper_.objective().use_loss(phase != nullptr ? phase->loss.get() : nullptr);
 }
 
 void Steering::change_data(std::int64_t micro, const DataChange& change) {
@@ -166,7 +164,7 @@ void Steering::change_data(std::int64_t micro, const DataChange& change) {
 
 void Steering::set_loss_weight(const std::string& name, double weight) {
   loss_weights_[name] = weight;
-  name == "z_loss" ? stepper_.set_z_loss_weight(weight) : stepper_.set_aux_loss_factor(weight);
+  stepper_.objective().set_weight(name, weight);
 }
 
 void Steering::apply(const Controls& controls, std::int64_t step) {
@@ -238,7 +236,7 @@ void Steering::load(const Node& state) {
     const Phase* const phase = phases_.current();
     in_force_ = phase != nullptr ? phase->data : DataChange();
     freezer_.set_phase(phase != nullptr ? phase->freeze : std::vector<std::string>());
-    stepper_.use_loss(phase != nullptr ? phase->loss.get() : nullptr);
+    stepper_.objective().use_loss(phase != nullptr ? phase->loss.get() : nullptr);
   }
 }
 

@@ -35,6 +35,9 @@ class Steering {
   /// Micro-batches before the data end.
   std::int64_t end() const;
 
+  /// Whether no phase may begin behind the next update.
+  bool is_steady() const { return phases_.current() == nullptr; }
+
   /// Puts the first phase in force: call it once, before the first update of a fresh run.
   void begin();
   /// The lasting requests, in force from the update after `step` completed ones on.
@@ -72,8 +75,5 @@ class Steering {
 
 /// Throws Code::config and Code::data for phases whose name patterns match nothing, or whose data cannot be.
 void check_phases(const Phases& phases, Model& model, const Loader& loader);
-
-/// The names that ctx:set_loss_weight takes.
-std::vector<std::string> loss_weight_names();
 
 }  // namespace kf

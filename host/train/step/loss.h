@@ -5,8 +5,6 @@
 
 #include <string>
 
-#include "metrics/row.h"
-
 namespace kf {
 
 struct Batch;
@@ -18,24 +16,10 @@ struct LossFactors {
   double z = 0;
 };
 
-/// The terms of a loss, of some positions or of a step: all 0-dim fp32, factors applied, for the metrics alone; undefined where there is
-/// none.
-struct LossTerms : Terms<at::Tensor> {
-  at::Tensor own;       // of a loss that is not the cross entropy
-  at::Tensor mtp_loss;  // of multi-token prediction
-};
-
-/// f(a.ce, b.ce), ... and the terms that not every step has.
-template <class F, class... SomeTerms>
-void each_loss_term(const F& f, SomeTerms&... terms) {
-  each_term(f, terms...);
-  f(terms.own...);
-  f(terms.mtp_loss...);
-}
-
-/// The loss of some positions: `total` carries the gradient.
-struct LossParts : LossTerms {
-  at::Tensor total;
+/// The loss of some positions, factors applied; all 0-dim fp32, undefined where there is none.
+struct LossParts {
+  at::Tensor total;            // carries the gradient; the others may
+  at::Tensor ce, own, z_loss;  // own: of a loss that is not the cross entropy
 };
 
 class Loss {

@@ -5,8 +5,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/plan/batch_plan.h"
@@ -16,10 +18,16 @@
 #include "model/weight_unit.h"
 #include "optim/optimizer.h"
 #include "parallel/world.h"
-#include "train/step/loss.h"
+#include "train/step/engine.h"
 #include "train/step/loss_scale.h"
+#include "train/step/objective.h"
 #include "train/step/source_losses.h"
 #include "train/step/update_guard.h"
+#include "train/step/verdict.h"
+
+namespace c10 {
+struct Event;
+}
 
 namespace kf {
 
@@ -38,13 +46,19 @@ struct StepResult : Means {
   bool has_loss() const { return counted > 0; }
 };
 
+/// An update whose numbers are not known yet.
+struct Launched {
+  std::int64_t step = 0;              // completed updates before it
+  StepResult result;                  // what the host knows of it
+  std::vector<Term> terms;            // names of the numbers
+  at::Tensor numbers;                 // Stepper's, and the verdict, on their way to host memory; undefined where there was nothing to do
+  std::shared_ptr<c10::Event> there;  // when they have arrived; null on a CPU
+};
+
 struct StepperOptions {
   config::BatchPlan batches = 1;  // micro-batches of each update
   double grad_clip_norm = 1;
-  double z_loss_weight = 0;
   at::Device device = at::kCPU;
-  std::int64_t mtp_layers = 0;
-  double mtp_loss_weight = 0;
   std::int64_t max_steps = 0;             // of the run, for rules that follow its progress; 0 = unknown, they stay at their start
   config::TrainConfig guard = {};         // skip_*, on_nan, on_inf
   std::optional<double> loss_scale = {};  // first one, of fp16
@@ -69,12 +83,21 @@ class Stepper {
  public:
   using Callbacks = StepCallbacks;
 
-  Stepper(Model& model, Optimizer& optimizer, const Loss& loss, const StepperOptions& options);
+  /// What it is given outlives it.
+  Stepper(Model& model, Optimizer& optimizer, Objective& objective, const StepperOptions& options);
 
   /// Update number `step` + 1 with learning rate `lr`. Micro-batches weigh by their counted tokens: A of them equal one batch of all.
   /// A batch without counted tokens, a loss or norm that is not finite, a spike or an overflow of fp16 changes nothing and says so in
   /// `skipped`; `abort` says that the run must not go on.
   StepResult run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks = {});
+
+  /// Why updates cannot run ahead of what the host knows; empty where they can.
+  std::string why_not_ahead() const;
+  /// The same update without a wait: whether it is made is decided on the device. Updates that were launched are settled in their order,
+  /// all of them before anything else reads or changes what is trained.
+  Launched launch(Loader& loader, std::int64_t step, double lr);
+  /// Waits for an update.
+  StepResult settle(Launched launched);
 
   /// Of the gradients as they are now, before clipping; waits for the device.
   double gradient_norm() const;
@@ -88,55 +111,41 @@ class Stepper {
   std::int64_t job_batch_size() const { return options_.batch_size; }
   std::int64_t job_seq_len() const { return options_.seq_len; }
 
-  /// From the next update on: another loss (null: the one given at first), another weight of the z-loss, a factor of the model's own terms.
-  void use_loss(const Loss* loss) { loss_ = loss != nullptr ? loss : &job_loss_; }
-  void set_z_loss_weight(double weight) { options_.z_loss_weight = weight; }
-  void set_aux_loss_factor(double factor) { aux_factor_ = factor; }
+  /// What it minimises; phases and hooks change its weights.
+  Objective& objective() { return objective_; }
 
  private:
-  struct Totals;
-  Totals count(const std::vector<Batch>& batches) const;
-  void backward(const std::vector<Batch>& batches, std::int64_t step, const Callbacks& callbacks, Totals& totals);
-  void micro_step(const Batch& batch, std::int64_t step, std::int64_t micro, Totals& totals);
-  /// `context` has its step and micro-batch; the rest comes from the batch.
-  LossParts forward(const Batch& batch, ForwardContext& context, const Totals& totals);
+  Counts count(const std::vector<Batch>& batches, StepResult& result) const;
+  StepSums sums_of(const MicroBatches& update, const Callbacks& callbacks);
+  std::pair<StepSums, at::Tensor> backward(const MicroBatches& update, const Callbacks& callbacks);
   /// Another forward and two backwards of every micro-batch, at the weights that the gradients are of.
-  void estimate_curvature(const std::vector<Batch>& batches, std::int64_t step, const Totals& totals);
-  LossParts losses_of(const Batch& batch, ForwardContext& context, const Totals& totals);
+  void estimate_curvature(const MicroBatches& update);
   std::vector<Batch> fetch(Loader& loader, std::int64_t step, StepResult& result) const;
-  /// The weighted loss of multi-token prediction, 0-dim; `ahead` as ForwardContext::ahead.
-  at::Tensor mtp_loss(const std::vector<at::Tensor>& ahead, const Batch& batch, const Totals& totals) const;
-  void add_counts(Totals& totals) const;
-  std::int64_t micro_of_all(std::int64_t micro) const;
   void reduce_gradients() const;
   void agree_on_gradients(bool& changed, StepResult& result) const;
   at::Tensor norm_of_gradients() const;
   void unscale() const;
   bool show_gradients(const Callbacks& callbacks, StepResult& result) const;
-  void read(const Totals& totals, const at::Tensor& norm, StepResult& result) const;
+  at::Tensor numbers_of(const StepSums& sums, const at::Tensor& norm) const;
+  void read(const at::Tensor& numbers, const std::vector<Term>& terms, StepResult& result) const;
   void judge(std::int64_t step, bool overflowed, StepResult& result);
   bool hides_infinity(const StepResult& result) const;
-  void update(double lr, const at::Tensor& norm);
+  void move_weights(double lr, const at::Tensor& norm, const StepSums& sums);
   void end_step(std::int64_t step, bool updated);
-  bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 
   Model& model_;
   Optimizer& optimizer_;
-  const Loss& job_loss_;
-  const Loss* loss_;
+  Objective& objective_;
   StepperOptions options_;
-  double aux_factor_ = 1;
+  std::unique_ptr<Engine> engine_;
   ParameterList parameters_;
   std::vector<std::shared_ptr<WeightUnit>> units_;
   UpdateGuard guard_;
+  std::optional<Verdict> verdict_;  // the guard's, on the device, once an update was launched
+  std::int64_t under_way_ = 0;      // updates that were launched and not settled
   std::optional<LossScale> loss_scale_;
-  std::vector<at::Tensor> largest_scores_;  // of this step, where QK-clip wants them
   SourceLosses source_losses_;
-  std::function<void(const std::string&, const at::Tensor&)> observe_;  // ForwardContext::observe of this step
 };
-
-/// A batch on `device`.
-Batch to_device(const Batch& batch, at::Device device);
 
 }  // namespace kf

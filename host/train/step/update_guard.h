@@ -45,6 +45,10 @@ class UpdateGuard {
   /// is); empty where it may go on.
   std::string abort_of(double loss, double grad_norm, std::int64_t step, bool infinite = false) const;
 
+  /// What it remembers, oldest first; nothing without train.skip_spikes.
+  const std::vector<double>& losses() const { return losses_.values(); }
+  const std::vector<double>& norms() const { return norms_.values(); }
+
   config::Node state() const;
   /// Throws Code::checkpoint when `state` is none of `state()`.
   void load(const config::Node& state);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "core/error.h"
+#include "model/forward.h"
 #include "model/recompute/kept_results.h"
 #include "model/recompute/recompute.h"
 #include "support/tiny.h"
@@ -128,16 +129,16 @@ TEST_CASE("recompute: full runs everything twice, kept operators run once", "[re
   int runs = 0;
   const at::Tensor weight = at::randn({4, 4}, at::detail::createCPUGenerator(1)).set_requires_grad(true);
   const at::Tensor x = at::randn({3, 4}, at::detail::createCPUGenerator(2)).set_requires_grad(true);
-  const auto body = [&](const at::Tensor& in) {
+  const auto body = [&](const at::Tensor& in, const ForwardContext&) {
     ++runs;
     return at::tanh(at::mm(in, weight));
   };
-  torch::autograd::backward({body(x).sum()}, {});
+  torch::autograd::backward({body(x, {}).sum()}, {});
   const at::Tensor expected = weight.grad().clone();
   for (const bool keep : {false, true}) {
     weight.mutable_grad() = at::Tensor();
     runs = 0;
-    const at::Tensor y = recompute({body, {}, keep ? std::vector<std::string>{"aten::mm"} : std::vector<std::string>{}}, x);
+    const at::Tensor y = recompute({body, keep ? std::vector<std::string>{"aten::mm"} : std::vector<std::string>{}}, x, {});
     CHECK(runs == 1);
     torch::autograd::backward({y.sum()}, {});
     CHECK(runs == 2);
@@ -156,20 +157,26 @@ TEST_CASE("recompute: full runs everything twice, kept operators run once", "[re
   CHECK_THROWS_WITH(at::mm(x.detach(), weight.detach()), Catch::Contains("more of the kept operators"));
 }
 
-TEST_CASE("recompute: side tensors carry their gradients, and random numbers are drawn again", "[recompute]") {
+TEST_CASE("recompute: losses that are left beside the result carry their gradients, and random numbers are drawn again", "[recompute]") {
   const at::Tensor x = at::randn({5}, at::detail::createCPUGenerator(2)).set_requires_grad(true);
-  at::Tensor aux;
-  const auto body = [&](const at::Tensor& in) {
+  const auto body = [](const at::Tensor& in, const ForwardContext& context) {
     const at::Tensor noise = at::rand({5});
-    aux = (in * in * noise).sum();
+    ExpertsRecord record;
+    record.balance = (in * in * noise).sum();
+    context.results->experts.push_back(record);
     return in * noise;
   };
   const auto gradient = [&](bool redo) {
     x.mutable_grad() = at::Tensor();
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     generator.set_current_seed(7);
-    const at::Tensor y = redo ? recompute({body, [&] { return std::vector<at::Tensor*>{&aux}; }, {}}, x) : body(x);
-    torch::autograd::backward({y.sum() + 3 * aux}, {});
+    ForwardResults results;
+    ForwardContext context;
+    context.results = &results;
+    const at::Tensor y = redo ? recompute({body, {}}, x, context) : body(x, context);
+    REQUIRE(results.experts.size() == 1);
+    torch::autograd::backward({y.sum() + 3 * results.experts.front().balance}, {});
+    CHECK(results.experts.size() == 1);  // backward runs the body again, and leaves nothing
     return x.grad().clone();
   };
   const at::Tensor expected = gradient(false);

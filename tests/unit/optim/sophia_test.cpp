@@ -42,25 +42,22 @@ Outcome run(Bench& bench, FixedLoader& data) {
   CurvatureKeeper keeper;
   StepperOptions options;
   options.batches = config::BatchPlan(bench.config.train, 1);
-  options.z_loss_weight = bench.config.train.z_loss_weight;
-  options.mtp_layers = bench.config.model.mtp_layers;
-  options.mtp_loss_weight = bench.config.train.mtp_loss_weight;
   options.guard = bench.config.train;
   options.seed = static_cast<std::uint64_t>(bench.config.train.seed);
   if (bench.config.train.mixed_precision == "fp16") {
     options.loss_scale = bench.config.train.loss_scale;
   }
   Outcome out;
-  Stepper(*bench.model, keeper, *bench.loss, options).run(data, kStep, 0.0, {{}, [&](const StepResult&) {
-                                                                               for (const ParameterPtr& parameter :
-                                                                                    bench.model->parameters()) {
-                                                                                 if (parameter->gradient().defined()) {
-                                                                                   out.gradients[parameter->name] =
-                                                                                       parameter->gradient().clone();
-                                                                                 }
-                                                                               }
-                                                                               return false;
-                                                                             }});
+  Stepper(*bench.model, keeper, *bench.objective, options).run(data, kStep, 0.0, {{}, [&](const StepResult&) {
+                                                                                    for (const ParameterPtr& parameter :
+                                                                                         bench.model->parameters()) {
+                                                                                      if (parameter->gradient().defined()) {
+                                                                                        out.gradients[parameter->name] =
+                                                                                            parameter->gradient().clone();
+                                                                                      }
+                                                                                    }
+                                                                                    return false;
+                                                                                  }});
   out.curvature = keeper.last;
   return out;
 }

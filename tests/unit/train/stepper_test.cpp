@@ -7,6 +7,7 @@
 #include "optim/clip.h"
 #include "support/tiny.h"
 #include "train/eval/evaluate.h"
+#include "train/step/language.h"
 #include "train/step/losses.h"
 #include "train/step/stepper.h"
 
@@ -37,16 +38,17 @@ bool same(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
 /// One training step of a fresh tiny model over `batches` as micro-batches.
 struct Run {
   explicit Run(std::vector<Batch> batches, at::ScalarType compute = at::kFloat, double z = 0)
-      : accumulate(static_cast<std::int64_t>(batches.size())), loader(std::move(batches)) {
+      : accumulate(static_cast<std::int64_t>(batches.size())), loader(std::move(batches)), objective(loss, {z}) {
     model = tiny_model(tiny_config(), 1, compute);
     optimizer = std::make_unique<AdamW>(decay_groups(model->parameters(), 0.1), AdamWOptions{});
-    stepper = std::make_unique<Stepper>(*model, *optimizer, loss, StepperOptions{accumulate, 1.0, z, at::kCPU});
+    stepper = std::make_unique<Stepper>(*model, *optimizer, objective, StepperOptions{accumulate, 1.0, at::kCPU});
   }
   StepResult step(const Stepper::Callbacks& callbacks = {}) { return stepper->run(loader, 0, 1e-2, callbacks); }
 
   std::int64_t accumulate;
   FixedLoader loader;
   CrossEntropy loss;
+  Language objective;
   std::shared_ptr<Model> model;
   std::unique_ptr<AdamW> optimizer;
   std::unique_ptr<Stepper> stepper;
@@ -110,7 +112,7 @@ TEST_CASE("step: beside a loss of one's own the cross entropy stays the cross en
   Run plain(split(uneven(), 2), at::kFloat, 1e-2);
   Run own(split(uneven(), 2), at::kFloat, 1e-2);
   const Ten ten;
-  own.stepper->use_loss(&ten);
+  own.objective.use_loss(&ten);
   const StepResult a = plain.step();
   const StepResult b = own.step();
   CHECK(a.extra.empty());
@@ -118,7 +120,7 @@ TEST_CASE("step: beside a loss of one's own the cross entropy stays the cross en
   CHECK(b.ce == Approx(a.ce).epsilon(1e-6));
   CHECK(*find_number(b.extra, "loss_fn/ten") == Approx(10 * a.ce).epsilon(1e-6));
   CHECK(b.loss == *find_number(b.extra, "loss_fn/ten") + b.z_loss);
-  own.stepper->use_loss(nullptr);
+  own.objective.use_loss(nullptr);
   CHECK(own.step().extra.empty());
 }
 

@@ -25,10 +25,12 @@ struct Outcome {
 
 Outcome forward_backward(const config::Config& config, at::ScalarType compute = at::kFloat) {
   const auto model = tiny_model(config, 1, compute);
+  ForwardResults results;
   ForwardContext context;
+  context.results = &results;
   const at::Tensor logits = model->forward(random_tokens(2, 32, 3), context);
   at::Tensor loss = at::logsumexp(logits.to(at::kFloat), {-1}).square().mean();
-  for (const at::Tensor& term : {model->aux_losses().balance, model->aux_losses().router_z}) {
+  for (const at::Tensor& term : {model->aux_losses(results).balance, model->aux_losses(results).router_z}) {
     loss = term.defined() ? loss + term : loss;
   }
   loss.backward();
@@ -178,7 +180,12 @@ TEST_CASE("moe: routed experts of another width stand between two projections, s
   const MoeBook book(*model);
   const MoeLayer& layer = *book.layers().front();
   const at::Tensor x = at::arange(5 * config.model.dim, at::kFloat).sin().view({5, config.model.dim});
-  const at::Tensor actual = layer.forward(x).to(at::kDouble), in = x.to(at::kDouble);
+  ForwardResults results;
+  ForwardContext context;
+  context.results = &results;
+  const at::Tensor actual = layer.forward(x, context).to(at::kDouble), in = x.to(at::kDouble);
+  REQUIRE(results.experts.size() == 1);
+  const ExpertsRecord& record = results.experts.front();
   const std::string at = "layers.0.mlp.";
   const auto swiglu = [](const at::Tensor& y, const at::Tensor& gate, const at::Tensor& up, const at::Tensor& down) {
     return at::linear(at::silu(at::linear(y, gate)) * at::linear(y, up), down);
@@ -187,9 +194,9 @@ TEST_CASE("moe: routed experts of another width stand between two projections, s
   at::Tensor routed = at::zeros({5, 12}, at::kDouble);
   for (std::int64_t token = 0; token < 5; ++token) {
     for (std::int64_t slot = 0; slot < config.model.moe_top_k; ++slot) {
-      const auto expert = layer.last().experts[token][slot].item<std::int64_t>();
+      const auto expert = record.experts[token][slot].item<std::int64_t>();
       const at::Tensor y = swiglu(narrow[token], w.at(at + "gate_w")[expert], w.at(at + "up_w")[expert], w.at(at + "down_w")[expert]);
-      routed[token] += y * layer.last().weights[token][slot].item<double>();
+      routed[token] += y * record.weights[token][slot].item<double>();
     }
   }
   const std::string shared = at + "shared_expert.";
@@ -217,10 +224,13 @@ TEST_CASE("moe: a micro-batch without tokens is no error", "[moe]") {
   config.model.moe_impl = GENERATE("grouped", "loop");
   const auto model = tiny_model(config);
   const MoeBook book(*model);
+  ForwardResults results;
+  ForwardContext context;
+  context.results = &results;
   for (const auto& layer : book.layers()) {
-    layer->forward(at::empty({0, 8, 32})).sum().backward();
+    layer->forward(at::empty({0, 8, 32}), context).sum().backward();
   }
-  model->end_micro();
+  model->end_micro(results);
   model->end_step(true, 0);
   for (const ParameterPtr& parameter : model->parameters()) {
     CHECK((!parameter->gradient().defined() || parameter->gradient().eq(0).all().item<bool>()));

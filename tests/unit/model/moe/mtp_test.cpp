@@ -32,19 +32,15 @@ Update update(Bench& bench, const at::Tensor& tokens, const at::Tensor& labels, 
   StepperOptions options;
   options.batches = micros;
   options.grad_clip_norm = 1e9;
-  options.mtp_layers = bench.config.model.mtp_layers;
-  options.mtp_loss_weight = bench.config.train.mtp_loss_weight;
   Update out;
-  out.result = Stepper(*bench.model, *bench.optimizer, *bench.loss, options).run(data, 0, 0.0, {{}, [&](const StepResult&) {
-                                                                                                  for (const ParameterPtr& parameter :
-                                                                                                       bench.model->parameters()) {
-                                                                                                    out.gradients.push_back(
-                                                                                                        parameter->gradient().defined()
-                                                                                                            ? parameter->gradient().clone()
-                                                                                                            : at::zeros(parameter->shape));
-                                                                                                  }
-                                                                                                  return false;
-                                                                                                }});
+  out.result = Stepper(*bench.model, *bench.optimizer, *bench.objective, options)
+                   .run(data, 0, 0.0, {{}, [&](const StepResult&) {
+                                         for (const ParameterPtr& parameter : bench.model->parameters()) {
+                                           out.gradients.push_back(parameter->gradient().defined() ? parameter->gradient().clone()
+                                                                                                   : at::zeros(parameter->shape));
+                                         }
+                                         return false;
+                                       }});
   return out;
 }
 
@@ -76,12 +72,13 @@ TEST_CASE("look ahead: a token further on changes what is predicted two ahead, a
   const auto model = tiny_model(ahead_config(1));
   const at::NoGradGuard no_grad;
   const auto ahead = [&](const at::Tensor& tokens) {
-    std::vector<at::Tensor> out;
+    ForwardResults results;
     ForwardContext context;
-    context.ahead = &out;
+    context.results = &results;
+    context.looks_ahead = true;
     model->forward(tokens, context);
-    REQUIRE(out.size() == 1);
-    return model->project(out[0]);
+    REQUIRE(results.ahead.size() == 1);
+    return model->project(results.ahead[0]);
   };
   const at::Tensor tokens = random_tokens(1, 12, 5);
   at::Tensor other = tokens.clone();
@@ -107,14 +104,16 @@ TEST_CASE("look ahead: its loss is the weighted mean over all depths and micro-b
     CHECK((parts.gradients[i] - whole.gradients[i]).norm().item<double>() <= 1e-4 * whole.gradients[i].norm().item<double>() + 1e-9);
   }
 
-  std::vector<at::Tensor> ahead;
+  ForwardResults results;
   ForwardContext context;
-  context.ahead = &ahead;
+  context.results = &results;
+  context.looks_ahead = true;
   bench.model->forward(tokens, context);
   const Batch batch = make_batch(tokens, labels);
   double sum = 0;
   for (std::int64_t k = 1; k <= 2; ++k) {
-    sum += bench.loss->sum(bench.model->project(ahead[static_cast<std::size_t>(k - 1)]).flatten(0, 1), labels_ahead(batch, k).flatten())
+    sum += bench.loss
+               ->sum(bench.model->project(results.ahead[static_cast<std::size_t>(k - 1)]).flatten(0, 1), labels_ahead(batch, k).flatten())
                .item<double>();
   }
   CHECK(*ahead_loss == Approx(0.5 * sum / static_cast<double>(count_ahead({batch}, 2))).epsilon(1e-5));

@@ -167,11 +167,12 @@ TEST_CASE("evaluation: the acceptance rate is how often a layer of multi-token p
   FixedLoader data(tokens, labels, 3);
   const at::NoGradGuard no_grad;
   bench.model->train(false);
-  std::vector<at::Tensor> ahead;
+  ForwardResults results;
   ForwardContext context;
-  context.ahead = &ahead;
+  context.results = &results;
+  context.looks_ahead = true;
   const at::Tensor own = bench.model->forward(tokens, context).argmax(-1);
-  const at::Tensor guess = bench.model->project(ahead[static_cast<std::size_t>(depth) - 1]).argmax(-1);
+  const at::Tensor guess = bench.model->project(results.ahead[static_cast<std::size_t>(depth) - 1]).argmax(-1);
   std::int64_t count = 0, same = 0;
   for (std::int64_t row = 0; row < 3; ++row) {
     for (std::int64_t t = 0; t + depth < 12; ++t) {

@@ -1,0 +1,139 @@
+#include "train/step/language.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "metrics/names/names.h"
+#include "train/step/look_ahead.h"
+#include "train/step/losses.h"
+#include "train/step/source_losses.h"
+
+namespace kf {
+namespace {
+
+constexpr std::int64_t kPiece = 4096;  // positions whose cross entropy is taken at a time, beside a loss of one's own
+
+at::Tensor number(const at::Tensor& term) { return term.defined() ? term.detach() : term; }
+
+}  // namespace
+
+Counts Language::count(const std::vector<Batch>& batches) const {
+  Counts counts;
+  for (const Batch& batch : batches) {
+    counts.labels += batch.counted;
+    counts.positions += batch.tokens.numel();
+  }
+  counts.ahead = looks_ahead() ? count_ahead(batches, options_.mtp_layers) : 0;
+  return counts;
+}
+
+void Language::check(Model& model) const {
+  KF_CHECK(!job_loss_.takes_hidden() || model.head().has_value(), Code::config,
+           "train.loss_fn = \"fused_linear_cross_entropy\" needs a model that gives its hidden state and its head away; this one does not: "
+           "use \"cross_entropy\" or \"chunked_cross_entropy\"");
+}
+
+std::vector<std::string> Language::weight_names() { return {"z_loss", "aux_loss"}; }
+
+void Language::set_weight(const std::string& term, double weight) {
+  if (term == "z_loss") {
+    options_.z_loss_weight = weight;
+  } else if (term == "aux_loss") {
+    aux_factor_ = weight;
+  } else {
+    fail(Code::other, "no term of the loss has a weight '{}'", term);
+  }
+}
+
+LossParts Language::from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const {
+  const std::int64_t length = micro.batch.tokens.size(1);
+  const at::Tensor hidden = model.hidden(micro.batch.tokens, micro.forward).flatten(0, 1);  // (N, C)
+  if (micro.source_losses != nullptr) {
+    micro.source_losses->add(micro.batch, [&](std::int64_t row, const at::Tensor& own) {
+      return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model.head(), own, {1, 0}).ce;
+    });
+  }
+  return loss_->from_hidden(hidden, *model.head(), micro.batch.labels.flatten(), factors);
+}
+
+LossParts Language::from_logits(Model& model, const Micro& micro, const LossFactors& factors) const {
+  const std::int64_t length = micro.batch.tokens.size(1);
+  const at::Tensor logits = model.forward(micro.batch.tokens, micro.forward).flatten(0, 1);  // (N, V)
+  if (micro.source_losses != nullptr) {
+    micro.source_losses->add(
+        micro.batch, [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
+  }
+  const at::Tensor minimised = loss_->sum_of(logits, micro.batch) / (static_cast<double>(micro.all.labels) / micro.scale);
+  LossParts parts;
+  parts.ce = minimised;
+  if (!loss_->own_name().empty()) {
+    parts.own = minimised;
+    const at::NoGradGuard no_grad;  // a piece at a time: the loss's own graph holds enough
+    parts.ce = ChunkedCrossEntropy(kPiece).sum(logits.detach(), micro.batch.labels.flatten()) * factors.ce;
+  }
+  parts.total = minimised;
+  if (factors.z > 0) {
+    parts.z_loss = z_loss_sum(logits) * factors.z;
+    parts.total = parts.total + parts.z_loss;
+  }
+  return parts;
+}
+
+/// The model's terms are means over this micro-batch's positions: their share of the step's mean, added to `total`.
+at::Tensor Language::aux_loss(const Model& model, const Micro& micro, at::Tensor& total) const {
+  at::Tensor sum;
+  const AuxLosses aux = model.aux_losses(*micro.forward.results);
+  for (const at::Tensor& term : {aux.balance, aux.router_z}) {
+    if (term.defined()) {
+      const at::Tensor share =
+          term * (aux_factor_ * micro.scale * static_cast<double>(micro.batch.tokens.numel()) / static_cast<double>(micro.all.positions));
+      total = total + share;
+      sum = sum.defined() ? sum + share.detach() : share.detach();
+    }
+  }
+  return sum;
+}
+
+/// Weighted.
+at::Tensor Language::mtp_loss(Model& model, const Micro& micro) const {
+  // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
+  const double factor = micro.scale * options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, micro.all.ahead));
+  const std::vector<at::Tensor>& ahead = micro.forward.results->ahead;
+  at::Tensor sum = at::zeros({}, micro.batch.tokens.options().dtype(at::kFloat));
+  for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
+    const at::Tensor labels = labels_ahead(micro.batch, static_cast<std::int64_t>(depth) + 1).flatten();
+    sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model.head(), labels, {factor, 0}).total
+                                       : loss_->sum(model.project(ahead[depth]).flatten(0, 1), labels) * factor);
+  }
+  return sum;
+}
+
+Minimised Language::operator()(Model& model, const Micro& micro) const {
+  micro.forward.looks_ahead = looks_ahead();
+  const LossFactors factors{micro.scale / static_cast<double>(micro.all.labels),
+                            micro.scale * options_.z_loss_weight / static_cast<double>(micro.all.positions)};
+  const LossParts parts = loss_->takes_hidden() ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
+  const std::string own = loss_->own_name();
+  Minimised out;
+  out.total = parts.total;
+  out.terms.push_back({"ce", number(parts.ce), own.empty()});
+  if (!own.empty()) {
+    out.terms.push_back({row_key::of(row_key::own_loss, own), number(parts.own)});
+  }
+  out.terms.push_back({"z_loss", number(parts.z_loss)});
+  at::Tensor ahead;
+  if (!micro.forward.results->ahead.empty()) {
+    ahead = mtp_loss(model, micro);
+    out.total = out.total + ahead;
+  }
+  out.terms.push_back({"aux_loss", aux_loss(model, micro, out.total)});
+  if (options_.mtp_layers > 0 && (micro.all.ahead > 0 || !looks_ahead())) {  // no mean over no label
+    out.terms.push_back({row_key::mtp_loss, number(ahead)});
+  }
+  return out;
+}
+
+}  // namespace kf

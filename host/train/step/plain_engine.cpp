@@ -1,0 +1,101 @@
+#include "train/step/plain_engine.h"
+
+#include <ATen/ATen.h>
+#include <c10/core/AutogradState.h>
+#include <torch/csrc/autograd/autograd.h>
+
+#include "train/step/to_device.h"
+
+namespace kf {
+namespace {
+
+/// Backward on this thread alone: gradient hooks may be Lua, and one device needs no more.
+class SingleThreadedBackward {
+ public:
+  SingleThreadedBackward() : before_(state().get_multithreading_enabled()) { state().set_multithreading_enabled(false); }
+  ~SingleThreadedBackward() { state().set_multithreading_enabled(before_); }
+  SingleThreadedBackward(const SingleThreadedBackward&) = delete;
+  SingleThreadedBackward& operator=(const SingleThreadedBackward&) = delete;
+
+ private:
+  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
+  bool before_;
+};
+
+void add(StepSums& sums, const Minimised& loss, const at::Tensor& zero) {
+  if (sums.terms.empty()) {
+    for (const Term& term : loss.terms) {
+      sums.terms.push_back({term.name, zero.clone(), term.minimised});
+    }
+    sums.infinite = zero.clone();
+  }
+  for (std::size_t i = 0; i < loss.terms.size(); ++i) {
+    if (loss.terms[i].share.defined()) {
+      sums.terms[i].share += loss.terms[i].share;
+    }
+  }
+  sums.infinite += loss.total.detach().isinf();
+}
+
+}  // namespace
+
+PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
+    : model_(model), options_(options), parameters_(model.parameters()), units_(units_of(model)) {}
+
+Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
+                               SourceLosses* sources) {
+  const Batch batch = to_device(update.batches[number], options_.device);
+  context.step = update.step;
+  context.micro = static_cast<std::int64_t>(number) * options_.share.world + options_.share.rank;
+  context.doc_ids = batch.doc_ids;
+  model_.begin_micro(context);
+  return objective(model_, {batch, context, update.all, update.scale, sources});
+}
+
+void PlainEngine::backward(const at::Tensor& loss) {
+  torch::autograd::backward({loss}, {});
+  for (const ParameterPtr& parameter : parameters_) {
+    parameter->accumulate();
+  }
+  for (const auto& unit : units_) {
+    unit->end_micro();
+  }
+}
+
+StepSums PlainEngine::run(const MicroBatches& update, const Objective& objective, const EngineCallbacks& callbacks) {
+  const SingleThreadedBackward single;
+  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
+  StepSums sums;
+  ForwardResults all;
+  for (std::size_t number = 0; number < update.batches.size(); ++number) {
+    ForwardResults results;
+    ForwardContext context;
+    context.results = &results;
+    context.tracks_scores = options_.tracks_scores;
+    context.observe = callbacks.observe;
+    const Minimised loss = forward(update, objective, number, context, callbacks.source_losses);
+    backward(loss.total);
+    model_.end_micro(results);
+    add(sums, loss, zero);
+    for (std::size_t layer = 0; layer < results.largest_scores.size(); ++layer) {
+      all.note_largest(layer, results.largest_scores[layer]);
+    }
+    if (callbacks.micro_end) {
+      callbacks.micro_end();
+    }
+  }
+  sums.largest_scores = std::move(all.largest_scores);
+  return sums;
+}
+
+void PlainEngine::losses(const MicroBatches& update, const Objective& objective, const std::function<void(const at::Tensor& loss)>& visit) {
+  const SingleThreadedBackward single;
+  for (std::size_t number = 0; number < update.batches.size(); ++number) {
+    ForwardResults results;
+    ForwardContext context;
+    context.results = &results;
+    visit(forward(update, objective, number, context, nullptr).total);
+  }
+}
+
+}  // namespace kf
