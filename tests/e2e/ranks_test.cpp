@@ -122,6 +122,27 @@ TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation 
   CHECK(std::filesystem::exists(run.checkpoints() / "mine" / "state.json"));
 }
 
+TEST_CASE("ranks: what a hook generates on several ranks is what it generates on one", "[ranks]") {
+  // The weights lie in parts (ZeRO-3), so all ranks generate, and each gets the same text.
+  const ScriptRun run(
+      job("train = { batch_size = 4, grad_accum_steps = 1, max_steps = 6 }, data = { add_bos = false }, "
+          "hooks = { { name = 'writes', on_step_end = function(ctx) if ctx.step == 4 then "
+          "print('> rank ' .. kf.dist.rank .. ': ' .. ctx:generate('line', { max_new_tokens = 8, temperature = 0 })) end end } }"));
+  const auto said = [&](int ranks, int batch) {
+    const Finished done = run.toy.host({"--nproc", std::to_string(ranks), "s.lua", "--run.fresh=true",
+                                        "--train.batch_size=" + std::to_string(batch), "--distributed.zero_stage=3"});
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+    return done.out + done.err;
+  };
+  const std::string one = said(1, 4), two = said(2, 2);
+  const std::size_t begin = one.find("> rank 0: ");
+  REQUIRE(begin != std::string::npos);
+  const std::string text = one.substr(begin + 10, one.find('\n', begin) - begin - 10);
+  CHECK_FALSE(text.empty());
+  CHECK_THAT(two, Contains("> rank 0: " + text) && Contains("> rank 1: " + text));
+}
+
 TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks]") {
   const ScriptRun run(hooked("error('out of luck')"));
   const Finished done = run_hooked(run, 3);

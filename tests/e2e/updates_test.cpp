@@ -77,10 +77,10 @@ TEST_CASE("program: a running average of the weights is evaluated beside them, a
 
 TEST_CASE("program: steps that run ahead have the numbers, rows and weights of steps that are read at once", "[cases]") {
   // Saves, evaluations and a watched step lie between them; max_steps is neither.
-  const Workbench bench(
-      "[eval]\nenabled = true\ninterval = 5\nsteps = 3\ndataset_path = \"held_out\"\n"
-      "[checkpoint]\ninterval = 4\nkeep_last_n = 9\n[metrics]\nlog_interval = 1\nwatch = [\"grads\"]\nwatch_interval = 7\n");
-  const std::vector<std::string> job = {"--optimizer.lr=1e-2", "--train.mixed_precision=fp32", "--train.max_steps=13"};
+  const Workbench bench("[eval]\nenabled = true\ninterval = 5\nsteps = 3\ndataset_path = \"held_out\"\n");
+  const std::vector<std::string> job = {"--optimizer.lr=1e-2",         "--train.mixed_precision=fp32", "--train.max_steps=13",
+                                        "--checkpoint.interval=4",     "--checkpoint.keep_last_n=9",   "--metrics.log_interval=1",
+                                        "--metrics.watch=[\"grads\"]", "--metrics.watch_interval=7"};
   const auto with = [&](const std::string& run, int ahead, std::vector<std::string> more = {}) {
     std::vector<std::string> all = job;
     all.push_back("--train.run_ahead=" + std::to_string(ahead));

@@ -8,6 +8,7 @@
 #include "builtins/builtins.h"
 #include "core/text.h"
 #include "model/layer/place.h"
+#include "model/moe/moe.h"
 #include "model/moe/topk_router.h"
 #include "optim/clip.h"
 #include "parity/areas.h"
