@@ -14,7 +14,7 @@
 namespace kf::lua {
 namespace {
 
-class LuaSampler final : public TokenSampler {
+class LuaSampler final : public TokenChooser {
  public:
   LuaSampler(std::string where, FunctionPart part) : where_(std::move(where)), part_(std::move(part)) {}
 
@@ -63,7 +63,7 @@ class LuaSampler final : public TokenSampler {
 void add_sampler(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("sampler", info);
   const auto factory = take_factory(L, 2, "sampler");
-  session.registries.sampler.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<TokenSampler> {
+  session.registries.sampler.add(std::move(info), [factory, where](const PartArgs& args) -> std::unique_ptr<TokenChooser> {
     return std::make_unique<LuaSampler>(where, build_function(*factory, where, args, {}, "a function(logits, state) that gives ids"));
   });
 }

@@ -34,7 +34,7 @@ constexpr std::pair<std::string_view, std::string_view> kEnds[] = {{".lora.a", "
 
 /// The table of names that the model `base` has.
 const huggingface::Rules& rules_for(const std::string& base) {
-  const fs::path folder = base.empty() ? fs::path() : hub::locate(base, hub::ModelPart::weights);
+  const fs::path folder = base.empty() ? fs::path() : hub::locate(base, hub::ModelFiles::weights);
   return huggingface::rules_of(config::is_huggingface_folder(folder) ? config::model_type_of(folder / "config.json") : "llama");
 }
 

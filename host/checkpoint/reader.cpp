@@ -164,7 +164,7 @@ fs::path find_checkpoint(const fs::path& source) {
 
 void load_weights(const fs::path& asked, Model& model, const WeightPlaces& places, WeightKind kind) {
   as_checkpoint_error([&] {
-    const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
+    const fs::path source = hub::locate(asked.string(), hub::ModelFiles::weights);
     KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
     KF_CHECK(kind == WeightKind::saved || (fs::is_directory(source) && !config::is_huggingface_folder(source)), Code::checkpoint,
              "{} is no checkpoint of kf-host and has one set of weights; leave the choice of weights (saved, average, raw) out", source);

@@ -18,7 +18,7 @@ namespace kf {
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
-inline constexpr const char* kModelIndex = "model.index.json";  // in their place where more than one rank wrote: part_index.h
+inline constexpr const char* kModelIndex = "model.index.json";  // in their place where more than one rank wrote: piece_index.h
 inline constexpr const char* kOptimizerIndex = "optimizer.index.json";
 inline constexpr const char* kStateFile = "state.json";
 inline constexpr const char* kJobFile = "job.toml";

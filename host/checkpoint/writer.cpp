@@ -61,12 +61,12 @@ Staged::File lay_out(std::vector<TensorPiece> pieces) {
 /// What a rank has written.
 struct Written {
   std::map<std::string, FileDigest> files;
-  PartIndex model, optimizer;
+  PieceIndex model, optimizer;
 };
 
-PartIndex in_file(PartIndex index, const std::string& file) {
+PieceIndex in_file(PieceIndex index, const std::string& file) {
   for (auto& [name, tensor] : index) {
-    for (StoredPart& part : tensor.parts) {
+    for (StoredPiece& part : tensor.parts) {
       part.file = file;
     }
   }
@@ -109,7 +109,7 @@ Written gather(const std::vector<std::string>& told, const fs::path& folder) {
 
 /// Writes what is the first rank's; returns the text of state.json, which comes last.
 std::string write_rest(const fs::path& folder, const Snapshot& rest, const Group& files, Written all) {
-  const auto write_index = [&](const char* name, const PartIndex& index) {
+  const auto write_index = [&](const char* name, const PieceIndex& index) {
     all.files[name] = write_text(folder / name, config::to_json(to_node(index), config::JsonStyle::plain, 1) + "\n");
   };
   if (files.size() > 1) {

@@ -3,7 +3,7 @@
 //
 // One rank writes model.safetensors and optimizer.safetensors. Of N ranks each writes model-0000K-of-0000N.safetensors and
 // optimizer-0000K-of-0000N.safetensors with the pieces that it was given, and the first one model.index.json and optimizer.index.json
-// (part_index.h). Nothing stands under the folder's final name before the data of every rank are durable.
+// (piece_index.h). Nothing stands under the folder's final name before the data of every rank are durable.
 
 #include <map>
 #include <optional>
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "checkpoint/files/part_index.h"
+#include "checkpoint/files/piece_index.h"
 #include "checkpoint/files/pieces.h"
 #include "checkpoint/left_out.h"
 #include "checkpoint/manager.h"
@@ -37,7 +37,7 @@ struct Staged {
   /// The tensors of a file of this rank's, and where each belongs.
   struct File {
     std::vector<std::pair<std::string, at::Tensor>> tensors;
-    PartIndex index;  // its files have no name yet
+    PieceIndex index;  // its files have no name yet
   };
   File model, optimizer;
   Snapshot rest;  // without pieces

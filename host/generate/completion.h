@@ -8,7 +8,7 @@
 
 namespace kf {
 
-class TokenSampler;
+class TokenChooser;
 
 struct GenerateOptions {
   std::int64_t max_new_tokens = 64;
@@ -16,7 +16,7 @@ struct GenerateOptions {
   std::int64_t top_k = 0;    // 0 = off
   double top_p = 1.0;
   std::uint64_t seed = 0;                   // prompt i of a batch draws from seed + i
-  TokenSampler* strategy = nullptr;         // generate.strategy; null: the native one
+  TokenChooser* strategy = nullptr;         // generate.strategy; null: the native one
   double min_p = 0;                         // 0 = off
   double repetition_penalty = 1;            // 1 = off
   std::vector<std::string> stop = {};       // texts that end an answer

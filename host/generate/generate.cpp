@@ -21,7 +21,7 @@ std::span<const float> floats(const at::Tensor& row) { return {row.const_data_pt
 
 bool holds(const std::vector<std::int64_t>& ids, std::int64_t id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); }
 
-class PlainSampler final : public TokenSampler {
+class PlainSampler final : public TokenChooser {
  public:
   void begin(const std::vector<std::int64_t>& prompt, const GenerateOptions& options) override { draws_.emplace(prompt, options); }
   at::Tensor next(const at::Tensor& logits) override {
@@ -32,7 +32,7 @@ class PlainSampler final : public TokenSampler {
     }
     return at::tensor(ids, at::kLong);
   }
-  std::unique_ptr<TokenSampler> fork() const override { return plain_sampler(); }
+  std::unique_ptr<TokenChooser> fork() const override { return plain_sampler(); }
 
  private:
   std::optional<TextDraws> draws_;
@@ -41,7 +41,7 @@ class PlainSampler final : public TokenSampler {
 /// One text on its way.
 class Row {
  public:
-  Row(std::size_t prompt, const GenerateRequest& request, std::int64_t limit, TokenSampler& sampler)
+  Row(std::size_t prompt, const GenerateRequest& request, std::int64_t limit, TokenChooser& sampler)
       : prompt_(prompt), request_(request), limit_(limit), sampler_(sampler) {
     GenerateOptions options = request.options;
     options.seed += prompt;
@@ -97,7 +97,7 @@ class Row {
   std::size_t prompt_;
   const GenerateRequest& request_;
   std::int64_t limit_;
-  TokenSampler& sampler_;
+  TokenChooser& sampler_;
   std::optional<AnswerStream> stream_;
   Completion answer_;
   bool done_ = false;
@@ -163,7 +163,7 @@ class Generation {
     std::vector<std::size_t> order(request_.prompts.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
-    TokenSampler* const own = request_.options.strategy;
+    TokenChooser* const own = request_.options.strategy;
     const bool forks = own == nullptr || own->fork() != nullptr;
     const bool together = model_.has_cache() && model_.takes_padding() && forks;
     const std::size_t most = together ? static_cast<std::size_t>(std::max<std::int64_t>(1, request_.batch_size)) : 1;
@@ -217,10 +217,10 @@ class Generation {
   void write(const std::vector<std::size_t>& group, std::vector<Completion>& answers) {
     // Samplers that draw from the default generators run one prompt at a time: prompt i draws from seed + i there, too.
     const OwnDraws draws(request_.device, request_.options.seed + group.front(), "generation");
-    std::vector<std::unique_ptr<TokenSampler>> samplers;
+    std::vector<std::unique_ptr<TokenChooser>> samplers;
     std::vector<Row> rows;
     for (const std::size_t prompt : group) {
-      TokenSampler* const own = request_.options.strategy;
+      TokenChooser* const own = request_.options.strategy;
       samplers.push_back(own != nullptr ? own->fork() : plain_sampler());
       rows.emplace_back(prompt, request_, limits_[prompt], samplers.back() ? *samplers.back() : *own);
     }
@@ -288,7 +288,7 @@ class Generation {
 
 }  // namespace
 
-std::unique_ptr<TokenSampler> plain_sampler() { return std::make_unique<PlainSampler>(); }
+std::unique_ptr<TokenChooser> plain_sampler() { return std::make_unique<PlainSampler>(); }
 
 std::vector<Completion> generate(Model& model, const GenerateRequest& request) {
   KF_CHECK(request.options.stop.empty() || request.tokenizer != nullptr, Code::config,

@@ -18,19 +18,19 @@
 namespace kf {
 
 /// Chooses the next token. One serves one text after the other.
-class TokenSampler {
+class TokenChooser {
  public:
-  virtual ~TokenSampler() = default;
+  virtual ~TokenChooser() = default;
   /// A text begins with these ids, under these options.
   virtual void begin(const std::vector<std::int64_t>& /*prompt*/, const GenerateOptions& /*options*/) {}
   /// logits (B, V) -> ids (B) int64; generation asks for one text at a time, B = 1.
   virtual at::Tensor next(const at::Tensor& logits) = 0;
   /// Another one of the same kind, for a text beside this one's. Null: texts are written one after the other.
-  virtual std::unique_ptr<TokenSampler> fork() const { return nullptr; }
+  virtual std::unique_ptr<TokenChooser> fork() const { return nullptr; }
 };
 
 /// The native one: `TextDraws`.
-std::unique_ptr<TokenSampler> plain_sampler();
+std::unique_ptr<TokenChooser> plain_sampler();
 
 struct GenerateRequest {
   std::vector<std::vector<std::int64_t>> prompts;

@@ -28,8 +28,10 @@ Rate Throughput::rate_at(double now) const {
   return rate;
 }
 
-Rate Throughput::take() {
-  const double now = clock_();
+Rate Throughput::take() { return take_at(seconds()); }
+
+Rate Throughput::take_at(double seconds) {
+  const double now = begin_ + seconds;
   const Rate taken = rate_at(now);
   window_begin_ = now;
   tokens_ = 0;

@@ -30,6 +30,8 @@ class Throughput {
   Rate rate() const;
   /// The same, and a new window.
   Rate take();
+  /// The same as of an earlier moment, in `seconds`.
+  Rate take_at(double seconds);
   /// Seconds since construction, pauses included.
   double seconds() const { return clock_() - begin_; }
 

@@ -45,7 +45,7 @@ Hooks make_hooks(const config::Config& config, const Registries& registries, con
   return Hooks(std::move(hooks));
 }
 
-std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries) {
+std::unique_ptr<TokenChooser> sampler_of(const config::Config& config, const Registries& registries) {
   return make_part(registries.sampler, config.generate.strategy, config, registries);
 }
 

@@ -29,7 +29,7 @@ std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Regi
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last);
 
 /// generate.strategy.
-std::unique_ptr<TokenSampler> sampler_of(const config::Config& config, const Registries& registries);
+std::unique_ptr<TokenChooser> sampler_of(const config::Config& config, const Registries& registries);
 /// [generate], without a strategy.
 GenerateOptions generate_options(const config::GenerateConfig& config);
 

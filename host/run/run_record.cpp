@@ -216,7 +216,7 @@ std::map<fs::path, std::string> tokenizer_files(const fs::path& given) {
 
 /// Copies what data.tokenizer_path names; returns the copy's path below the run's folder, "" without one.
 std::string put_tokenizer(const fs::path& dir, const std::string& name) {
-  const std::string given = hub::locate(name, hub::ModelPart::tokenizer).string();  // of a name of the hub, what was fetched
+  const std::string given = hub::locate(name, hub::ModelFiles::tokenizer).string();  // of a name of the hub, what was fetched
   const std::map<fs::path, std::string> files = given.empty() ? std::map<fs::path, std::string>() : tokenizer_files(given);
   if (files.empty()) {
     return {};

@@ -35,7 +35,7 @@ struct Trainee : PlannedModel {
   std::unique_ptr<Loss> loss;
   std::unique_ptr<Objective> objective;  // of the loss
   std::unique_ptr<Schedule> schedule;
-  std::unique_ptr<TokenSampler> sampler;
+  std::unique_ptr<TokenChooser> sampler;
   Phases phases;
   Hooks hooks;
 };

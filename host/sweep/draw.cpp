@@ -7,7 +7,7 @@ using config::Node;
 
 class Walk {
  public:
-  explicit Walk(Sampler& sampler) : sampler_(sampler) {}
+  explicit Walk(Suggester& sampler) : sampler_(sampler) {}
 
   void entries(const std::vector<Entry>& list) {
     for (const Entry& entry : list) {
@@ -57,7 +57,7 @@ class Walk {
     out_.values[entry.key] = std::move(value);
   }
 
-  Sampler& sampler_;
+  Suggester& sampler_;
   Draw out_;
   std::vector<const Entry*> later_;                  // functions
   std::vector<std::shared_ptr<const Choice>> kept_;  // choices that a function made, while their entries are on the list
@@ -65,7 +65,7 @@ class Walk {
 
 }  // namespace
 
-Draw draw(const std::vector<Entry>& space, Sampler& sampler) {
+Draw draw(const std::vector<Entry>& space, Suggester& sampler) {
   Walk walk(sampler);
   walk.entries(space);
   return walk.finish();

@@ -41,9 +41,9 @@ struct Choice {
 };
 
 /// Gives the stored value of each parameter that is asked for, in the order of the space.
-class Sampler {
+class Suggester {
  public:
-  virtual ~Sampler() = default;
+  virtual ~Suggester() = default;
   virtual double draw(const std::string& name, const Distribution& distribution) = 0;
 };
 
@@ -54,6 +54,6 @@ struct Draw {
 };
 
 /// Walks the space: entries in their order, the entries of the chosen group, functions last.
-Draw draw(const std::vector<Entry>& space, Sampler& sampler);
+Draw draw(const std::vector<Entry>& space, Suggester& sampler);
 
 }  // namespace kf::sweep

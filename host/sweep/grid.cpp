@@ -6,7 +6,7 @@ namespace kf::sweep {
 namespace {
 
 /// Repeats a walk along a path of choices: what lies behind the path's end takes the first value.
-class PathSampler final : public Sampler {
+class PathSampler final : public Suggester {
  public:
   struct Turn {
     std::int64_t index;

@@ -22,7 +22,8 @@ double monotonic_seconds() { return std::chrono::duration<double>(std::chrono::s
 
 }  // namespace
 
-Runner::Runner(Store& store, Source& source, RunnerOptions options) : store_(store), source_(source), options_(std::move(options)) {}
+Runner::Runner(Store& store, Proposer& proposer, RunnerOptions options)
+    : store_(store), proposer_(proposer), options_(std::move(options)) {}
 
 fs::path Runner::trial_folder(const fs::path& sweep, std::int64_t number) {
   std::string name = std::to_string(number);
@@ -53,7 +54,7 @@ bool Runner::start_one() {
     return false;
   }
   std::optional<Trial> trial = store_.claim(
-      options_.limit, self_, [this](const std::vector<Trial>& trials, std::int64_t number) { return source_.next(trials, number); });
+      options_.limit, self_, [this](const std::vector<Trial>& trials, std::int64_t number) { return proposer_.next(trials, number); });
   if (!trial) {
     return false;
   }

@@ -11,7 +11,7 @@
 
 #include "core/child.h"
 #include "core/fs.h"
-#include "sweep/source.h"
+#include "sweep/proposer.h"
 #include "sweep/store.h"
 
 namespace kf::sweep {
@@ -28,7 +28,7 @@ struct RunnerOptions {
 
 class Runner {
  public:
-  Runner(Store& store, Source& source, RunnerOptions options);
+  Runner(Store& store, Proposer& proposer, RunnerOptions options);
 
   /// True when there is nothing left to do; false when SIGINT or SIGTERM ended it: children then save and their trials go back in line.
   /// A child that ends without having finished its trial is a failed trial.
@@ -51,7 +51,7 @@ class Runner {
   bool others_run();
 
   Store& store_;
-  Source& source_;
+  Proposer& proposer_;
   RunnerOptions options_;
   Worker self_ = Worker::self();
   std::vector<Running> running_;

@@ -40,7 +40,7 @@ bool better(const Rank& a, const Rank& b) {
 
 }  // namespace
 
-TpeSampler::TpeSampler(const std::vector<Trial>& history, bool maximise, Random random) : random_(std::move(random)) {
+TpeSuggester::TpeSuggester(const std::vector<Trial>& history, bool maximise, Random random) : random_(std::move(random)) {
   std::vector<const Trial*> finished;
   for (const Trial& trial : history) {
     if (trial.state == TrialState::complete || trial.state == TrialState::pruned) {
@@ -66,7 +66,7 @@ TpeSampler::TpeSampler(const std::vector<Trial>& history, bool maximise, Random 
   }
 }
 
-TpeSampler::Group TpeSampler::shared_parameters() const {
+TpeSuggester::Group TpeSuggester::shared_parameters() const {
   std::vector<const Trial*> finished = good_;
   std::copy_if(bad_.begin(), bad_.end(), std::back_inserter(finished), [](const Trial* trial) { return trial->finished(); });
   Group group;
@@ -82,7 +82,7 @@ TpeSampler::Group TpeSampler::shared_parameters() const {
   return group;
 }
 
-double TpeSampler::draw(const std::string& name, const Distribution& distribution) {
+double TpeSuggester::draw(const std::string& name, const Distribution& distribution) {
   if (startup_) {
     return random_.draw(distribution);
   }
@@ -93,7 +93,7 @@ double TpeSampler::draw(const std::string& name, const Distribution& distributio
   return distribution.single() ? distribution.at(0) : sample({{name, distribution, 0}}).front();
 }
 
-std::vector<double> TpeSampler::sample(const Group& group) {
+std::vector<double> TpeSuggester::sample(const Group& group) {
   std::vector<Distribution> space;
   for (const Parameter& p : group) {
     space.push_back(p.distribution);
@@ -113,7 +113,7 @@ std::vector<double> TpeSampler::sample(const Group& group) {
   return best;
 }
 
-std::vector<std::vector<double>> TpeSampler::observations(const std::vector<const Trial*>& trials, const Group& group) const {
+std::vector<std::vector<double>> TpeSuggester::observations(const std::vector<const Trial*>& trials, const Group& group) const {
   std::vector<std::vector<double>> out;
   for (const Trial* trial : trials) {
     std::vector<double> row;

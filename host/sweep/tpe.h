@@ -13,9 +13,9 @@
 namespace kf::sweep {
 
 /// Even draws; the same for the same seed, trial number and attempt, whatever other trials did.
-class RandomSampler final : public Sampler {
+class RandomSuggester final : public Suggester {
  public:
-  explicit RandomSampler(Random random) : random_(std::move(random)) {}
+  explicit RandomSuggester(Random random) : random_(std::move(random)) {}
   double draw(const std::string& /*name*/, const Distribution& distribution) override { return random_.draw(distribution); }
 
  private:
@@ -26,12 +26,12 @@ class RandomSampler final : public Sampler {
 /// the one that is most likely there and least likely among the rest. As in Optuna: parameters that all trials share are modelled jointly,
 /// others each by itself; pruned trials count by how far they came; running ones count as bad, so that workers keep apart; the first
 /// kStartup finished trials are random.
-class TpeSampler final : public Sampler {
+class TpeSuggester final : public Suggester {
  public:
   static constexpr std::int64_t kStartup = 10;
   static constexpr int kCandidates = 24;
 
-  TpeSampler(const std::vector<Trial>& history, bool maximise, Random random);
+  TpeSuggester(const std::vector<Trial>& history, bool maximise, Random random);
   double draw(const std::string& name, const Distribution& distribution) override;
 
  private:

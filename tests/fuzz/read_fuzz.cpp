@@ -52,7 +52,7 @@ std::optional<std::string> read(const SourceFile& file, std::int64_t bytes, cons
   std::string out;
   Skipped skipped;
   try {
-    for (const FilePart& part : split_file(file, bytes)) {
+    for (const FileSpan& part : split_file(file, bytes)) {
       const auto reader = open_records(file, part, options, skipped);
       for (Record record; reader->next(record); out += '\0') {
         check(record);

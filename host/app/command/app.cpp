@@ -33,7 +33,7 @@ Recipe read_recipe(const fs::path& path, const Arguments& arguments) {
   return {std::move(*parts.table), std::move(parts.catalog)};
 }
 
-fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelPart::config); }
+fs::path config_of_hub(const HubName& name) { return hub::fetch_model(name, hub::ModelFiles::config); }
 /// A run's folder stands for its job.toml; the parts of its script are added to `catalog`, for jobs of its checkpoints, too.
 void read_run_folders(Arguments& words, config::Catalog& catalog) {
   for (std::string& word : words) {

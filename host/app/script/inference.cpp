@@ -243,7 +243,7 @@ bool is_foreign(const fs::path& source) { return config::is_huggingface_folder(s
 
 /// The folder that a path or a name of the hub stands for.
 fs::path folder_of(const fs::path& asked) {
-  const fs::path source = hub::locate(asked.string(), hub::ModelPart::weights);
+  const fs::path source = hub::locate(asked.string(), hub::ModelFiles::weights);
   KF_CHECK(path_exists(source), Code::checkpoint, "{}", hub::not_located(asked.string()));
   return is_foreign(source) ? source : find_checkpoint(source);
 }

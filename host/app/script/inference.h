@@ -24,7 +24,7 @@ struct LoadedModel {
   config::Config config;
   std::shared_ptr<Model> model;
   std::unique_ptr<Tokenizer> tokenizer;   // null: nothing turns its ids into text
-  std::unique_ptr<TokenSampler> sampler;  // generate.strategy
+  std::unique_ptr<TokenChooser> sampler;  // generate.strategy
   PromptStyle prompts;                    // what prompts begin with
   std::vector<std::int64_t> ends;         // ids that end an answer
   bool begins_documents = false;          // of a Hugging Face folder: documents of --data begin with BOS, as its tokenizer has it

@@ -43,7 +43,7 @@ class SweepWorker {
 
   void run() {
     const config::Loaded base = checked_base();
-    const std::unique_ptr<sweep::Source> source = sweep::make_source(definition_);
+    const std::unique_ptr<sweep::Proposer> source = sweep::make_proposer(definition_);
     const std::optional<std::int64_t> limit = trial_limit(*source);
     if (definition_.method != sweep::Method::function) {
       source->next({}, 0);  // mistakes in functions of the script show here, before anything is written
@@ -57,7 +57,7 @@ class SweepWorker {
   /// All of it but trials and files; returns the first trial's recipe.
   Node dry_run() {
     const config::Loaded base = checked_base();
-    const std::unique_ptr<sweep::Source> source = sweep::make_source(definition_);
+    const std::unique_ptr<sweep::Proposer> source = sweep::make_proposer(definition_);
     name_folder(base.config);
     const std::optional<sweep::Draw> first = source->next({}, 0);
     KF_CHECK(first.has_value(), Code::config, "the sweep '{}' gives no trial", name_);
@@ -137,7 +137,7 @@ class SweepWorker {
   bool trial_repairs(const config::Loaded& base) const {
     constexpr std::int64_t kDraws = 20;
     definition_.base_tree = lua::job_tree(base.config);
-    const std::unique_ptr<sweep::Source> source = sweep::make_source(definition_);
+    const std::unique_ptr<sweep::Proposer> source = sweep::make_proposer(definition_);
     for (std::int64_t number = 0; number < kDraws && definition_.method != sweep::Method::function; ++number) {
       const std::optional<sweep::Draw> draw = source->next({}, number);
       if (!draw) {
@@ -159,7 +159,7 @@ class SweepWorker {
              "the objective is {}, but eval.enabled is false; enable it in the base, or take another objective", definition_.objective);
   }
 
-  std::optional<std::int64_t> trial_limit(const sweep::Source& source) const {
+  std::optional<std::int64_t> trial_limit(const sweep::Proposer& source) const {
     const std::optional<std::int64_t> count = source.count();
     if (count && definition_.trials) {
       return std::min(*count, *definition_.trials);
@@ -258,7 +258,7 @@ class SweepWorker {
     return {{"OMP_NUM_THREADS", std::to_string(std::max<std::int64_t>(1, cores / definition_.parallel))}};
   }
 
-  bool work(sweep::Source& source, std::optional<std::int64_t> limit) {
+  bool work(sweep::Proposer& source, std::optional<std::int64_t> limit) {
     sweep::LiveView view(std::cout, definition_.maximise, terminal_columns());
     view.update(store_->trials());
     sweep::RunnerOptions options;

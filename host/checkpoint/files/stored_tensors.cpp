@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of an index: what is larger is none
 
-PartIndex read_index(const fs::path& path) {
+PieceIndex read_index(const fs::path& path) {
   try {
     return part_index_from(config::parse_json(read_regular_file(path, kMostBytes), path.string()), path);
   } catch (const Error& error) {
@@ -23,8 +23,8 @@ PartIndex read_index(const fs::path& path) {
 }
 
 /// A file by itself: every tensor in it is whole.
-PartIndex index_of(const SafetensorsFile& file, const std::string& name) {
-  PartIndex index;
+PieceIndex index_of(const SafetensorsFile& file, const std::string& name) {
+  PieceIndex index;
   for (const std::string& tensor : file.names()) {
     const Shape shape = file.shape(tensor);
     index[tensor] = {shape, {{name, tensor, Range::whole(shape)}}};
@@ -33,9 +33,10 @@ PartIndex index_of(const SafetensorsFile& file, const std::string& name) {
 }
 
 /// Whether a rank and its file agree on what is in there.
-void check_parts(const PartIndex& index, const std::map<std::string, std::shared_ptr<const SafetensorsFile>>& files, const fs::path& path) {
+void check_parts(const PieceIndex& index, const std::map<std::string, std::shared_ptr<const SafetensorsFile>>& files,
+                 const fs::path& path) {
   for (const auto& [name, tensor] : index) {
-    for (const StoredPart& part : tensor.parts) {
+    for (const StoredPiece& part : tensor.parts) {
       const SafetensorsFile& file = *files.at(part.file);
       KF_CHECK(file.contains(part.name) && file.shape(part.name) == part.range.size, Code::checkpoint,
                "{} holds no such part of '{}' as {} says", path.parent_path() / part.file, name, path);
@@ -57,7 +58,7 @@ StoredTensors::StoredTensors(const fs::path& path) : path_(path) {
   }
   index_ = read_index(path);
   for (const auto& [name, tensor] : index_) {
-    for (const StoredPart& part : tensor.parts) {
+    for (const StoredPiece& part : tensor.parts) {
       std::shared_ptr<const SafetensorsFile>& file = files_[part.file];
       if (!file) {
         file = std::make_shared<const SafetensorsFile>(path.parent_path() / part.file);
@@ -86,7 +87,7 @@ const StoredTensor& StoredTensors::entry(const std::string& name) const {
 }
 
 at::ScalarType StoredTensors::type(const std::string& name) const {
-  const StoredPart& part = entry(name).parts.front();
+  const StoredPiece& part = entry(name).parts.front();
   return file(part).type(part.name);
 }
 
@@ -96,7 +97,7 @@ void StoredTensors::read(const TensorPiece& into) const {
   KF_CHECK(stored.shape == into.shape, Code::checkpoint, "{}: the tensor '{}' has another shape than the one that it is read into", path_,
            into.name);
   std::int64_t found = 0;
-  for (const StoredPart& part : stored.parts) {
+  for (const StoredPiece& part : stored.parts) {
     const std::optional<Range> both = part.range.overlap(into.range);
     if (!both) {
       continue;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "checkpoint/files/part_index.h"
+#include "checkpoint/files/piece_index.h"
 #include "checkpoint/files/pieces.h"
 #include "checkpoint/files/safetensors.h"
 
@@ -31,10 +31,10 @@ class StoredTensors {
 
  private:
   const StoredTensor& entry(const std::string& name) const;
-  const SafetensorsFile& file(const StoredPart& part) const { return *files_.at(part.file); }
+  const SafetensorsFile& file(const StoredPiece& part) const { return *files_.at(part.file); }
 
   fs::path path_;
-  PartIndex index_;
+  PieceIndex index_;
   std::map<std::string, std::shared_ptr<const SafetensorsFile>> files_;
 };
 

@@ -5,7 +5,7 @@
 #include "config/huggingface/common.h"
 #include "config/huggingface/defaults.h"
 #include "config/huggingface/families.h"
-#include "config/huggingface/text_part.h"
+#include "config/huggingface/text_keys.h"
 #include "config/tree/json.h"
 #include "core/input_file.h"
 #include "core/text.h"
@@ -55,16 +55,16 @@ bool is_huggingface_folder(const fs::path& path) {
   return fs::is_regular_file(path / "config.json", ignored);
 }
 
-std::string model_type_of(const fs::path& file) { return huggingface::text_part(file).type; }
+std::string model_type_of(const fs::path& file) { return huggingface::text_keys(file).type; }
 
-Table text_config_of(const fs::path& file) { return huggingface::text_part(file).keys; }
+Table text_config_of(const fs::path& file) { return huggingface::text_keys(file).keys; }
 
 Table model_of_config_json(const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {
   return model_of_config_json(parse_json(read_input(file, Code::config), file.string()), file, problems, warnings);
 }
 
 Table model_of_config_json(const Node& json, const fs::path& file, std::vector<std::string>& problems, std::vector<std::string>* warnings) {
-  huggingface::TextPart part = huggingface::text_part(json, file);
+  huggingface::TextKeys part = huggingface::text_keys(json, file);
   const std::string& type = part.type;
   for (const std::string& problem : part.problems) {
     problems.push_back(format("{}: {}", file, problem));

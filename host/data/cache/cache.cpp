@@ -274,7 +274,7 @@ class Opening {
   fs::path memo_path_;
   SourceMemo memo_;
   std::vector<HashedFile> hashed_;
-  Parts parts_;
+  KeyInputs parts_;
   std::string key_;
   fs::path folder_;
 };

@@ -41,7 +41,7 @@ void source_changes(const std::vector<KeySource>& before, const std::vector<KeyS
 
 }  // namespace
 
-std::string key_of(const Parts& parts) {
+std::string key_of(const KeyInputs& parts) {
   // Lengths in front of what may hold any character: no two lists of parts give the same text.
   std::string text = format("kf-host token cache {}\n", kFormat);
   const auto add = [&](const std::string& word) { text += format("{}:{}\n", word.size(), word); };
@@ -58,7 +58,7 @@ std::string key_of(const Parts& parts) {
   return hash_of(text);
 }
 
-std::vector<std::string> changes(const Parts& before, const Parts& now) {
+std::vector<std::string> changes(const KeyInputs& before, const KeyInputs& now) {
   std::vector<std::string> out;
   source_changes(before.sources, now.sources, out);
   if (before.tokenizer != now.tokenizer) {

@@ -18,7 +18,7 @@ struct KeySource {
   std::string hash;
 };
 
-struct Parts {
+struct KeyInputs {
   std::vector<KeySource> sources;     // in order
   std::string tokenizer;              // hash of its content
   std::string tokenizer_description;  // for people; not part of the key
@@ -26,9 +26,9 @@ struct Parts {
 };
 
 /// 32 hexadecimal digits; the same for the same parts in every process and place.
-std::string key_of(const Parts& parts);
+std::string key_of(const KeyInputs& parts);
 
 /// What is different, for the log: "the tokenizer", "plain.txt (6,111 bytes before, 6,112 now)", "data.add_bos (false before, true now)".
-std::vector<std::string> changes(const Parts& before, const Parts& now);
+std::vector<std::string> changes(const KeyInputs& before, const KeyInputs& now);
 
 }  // namespace kf::cache

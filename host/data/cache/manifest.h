@@ -55,7 +55,7 @@ struct Shard {
 
 struct Manifest {
   std::string key;
-  Parts parts;
+  KeyInputs parts;
   Counts counts;
   Notes notes;
   std::vector<Counts> per_source;  // one for each of parts.sources

@@ -16,7 +16,7 @@ std::vector<std::vector<Piece>> plan_units(const SourceFiles& files, std::int64_
   std::int64_t gathered = 0;
   for (std::size_t i = 0; i < files.files.size(); ++i) {
     const SourceFile& file = files.files[i];
-    for (const FilePart& part : split_file(file, bytes)) {
+    for (const FileSpan& part : split_file(file, bytes)) {
       open.push_back({i, part.begin, part.end});
       gathered += std::min(part.end, file.size) - part.begin;
       if (gathered >= bytes) {

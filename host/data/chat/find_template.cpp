@@ -55,7 +55,7 @@ FoundTemplate beside_tokenizer(const std::string& name, const std::string& token
            "data.chat_template = \"tokenizer\" takes the template that stands beside the tokenizer's files, and data.tokenizer_path {}; "
            "name the template's own file",
            tokenizer_path.empty() ? "is empty (bytes)" : "= " + kf::quoted(tokenizer_path) + " has none");
-  const fs::path path = hub::locate(tokenizer_path, hub::ModelPart::tokenizer);
+  const fs::path path = hub::locate(tokenizer_path, hub::ModelFiles::tokenizer);
   std::error_code ignored;
   const fs::path folder = fs::is_directory(path, ignored) ? path : path.parent_path();
   const fs::path own = name == "default" ? folder / "chat_template.jinja" : folder / "chat_templates" / (name + ".jinja");

@@ -34,7 +34,7 @@ void put_token_names(const fs::path& file, jinja::Dict& variables) {
 jinja::Dict variables_of(const config::DataConfig& data, const Tokenizer* tokenizer) {
   jinja::Dict out;
   if (!data.tokenizer_path.empty()) {
-    const fs::path path = hub::locate(data.tokenizer_path, hub::ModelPart::tokenizer);
+    const fs::path path = hub::locate(data.tokenizer_path, hub::ModelFiles::tokenizer);
     std::error_code ignored;
     put_token_names((fs::is_directory(path, ignored) ? path : path.parent_path()) / "tokenizer_config.json", out);
   }

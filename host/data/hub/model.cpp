@@ -64,7 +64,7 @@ Names tokenizer_files(const std::set<std::string>& there) {
 /// One try to get a part of a repository, by the hub or from disk.
 class Fetcher {
  public:
-  Fetcher(const HubName& name, ModelPart part) : name_(name), part_(part), cache_(name.name, RepoType::model) {}
+  Fetcher(const HubName& name, ModelFiles part) : name_(name), part_(part), cache_(name.name, RepoType::model) {}
 
   fs::path fetch() {
     if (offline()) {
@@ -101,18 +101,18 @@ class Fetcher {
       return fetch_into(cache_, client, name_.name, commit, at->second);
     };
     check_listed(names);
-    if (part_ != ModelPart::tokenizer) {
+    if (part_ != ModelFiles::tokenizer) {
       take("config.json");
       if (names.contains("generation_config.json")) {
         take("generation_config.json");
       }
     }
-    if (part_ != ModelPart::config) {
+    if (part_ != ModelFiles::config) {
       for (const std::string& name : tokenizer_files(names)) {
         take(name);
       }
     }
-    if (part_ == ModelPart::weights) {
+    if (part_ == ModelFiles::weights) {
       for (const std::string& name : names.contains(kIndex) ? shards_of(take(kIndex)) : Names{kWeights}) {
         take(name);
       }
@@ -124,11 +124,11 @@ class Fetcher {
 
   /// What the part needs and the repository has not.
   void check_listed(const std::set<std::string>& names) const {
-    KF_CHECK(part_ == ModelPart::tokenizer || names.contains("config.json"), Code::data,
+    KF_CHECK(part_ == ModelFiles::tokenizer || names.contains("config.json"), Code::data,
              "{} has no config.json, so it is no model that can be read", name_.name);
-    KF_CHECK(part_ != ModelPart::tokenizer || !tokenizer_files(names).empty(), Code::data,
+    KF_CHECK(part_ != ModelFiles::tokenizer || !tokenizer_files(names).empty(), Code::data,
              "{} holds no tokenizer: tokenizer.json, tekken.json, tokenizer.model, vocab.json with merges.txt or *.tiktoken", name_.name);
-    if (part_ != ModelPart::weights || names.contains(kWeights) || names.contains(kIndex)) {
+    if (part_ != ModelFiles::weights || names.contains(kWeights) || names.contains(kIndex)) {
       return;
     }
     const bool pickled =
@@ -147,11 +147,11 @@ class Fetcher {
     for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
       names.insert(it->path().filename().string());
     }
-    if (part_ == ModelPart::tokenizer) {
+    if (part_ == ModelFiles::tokenizer) {
       const Names files = tokenizer_files(names);
       return !files.empty() && std::all_of(files.begin(), files.end(), has);
     }
-    if (!has("config.json") || part_ == ModelPart::config) {
+    if (!has("config.json") || part_ == ModelFiles::config) {
       return has("config.json");
     }
     const Names shards = has(kIndex) ? shards_of(folder / kIndex) : Names{kWeights};
@@ -170,23 +170,23 @@ class Fetcher {
 
   std::string missing_words() const {
     switch (part_) {
-      case ModelPart::config: return "no config.json";
-      case ModelPart::tokenizer: return "no tokenizer";
-      case ModelPart::weights: break;
+      case ModelFiles::config: return "no config.json";
+      case ModelFiles::tokenizer: return "no tokenizer";
+      case ModelFiles::weights: break;
     }
     return "not all of config.json and the weights";
   }
 
   const HubName& name_;
-  ModelPart part_;
+  ModelFiles part_;
   RepoCache cache_;
 };
 
 }  // namespace
 
-fs::path fetch_model(const HubName& name, ModelPart part) {
+fs::path fetch_model(const HubName& name, ModelFiles part) {
   static std::mutex mutex;
-  static std::map<std::pair<std::string, ModelPart>, fs::path> known;  // one question in a process: all its parts see one commit
+  static std::map<std::pair<std::string, ModelFiles>, fs::path> known;  // one question in a process: all its parts see one commit
   const std::lock_guard lock(mutex);
   const std::pair key{name.name + "@" + name.revision, part};
   std::error_code error;
@@ -196,12 +196,12 @@ fs::path fetch_model(const HubName& name, ModelPart part) {
   return known[key] = Fetcher(name, part).fetch();
 }
 
-fs::path locate(const std::string& text, ModelPart part) {
+fs::path locate(const std::string& text, ModelFiles part) {
   std::error_code error;
   if (fs::exists(text, error)) {
     return text;
   }
-  const std::optional<HubName> name = hub_name(text, part == ModelPart::tokenizer);
+  const std::optional<HubName> name = hub_name(text, part == ModelFiles::tokenizer);
   if (!name) {
     return text;
   }

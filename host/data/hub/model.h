@@ -12,15 +12,15 @@
 namespace kf::hub {
 
 /// What of a repository is wanted: config.json, also the tokenizer, or all of it.
-enum class ModelPart { config, tokenizer, weights };
+enum class ModelFiles { config, tokenizer, weights };
 
 /// The snapshot's folder with that part in it. Asks the hub for the revision's commit, once in a process, and fetches what is missing; a
 /// commit that is there whole, and HF_HUB_OFFLINE, ask nobody. A hub that cannot be reached is warned of where the cache holds the part.
 /// Throws Code::data.
-fs::path fetch_model(const HubName& name, ModelPart part);
+fs::path fetch_model(const HubName& name, ModelFiles part);
 
 /// A path that exists as it is; else the folder of the model that `text` names on the hub; else `text`, which does not exist.
-fs::path locate(const std::string& text, ModelPart part);
+fs::path locate(const std::string& text, ModelFiles part);
 
 /// "X does not exist, and is no name of a model of the hub (ORG/NAME)": for messages about what `locate` could not find.
 std::string not_located(const std::string& text);

@@ -41,7 +41,7 @@ std::int64_t lines_before(const fs::path& path, std::int64_t end) {
 
 class JsonlReader final : public RowReader {
  public:
-  JsonlReader(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped)
+  JsonlReader(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped)
       : RowReader(options, skipped),
         path_(file.path),
         begin_(part.begin),
@@ -93,7 +93,7 @@ class JsonlReader final : public RowReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> open_jsonl(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+std::unique_ptr<RecordReader> open_jsonl(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped) {
   return std::make_unique<JsonlReader>(file, part, options, skipped);
 }
 

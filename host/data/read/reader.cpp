@@ -49,7 +49,7 @@ class BoundedReader final : public RecordReader {
   bool first_ = true;
 };
 
-std::unique_ptr<RecordReader> open_format(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+std::unique_ptr<RecordReader> open_format(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped) {
   switch (file.kind.format) {
     case FileFormat::text: return open_text(file, options, skipped);
     case FileFormat::jsonl: return open_jsonl(file, part, options, skipped);
@@ -63,7 +63,7 @@ std::unique_ptr<RecordReader> open_format(const SourceFile& file, const FilePart
   fail(Code::data, "{} holds token ids, no text", file.path);
 }
 
-std::unique_ptr<RecordReader> open_local(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+std::unique_ptr<RecordReader> open_local(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped) {
   return std::make_unique<BoundedReader>(file.path, options.max_record_bytes,
                                          naming_file(file.path, 0, [&] { return open_format(file, part, options, skipped); }));
 }
@@ -110,22 +110,22 @@ void check_utf8(std::string_view text, const std::string& place) {
   }
 }
 
-std::vector<FilePart> split_file(const SourceFile& file, std::int64_t bytes) {
+std::vector<FileSpan> split_file(const SourceFile& file, std::int64_t bytes) {
   const bool lines = file.kind.format == FileFormat::jsonl && file.kind.compression == Compression::none;
   const bool splittable = (lines || file.kind.format == FileFormat::parquet) && !file.remote;
   if (!splittable || bytes <= 0 || file.size <= bytes) {
-    return {FilePart{}};
+    return {FileSpan{}};
   }
-  std::vector<FilePart> parts;
+  std::vector<FileSpan> parts;
   const std::int64_t count = (file.size + bytes - 1) / bytes;
   for (std::int64_t i = 0; i < count; ++i) {
     parts.push_back({file.size / count * i, file.size / count * (i + 1)});
   }
-  parts.back().end = FilePart{}.end;
+  parts.back().end = FileSpan{}.end;
   return parts;
 }
 
-std::unique_ptr<RecordReader> open_records(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+std::unique_ptr<RecordReader> open_records(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped) {
   if (!file.remote) {
     return open_local(file, part, options, skipped);
   }

@@ -3,7 +3,7 @@
 //
 //   const SourceFiles source = resolve_source({.paths = {"corpus/{train,extra}/*.jsonl.zst"}, .path_key = "data.dataset_path"});
 //   for (const SourceFile& file : source.files) {
-//     for (const FilePart& part : split_file(file, 64 << 20)) {           // any part in any thread
+//     for (const FileSpan& part : split_file(file, 64 << 20)) {           // any part in any thread
 //       const std::unique_ptr<RecordReader> reader = open_records(file, part, options, skipped);
 //       for (Record record; reader->next(record);) { ... record.text ... }
 //     }
@@ -75,13 +75,13 @@ class Skipped {
 
 /// A stretch of a file. Which records belong to it is the reader's matter (a line belongs where it starts, a row group where its first byte
 /// lies); the parts of a file, one after the other, give the records of the whole.
-struct FilePart {
+struct FileSpan {
   std::int64_t begin = 0;
   std::int64_t end = std::numeric_limits<std::int64_t>::max();
 };
 
 /// One part where the kind cannot be split (compressed files, plain text, JSON arrays, CSV, Arrow streams), else parts of about `bytes`.
-std::vector<FilePart> split_file(const SourceFile& file, std::int64_t bytes);
+std::vector<FileSpan> split_file(const SourceFile& file, std::int64_t bytes);
 
 /// A file, or a part of one, as a stream of records. One thread uses it; many may be open at once.
 class RecordReader {
@@ -95,6 +95,6 @@ class RecordReader {
 };
 
 /// Throws Code::data, as for a column that is missing. `skipped` outlives the reader.
-std::unique_ptr<RecordReader> open_records(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped);
+std::unique_ptr<RecordReader> open_records(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped);
 
 }  // namespace kf

@@ -26,12 +26,12 @@ class RowReader : public RecordReader {
 void check_utf8(std::string_view text, const std::string& place);
 
 std::unique_ptr<RecordReader> open_text(const SourceFile& file, const ReadOptions& options, Skipped& skipped);
-std::unique_ptr<RecordReader> open_jsonl(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped);
+std::unique_ptr<RecordReader> open_jsonl(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped);
 /// A list of records, or records one after the other, over as many lines as they like.
 std::unique_ptr<RecordReader> open_json(const SourceFile& file, const ReadOptions& options, Skipped& skipped);
 /// RFC 4180 with a header; fields end at a comma, or at a tab in .tsv files.
 std::unique_ptr<RecordReader> open_csv(const SourceFile& file, const ReadOptions& options, Skipped& skipped);
 /// Parquet and Arrow, by the module beside the program.
-std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped);
+std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped);
 
 }  // namespace kf

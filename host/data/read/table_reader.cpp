@@ -15,7 +15,7 @@
 namespace kf {
 namespace {
 
-TableRequest request_for(const SourceFile& file, const FilePart& part, const ReadOptions& options, const RecordText& text) {
+TableRequest request_for(const SourceFile& file, const FileSpan& part, const ReadOptions& options, const RecordText& text) {
   TableRequest request;
   request.path = file.path.string();
   request.parquet = file.kind.format == FileFormat::parquet;
@@ -36,7 +36,7 @@ TableRequest request_for(const SourceFile& file, const FilePart& part, const Rea
 
 class TableReader final : public RowReader {
  public:
-  TableReader(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped)
+  TableReader(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped)
       : RowReader(options, skipped), path_(file.path), text_(options), record_(options) {
     const InputFile readable(file.path);  // says best what is wrong with a file that is none
     KF_CHECK(readable.size() > 0, Code::data, "{} is empty (0 bytes): no {} file", path_, to_text(file.kind));
@@ -102,7 +102,7 @@ class TableReader final : public RowReader {
 
 }  // namespace
 
-std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FilePart& part, const ReadOptions& options, Skipped& skipped) {
+std::unique_ptr<RecordReader> open_table(const SourceFile& file, const FileSpan& part, const ReadOptions& options, Skipped& skipped) {
   return std::make_unique<TableReader>(file, part, options, skipped);
 }
 

@@ -106,7 +106,7 @@ void check_before_start(const std::vector<TokenFile>& all, bool known, const con
   }
 }
 
-OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const HoldOut& part) {
   KF_CHECK(
       part.holdout == 0, Code::data,
       "data.holdout = {} keeps documents of text for evaluation, but {} = \"{}\" holds token files, which have none; set data.holdout = 0 "
@@ -142,7 +142,7 @@ OpenSource open_tokens(const SourceFiles& found, const SourceSpec& spec, const S
       std::make_unique<FirstWindows>(std::move(data), spec.max_tokens / options.window), false, std::nullopt, {}, sampled_prints(found)};
 }
 
-OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const SourcePart& part) {
+OpenSource open_text(const SourceFiles& found, const SourceSpec& spec, const SourceOptions& options, const HoldOut& part) {
   TokenizedText text = open_tokenized_text(found, spec, options);
   if (part.holdout > 0) {
     text.documents = take_side(std::move(text.documents), part.holdout, part.side, options.window);
@@ -256,7 +256,7 @@ SourceFiles find_files(const SourceSpec& spec, const config::Config& config) {
   return resolve_source(request);
 }
 
-OpenSource open_source(const SourceSpec& spec, const SourceOptions& given, const SourcePart& part) {
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& given, const HoldOut& part) {
   SourceOptions options = given;
   if (part.holdout > 0 && part.side == Side::held_out) {
     options.windows = evaluation_windows(options.config->eval.steps);

@@ -70,7 +70,7 @@ SourceOptions evaluation_options(const config::Config& config, const Registries*
 SourceOptions evaluation_options(const config::Config& config, const Registries* registries, std::size_t i);
 
 /// Which part of it: everything, or one side of a hold-out.
-struct SourcePart {
+struct HoldOut {
   double holdout = 0;  // 0: everything
   Side side = Side::training;
 };
@@ -88,6 +88,6 @@ SourceFiles find_files(const SourceSpec& spec, const config::Config& config);
 
 /// Token files or text of any kind, not both. Text that is no plain file read as bytes goes through the token cache, which is built when it
 /// is missing. Throws Code::data.
-OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const SourcePart& part);
+OpenSource open_source(const SourceSpec& spec, const SourceOptions& options, const HoldOut& part);
 
 }  // namespace kf

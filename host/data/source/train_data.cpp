@@ -33,7 +33,7 @@ std::vector<std::string> source_names(const std::vector<config::DatasetSource>& 
   return names;
 }
 
-OpenSource open_mixture_source(const config::Config& config, const LoaderOptions& options, const SourcePart& part, std::size_t i) {
+OpenSource open_mixture_source(const config::Config& config, const LoaderOptions& options, const HoldOut& part, std::size_t i) {
   const config::DatasetSource& source = config.data.datasets[i];
   const std::string key = format("data.datasets[{}]", i);
   if (!source.dataset.empty()) {
@@ -52,7 +52,7 @@ OpenSource open_mixture_source(const config::Config& config, const LoaderOptions
 }
 
 /// The part of the data that a smaller run sees when it stands for a larger one (Levanter's simulated epoching).
-std::unique_ptr<Dataset> simulated(std::unique_ptr<Dataset> data, const config::Config& config, const SourcePart& part,
+std::unique_ptr<Dataset> simulated(std::unique_ptr<Dataset> data, const config::Config& config, const HoldOut& part,
                                    const std::string& what) {
   const config::DataConfig& d = config.data;
   if (part.side != Side::training || d.simulate_tokens == 0 || d.target_tokens == 0) {
@@ -62,7 +62,7 @@ std::unique_ptr<Dataset> simulated(std::unique_ptr<Dataset> data, const config::
   return std::make_unique<SubsetDataset>(std::move(data), share, config::data_seed(config.train), what);
 }
 
-TrainData open_mixture(const config::Config& config, const LoaderOptions& options, const SourcePart& part) {
+TrainData open_mixture(const config::Config& config, const LoaderOptions& options, const HoldOut& part) {
   const std::vector<config::DatasetSource>& sources = config.data.datasets;
   TrainData out;
   out.mixture = MixtureSpec{source_names(sources), {}, {}, config.data.mix_temperature};
@@ -84,7 +84,7 @@ TrainData open_mixture(const config::Config& config, const LoaderOptions& option
 
 bool is_synthetic(const config::DataConfig& data) { return data.datasets.empty() && data.dataset_path.empty() && !data.hf_dataset_name; }
 
-TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part) {
+TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const HoldOut& part) {
   const config::DataConfig& data = config.data;
   if (!data.datasets.empty()) {
     return open_mixture(config, options, part);

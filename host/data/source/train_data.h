@@ -31,7 +31,7 @@ struct TrainData {
 bool is_synthetic(const config::DataConfig& data);
 
 /// A part of `[data]`: mixture (`data.datasets`), files (`dataset_path`), else synthetic random tokens. Throws Code::data.
-TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const SourcePart& part);
+TrainData open_train_data(const config::Config& config, const LoaderOptions& options, const HoldOut& part);
 
 /// What a user should know of the data before training on it.
 void warn_of(const config::Config& config, const TrainData& data);

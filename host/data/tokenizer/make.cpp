@@ -7,7 +7,7 @@
 namespace kf {
 
 std::unique_ptr<Tokenizer> open_named_tokenizer(const std::string& text, std::int64_t model_vocab) {
-  const fs::path path = hub::locate(text, hub::ModelPart::tokenizer);
+  const fs::path path = hub::locate(text, hub::ModelFiles::tokenizer);
   std::error_code error;
   KF_CHECK(fs::exists(path, error), Code::data, "{}", hub::not_located(text));
   return open_tokenizer(path.string(), model_vocab);

@@ -25,40 +25,40 @@ at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& wei
   return weights * fits;
 }
 
-MoeLayer::MoeLayer(const MoeOptions& options, MoeParts parts) : options_(options), parts_(std::move(parts)) {
-  add_child("router", parts_.router);
-  add_child("", parts_.experts);
-  for (std::size_t i = 0; i < parts_.shared.size(); ++i) {
-    add_child(parts_.shared.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), parts_.shared[i]);
+MoeLayer::MoeLayer(const MoeOptions& options, MoeMembers members) : options_(options), members_(std::move(members)) {
+  add_child("router", members_.router);
+  add_child("", members_.experts);
+  for (std::size_t i = 0; i < members_.shared.size(); ++i) {
+    add_child(members_.shared.size() == 1 ? "shared_expert" : "shared_expert." + std::to_string(i), members_.shared[i]);
   }
   const auto add_where = [&](const char* name, const auto& part) {
     if (part != nullptr) {
       add_child(name, part);
     }
   };
-  add_where("shared_expert_gate", parts_.shared_gate);
-  add_where("input_norm", parts_.input_norm);
-  add_where("latent_down", parts_.down);
-  add_where("latent_up", parts_.up);
+  add_where("shared_expert_gate", members_.shared_gate);
+  add_where("input_norm", members_.input_norm);
+  add_where("latent_down", members_.down);
+  add_where("latent_up", members_.up);
 }
 
 at::Tensor MoeLayer::shared(const at::Tensor& x, const ForwardContext& context) const {
-  at::Tensor y = parts_.shared.front()->forward(x, context);
-  for (std::size_t i = 1; i < parts_.shared.size(); ++i) {
-    y = y + parts_.shared[i]->forward(x, context);
+  at::Tensor y = members_.shared.front()->forward(x, context);
+  for (std::size_t i = 1; i < members_.shared.size(); ++i) {
+    y = y + members_.shared[i]->forward(x, context);
   }
-  return parts_.shared_gate != nullptr ? y * parts_.shared_gate->forward(x).sigmoid() : y;
+  return members_.shared_gate != nullptr ? y * members_.shared_gate->forward(x).sigmoid() : y;
 }
 
 at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const {
-  const at::Tensor in = parts_.input_norm != nullptr ? parts_.input_norm->forward(tokens) : tokens;
-  const at::Tensor y = parts_.experts->forward(parts_.down != nullptr ? parts_.down->forward(in) : in, dispatch, context);
-  return parts_.up != nullptr ? parts_.up->forward(y) : y;
+  const at::Tensor in = members_.input_norm != nullptr ? members_.input_norm->forward(tokens) : tokens;
+  const at::Tensor y = members_.experts->forward(members_.down != nullptr ? members_.down->forward(in) : in, dispatch, context);
+  return members_.up != nullptr ? members_.up->forward(y) : y;
 }
 
 at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const Routing routing = parts_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
+  const Routing routing = members_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
   Dispatch dispatch;
   dispatch.experts = routing.experts;
   dispatch.weights = options_.capacity_factor > 0
@@ -86,7 +86,7 @@ at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context)
     context.results->experts.push_back(std::move(record));
   }
   at::Tensor y = routed(tokens, dispatch, context);
-  if (!parts_.shared.empty()) {
+  if (!members_.shared.empty()) {
     y = y + shared(tokens, context);
   }
   return observed(*this, x, y.view_as(x));
@@ -141,21 +141,21 @@ std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
                            m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
   Place inside = place;
   inside.dim = config::expert_dim(m);
-  MoeParts parts;
-  parts.router = make_part(args.registries.router, m.moe_router, args, place);
-  parts.experts = make_experts(args, inside);
-  parts.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));
+  MoeMembers members;
+  members.router = make_part(args.registries.router, m.moe_router, args, place);
+  members.experts = make_experts(args, inside);
+  members.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));
   if (m.moe_shared_gate) {
-    parts.shared_gate = std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim));
+    members.shared_gate = std::make_shared<Linear>(place.dim, 1, hidden_init(m, place.dim));
   }
   if (m.moe_beside_dense) {
-    parts.input_norm = make_part(args.registries.norm, m.norm_type, args, place);
+    members.input_norm = make_part(args.registries.norm, m.norm_type, args, place);
   }
   if (inside.dim != place.dim) {
-    parts.down = std::make_shared<Linear>(place.dim, inside.dim, hidden_init(m, place.dim));
-    parts.up = std::make_shared<Linear>(inside.dim, place.dim, output_init(m, inside.dim));
+    members.down = std::make_shared<Linear>(place.dim, inside.dim, hidden_init(m, place.dim));
+    members.up = std::make_shared<Linear>(inside.dim, place.dim, output_init(m, inside.dim));
   }
-  return std::make_shared<MoeLayer>(options, std::move(parts));
+  return std::make_shared<MoeLayer>(options, std::move(members));
 }
 
 }  // namespace kf

@@ -30,7 +30,7 @@ struct MoeOptions {
 };
 
 /// What stands around the experts of a layer.
-struct MoeParts {
+struct MoeMembers {
   std::shared_ptr<Router> router;
   std::shared_ptr<Experts> experts;
   std::vector<std::shared_ptr<Mlp>> shared;
@@ -41,19 +41,19 @@ struct MoeParts {
 
 class MoeLayer final : public Mlp {
  public:
-  MoeLayer(const MoeOptions& options, MoeParts parts);
+  MoeLayer(const MoeOptions& options, MoeMembers members);
   /// Leaves an ExpertsRecord in the results of the context.
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
   const MoeOptions& options() const { return options_; }
-  Router& router() const { return *parts_.router; }
+  Router& router() const { return *members_.router; }
 
  private:
   at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;                                 // (N, C)
   at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const;  // (N, C)
 
   MoeOptions options_;
-  MoeParts parts_;
+  MoeMembers members_;
 };
 
 /// By the settings, for the block at `place`; with a norm of what the experts get where a dense layer stands beside them.

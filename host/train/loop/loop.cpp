@@ -223,8 +223,7 @@ void TrainLoop::one_step() {
   }
   const double begin = parts_.throughput.seconds();
   const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
-  settled_at_ = parts_.throughput.seconds();
-  const double seconds = settled_at_ - begin;
+  const double seconds = parts_.throughput.seconds() - begin;
   if (stepped_) {  // the first batch of a process cannot be ready
     waited_ += result.data_seconds;
     stepped_for_ += seconds;

@@ -55,7 +55,7 @@ struct LoopParts {
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
   Phases phases = {};
   PartStates* states = nullptr;     // of parts other than hooks; null: none keep anything
-  TokenSampler* sampler = nullptr;  // generate.strategy; null: the native one
+  TokenChooser* sampler = nullptr;  // generate.strategy; null: the native one
   RunInfo run;                      // for the sinks
 };
 
@@ -155,9 +155,10 @@ class TrainLoop {
     Launched launched;
     RunState run;
     double lr = 0;
+    double at = 0;  // in seconds of the loop
   };
   std::deque<Ahead> ahead_;  // the oldest first
-  double settled_at_ = 0;    // in seconds of training, when the last step was read
+  double last_at_ = 0;       // when the last one that was settled had been launched
   StepResult last_;          // what ctx:loss() reads,
   bool stepped_ = false;     // once there was a step
   RunResult outcome_;

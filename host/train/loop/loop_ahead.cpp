@@ -28,22 +28,26 @@ bool TrainLoop::may_run_ahead(std::int64_t step) const {
 
 void TrainLoop::run_ahead(std::int64_t step) {
   const double lr = rate(step);
+  if (ahead_.empty()) {
+    last_at_ = parts_.throughput.seconds();
+  }
   Launched launched = parts_.stepper.launch(steering_.data(), step, lr);
   ++state_.run.step;
   count_tokens(launched.result);
-  ahead_.push_back({std::move(launched), state_.run, lr});
+  ahead_.push_back({std::move(launched), state_.run, lr, parts_.throughput.seconds()});
   agree_on_requests();
   while (static_cast<std::int64_t>(ahead_.size()) > options_.run_ahead) {
     settle_one();
   }
 }
 
-/// Reads the oldest one. What follows is as behind any other step, with the counters of that one.
+/// Reads the oldest one. What follows is as behind any other step, with the counters of that one. Its time is that between launches: when
+/// the device was done with it nobody has seen, and over several steps both are the same.
 void TrainLoop::settle_one() {
   Ahead oldest = std::move(ahead_.front());
   ahead_.pop_front();
   const StepResult result = parts_.stepper.settle(std::move(oldest.launched));
-  const double now = parts_.throughput.seconds(), seconds = now - std::exchange(settled_at_, now);
+  const double seconds = oldest.at - std::exchange(last_at_, oldest.at);
   waited_ += result.data_seconds;
   stepped_for_ += seconds;
   state_.run.skipped += result.skipped.empty() ? 0 : 1;
@@ -58,7 +62,7 @@ void TrainLoop::settle_one() {
   }
   row_.reset();
   if (logs(state_.run.step) || !result.abort.empty()) {
-    row_ = make_row(parts_.throughput.take());
+    row_ = make_row(parts_.throughput.take_at(oldest.at));
     log_row();
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/text.h"
 #include "core/log.h"
+#include "core/text.h"
 #include "metrics/memory.h"
 #include "metrics/names/names.h"
 #include "train/loop/loop.h"

@@ -38,9 +38,9 @@ Lasting lasting(const config::Config& config, const ParameterList& parameters) {
   return out;
 }
 
-using Parts = std::vector<std::pair<std::string, double>>;
+using Amounts = std::vector<std::pair<std::string, double>>;
 
-double sum(const Parts& parts) {
+double sum(const Amounts& parts) {
   double out = 0;
   for (const auto& [name, bytes] : parts) {
     out += bytes;
@@ -49,7 +49,7 @@ double sum(const Parts& parts) {
 }
 
 /// The fuller of two moments.
-void take_fuller(MemoryEstimate& most, std::string moment, Parts parts) {
+void take_fuller(MemoryEstimate& most, std::string moment, Amounts parts) {
   if (sum(parts) > most.total()) {
     most.moment = std::move(moment);
     most.parts = std::move(parts);
@@ -93,9 +93,9 @@ MemoryEstimate training_memory(const config::Config& config, const ParameterList
   const OptimizerBytes optimizer = optimizer_bytes(config, parameters);
   const Micro micro = largest_micro(config);
   const config::ActivationBytes activations = config::activation_bytes(config, micro.rows, micro.length);
-  const Parts base{
+  const Amounts base{
       {"weights", mine.weights}, {"16-bit weights", mine.copies}, {"optimizer (" + config.optimizer.name + ")", optimizer.state}};
-  const auto with = [&](Parts more) {
+  const auto with = [&](Amounts more) {
     more.insert(more.begin(), base.begin(), base.end());
     return more;
   };

@@ -130,8 +130,8 @@ struct FusedFunction : ag::Function<FusedFunction> {
   }
 };
 
-LossParts parts_of(const at::Tensor& total, const at::Tensor& ce, const at::Tensor& z) {
-  LossParts parts;
+LossTerms parts_of(const at::Tensor& total, const at::Tensor& ce, const at::Tensor& z) {
+  LossTerms parts;
   parts.total = total;
   parts.ce = ce;
   parts.z_loss = z;
@@ -145,7 +145,7 @@ at::Tensor shape_logits(const at::Tensor& logits, const OutputHead& head) {
   return head.softcap > 0 ? at::tanh(out / head.softcap) * head.softcap : out;
 }
 
-LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
+LossTerms fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
                               std::int64_t chunk) {
   if (!at::GradMode::is_enabled() || !(hidden.requires_grad() || head.weight.requires_grad())) {
     const Pass pass = run_chunks(hidden, head, labels, factors, chunk, false, false);
@@ -156,7 +156,7 @@ LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, 
   return parts_of(out[0], out[1], out[2]);
 }
 
-LossParts plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors) {
+LossTerms plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors) {
   const bool low = head.precision == OutputHead::Precision::compute;
   const at::Tensor product = head_product(hidden, head);
   const at::Tensor logits = shape_logits(low ? product : wide(product), head);
@@ -169,7 +169,7 @@ at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& la
   return ChunkedCrossEntropy(chunk_, low_).sum(logits, labels);
 }
 
-LossParts FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+LossTerms FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                                          const LossFactors& factors) const {
   return plain_ || TwiceDifferentiable::wanted() ? plain_cross_entropy(hidden, head, labels, factors)
                                                  : fused_cross_entropy(hidden, head, labels, factors, chunk_);

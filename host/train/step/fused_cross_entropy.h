@@ -11,11 +11,11 @@ namespace kf {
 /// the gradients of both for h (N, C) and W (V, C), which backward only multiplies. So N V logits are never held, and nothing is computed
 /// twice: three products, as without chunks. Memory: (chunk, V) fp32 a few times, and W's gradient in fp32.
 /// A second backward through the same result throws Code::other.
-LossParts fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
+LossTerms fused_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
                               std::int64_t chunk);
 
 /// The same from all logits at once, by plain operators: the reference.
-LossParts plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors);
+LossTerms plain_cross_entropy(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors);
 
 /// cap(scale * logits) as a model's head applies it.
 at::Tensor shape_logits(const at::Tensor& logits, const OutputHead& head);
@@ -26,7 +26,7 @@ class FusedCrossEntropy final : public Loss {
   FusedCrossEntropy(std::int64_t chunk, bool plain, bool low = false) : chunk_(chunk), plain_(plain), low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
   bool takes_hidden() const override { return true; }
-  LossParts from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+  LossTerms from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                         const LossFactors& factors) const override;
 
  private:

@@ -48,7 +48,7 @@ void Language::set_weight(const std::string& term, double weight) {
   }
 }
 
-LossParts Language::from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const {
+LossTerms Language::from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const {
   const std::int64_t length = micro.batch.tokens.size(1);
   const at::Tensor hidden = model.hidden(micro.batch.tokens, micro.forward).flatten(0, 1);  // (N, C)
   if (micro.source_losses != nullptr) {
@@ -59,7 +59,7 @@ LossParts Language::from_hidden(Model& model, const Micro& micro, const LossFact
   return loss_->from_hidden(hidden, *model.head(), micro.batch.labels.flatten(), factors);
 }
 
-LossParts Language::from_logits(Model& model, const Micro& micro, const LossFactors& factors) const {
+LossTerms Language::from_logits(Model& model, const Micro& micro, const LossFactors& factors) const {
   const std::int64_t length = micro.batch.tokens.size(1);
   const at::Tensor logits = model.forward(micro.batch.tokens, micro.forward).flatten(0, 1);  // (N, V)
   if (micro.source_losses != nullptr) {
@@ -67,7 +67,7 @@ LossParts Language::from_logits(Model& model, const Micro& micro, const LossFact
         micro.batch, [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
   }
   const at::Tensor minimised = loss_->sum_of(logits, micro.batch) / (static_cast<double>(micro.all.labels) / micro.scale);
-  LossParts parts;
+  LossTerms parts;
   parts.ce = minimised;
   if (!loss_->own_name().empty()) {
     parts.own = minimised;
@@ -115,7 +115,7 @@ Minimised Language::operator()(Model& model, const Micro& micro) const {
   micro.forward.looks_ahead = looks_ahead();
   const LossFactors factors{micro.scale / static_cast<double>(micro.all.labels),
                             micro.scale * options_.z_loss_weight / static_cast<double>(micro.all.positions)};
-  const LossParts parts = loss_->takes_hidden() ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
+  const LossTerms parts = loss_->takes_hidden() ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
   const std::string own = loss_->own_name();
   Minimised out;
   out.total = parts.total;

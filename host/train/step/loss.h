@@ -17,7 +17,7 @@ struct LossFactors {
 };
 
 /// The loss of some positions, factors applied; all 0-dim fp32, undefined where there is none.
-struct LossParts {
+struct LossTerms {
   at::Tensor total;            // carries the gradient; the others may
   at::Tensor ce, own, z_loss;  // own: of a loss that is not the cross entropy
 };
@@ -34,7 +34,7 @@ class Loss {
   /// Whether `from_hidden` is called in place of `sum`, and the model never makes all logits.
   virtual bool takes_hidden() const { return false; }
   /// hidden (N, C), the model's head, labels (N).
-  virtual LossParts from_hidden(const at::Tensor& /*hidden*/, const OutputHead& /*head*/, const at::Tensor& /*labels*/,
+  virtual LossTerms from_hidden(const at::Tensor& /*hidden*/, const OutputHead& /*head*/, const at::Tensor& /*labels*/,
                                 const LossFactors& /*factors*/) const {
     return {};
   }

@@ -19,8 +19,8 @@
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 using namespace kf;
-using kf::test::listing;
 using Catch::Matchers::Contains;
+using kf::test::listing;
 using test::FakeModel;
 using test::FakeOptimizer;
 
@@ -149,7 +149,7 @@ TEST_CASE("pieces: one rank writes one file and no index, more write a file each
 TEST_CASE("pieces: the index tells which range of which tensor lies in which file", "[checkpoint][pieces]") {
   const test::TempDir dir;
   const fs::path saved = save_by(4, dir.path());
-  const PartIndex index =
+  const PieceIndex index =
       part_index_from(config::parse_json(read_file(saved / "model.index.json"), "model.index.json"), saved / "model.index.json");
   const StoredTensor& rows = index.at("rows");
   CHECK(rows.shape == Shape{7, 3});

@@ -346,7 +346,7 @@ TEST_CASE("generate: ids that end an answer: several ends of a document, and sto
 }
 
 TEST_CASE("generate: a sampler that draws from the default generator leaves it as it was, and draws the same for the same seed") {
-  class Draws final : public TokenSampler {
+  class Draws final : public TokenChooser {
    public:
     at::Tensor next(const at::Tensor& logits) override { return at::multinomial(logits.softmax(-1), 1).squeeze(1); }
   };

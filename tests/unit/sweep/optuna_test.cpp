@@ -4,7 +4,7 @@
 
 #include "support/process.h"
 #include "support/temp_dir.h"
-#include "sweep/source.h"
+#include "sweep/proposer.h"
 #include "sweep/store.h"
 #include "unit/sweep/space.h"
 
@@ -25,7 +25,7 @@ void fill(const fs::path& file) {
                       values("optimizer.name", {Node(std::string("adamw")), Node(std::string("lion"))}),
                       entry("train.seed", Distribution::integer(1, 1000)), entry("model.dropout", Distribution::real(0, 0.5, 0.1)),
                       entry("optimizer.weight_decay", Distribution::real(0.1, 0.35, 0.1))};
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   Store store(file, Database::Mode::create);
   store.open_study("toy", true);
   store.set_attribute("definition", Node(identity(definition)));

@@ -1,7 +1,7 @@
 #include <cmath>
 #include <map>
 
-#include "sweep/source.h"
+#include "sweep/proposer.h"
 #include "sweep/tpe.h"
 #include "unit/sweep/space.h"
 
@@ -27,7 +27,7 @@ double at(const Draw& draw, const char* key) { return std::get<double>(draw.valu
 /// The least of a quadratic with its minimum at (1, -2), over `count` trials one after the other.
 double least(Method method, std::uint64_t seed, std::int64_t count) {
   const Definition definition = two_numbers(method, seed);
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   std::vector<Trial> trials;
   double best = INFINITY;
   for (std::int64_t number = 0; number < count; ++number) {
@@ -65,7 +65,7 @@ TEST_CASE("sweep: TPE finds the best of a choice and of a logarithm inside a gro
       groups("choice 1", {{entry("o.lr", Distribution::real(1e-5, 1, 0, true)), constant("o.name", Node(std::string("a")))},
                           {entry("o.lr", Distribution::real(1e-3, 10, 0, true)), constant("o.name", Node(std::string("b")))}}),
       entry("t.n", Distribution::integer(1, 64))};
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   std::vector<Trial> trials;
   std::map<std::string, int> chosen;
   for (std::int64_t number = 0; number < 80; ++number) {
@@ -90,9 +90,9 @@ TEST_CASE("sweep: the same seed gives the same trials, another one others", "[sw
     const Definition other = two_numbers(method, 8);
     std::vector<Trial> trials;
     for (std::int64_t number = 0; number < 20; ++number) {
-      const Draw draw = *make_source(first)->next(trials, number);
-      CHECK(at(draw, "a.x") == at(*make_source(second)->next(trials, number), "a.x"));
-      CHECK(at(draw, "a.x") != at(*make_source(other)->next(trials, number), "a.x"));
+      const Draw draw = *make_proposer(first)->next(trials, number);
+      CHECK(at(draw, "a.x") == at(*make_proposer(second)->next(trials, number), "a.x"));
+      CHECK(at(draw, "a.x") != at(*make_proposer(other)->next(trials, number), "a.x"));
       trials.push_back(finished(number, draw, at(draw, "a.x")));
     }
   }
@@ -102,7 +102,7 @@ TEST_CASE("sweep: four TPE workers that start together start at four different p
   const Definition definition = two_numbers(Method::tpe, 1);
   std::vector<Trial> running;
   for (std::int64_t number = 0; number < 4; ++number) {
-    Trial trial = finished(number, *make_source(definition)->next(running, number), 0);
+    Trial trial = finished(number, *make_proposer(definition)->next(running, number), 0);
     trial.state = TrialState::running;
     trial.value.reset();
     for (const Trial& other : running) {

@@ -1,5 +1,5 @@
-#include "sweep/source.h"
 #include "core/error.h"
+#include "sweep/proposer.h"
 #include "unit/sweep/space.h"
 
 #include <catch2/catch.hpp>
@@ -23,7 +23,7 @@ TEST_CASE("sweep: adjust changes and rejects; random draws go on until one is ac
     drawn["a.y"] = Node(10 * integer(drawn, "a.x"));
     return integer(drawn, "a.x") > 7;
   };
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   for (std::int64_t number = 0; number < 20; ++number) {
     const Draw draw = *source->next({}, number);
     CHECK(integer(draw.values, "a.x") > 7);
@@ -31,7 +31,7 @@ TEST_CASE("sweep: adjust changes and rejects; random draws go on until one is ac
     CHECK(draw.parameters.size() == 1);
   }
   definition.adjust = [](Table&) { return false; };
-  CHECK_THROWS_WITH(make_source(definition)->next({}, 0), Catch::Contains("adjust rejected 1000 draws"));
+  CHECK_THROWS_WITH(make_proposer(definition)->next({}, 0), Catch::Contains("adjust rejected 1000 draws"));
 }
 
 TEST_CASE("sweep: a grid leaves out the points that adjust rejects", "[sweep]") {
@@ -39,7 +39,7 @@ TEST_CASE("sweep: a grid leaves out the points that adjust rejects", "[sweep]") 
   definition.method = Method::grid;
   definition.space = {values("a.x", numbers(4)), values("a.y", numbers(4))};
   definition.adjust = [](Table& drawn) { return integer(drawn, "a.x") != integer(drawn, "a.y"); };
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   CHECK(source->count() == 12);
   CHECK(source->next({}, 11));
   CHECK_FALSE(source->next({}, 12));
@@ -55,7 +55,7 @@ TEST_CASE("sweep: a list is run as it stands, its columns are parameters", "[swe
     row["optimizer.betas"] = Node(config::Array{Node(0.9), Node(lr)});
     definition.list.push_back(std::move(row));
   }
-  const std::unique_ptr<Source> source = make_source(definition);
+  const std::unique_ptr<Proposer> source = make_proposer(definition);
   CHECK(source->count() == 3);
   const Draw draw = *source->next({}, 2);
   CHECK(std::get<double>(draw.values.find("optimizer.lr")->value) == 5e-3);

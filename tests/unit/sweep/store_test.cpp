@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "support/temp_dir.h"
-#include "sweep/source.h"
+#include "sweep/proposer.h"
 #include "sweep/store.h"
 #include "unit/sweep/space.h"
 
@@ -27,7 +27,7 @@ struct Fixture {
   }
   fs::path file() const { return dir / "study.db"; }
   std::optional<Trial> claim(Store& in, std::int64_t limit, const Worker& worker = Worker::self()) {
-    const std::unique_ptr<Source> source = make_source(definition);
+    const std::unique_ptr<Proposer> source = make_proposer(definition);
     return in.claim(limit, worker, [&](const std::vector<Trial>& trials, std::int64_t number) { return source->next(trials, number); });
   }
 

@@ -36,8 +36,8 @@ TEST_CASE("fused loss: value and gradients are those of all logits, for every ch
   const LossFactors factors{1.0 / 9, GENERATE(0.0, 0.01)};
   CAPTURE(chunk, softcap, scale, factors.z);
   Inputs a(at::kDouble), b(at::kDouble);
-  const LossParts fused = fused_cross_entropy(a.hidden, {a.weight, scale, softcap}, a.labels, factors, chunk);
-  const LossParts plain = plain_cross_entropy(b.hidden, {b.weight, scale, softcap}, b.labels, factors);
+  const LossTerms fused = fused_cross_entropy(a.hidden, {a.weight, scale, softcap}, a.labels, factors, chunk);
+  const LossTerms plain = plain_cross_entropy(b.hidden, {b.weight, scale, softcap}, b.labels, factors);
   torch::autograd::backward({fused.total * 3}, {});
   torch::autograd::backward({plain.total * 3}, {});
   CHECK(fused.total.item<double>() == Approx(plain.total.item<double>()).epsilon(1e-12));
@@ -75,7 +75,7 @@ TEST_CASE("fused loss: the head's precision says where 16-bit logits are rounded
   const auto losses = [](Precision precision, bool fused) {
     Inputs in(at::kBFloat16);
     const OutputHead head{in.weight, 0.5, 2.0, precision};
-    const LossParts parts = fused ? fused_cross_entropy(in.hidden, head, in.labels, {1.0 / 9, 0}, 4)
+    const LossTerms parts = fused ? fused_cross_entropy(in.hidden, head, in.labels, {1.0 / 9, 0}, 4)
                                   : plain_cross_entropy(in.hidden, head, in.labels, {1.0 / 9, 0});
     torch::autograd::backward({parts.total}, {});
     return std::tuple(parts.ce.item<double>(), in.hidden.grad().to(at::kDouble), in.weight.grad().to(at::kDouble));

@@ -230,12 +230,12 @@ TEST_CASE("cache: a changed byte of the same size, another tokenizer or option i
 }
 
 TEST_CASE("cache: the log says what changed") {
-  cache::Parts before;
+  cache::KeyInputs before;
   before.sources = {{"a.txt", 10, "text", "1"}, {"b.txt", 20, "text", "2"}, {"c.txt", 1, "text", "3"}};
   before.tokenizer = "x";
   before.tokenizer_description = "tok.json";
   before.options = {{"data.add_bos", "none"}, {"data.on_error", "stop"}};
-  cache::Parts now = before;
+  cache::KeyInputs now = before;
   CHECK(cache::changes(before, now).empty());
   now.sources = {{"a.txt", 10, "text", "9"}, {"c.txt", 12, "text", "4"}, {"d.txt", 1, "text", "5"}};
   now.tokenizer = "y";
@@ -244,7 +244,7 @@ TEST_CASE("cache: the log says what changed") {
                                                                 "c.txt (1 byte before, 12 bytes now)", "d.txt is new", "b.txt is gone",
                                                                 "the content of the tokenizer (tok.json)",
                                                                 "data.add_bos (\"none\" before, \"id 7\" now)"});
-  cache::Parts turned = before;
+  cache::KeyInputs turned = before;
   std::swap(turned.sources[0], turned.sources[1]);
   CHECK(cache::changes(before, turned) == std::vector<std::string>{"the order of the files"});
   CHECK(cache::key_of(turned) != cache::key_of(before));

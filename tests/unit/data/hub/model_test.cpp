@@ -16,7 +16,7 @@ namespace {
 
 using namespace kf;
 using Catch::Matchers::Contains;
-using hub::ModelPart;
+using hub::ModelFiles;
 using Names = std::vector<std::string>;
 
 /// What a repository of models holds beside what is wanted of it.
@@ -70,18 +70,18 @@ TEST_CASE("hub: of a model only what is wanted is fetched, never what is pickled
   const test::HubServer server;
   fill(server, "org/whole");
   const Place place(server.endpoint("ok"));
-  const fs::path folder = hub::fetch_model({"org/whole"}, ModelPart::config);
+  const fs::path folder = hub::fetch_model({"org/whole"}, ModelFiles::config);
   CHECK(names_in(folder) == Names{"config.json", "generation_config.json"});
   CHECK(folder.parent_path().parent_path() == place.dir / "hub/models--org--whole");
-  CHECK(hub::fetch_model({"org/whole"}, ModelPart::tokenizer) == folder);
+  CHECK(hub::fetch_model({"org/whole"}, ModelFiles::tokenizer) == folder);
   CHECK(names_in(folder) == Names{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json"});
-  CHECK(hub::locate("org/whole", ModelPart::weights) == folder);
+  CHECK(hub::locate("org/whole", ModelFiles::weights) == folder);
   CHECK(names_in(folder) == Names{"config.json", "generation_config.json", "model-00001-of-00002.safetensors",
                                   "model-00002-of-00002.safetensors", "model.safetensors.index.json", "tokenizer.json",
                                   "tokenizer_config.json"});
   CHECK(read_file(folder / "config.json") == "the content of config.json");
   CHECK(server.requests("/resolve/").size() == 7);
-  hub::fetch_model({"org/whole"}, ModelPart::weights);
+  hub::fetch_model({"org/whole"}, ModelFiles::weights);
   CHECK(server.requests("/revision/").size() == 3);  // one question a part
   CHECK(read_file(place.dir / "hub/models--org--whole/refs/main").size() == 40);
 }
@@ -99,16 +99,16 @@ TEST_CASE("hub: a model of the cache needs no hub: offline, by its commit, and w
   const std::string closed = "http://127.0.0.1:1";
   {
     const test::Environment offline({{"HF_HOME", dir.path().string()}, {"HF_ENDPOINT", closed}, {"HF_HUB_OFFLINE", "1"}});
-    CHECK(hub::fetch_model({"org/cached"}, ModelPart::tokenizer) == snapshot);
-    CHECK_THROWS_WITH(hub::fetch_model({"org/part"}, ModelPart::tokenizer), Contains("holds only some of its files: no tokenizer"));
-    CHECK_THROWS_WITH(hub::fetch_model({"org/cached"}, ModelPart::weights), Contains("not all of config.json and the weights"));
-    CHECK_THROWS_WITH(hub::fetch_model({"org/none"}, ModelPart::config), Contains("holds no revision main"));
-    CHECK_THROWS_WITH(hub::fetch_model({"org/cached", "v2"}, ModelPart::config), Contains("holds no revision v2"));
+    CHECK(hub::fetch_model({"org/cached"}, ModelFiles::tokenizer) == snapshot);
+    CHECK_THROWS_WITH(hub::fetch_model({"org/part"}, ModelFiles::tokenizer), Contains("holds only some of its files: no tokenizer"));
+    CHECK_THROWS_WITH(hub::fetch_model({"org/cached"}, ModelFiles::weights), Contains("not all of config.json and the weights"));
+    CHECK_THROWS_WITH(hub::fetch_model({"org/none"}, ModelFiles::config), Contains("holds no revision main"));
+    CHECK_THROWS_WITH(hub::fetch_model({"org/cached", "v2"}, ModelFiles::config), Contains("holds no revision v2"));
   }
   const test::Environment online({{"HF_HOME", dir.path().string()}, {"HF_ENDPOINT", closed}, {"HF_HUB_OFFLINE", "0"}});
-  CHECK(hub::fetch_model({"org/cached", commit}, ModelPart::tokenizer) == snapshot);
-  CHECK(hub::fetch_model({"org/cached"}, ModelPart::config) == snapshot);
-  CHECK_THROWS_WITH(hub::fetch_model({"org/part"}, ModelPart::tokenizer), Contains("127.0.0.1") && Contains("HF_HUB_OFFLINE=1"));
+  CHECK(hub::fetch_model({"org/cached", commit}, ModelFiles::tokenizer) == snapshot);
+  CHECK(hub::fetch_model({"org/cached"}, ModelFiles::config) == snapshot);
+  CHECK_THROWS_WITH(hub::fetch_model({"org/part"}, ModelFiles::tokenizer), Contains("127.0.0.1") && Contains("HF_HUB_OFFLINE=1"));
 }
 
 TEST_CASE("hub: models that cannot be had say why", "[hub]") {
@@ -118,15 +118,16 @@ TEST_CASE("hub: models that cannot be had say why", "[hub]") {
   server.add_to("org/data", "train.txt", "x");
   server.add_to("gpt2", "tokenizer.json", "{}");
   const Place place(server.endpoint("ok"));
-  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelPart::weights), Contains("pickled files of PyTorch") && Contains("safetensors"));
-  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelPart::tokenizer), Contains("holds no tokenizer"));
-  CHECK_THROWS_WITH(hub::fetch_model({"org/data"}, ModelPart::config), Contains("has no config.json"));
-  CHECK_THROWS_WITH(hub::locate("org/nowhere", ModelPart::weights),
+  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelFiles::weights),
+                    Contains("pickled files of PyTorch") && Contains("safetensors"));
+  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelFiles::tokenizer), Contains("holds no tokenizer"));
+  CHECK_THROWS_WITH(hub::fetch_model({"org/data"}, ModelFiles::config), Contains("has no config.json"));
+  CHECK_THROWS_WITH(hub::locate("org/nowhere", ModelFiles::weights),
                     Contains("status 404") && Contains("no such model") && Contains("there is no file or folder \"org/nowhere\""));
-  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled", "absent"}, ModelPart::config), Contains("status 404"));
-  CHECK(hub::locate("no such thing", ModelPart::weights) == "no such thing");
-  CHECK(hub::locate(place.dir.path().string(), ModelPart::weights) == place.dir.path());
-  CHECK(names_in(hub::locate("gpt2", ModelPart::tokenizer)) == Names{"tokenizer.json"});
+  CHECK_THROWS_WITH(hub::fetch_model({"org/pickled", "absent"}, ModelFiles::config), Contains("status 404"));
+  CHECK(hub::locate("no such thing", ModelFiles::weights) == "no such thing");
+  CHECK(hub::locate(place.dir.path().string(), ModelFiles::weights) == place.dir.path());
+  CHECK(names_in(hub::locate("gpt2", ModelFiles::tokenizer)) == Names{"tokenizer.json"});
 }
 
 TEST_CASE("hub: a hub that cannot be reached is given up after two tries, and the message says what to do", "[hub]") {

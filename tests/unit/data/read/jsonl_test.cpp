@@ -122,7 +122,7 @@ TEST_CASE("jsonl: parts behind 2 and 4 GiB begin where they should", "[read]") {
   Skipped skipped;
   const SourceFile file{path, "a.jsonl", static_cast<std::int64_t>(fs::file_size(path)), {FileFormat::jsonl, Compression::none},
                         "",   nullptr};
-  const std::unique_ptr<RecordReader> reader = open_records(file, {begin, FilePart{}.end}, {}, skipped);
+  const std::unique_ptr<RecordReader> reader = open_records(file, {begin, FileSpan{}.end}, {}, skipped);
   Record record;
   REQUIRE(reader->next(record));
   CHECK(record.text == "a");

@@ -32,7 +32,7 @@ std::vector<std::string> texts_in_parts(const fs::path& path, std::int64_t bytes
   Skipped skipped;
   std::vector<std::string> texts;
   const SourceFiles source = source_of(path);
-  for (const FilePart& part : split_file(source.files.at(0), bytes)) {
+  for (const FileSpan& part : split_file(source.files.at(0), bytes)) {
     const std::unique_ptr<RecordReader> reader = open_records(source.files[0], part, options, skipped);
     for (Record record; reader->next(record);) {
       texts.emplace_back(record.text);

@@ -1,4 +1,4 @@
-#include "checkpoint/files/part_index.h"
+#include "checkpoint/files/piece_index.h"
 
 #include <numeric>
 #include <utility>
@@ -56,7 +56,7 @@ class Entry {
     }
     return out;
   }
-  void check(const StoredPart& part, const Shape& shape) const {
+  void check(const StoredPiece& part, const Shape& shape) const {
     KF_CHECK(fs::path(part.file).filename() == part.file, Code::checkpoint, "{}: tensor '{}' lies in '{}', which is no file beside it",
              path_, name_, part.file);
     bool inside = part.range.begin.size() == shape.size() && part.range.size.size() == shape.size();
@@ -72,7 +72,7 @@ class Entry {
 
 }  // namespace
 
-void add(PartIndex& index, const PartIndex& more) {
+void add(PieceIndex& index, const PieceIndex& more) {
   for (const auto& [name, tensor] : more) {
     StoredTensor& own = index[name];
     KF_CHECK(own.parts.empty() || own.shape == tensor.shape, Code::checkpoint, "ranks have different shapes for the tensor '{}'", name);
@@ -81,21 +81,21 @@ void add(PartIndex& index, const PartIndex& more) {
   }
 }
 
-void check_complete(const PartIndex& index, const fs::path& path) {
+void check_complete(const PieceIndex& index, const fs::path& path) {
   for (const auto& [name, tensor] : index) {
     const std::int64_t whole = Range::whole(tensor.shape).numel();
     const std::int64_t found = std::accumulate(tensor.parts.begin(), tensor.parts.end(), std::int64_t{0},
-                                               [](std::int64_t sum, const StoredPart& part) { return sum + part.range.numel(); });
+                                               [](std::int64_t sum, const StoredPiece& part) { return sum + part.range.numel(); });
     KF_CHECK(found == whole, Code::checkpoint, "{}: the parts of tensor '{}' have {} of its {} numbers: {}", path, name, found, whole,
              found < whole ? "one is missing" : "one is there twice");
   }
 }
 
-Node to_node(const PartIndex& index) {
+Node to_node(const PieceIndex& index) {
   Table where, tensors;
   for (const auto& [name, tensor] : index) {
     Array parts;
-    for (const StoredPart& part : tensor.parts) {
+    for (const StoredPiece& part : tensor.parts) {
       Table entry;
       entry["file"] = Node(part.file);
       if (part.name != name) {
@@ -119,10 +119,10 @@ Node to_node(const PartIndex& index) {
   return Node(std::move(out));
 }
 
-PartIndex part_index_from(const Node& node, const fs::path& path) {
+PieceIndex part_index_from(const Node& node, const fs::path& path) {
   const Node* const tensors = node.table() != nullptr ? node.table()->find("tensors") : nullptr;
   KF_CHECK(tensors != nullptr && tensors->table() != nullptr, Code::checkpoint, "{} lacks the table 'tensors'", path);
-  PartIndex index;
+  PieceIndex index;
   for (const auto& [name, entry] : *tensors->table()) {
     index[name] = Entry(path, name).read(entry);
   }

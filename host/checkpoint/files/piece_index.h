@@ -16,7 +16,7 @@
 
 namespace kf {
 
-struct StoredPart {
+struct StoredPiece {
   std::string file;  // beside the index
   std::string name;  // in the file
   Range range;
@@ -24,19 +24,19 @@ struct StoredPart {
 
 struct StoredTensor {
   Shape shape;  // of the whole
-  std::vector<StoredPart> parts;
+  std::vector<StoredPiece> parts;
 };
 
-using PartIndex = std::map<std::string, StoredTensor>;  // by name
+using PieceIndex = std::map<std::string, StoredTensor>;  // by name
 
 /// Adds the parts that another file holds. Throws Code::checkpoint where the two say that a tensor has different shapes.
-void add(PartIndex& index, const PartIndex& more);
+void add(PieceIndex& index, const PieceIndex& more);
 
 /// Throws Code::checkpoint naming a tensor of which the parts do not add up to the whole: one is missing, or was written twice.
-void check_complete(const PartIndex& index, const fs::path& path);
+void check_complete(const PieceIndex& index, const fs::path& path);
 
-config::Node to_node(const PartIndex& index);
+config::Node to_node(const PieceIndex& index);
 /// Throws Code::checkpoint naming `path` where `node` is something else. Ranges lie inside of their tensors then.
-PartIndex part_index_from(const config::Node& node, const fs::path& path);
+PieceIndex part_index_from(const config::Node& node, const fs::path& path);
 
 }  // namespace kf

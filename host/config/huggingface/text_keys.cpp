@@ -1,4 +1,4 @@
-#include "config/huggingface/text_part.h"
+#include "config/huggingface/text_keys.h"
 
 #include <algorithm>
 #include <map>
@@ -79,11 +79,11 @@ std::string type_in(const Table& keys, const fs::path& file, const char* where) 
 
 }  // namespace
 
-TextPart text_part(const fs::path& file) { return text_part(parse_json(read_input(file, Code::config), file.string()), file); }
+TextKeys text_keys(const fs::path& file) { return text_keys(parse_json(read_input(file, Code::config), file.string()), file); }
 
-TextPart text_part(const Node& json, const fs::path& file) {
+TextKeys text_keys(const Node& json, const fs::path& file) {
   KF_CHECK(json.table(), Code::config, "{} is no JSON object", file);
-  TextPart out;
+  TextKeys out;
   out.type = type_in(*json.table(), file, "");
   const auto found = wrappers().find(out.type);
   if (found == wrappers().end()) {

@@ -9,7 +9,7 @@
 
 namespace kf::config::huggingface {
 
-struct TextPart {
+struct TextKeys {
   std::string type;                   // model_type
   Table keys;                         // as a text model's own file would have them
   bool sees = false;                  // it comes from a text_config
@@ -18,8 +18,8 @@ struct TextPart {
 };
 
 /// Throws Code::config when the file is no JSON or has no model_type.
-TextPart text_part(const fs::path& file);
+TextKeys text_keys(const fs::path& file);
 /// Of a file that is read already.
-TextPart text_part(const Node& json, const fs::path& file);
+TextKeys text_keys(const Node& json, const fs::path& file);
 
 }  // namespace kf::config::huggingface

@@ -9,9 +9,9 @@
 
 namespace kf::sweep {
 
-class Source {
+class Proposer {
  public:
-  virtual ~Source() = default;
+  virtual ~Proposer() = default;
   /// How many trials there are at all; nothing where there is no end.
   virtual std::optional<std::int64_t> count() const { return std::nullopt; }
   /// Trial `number`, given all trials so far; nothing when there are no more. Throws what the script's functions throw, and Code::config
@@ -22,6 +22,6 @@ class Source {
 };
 
 /// `definition` must outlive it.
-std::unique_ptr<Source> make_source(const Definition& definition);
+std::unique_ptr<Proposer> make_proposer(const Definition& definition);
 
 }  // namespace kf::sweep

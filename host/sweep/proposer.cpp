@@ -1,4 +1,4 @@
-#include "sweep/source.h"
+#include "sweep/proposer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ using config::Table;
 
 bool accepted(const Definition& definition, Draw& draw) { return !definition.adjust || definition.adjust(draw.values); }
 
-class Sampled final : public Source {
+class Sampled final : public Proposer {
  public:
   explicit Sampled(const Definition& definition) : definition_(definition) {}
 
@@ -35,11 +35,11 @@ class Sampled final : public Source {
 
  private:
   Draw tpe(const std::vector<Trial>& trials, Random random) const {
-    TpeSampler sampler(trials, definition_.maximise, std::move(random));
+    TpeSuggester sampler(trials, definition_.maximise, std::move(random));
     return draw(definition_.space, sampler);
   }
   Draw even(Random random) const {
-    RandomSampler sampler(std::move(random));
+    RandomSuggester sampler(std::move(random));
     return draw(definition_.space, sampler);
   }
 
@@ -47,7 +47,7 @@ class Sampled final : public Source {
 };
 
 /// The points of a grid or list that adjust accepts.
-class Listed final : public Source {
+class Listed final : public Proposer {
  public:
   Listed(const Definition& definition, std::vector<Draw> draws) {
     for (Draw& draw : draws) {
@@ -131,7 +131,7 @@ std::vector<Draw> with_parameters(const std::vector<Table>& rows) {
 }
 
 /// The script's own method.
-class Suggested final : public Source {
+class Suggested final : public Proposer {
  public:
   explicit Suggested(const Definition& definition) : definition_(definition) {}
 
@@ -152,7 +152,7 @@ class Suggested final : public Source {
 
 }  // namespace
 
-std::unique_ptr<Source> make_source(const Definition& definition) {
+std::unique_ptr<Proposer> make_proposer(const Definition& definition) {
   switch (definition.method) {
     case Method::grid: return std::make_unique<Listed>(definition, grid_points(definition.space));
     case Method::list: return std::make_unique<Listed>(definition, with_parameters(definition.list));
