@@ -4,7 +4,7 @@
 #include "config/load/load.h"
 #include "config/schema/schema.h"
 #include "core/error.h"
-#include "data/order/phases.h"
+#include "train/loop/data_phases.h"
 
 namespace kf {
 namespace {
@@ -66,28 +66,10 @@ Phase make_phase(const config::Config& config, const Registries& registries, con
   return phase;
 }
 
-/// One name for each stretch; the loader does the rest.
-std::vector<Phase> named_phases(const config::DataConfig& data, std::int64_t max_steps) {
-  std::vector<Phase> out;
-  const std::vector<config::TrainingPhase> changes = phases_of(data);
-  for (std::size_t i = 0; i < changes.size() && changes[i].start_step < max_steps; ++i) {
-    if (out.empty() && changes[i].start_step > 0) {
-      out.emplace_back();
-    }
-    if (!out.empty()) {
-      out.back().until_step = changes[i].start_step;
-    }
-    Phase phase;
-    phase.name = data.phases.empty() ? "annealing" : format("data.phases[{}]", i);
-    out.push_back(std::move(phase));
-  }
-  return out;
-}
-
 }  // namespace
 
 Phases make_phases(const config::Config& config, const Registries& registries, std::int64_t max_steps) {
-  std::vector<Phase> phases = named_phases(config.data, max_steps);
+  std::vector<Phase> phases = data_phases(config.data, max_steps);
   for (std::size_t i = 0; i < config.phases.size(); ++i) {
     phases.push_back(make_phase(config, registries, config.phases[i], i));
   }

@@ -7,8 +7,8 @@
 
 namespace kf {
 
-/// Registered phases are built, their keys checked as those of an entry. data.phases and annealing become phases that only have a name:
-/// their mixture and rate the loader knows. Throws Code::config and Code::script.
+/// Registered phases are built, their keys checked as those of an entry. The phases of the data come from data_phases. Throws
+/// Code::config and Code::script.
 Phases make_phases(const config::Config& config, const Registries& registries, std::int64_t max_steps);
 
 }  // namespace kf

@@ -12,6 +12,8 @@
 #include "data/sequence/stream_dataset.h"
 #include "data/sequence/token_dataset.h"
 #include "parity/areas.h"
+#include "support/factor_at.h"
+#include "train/loop/data_phases.h"
 
 namespace kf::parity {
 namespace {
@@ -255,8 +257,8 @@ void run_loader_resume(const Case& test, Comparison& out) {
   const Table& config = table(test.at("config"), "config");
   const auto fresh = [&] {
     const std::int64_t n = integer(at(config, "n"), "n"), rank = integer(at(config, "rank"), "rank");
-    return Order({{0, 1.0, std::make_shared<DistributedSampler>(n, options_of(config, rank))}},
-                 integer(at(config, "batch_size"), "batch_size"), 1);
+    return Order({{0, std::make_shared<DistributedSampler>(n, options_of(config, rank))}}, integer(at(config, "batch_size"), "batch_size"),
+                 1);
   };
   const auto compare = [&](const std::string& key, std::int64_t first) {
     Order order = fresh();
@@ -276,7 +278,7 @@ std::vector<OrderPhase> phases_of(const Table& config) {
   const std::vector<double> weights = numbers(at(config, "weights"), "weights");
   const double temperature = number(at(config, "temperature"), "temperature");
   const SamplerOptions options = options_of(config, integer(at(config, "rank"), "rank"));
-  std::vector<OrderPhase> phases{{0, 1.0, std::make_shared<MixtureSampler>(sizes, weights, temperature, options)}};
+  std::vector<OrderPhase> phases{{0, std::make_shared<MixtureSampler>(sizes, weights, temperature, options)}};
   const Array& names = list(at(config, "names"), "names");
   for (const Node& entry : list(at(config, "phases"), "phases")) {
     const Table& phase = table(entry, "phase");
@@ -287,18 +289,30 @@ std::vector<OrderPhase> phases_of(const Table& config) {
         changed[i] = weight ? number(*weight, "weight") : weights[i];
       }
     }
-    const double scale = get(phase, "lr_scale") ? number(at(phase, "lr_scale"), "lr_scale") : 1.0;
     phases.push_back(
-        {integer(at(phase, "start_step"), "start_step"), scale, std::make_shared<MixtureSampler>(sizes, changed, temperature, options)});
+        {integer(at(phase, "start_step"), "start_step"), std::make_shared<MixtureSampler>(sizes, changed, temperature, options)});
   }
   return phases;
+}
+
+/// The same phases with their factors of the learning rate.
+Phases rates_of(const Table& config) {
+  constexpr std::int64_t kSteps = 100000;  // more than any case has
+  config::DataConfig data;
+  for (const Node& entry : list(at(config, "phases"), "phases")) {
+    const Table& phase = table(entry, "phase");
+    const double scale = get(phase, "lr_scale") ? number(at(phase, "lr_scale"), "lr_scale") : 1.0;
+    data.phases.push_back({integer(at(phase, "start_step"), "start_step"), {}, scale});
+  }
+  return Phases(data_phases(data, kSteps), kSteps);
 }
 
 void run_phases(const Case& test, Comparison& out) {
   const Table& config = table(test.at("config"), "config");
   const std::int64_t accumulation = integer(at(config, "grad_accum"), "grad_accum");
   const std::vector<OrderPhase> phases = phases_of(config);
-  Order order(phases, integer(at(config, "batch_size"), "batch_size"), accumulation);
+  Phases rates = rates_of(config);
+  const Order order(phases, integer(at(config, "batch_size"), "batch_size"), accumulation);
   const std::string rule = get(config, "lr") ? text(at(config, "lr"), "lr") : "";
   KF_CHECK(rule.empty() || rule == "factor 1/(1+0.1 s)", Code::other, "the runner knows no lr rule '{}'", rule);
   for (const Node& entry : list(test.at("expected"), "expected")) {
@@ -310,7 +324,7 @@ void run_phases(const Case& test, Comparison& out) {
       const auto samples = order.samples(s * accumulation + static_cast<std::int64_t>(m));
       out.integers(where + format("micro {}", m), Ints(samples.begin(), samples.end()), integers(batches[m], "micro_batches"));
     }
-    const double lr = 1 / (1 + 0.1 * static_cast<double>(s)) * order.lr_scale(s);
+    const double lr = 1 / (1 + 0.1 * static_cast<double>(s)) * test::factor_at(rates, s);
     for (const char* key : {"lr_used", "lr_logged"}) {
       if (const Node* expected = rule.empty() ? nullptr : get(record, key)) {
         out.number(where + key, lr, number(*expected, key), Tolerance{{{1e-12, 0}}});

@@ -78,7 +78,6 @@ class OneToken final : public Loader {
     return out;
   }
   std::int64_t batches_per_epoch() const override { return 1; }
-  double lr_scale(std::int64_t /*step*/) const override { return 1; }
   std::string describe() const override { return "one token"; }
   std::string fingerprint() const override { return ""; }
 };

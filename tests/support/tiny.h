@@ -45,7 +45,6 @@ class FixedLoader final : public Loader {
 
   Batch batch(std::int64_t index) override { return batches_.at(static_cast<std::size_t>(index) % batches_.size()); }
   std::int64_t batches_per_epoch() const override { return static_cast<std::int64_t>(batches_.size()); }
-  double lr_scale(std::int64_t /*step*/) const override { return 1; }
   std::string describe() const override { return "fixed batches"; }
   std::string fingerprint() const override { return "fixed"; }
 

@@ -32,7 +32,6 @@ class TransformingLoader final : public Loader {
 
   std::int64_t batches_per_epoch() const override { return loader_->batches_per_epoch(); }
   double epochs(std::int64_t index) const override { return loader_->epochs(index); }
-  double lr_scale(std::int64_t step) const override { return loader_->lr_scale(step); }
   std::int64_t end() const override { return loader_->end(); }
   std::vector<std::string> sources() const override { return loader_->sources(); }
   std::vector<double> passes(std::int64_t index) override { return loader_->passes(index); }

@@ -48,7 +48,6 @@ class EvalLoader final : public Loader {
     const std::int64_t all_ranks = batch_size_ * options_.world;
     return (windows_ + all_ranks - 1) / all_ranks;
   }
-  double lr_scale(std::int64_t) const override { return 1.0; }
   std::string describe() const override { return format("{}{}, {} windows", prefix_, data_->describe(), grouped(data_->size())); }
   std::string fingerprint() const override { return fingerprint_; }
 

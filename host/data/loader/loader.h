@@ -40,8 +40,6 @@ class Loader {
   virtual std::int64_t batches_per_epoch() const = 0;
   /// How often the data have been read through before micro-batch `index`.
   virtual double epochs(std::int64_t index) const;
-  /// Phase factor of the learning rate for the update after `step` completed ones (1 without phases).
-  virtual double lr_scale(std::int64_t step) const = 0;
   /// Micro-batches before the data end (data.epochs, data.mix_stop), as far as the changes so far say; kEndless when they never do.
   virtual std::int64_t end() const { return kEndless; }
   /// Names of the sources of a mixture, as Batch::sources counts them; else none.

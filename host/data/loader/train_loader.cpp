@@ -75,7 +75,6 @@ class TrainLoader final : public AheadLoader {
   }
 
   std::int64_t batches_per_epoch() const override { return streams_.front().order.order.batches_per_epoch(); }
-  double lr_scale(std::int64_t step) const override { return streams_.front().order.order.lr_scale(step); }
   std::string describe() const override {
     const double share = config_.data.holdout;
     const std::string held = share > 0 ? "; " + percent(share) + " held out" : "";
@@ -186,21 +185,13 @@ class SyntheticLoader final : public AheadLoader {
   SyntheticLoader(const config::Config& config, TrainData data, const LoaderOptions& options)
       : AheadLoader(config, options, true),
         apart_(keep_apart(config, data, config.data.pack_sequences, "data.pack_sequences")),
-        phases_(phases_of(config.data)),
         data_(std::move(data.data)),
         options_(options) {
-    plain_phases(nullptr, phases_);  // for its checks
+    plain_phases(nullptr, phases_of(config.data));  // for its checks
     stretches_.push_back({0, 0, config.train.batch_size, config.train.seq_len});
   }
 
   std::int64_t batches_per_epoch() const override { return data_->size() / (stretches_.front().batch_size * options_.world); }
-  double lr_scale(std::int64_t step) const override {
-    double scale = 1.0;
-    for (const config::TrainingPhase& phase : phases_) {
-      scale = phase.start_step <= step ? phase.lr_scale : scale;
-    }
-    return scale;
-  }
   std::string describe() const override { return data_->describe(); }
   std::string fingerprint() const override { return data_->fingerprint(); }
 
@@ -248,7 +239,6 @@ class SyntheticLoader final : public AheadLoader {
   }
 
   Apart apart_;
-  std::vector<config::TrainingPhase> phases_;
   std::shared_ptr<const Dataset> data_;
   LoaderOptions options_;
   std::vector<Stretch> stretches_;

@@ -82,7 +82,7 @@ TrainOrder make_train_order(const config::Config& config, const TrainData& data,
     return {Order(plain_phases(whole_sampler(config, data, options, {}), phases), batch_size, plan), nullptr};
   }
   const auto blocks = make_blocks(config, *data.mixture, {});
-  std::vector<config::TrainingPhase> rates = phases;  // the order itself knows their learning rates alone
+  std::vector<config::TrainingPhase> places = phases;  // all that the order itself knows of them
   for (std::size_t i = 0; i < phases.size(); ++i) {
     try {
       blocks->change(plan.first_micro(phases[i].start_step) * batch_size * options.world,
@@ -90,19 +90,19 @@ TrainOrder make_train_order(const config::Config& config, const TrainData& data,
     } catch (Error& error) {
       throw error.context(format("in data.phases[{}] (start_step = {})", i, phases[i].start_step));
     }
-    rates[i].dataset_weights.clear();
+    places[i].dataset_weights.clear();
   }
-  return {Order(plain_phases(block_sampler(config, data, blocks, options), rates), batch_size, plan), blocks};
+  return {Order(plain_phases(block_sampler(config, data, blocks, options), places), batch_size, plan), blocks};
 }
 
 TrainOrder make_plain_order(const config::Config& config, const TrainData& data, const LoaderOptions& options,
                             const std::optional<MixtureWeights>& weights, std::int64_t batch_size) {
   const MixtureWeights own = weights.value_or(MixtureWeights{});
   if (!in_blocks(config, data)) {
-    return {Order({{0, 1.0, whole_sampler(config, data, options, own)}}, batch_size, 1), nullptr};
+    return {Order({{0, whole_sampler(config, data, options, own)}}, batch_size, 1), nullptr};
   }
   const auto blocks = make_blocks(config, *data.mixture, own);
-  return {Order({{0, 1.0, block_sampler(config, data, blocks, options)}}, batch_size, 1), blocks};
+  return {Order({{0, block_sampler(config, data, blocks, options)}}, batch_size, 1), blocks};
 }
 
 void change_order(TrainOrder& order, std::int64_t micro, const DataChange& change, const config::Config& config, const TrainData& data,

@@ -57,7 +57,6 @@ class JoinedLoader final : public Loader {
 
   std::int64_t batches_per_epoch() const override { return std::max<std::int64_t>(1, plan_.micros_within(pieces_->batches_per_epoch())); }
   double epochs(std::int64_t index) const override { return pieces_->epochs(plan_.first_piece(index)); }
-  double lr_scale(std::int64_t step) const override { return pieces_->lr_scale(step); }
   std::int64_t end() const override {
     const std::int64_t end = pieces_->end();
     return end == kEndless ? kEndless : plan_.micros_within(end);

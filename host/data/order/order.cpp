@@ -6,16 +6,15 @@
 
 namespace kf {
 
-Order::Order(std::vector<OrderPhase> phases, std::int64_t batch_size, const config::BatchPlan& plan) : phases_(std::move(phases)) {
-  KF_CHECK(!phases_.empty() && phases_[0].start_step == 0 && phases_[0].sampler, Code::data,
-           "the first phase of an order starts at step 0");
-  stretches_.push_back({0, 0, 0, 0, batch_size, phases_[0].sampler});
+Order::Order(const std::vector<OrderPhase>& phases, std::int64_t batch_size, const config::BatchPlan& plan) {
+  KF_CHECK(!phases.empty() && phases[0].start_step == 0 && phases[0].sampler, Code::data, "the first phase of an order starts at step 0");
+  stretches_.push_back({0, 0, 0, 0, batch_size, phases[0].sampler});
   check(stretches_.back());
-  for (std::size_t i = 1; i < phases_.size(); ++i) {
-    KF_CHECK(phases_[i].start_step > phases_[i - 1].start_step, Code::data,
-             "data.phases: start_step {} must be larger than that of the phase before ({})", phases_[i].start_step,
-             phases_[i - 1].start_step);
-    change(plan.first_micro(phases_[i].start_step), phases_[i].sampler, 0);
+  for (std::size_t i = 1; i < phases.size(); ++i) {
+    KF_CHECK(phases[i].start_step > phases[i - 1].start_step, Code::data,
+             "data.phases: start_step {} must be larger than that of the phase before ({})", phases[i].start_step,
+             phases[i - 1].start_step);
+    change(plan.first_micro(phases[i].start_step), phases[i].sampler, 0);
     stretches_.back().phase = static_cast<std::int64_t>(i);
   }
 }
@@ -123,14 +122,6 @@ std::int64_t Order::end(std::int64_t epochs) const {
 std::int64_t Order::samples_before(std::int64_t micro) const {
   const Stretch& stretch = stretch_of(micro);
   return stretch.offset + (micro - stretch.micro) * stretch.batch_size;
-}
-
-double Order::lr_scale(std::int64_t step) const {
-  double scale = 1.0;
-  for (const OrderPhase& phase : phases_) {
-    scale = phase.start_step <= step ? phase.lr_scale : scale;
-  }
-  return scale;
 }
 
 }  // namespace kf

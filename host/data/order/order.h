@@ -10,10 +10,9 @@
 
 namespace kf {
 
-/// From `start_step` on (counted from 0: update start_step + 1 is the first) these samples and this factor of the learning rate.
+/// From `start_step` on (counted from 0: update start_step + 1 is the first) these samples.
 struct OrderPhase {
   std::int64_t start_step = 0;
-  double lr_scale = 1.0;
   std::shared_ptr<const Sampler> sampler;  // null: the order goes on as before
 };
 
@@ -31,7 +30,7 @@ class Order {
   /// `phases` start with one at step 0 that has a sampler; starts strictly increase. A change of sampler starts at position 0 of the new
   /// order of the same epoch. What is left of an epoch and shorter than a batch is dropped.
   /// Throws Code::data when a sampler has fewer samples than a batch.
-  Order(std::vector<OrderPhase> phases, std::int64_t batch_size, const config::BatchPlan& plan);
+  Order(const std::vector<OrderPhase>& phases, std::int64_t batch_size, const config::BatchPlan& plan);
 
   Position position(std::int64_t micro) const;
 
@@ -48,7 +47,6 @@ class Order {
   std::int64_t end(std::int64_t epochs) const;
   /// Samples of this rank that were read before `micro`, since its sampler took over.
   std::int64_t samples_before(std::int64_t micro) const;
-  double lr_scale(std::int64_t step) const;
 
  private:
   /// Micro-batches in one unbroken order.
@@ -66,7 +64,6 @@ class Order {
   void check(const Stretch& stretch) const;
   std::int64_t end_of(const Stretch& stretch, std::int64_t epochs) const;
 
-  std::vector<OrderPhase> phases_;  // for their learning rates
   std::vector<Stretch> stretches_;
 };
 

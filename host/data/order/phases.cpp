@@ -50,10 +50,10 @@ std::vector<OrderPhase> mixture_phases(const MixtureSpec& spec, const std::vecto
   const auto sampler = [&](const std::vector<double>& weights) {
     return std::make_shared<MixtureSampler>(spec.sizes, weights, spec.temperature, options);
   };
-  std::vector<OrderPhase> out{{0, 1.0, sampler(spec.weights)}};
+  std::vector<OrderPhase> out{{0, sampler(spec.weights)}};
   for (std::size_t i = 0; i < phases.size(); ++i) {
     try {
-      append(out, {phases[i].start_step, phases[i].lr_scale, sampler(mixture_weights(spec, phases[i].dataset_weights))});
+      append(out, {phases[i].start_step, sampler(mixture_weights(spec, phases[i].dataset_weights))});
     } catch (Error& error) {
       throw error.context("in " + place(i, phases[i]));
     }
@@ -62,12 +62,12 @@ std::vector<OrderPhase> mixture_phases(const MixtureSpec& spec, const std::vecto
 }
 
 std::vector<OrderPhase> plain_phases(std::shared_ptr<const Sampler> sampler, const std::vector<config::TrainingPhase>& phases) {
-  std::vector<OrderPhase> out{{0, 1.0, std::move(sampler)}};
+  std::vector<OrderPhase> out{{0, std::move(sampler)}};
   for (std::size_t i = 0; i < phases.size(); ++i) {
     KF_CHECK(phases[i].dataset_weights.empty(), Code::data,
              "{} weighs data set '{}', but there is no mixture: list the data sets in data.datasets, or leave the weights out",
              place(i, phases[i]), phases[i].dataset_weights.begin()->first);
-    append(out, {phases[i].start_step, phases[i].lr_scale, nullptr});
+    append(out, {phases[i].start_step, nullptr});
   }
   return out;
 }

@@ -32,7 +32,7 @@ std::vector<double> mixture_weights(const MixtureSpec& spec, const std::map<std:
 std::vector<OrderPhase> mixture_phases(const MixtureSpec& spec, const std::vector<config::TrainingPhase>& phases,
                                        const SamplerOptions& options);
 
-/// One data set: phases change the learning rate alone, and weights in them are an error.
+/// One data set: phases change nothing of its order, and weights in them are an error.
 std::vector<OrderPhase> plain_phases(std::shared_ptr<const Sampler> sampler, const std::vector<config::TrainingPhase>& phases);
 
 }  // namespace kf

@@ -46,7 +46,7 @@ TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state
       heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
   const config::Table& kept = state_.values;
   if (const config::Node& course = value_at(kept, kCourse); !course.is_null()) {
-    steering_.load(course);
+    steering_.load(course, state_.run.step);
     wall_.load(value_at(kept, kWall));
   } else {
     steering_.begin();
@@ -200,7 +200,7 @@ void TrainLoop::start_fresh() {
 }
 
 double TrainLoop::rate(std::int64_t step) const {
-  return options_.lr * parts_.schedule.factor(step) * parts_.train_data.lr_scale(step) * steering_.lr_scale(step);
+  return options_.lr * parts_.schedule.factor(step) * steering_.lr_scale(step);
 }
 
 void TrainLoop::count_tokens(const StepResult& result) {

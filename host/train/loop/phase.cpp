@@ -66,7 +66,7 @@ config::Node Phases::state() const {
   return config::Node(std::move(out));
 }
 
-void Phases::load(const config::Node& state) {
+void Phases::load(const config::Node& state, std::int64_t step) {
   const config::Table* const table = state.table();
   const config::Node* const index = table != nullptr ? table->find("index") : nullptr;
   const config::Node* const start = table != nullptr ? table->find("start") : nullptr;
@@ -80,6 +80,10 @@ void Phases::load(const config::Node& state) {
       "the checkpoint was saved in phase {} ('{}'), which is '{}' in this job; leave the phases up to the running one as they were, or "
       "start over with run.fresh = true",
       index_, std::get<std::string>(name->value), now);
+  while (current() != nullptr && current()->start_step.value_or(step) > step) {  // the job has moved it behind this step
+    --index_;
+    start_ = current()->start_step.value_or(0);
+  }
 }
 
 }  // namespace kf

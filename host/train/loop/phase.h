@@ -34,6 +34,7 @@ struct Phase {
   std::string name;
   std::optional<std::int64_t> steps;       // length, or cap beside a stop_when
   std::optional<std::int64_t> until_step;  // the same as an absolute step
+  std::optional<std::int64_t> start_step;  // where it begins by the job alone, as data.phases do, whatever a checkpoint says
   double lr_scale = 1;
   DataChange data;  // against the job's own
   std::vector<std::string> freeze;
@@ -61,8 +62,8 @@ class Phases {
   double lr_scale(std::int64_t step) const;
 
   config::Node state() const;
-  /// Throws Code::checkpoint when the phases are not those that the state is of.
-  void load(const config::Node& state);
+  /// `state` as it was after `step` completed updates. Throws Code::checkpoint when the phases are not those that it is of.
+  void load(const config::Node& state, std::int64_t step);
 
  private:
   std::int64_t end() const;  // first step behind the running phase, at the latest

@@ -79,7 +79,6 @@ class Steering::Data final : public Loader {
   Batch batch(std::int64_t index) override { return loader_.batch(index + skipped); }
   std::int64_t batches_per_epoch() const override { return loader_.batches_per_epoch(); }
   double epochs(std::int64_t index) const override { return loader_.epochs(index + skipped); }
-  double lr_scale(std::int64_t step) const override { return loader_.lr_scale(step); }
   std::int64_t end() const override { return loader_.end() == kEndless ? kEndless : loader_.end() - skipped; }
   std::vector<std::string> sources() const override { return loader_.sources(); }
   std::vector<double> passes(std::int64_t index) override { return loader_.passes(index + skipped); }
@@ -181,7 +180,7 @@ void Steering::apply(const Controls& controls, std::int64_t step) {
 void Steering::roll_back(const Node& saved, std::int64_t from, std::int64_t to) {
   data_->skipped += stepper_.first_micro(from) - stepper_.first_micro(to);
   if (!phases_.empty()) {
-    phases_.load(entry(saved, "phase"));
+    phases_.load(entry(saved, "phase"), to);
     enter(to);
   }
 }
@@ -211,7 +210,7 @@ Node Steering::state() const {
   return Node(std::move(out));
 }
 
-void Steering::load(const Node& state) {
+void Steering::load(const Node& state, std::int64_t step) {
   lr_scale_ = value<double>(state, "lr_scale");
   data_->skipped = value<std::int64_t>(state, "skipped_micro_batches");
   const std::int64_t readers = optional_value<std::int64_t>(state, "readers").value_or(1);
@@ -232,7 +231,7 @@ void Steering::load(const Node& state) {
   }
   freezer_.restore(frozen);
   if (!phases_.empty() && state.table()->find("phase") != nullptr) {
-    phases_.load(entry(state, "phase"));
+    phases_.load(entry(state, "phase"), step);
     const Phase* const phase = phases_.current();
     in_force_ = phase != nullptr ? phase->data : DataChange();
     freezer_.set_phase(phase != nullptr ? phase->freeze : std::vector<std::string>());

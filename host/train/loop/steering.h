@@ -49,7 +49,8 @@ class Steering {
   void roll_back(const config::Node& saved, std::int64_t from, std::int64_t to);
 
   config::Node state() const;
-  void load(const config::Node& state);
+  /// `state` as it was after `step` completed updates.
+  void load(const config::Node& state, std::int64_t step);
 
  private:
   class Data;

@@ -11,6 +11,8 @@
 #include "data/sequence/batch.h"
 #include "data/sequence/packing.h"
 #include "data/sequence/token_dataset.h"
+#include "support/factor_at.h"
+#include "train/loop/data_phases.h"
 
 #include <catch2/catch.hpp>  // last: CHECK is a macro of torch, too, and SECTION one of config.h
 
@@ -161,7 +163,7 @@ TEST_CASE("data golden: batches go on over epochs, from any number") {
   for (const json& one : cases_of("loader_resume")) {
     const json& config = one["config"];
     const auto sampler = std::make_shared<kf::DistributedSampler>(config["n"], sampler_options(config, config["rank"]));
-    kf::Order straight({{0, 1.0, sampler}}, config["batch_size"], 1);
+    kf::Order straight({{0, sampler}}, config["batch_size"], 1);
     const auto batch = [](kf::Order& order, std::size_t i) {
       const auto samples = order.samples(static_cast<std::int64_t>(i));
       return Ids(samples.begin(), samples.end());
@@ -169,7 +171,7 @@ TEST_CASE("data golden: batches go on over epochs, from any number") {
     for (std::size_t i = 0; i < one["batches"].size(); ++i) {
       CHECK(batch(straight, i) == one["batches"][i].get<Ids>());
     }
-    kf::Order resumed({{0, 1.0, sampler}}, config["batch_size"], 1);
+    kf::Order resumed({{0, sampler}}, config["batch_size"], 1);
     const std::size_t from = one["state_after"]["batches"];
     for (std::size_t i = 0; i < one["expected_after_resume"].size(); ++i) {
       CHECK(batch(resumed, from + i) == one["expected_after_resume"][i].get<Ids>());
@@ -181,14 +183,15 @@ TEST_CASE("data golden: phases switch mixture and learning rate exactly at their
   for (const json& one : cases_of("phases")) {
     const json& config = one["config"];
     CAPTURE(one["name"]);
-    std::vector<kf::config::TrainingPhase> phases;
+    kf::config::DataConfig data;
     for (const json& phase : config["phases"]) {
-      phases.push_back({phase["start_step"], phase["dataset_weights"], phase.value("lr_scale", 1.0)});
+      data.phases.push_back({phase["start_step"], phase["dataset_weights"], phase.value("lr_scale", 1.0)});
     }
     const kf::MixtureSpec spec{config["names"], config["sizes"], config["weights"], config["temperature"]};
     const std::int64_t accumulation = config["grad_accum"];
-    const auto made = kf::mixture_phases(spec, phases, sampler_options(config, config["rank"]));
-    kf::Order order(made, config["batch_size"], accumulation);
+    const auto made = kf::mixture_phases(spec, data.phases, sampler_options(config, config["rank"]));
+    const kf::Order order(made, config["batch_size"], accumulation);
+    kf::Phases rates(kf::data_phases(data, 1000), 1000);
     for (const json& row : one["expected"]) {
       const std::int64_t step = row["step"].get<std::int64_t>() - 1;
       CAPTURE(step);
@@ -201,7 +204,8 @@ TEST_CASE("data golden: phases switch mixture and learning rate exactly at their
       CHECK(at.phase == row["phases_entered"]);
       const auto& sampler = dynamic_cast<const kf::MixtureSampler&>(*made[static_cast<std::size_t>(at.phase)].sampler);
       CHECK(sampler.target_counts() == row["targets"].get<Ids>());
-      CHECK(order.lr_scale(step) / (1 + 0.1 * static_cast<double>(step)) == Approx(row["lr_used"].get<double>()).epsilon(1e-12));
+      CHECK(kf::test::factor_at(rates, step) / (1 + 0.1 * static_cast<double>(step)) ==
+            Approx(row["lr_used"].get<double>()).epsilon(1e-12));
     }
   }
 }

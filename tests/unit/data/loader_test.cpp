@@ -103,7 +103,6 @@ TEST_CASE("loader: a batch holds windows, and labels are the inputs one later") 
   CHECK(batch.counted == 8);
   CHECK_FALSE(batch.doc_ids.defined());
   CHECK(loader->describe() == "1 file, 228 B, 50 tokens (uint16)");
-  CHECK(loader->lr_scale(7) == 1.0);
 }
 
 TEST_CASE("loader: each epoch is a permutation, epochs differ, and any batch can be reached at once (H19, H20)") {
@@ -355,8 +354,6 @@ TEST_CASE("mixture: faults of its sources and phases are named (H21)") {
   CHECK_THAT(train_error(config), Contains("sum to > 0") && Contains("data.phases[0] (start_step = 5)"));
   config.data.phases = {{5, {{"a", 0.0}, {"b", 1.0}}, 0.5}};
   const auto loader = kf::make_train_loader(config, {});
-  CHECK(loader->lr_scale(4) == 1.0);
-  CHECK(loader->lr_scale(5) == 0.5);
   const Ids later = samples_of(*loader, 5, 10);
   CHECK(std::all_of(later.begin(), later.end(), [](std::int64_t sample) { return sample >= 20; }));
   config.data.phases = {{5, {{"web", 1.0}}, 1.0}};
@@ -372,7 +369,7 @@ TEST_CASE("mixture: faults of its sources and phases are named (H21)") {
   CHECK_THAT(train_error(config), Contains("there is no mixture"));
 }
 
-TEST_CASE("phases: the annealing shortcut is one phase, and one without weights scales the learning rate alone") {
+TEST_CASE("phases: the annealing shortcut is one phase, and one without weights leaves the order as it is") {
   const TempDir folder;
   kf::config::Config config = small_job();
   config.data.datasets = {source(tokens(folder, "a.npy", 100), "a"), source(tokens(folder, "b.npy", 100), "b")};
@@ -388,11 +385,7 @@ TEST_CASE("phases: the annealing shortcut is one phase, and one without weights 
   kf::config::Config plain = small_job(folder / "a.npy");
   const Ids order = samples_of(*kf::make_train_loader(plain, {}), 0, 30);
   plain.data.phases = {{2, {}, 0.5}, {6, {}, 0.25}};
-  const auto loader = kf::make_train_loader(plain, {});
-  CHECK(samples_of(*loader, 0, 30) == order);
-  CHECK(loader->lr_scale(1) == 1.0);
-  CHECK(loader->lr_scale(2) == 0.5);
-  CHECK(loader->lr_scale(6) == 0.25);
+  CHECK(samples_of(*kf::make_train_loader(plain, {}), 0, 30) == order);
 }
 
 TEST_CASE("phases: an epoch that is just used up is still the current one at a switch") {

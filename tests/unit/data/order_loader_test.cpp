@@ -179,7 +179,6 @@ TEST_CASE("mixture: in blocks, phases take over where each source is, and the fi
   CHECK(b.front() == 100);
   CHECK(a.back() == static_cast<std::int64_t>(a.size()) - 1);  // none left out, none twice
   CHECK(b.back() == 99 + static_cast<std::int64_t>(b.size()));
-  CHECK(loader->lr_scale(4) == 0.5);
   CHECK(loader->sources() == std::vector<std::string>{"a", "b"});
   const kf::Batch batch = loader->batch(3);
   CHECK(batch.sources == Ids{0, 0});

@@ -37,7 +37,6 @@ class SharedRows final : public Loader {
     return mine;
   }
   std::int64_t batches_per_epoch() const override { return 1000; }
-  double lr_scale(std::int64_t /*step*/) const override { return 1; }
   std::string describe() const override { return "rows"; }
   std::string fingerprint() const override { return "rows"; }
 

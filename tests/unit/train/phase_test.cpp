@@ -1,7 +1,9 @@
 // Phases, frozen weights and what hooks ask for, without a run around them.
 #include "train/loop/phase.h"
 #include "core/error.h"
+#include "support/factor_at.h"
 #include "support/tiny.h"
+#include "train/loop/data_phases.h"
 #include "train/loop/freezer.h"
 #include "train/loop/steering.h"
 
@@ -76,10 +78,40 @@ TEST_CASE("phase: what could never begin is an error, and so is another phase un
   Phases saved({phase("a", 4), phase("b", std::nullopt)}, 20);
   saved.advance(4);
   Phases same({phase("a", 4), phase("b", std::nullopt)}, 30);
-  same.load(saved.state());
+  same.load(saved.state(), 4);
   CHECK(same.current()->name == "b");
   Phases other({phase("a", 4), phase("c", std::nullopt)}, 20);
-  CHECK_THROWS_WITH(other.load(saved.state()), Contains("was saved in phase 1 ('b'), which is 'c' in this job"));
+  CHECK_THROWS_WITH(other.load(saved.state(), 4), Contains("was saved in phase 1 ('b'), which is 'c' in this job"));
+}
+
+TEST_CASE("phase: those of the data have their rates from their first step on, whatever a checkpoint says of where it was") {
+  config::DataConfig data;
+  CHECK(data_phases(data, 20).empty());
+  data.phases = {{2, {}, 0.5}, {6, {}, 0.25}, {30, {}, 0.125}};
+  Phases phases(data_phases(data, 20), 20);
+  CHECK(test::factor_at(phases, 1) == 1.0);
+  CHECK(test::factor_at(phases, 2) == 0.5);
+  CHECK(test::factor_at(phases, 5) == 0.5);
+  CHECK(test::factor_at(phases, 6) == 0.25);
+  CHECK(phases.current()->name == "data.phases[1]");
+  CHECK(test::factor_at(phases, 19) == 0.25);
+  const config::Node saved = phases.state();
+  data.phases = {{9, {}, 0.5}, {12, {}, 0.25}};
+  Phases moved(data_phases(data, 20), 20);
+  moved.load(saved, 10);
+  CHECK(moved.lr_scale(10) == 0.5);
+  CHECK(test::factor_at(moved, 12) == 0.25);
+  moved.load(saved, 8);
+  CHECK(moved.lr_scale(8) == 1.0);
+  data.phases = {{0, {}, 0.5}};
+  Phases from_the_start(data_phases(data, 20), 20);
+  CHECK(from_the_start.lr_scale(0) == 0.5);
+  data.phases = {};
+  data.anneal_start_step = 3;
+  data.anneal_weights = {{"a", 9.0}};
+  Phases annealing(data_phases(data, 20), 20);
+  CHECK(test::factor_at(annealing, 3) == 1.0);
+  CHECK(annealing.current()->name == "annealing");
 }
 
 TEST_CASE("freezer: frozen weights stand still bit for bit, the others move") {
