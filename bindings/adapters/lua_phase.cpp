@@ -7,6 +7,7 @@
 #include "bindings/adapters/kept_state.h"
 #include "bindings/context/hook_context.h"
 #include "bindings/session/factory.h"
+#include "bindings/session/place.h"
 #include "bindings/value/values.h"
 #include "bindings/vm/stack.h"
 #include "core/text.h"
@@ -41,9 +42,27 @@ void check_functions(lua_State* L, int index, const std::string& where) {
   }
 }
 
+/// The entry at `index` without its functions.
+config::Table entry_of(lua_State* L, int index, const ReadOptions& options) {
+  lua_newtable(L);
+  const int copy = lua_gettop(L);
+  for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
+    if (!is_callable(L, -1)) {
+      lua_pushvalue(L, -2);
+      lua_pushvalue(L, -2);
+      lua_rawset(L, copy);
+    }
+  }
+  config::Node node = read_value(L, copy, options);
+  lua_pop(L, 1);
+  KF_CHECK(node.table() != nullptr, Code::script, "{}: a phase is a table of name = value, not a list", options.what);
+  return std::move(*node.table());
+}
+
 class LuaPhase final : public PhaseRules {
  public:
-  LuaPhase(std::string where, const Ref& table, Session& session) : where_(std::move(where)), slot_(*session.context.slot) {
+  /// `made`: by a factory, so that nobody has read its entry yet.
+  LuaPhase(std::string where, const Ref& table, Session& session, bool made) : where_(std::move(where)), slot_(*session.context.slot) {
     table.runtime().protect([&](lua_State* L) {
       table.push(L);
       const int index = lua_gettop(L);
@@ -51,18 +70,7 @@ class LuaPhase final : public PhaseRules {
       lr_scale_ = take_function(L, index, "lr_scale", where_);
       kept_ = keep_state_of(L, index, where_);
       check_functions(L, index, where_);
-      lua_newtable(L);  // the entry without its functions
-      const int copy = lua_gettop(L);
-      for (lua_pushnil(L); lua_next(L, index) != 0; lua_pop(L, 1)) {
-        if (!is_callable(L, -1)) {
-          lua_pushvalue(L, -2);
-          lua_pushvalue(L, -2);
-          lua_rawset(L, copy);
-        }
-      }
-      const config::Node node = read_value(L, -1, {where_, {}});
-      KF_CHECK(node.table() != nullptr, Code::script, "{}: a phase is a table of name = value, not a list", where_);
-      entry_ = *node.table();
+      entry_ = made ? entry_of(L, index, {where_, {}}) : config::Table();
       session.context.userdata.push(L);
       context_ = Ref(L);
     });
@@ -121,6 +129,9 @@ class LuaPhase final : public PhaseRules {
 
 void add_phase(lua_State* L, Session& session, config::PartInfo info) {
   if (lua_istable(L, 2)) {
+    const auto [file, line] = call_place(L, session);
+    const auto place = [&, file = file, line = line](const std::vector<std::string>& path) { return places_of(session, file, line, path); };
+    info.entry = entry_of(L, 2, {part_text("phase", info), place});
     add_phase_table(L, 2, session, std::move(info));
     return;
   }
@@ -128,7 +139,8 @@ void add_phase(lua_State* L, Session& session, config::PartInfo info) {
   const auto factory = take_factory(L, 2, "phase");
   const std::string where = part_text("phase", info);
   session.registries.phase.add(std::move(info), [factory, where, &session](const PartArgs& args) -> std::unique_ptr<PhaseRules> {
-    return std::make_unique<LuaPhase>(where, build(*factory, where, args, {}, "a table as an entry of phases", is_table), session);
+    return std::make_unique<LuaPhase>(where, build(*factory, where, args, {}, "a table as an entry of phases", is_table), session,
+                                      /*made=*/true);
   });
 }
 
@@ -138,7 +150,7 @@ void add_phase_table(lua_State* L, int index, Session& session, config::PartInfo
   lua_pushvalue(L, index);
   const auto table = std::make_shared<Ref>(L);
   session.registries.phase.add(std::move(info), [table, where, &session](const PartArgs&) -> std::unique_ptr<PhaseRules> {
-    return std::make_unique<LuaPhase>(where, *table, session);
+    return std::make_unique<LuaPhase>(where, *table, session, /*made=*/false);
   });
 }
 

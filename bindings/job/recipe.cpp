@@ -5,6 +5,7 @@
 #include "bindings/adapters/lua_hook.h"
 #include "bindings/adapters/lua_phase.h"
 #include "bindings/adapters/register.h"
+#include "bindings/session/place.h"
 #include "bindings/value/values.h"
 #include "bindings/vm/stack.h"
 #include "core/text.h"
@@ -222,27 +223,6 @@ void name_phases(lua_State* L, int job, Session& session, const std::string& pos
   lua_pop(L, 1);
 }
 
-config::Origin origin_at(const SourceMap* map, const std::string& file, SourceMap::Place place) {
-  config::Origin origin;
-  origin.kind = config::Origin::Kind::recipe;
-  origin.file = file;
-  origin.line = place.line;
-  origin.column = place.column;
-  origin.text = map ? map->line(place.line) : "";
-  return origin;
-}
-
-/// The key's own place, else that of the nearest table around it, else `line`.
-Origins locate(const SourceMap* map, const std::string& file, int line, std::vector<std::string> path) {
-  for (bool exact = true; map && !path.empty(); exact = false, path.pop_back()) {
-    if (const SourceMap::Entry* entry = map->find(path, line)) {
-      return {origin_at(map, file, entry->key), origin_at(map, file, exact ? entry->value : entry->key)};
-    }
-  }
-  const config::Origin whole = origin_at(map, file, {line, 0});
-  return {whole, whole};
-}
-
 }  // namespace
 
 TableHooks::~TableHooks() {
@@ -252,10 +232,6 @@ TableHooks::~TableHooks() {
   for (const std::string& name : phases_) {
     session_.registries.phase.remove(name);
   }
-}
-
-config::Origin place_of(Session& session, const std::string& file, int line, const std::vector<std::string>& path) {
-  return locate(session.source_of(file), file, line, path).key;
 }
 
 config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks,
@@ -273,13 +249,12 @@ config::Node read_recipe(lua_State* L, int index, Session& session, const std::s
   }
   name_hooks(L, job, session, position, hooks);
   name_phases(L, job, session, position, hooks);
-  const SourceMap* map = session.source_of(file);
   ReadOptions options;
   options.what = "the job";
   options.locate = [&](const std::vector<std::string>& path) {
     std::vector<std::string> whole = inside;
     whole.insert(whole.end(), path.begin(), path.end());
-    return locate(map, file, line, std::move(whole));
+    return places_of(session, file, line, std::move(whole));
   };
   config::Node node = read_value(L, job, options);
   lua_pop(L, 1);

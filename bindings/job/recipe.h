@@ -40,7 +40,4 @@ class TableHooks {
 config::Node read_recipe(lua_State* L, int index, Session& session, const std::string& file, int line, TableHooks& hooks,
                          const std::vector<std::string>& inside = {});
 
-/// The place of the key `path` in the table constructor of `file` nearest to `line`, else of the nearest table around it, else `line`.
-config::Origin place_of(Session& session, const std::string& file, int line, const std::vector<std::string>& path);
-
 }  // namespace kf::lua

@@ -3,6 +3,7 @@
 #include "bindings/context/hook_context.h"
 #include "bindings/context/rows.h"
 #include "bindings/job/recipe.h"
+#include "bindings/session/place.h"
 #include "bindings/session/session.h"
 #include "bindings/tensor/numbers.h"
 #include "bindings/vm/guard.h"
@@ -32,17 +33,6 @@ class RunGuard {
 };
 
 }  // namespace
-
-std::pair<std::string, int> call_place(lua_State* L, const Session& session) {
-  lua_Debug ar;
-  for (int level = 1; lua_getstack(L, level, &ar) != 0; ++level) {  // pcall(kf.run, job) stands between
-    lua_getinfo(L, "Sl", &ar);
-    if (ar.currentline > 0) {
-      return ar.source[0] == '@' ? std::pair(std::string(ar.source + 1), ar.currentline) : std::pair(session.script, 0);
-    }
-  }
-  return {session.script, 0};
-}
 
 int run_job(lua_State* L) {
   Session& session = Session::of(L);

@@ -5,7 +5,7 @@
 
 #include "bindings/context/rows.h"
 #include "bindings/job/recipe.h"
-#include "bindings/job/run.h"
+#include "bindings/session/place.h"
 #include "bindings/session/session.h"
 #include "bindings/sweep/sweep_space.h"
 #include "bindings/vm/guard.h"

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bindings/job/recipe.h"
+#include "bindings/session/place.h"
 #include "bindings/value/values.h"
 #include "bindings/vm/stack.h"
 #include "config/schema/schema.h"
@@ -302,7 +303,7 @@ void push_trial(lua_State* L, const sweep::Trial& trial) {
 
 }  // namespace
 
-config::Origin SweepPlace::at(const std::vector<std::string>& path) const { return place_of(session, file, line, path); }
+config::Origin SweepPlace::at(const std::vector<std::string>& path) const { return places_of(session, file, line, path).key; }
 
 std::string SweepPlace::prefix(const std::vector<std::string>& path) const {
   return format("{}: kf.sweep: {}{}", config::to_text(at(path)), join(path, ": "), path.empty() ? "" : ": ");

@@ -1,54 +1,23 @@
 #include "run/phases.h"
 
-#include "config/load/convert.h"
-#include "config/load/load.h"
-#include "config/schema/schema.h"
+#include "config/load/phase_entry.h"
 #include "core/error.h"
 #include "train/loop/data_phases.h"
 
 namespace kf {
 namespace {
 
-using config::Node;
 using config::PhaseEntry;
-using config::Table;
-
-/// An entry as a table with every key.
-Table to_table(const PhaseEntry& entry) {
-  config::Config holder;
-  holder.phases = {entry};
-  return *config::find_row("phases")->get(holder).array()->front().table();
-}
-
-/// What the part gives, under what the entry itself gives.
-PhaseEntry merged(const PhaseEntry& entry, const Table& own, const Registries& registries) {
-  static const Table defaults = to_table({});
-  Table table = own;
-  for (const auto& [key, value] : to_table(entry)) {
-    if (!(value == *defaults.find(key))) {
-      table[key] = value;
-    }
-  }
-  const config::Row& row = *config::find_row("phases");
-  config::Report report;
-  const config::Catalog catalog = registries.catalog();
-  config::Converter converter(catalog, report);
-  const std::optional<Node> list = converter.convert(Node(config::Array{Node(std::move(table))}), row, "phases");
-  if (!list || !report.problems.empty()) {
-    const std::string origin = registries.phase.get(entry.phase).info.origin;
-    fail(Code::script, "{}: phase '{}': {}", origin, entry.phase, report.problems.front().message);
-  }
-  config::Config holder;
-  row.set(holder, *list);
-  return holder.phases.front();
-}
 
 Phase make_phase(const config::Config& config, const Registries& registries, const PhaseEntry& given, std::size_t index) {
   Phase phase;
   PhaseEntry entry = given;
   if (!given.phase.empty()) {
     phase.rules = make_part(registries.phase, given.phase, config, registries);
-    entry = merged(given, phase.rules->entry(), registries);
+    if (const config::Table own = phase.rules->entry(); !own.empty()) {
+      const std::string where = format("{}: phase '{}'", registries.phase.get(given.phase).info.origin, given.phase);
+      entry = config::lay_phase(given, own, registries.catalog(), format("phases[{}]", index), where);
+    }
   }
   phase.name = !entry.name.empty() ? entry.name : format("phase {}", index + 1);
   phase.steps = entry.steps;

@@ -234,11 +234,15 @@ kf.register.phase("y", function(a) return { freeze = { "layers.*" }, lr_scale = 
   context.state.step = 6;
   CHECK(x->stop_when(context));
   CHECK(x->lr_scale(0.25) == 0.75);
-  CHECK(std::get<std::int64_t>(x->entry().find("steps")->value) == 40);
+  CHECK(x->entry().empty());  // a table is known when the job is loaded
+  const config::Node& steps = *f.registries.phase.get("x").info.entry.find("steps");
+  CHECK(std::get<std::int64_t>(steps.value) == 40);
+  CHECK(f.shown(config::to_text(steps.origin)) == "recipe.lua:2");
   const auto y = f.part(&Registries::phase, "y");
   CHECK_FALSE(y->has_stop_when());
   CHECK(y->lr_scale(0.5) == std::nullopt);
   CHECK(y->entry().size() == 2);
+  CHECK(f.registries.phase.get("y").info.entry.empty());
 }
 
 TEST_CASE("parallel_plan: patterns with one of four words", "[kinds]") {

@@ -9,6 +9,7 @@
 #include "config/load/model_presets.h"
 #include "config/load/names.h"
 #include "config/load/paths.h"
+#include "config/load/phase_entry.h"
 #include "config/plan/derived.h"
 #include "config/rules/validate.h"
 #include "config/schema/schema.h"
@@ -300,6 +301,7 @@ Loaded load(const Request& request, const Catalog& catalog) {
   }
   settle_paths(out.merged, out.report);
   const std::optional<ModelPreset> preset = lay_model_preset(out.merged, out.layers, out.report);
+  lay_phases(out.merged, catalog);
   ConfigReader reader(catalog, out);
   reader.read();
   if (preset) {

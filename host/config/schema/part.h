@@ -15,6 +15,7 @@ struct PartInfo {
   std::string doc;
   std::string origin;       // "native" or "recipe.lua:12"
   std::vector<Row> fields;  // of its own table, [optimizer.my_opt]
+  Table entry = {};         // of a phase that is a table: what it gives of an entry of `phases`, with its places
 };
 
 /// Kind ("optimizer", "norm", ...) to its parts, in the order of registration. The schema's `registered(kind)` asks it.

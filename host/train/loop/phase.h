@@ -20,7 +20,7 @@ namespace kf {
 class PhaseRules {
  public:
   virtual ~PhaseRules() = default;
-  /// Keys of the entry, where the part gives some itself; the entry's own keys win.
+  /// Keys of the entry that nobody knew before the part was made, as those that a factory in Lua gives; the entry's own keys win.
   virtual config::Table entry() const { return {}; }
   /// Whether the phase ends before its length; asked before each update.
   virtual bool stop_when(HookContext& /*context*/) { return false; }
