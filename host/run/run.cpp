@@ -104,7 +104,6 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.max_seq_len = config.model.max_seq_len;
   out.prompts = {false, config.data.add_bos};
   out.run_dir = run.plan.dir;
-  out.shutdown_timeout = config.train.shutdown_timeout_sec;
   out.ends = answer_ends(config, data.tokenizer.get());
   out.vocab_size = config.model.vocab_size;
   out.seed = static_cast<std::uint64_t>(config.train.seed);
@@ -199,7 +198,11 @@ RunResult train(RunContext& run, RunEnd& end) {
                   run_info(run, trainee, state, end)};
   TrainLoop loop(std::move(parts), loop_options(run, data, start, trainee, outputs, folders), std::move(state));
   const Reached reached{end, loop};
-  return finish(run, loop.run(), end);
+  const auto trained = [&] {
+    SignalInbox inbox(run.config.train.shutdown_timeout_sec);
+    return loop.run(inbox);
+  };
+  return finish(run, trained(), end);
 }
 
 }  // namespace

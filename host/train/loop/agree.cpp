@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "config/tree/json.h"
@@ -31,11 +32,31 @@ std::map<std::string, double> numbers_of(const Node& node) {
   return out;
 }
 
+/// The names of Message::Kind, in its order.
+constexpr const char* kMessages[] = {"stop"};
+
+Node to_node(const std::vector<Message>& messages) {
+  Array out;
+  for (const Message& message : messages) {
+    out.emplace_back(std::string(kMessages[static_cast<std::size_t>(message.kind)]));
+  }
+  return Node(std::move(out));
+}
+
+std::vector<Message> messages_of(const Node& node) {
+  std::vector<Message> out;
+  for (const Node& name : *node.array()) {
+    const auto* const at = std::find(std::begin(kMessages), std::end(kMessages), std::get<std::string>(name.value));
+    out.push_back({static_cast<Message::Kind>(at - std::begin(kMessages))});
+  }
+  return out;
+}
+
 /// What a rank asks for, as text; "" for nothing, which is nearly always.
-std::string to_text(const Controls& c) {
-  Controls asked = c;
-  asked.skip_update.clear();
-  if (asked == Controls()) {
+std::string to_text(const Requests& mine) {
+  Controls c = mine.controls;
+  c.skip_update.clear();
+  if (c == Controls() && mine.messages.empty()) {
     return {};
   }
   Table out;
@@ -63,7 +84,7 @@ std::string to_text(const Controls& c) {
   if (c.rollback) {
     out["rollback"] = Node(*c.rollback);
   }
-  out["signal"] = Node(c.signal);
+  out["messages"] = to_node(mine.messages);
   return config::to_json(Node(std::move(out)), config::JsonStyle::exact);
 }
 
@@ -73,11 +94,11 @@ std::optional<T> optional_of(const Table& table, const char* key) {
   return node != nullptr ? std::optional(std::get<T>(node->value)) : std::nullopt;
 }
 
-Controls from_text(const std::string& text) {
-  Controls out;
+Requests from_text(const std::string& text) {
   if (text.empty()) {
-    return out;
+    return {};
   }
+  Controls out;
   const Node node = config::parse_json(text, "what a rank asks for", config::JsonStyle::exact);
   const Table& table = *node.table();
   out.stop = optional_of<std::string>(table, "stop");
@@ -95,8 +116,7 @@ Controls from_text(const std::string& text) {
     out.freezing.push_back({std::get<std::string>(parts[0].value), std::get<bool>(parts[1].value), std::get<std::string>(parts[2].value)});
   }
   out.rollback = optional_of<std::string>(table, "rollback");
-  out.signal = std::get<bool>(table.find("signal")->value);
-  return out;
+  return {std::move(out), messages_of(*table.find("messages"))};
 }
 
 template <class List>
@@ -121,7 +141,6 @@ void merge(Controls& all, const Controls& other, std::size_t rank) {
   all.stop = all.stop ? all.stop : other.stop;
   all.rollback = all.rollback ? all.rollback : other.rollback;
   all.eval = all.eval || other.eval;
-  all.signal = all.signal || other.signal;
   add_once(all.saves, other.saves);
   add_once(all.freezing, other.freezing);
   take(all.lr_scale, other.lr_scale, "the factor of the learning rate", rank);
@@ -131,16 +150,18 @@ void merge(Controls& all, const Controls& other, std::size_t rank) {
 
 }  // namespace
 
-Controls agree(const Controls& mine, Group& all) {
+Requests agree(Requests mine, Group& all) {
   if (all.size() == 1) {
     return mine;
   }
   const std::vector<std::string> told = all.tell(to_text(mine));
-  Controls out;
+  Requests out;
   for (std::size_t rank = 0; rank < told.size(); ++rank) {
-    merge(out, from_text(told[rank]), rank);
+    const Requests other = from_text(told[rank]);
+    merge(out.controls, other.controls, rank);
+    out.messages.insert(out.messages.end(), other.messages.begin(), other.messages.end());
   }
-  out.skip_update = mine.skip_update;
+  out.controls.skip_update = std::move(mine.controls.skip_update);
   return out;
 }
 

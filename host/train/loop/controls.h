@@ -27,7 +27,6 @@ struct Controls {
   std::vector<Freezing> freezing;                        // in order
   std::optional<std::string> rollback;                   // why: back to the newest checkpoint, the data since then are left out
   std::string skip_update;                               // why; at once: asked for in backward_end, it concerns the step that is on
-  bool signal = false;                                   // the process was asked to stop
 
   bool operator==(const Controls&) const = default;
 };

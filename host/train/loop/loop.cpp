@@ -10,7 +10,6 @@
 #include "core/log.h"
 #include "core/running.h"
 #include "core/source_watch.h"
-#include "core/stop.h"
 #include "metrics/eval_table.h"
 #include "metrics/names/names.h"
 #include "train/eval/evaluate.h"
@@ -119,8 +118,8 @@ void TrainLoop::fire(Event event) {
   folder_.restore("a hook");
 }
 
-RunResult TrainLoop::run() {
-  const StopSignals signals(options_.shutdown_timeout);
+RunResult TrainLoop::run(Inbox& inbox) {
+  inbox_ = &inbox;
   const RunIsOn on;
   const double begin = parts_.throughput.seconds();
   try {
@@ -145,7 +144,7 @@ void TrainLoop::begin_parts() {
   if (parts_.states != nullptr) {
     parts_.states->load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
   }
-  if (options_.world.leads()) {  // the others have none
+  if (options_.world.leads()) {                             // the others have none
     parts_.sinks.load(value_at(state_.values, kSinks));
   }
   parts_.sinks.begin(parts_.run);
@@ -164,7 +163,7 @@ void TrainLoop::steps() {
   wall_.started();
   heartbeat_.now("start", state_.run.step);
   boundary(false, /*first=*/true);
-  while (!finished() && !signalled()) {
+  while (!finished() && !told_to_stop()) {
     one_step();
   }
   settle_all();
@@ -176,15 +175,26 @@ void TrainLoop::steps() {
   heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
 }
 
-/// One rank looks when it must know; several have agreed at the last boundary.
-bool TrainLoop::signalled() const { return options_.world.size() == 1 ? StopSignals::requested() : signalled_; }
+/// Several ranks have agreed at the boundary. One has nobody to wait for: what came while the boundary saved costs it no further step.
+bool TrainLoop::told_to_stop() {
+  if (options_.world.size() == 1) {
+    agree_on_requests();
+  }
+  return told_to_stop_;
+}
 
 /// What any rank asks for, all ask for.
 void TrainLoop::agree_on_requests() {
-  if (options_.world.size() > 1) {
-    controls_.signal = StopSignals::requested();
-    controls_ = agree(controls_, options_.world.all());
-    signalled_ = signalled_ || controls_.signal;
+  Requests agreed = agree({std::move(controls_), inbox_->take()}, options_.world.all());
+  controls_ = std::move(agreed.controls);
+  for (const Message& message : agreed.messages) {
+    follow(message);
+  }
+}
+
+void TrainLoop::follow(const Message& message) {
+  switch (message.kind) {
+    case Message::Kind::stop: told_to_stop_ = true; break;
   }
 }
 
@@ -429,7 +439,7 @@ void TrainLoop::save(const std::string& name) {
 RunResult TrainLoop::result(double seconds) const {
   RunResult r = outcome_;
   r.status = state_.run.step >= options_.max_steps || (data_over() && !stopped_by_hook_) ? "complete" : "stopped";
-  r.reason = stopped_by_hook_ ? stop_reason_ : signalled() && r.status == "stopped" ? "signal" : "";
+  r.reason = stopped_by_hook_ ? stop_reason_ : told_to_stop_ && r.status == "stopped" ? "signal" : "";
   r.step = state_.run.step;
   r.tokens = state_.run.tokens;
   r.skipped = state_.run.skipped;

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,6 +31,7 @@
 #include "parallel/world.h"
 #include "registry/part_states.h"
 #include "train/loop/hooks.h"
+#include "train/loop/inbox.h"
 #include "train/loop/steering.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
@@ -73,15 +73,14 @@ struct LoopOptions {
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
   /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
   std::function<bool(std::int64_t step, double value)> report;
-  GenerateOptions generate;                                           // defaults of ctx:generate
-  std::int64_t max_seq_len = 0;                                       // of the model, for what is generated; 0: not known
-  PromptStyle prompts = {};                                           // of ctx:generate
-  fs::path run_dir = {};                                              // for ctx:write_artifact
-  double shutdown_timeout = std::numeric_limits<double>::infinity();  // seconds from a signal to the end of the process at the latest
-  config::MetricsConfig metrics = {};                                 // what is watched and timed
-  fs::path heartbeat = {};                                            // the file of metrics.heartbeat_sec
-  double began = 0;                                                   // when this part of the run began, in seconds since 1970; 0: now
-  double seconds_before = 0;                                          // that earlier processes of the run trained
+  GenerateOptions generate;            // defaults of ctx:generate
+  std::int64_t max_seq_len = 0;        // of the model, for what is generated; 0: not known
+  PromptStyle prompts = {};            // of ctx:generate
+  fs::path run_dir = {};               // for ctx:write_artifact
+  config::MetricsConfig metrics = {};  // what is watched and timed
+  fs::path heartbeat = {};             // the file of metrics.heartbeat_sec
+  double began = 0;                    // when this part of the run began, in seconds since 1970; 0: now
+  double seconds_before = 0;           // that earlier processes of the run trained
   /// Called before each save; throws where the run has lost its folder. May be empty.
   std::function<void()> before_save = {};
   std::vector<std::int64_t> ends = {};  // ids that end its answers
@@ -96,9 +95,9 @@ class TrainLoop {
  public:
   TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state);
 
-  /// Runs to the end, or until SIGINT, SIGTERM, a hook or eval.target_loss stops it; saves in each of these cases. Throws Code::other when
-  /// the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
-  RunResult run();
+  /// Runs to the end, or until a message in `inbox` of any rank, a hook or eval.target_loss stops it; saves in each of these cases. Throws
+  /// Code::other when the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
+  RunResult run(Inbox& inbox);
   /// Completed updates so far.
   std::int64_t step() const { return state_.run.step; }
 
@@ -130,7 +129,8 @@ class TrainLoop {
   void roll_back(const std::string& reason);
   void save(const std::string& name = {});
   void agree_on_requests();
-  bool signalled() const;
+  void follow(const Message& message);
+  bool told_to_stop();
   fs::path write_checkpoint(const std::string& name);
   std::optional<fs::path> newest_checkpoint() const;
   config::Table values() const;
@@ -168,7 +168,8 @@ class TrainLoop {
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
-  bool signalled_ = false;  // a signal has asked some rank to stop
+  Inbox* inbox_ = nullptr;     // while the run is on
+  bool told_to_stop_ = false;  // by a message
   std::int64_t saved_step_ = -1;
   double waited_ = 0;  // for data, since the last row
   double stepped_for_ = 0;

@@ -1,0 +1,40 @@
+#pragma once
+// What comes to a run from outside while it trains.
+
+#include <limits>
+#include <vector>
+
+#include "core/stop.h"
+
+namespace kf {
+
+/// What somebody outside asks for.
+struct Message {
+  enum class Kind { stop };  // to end behind this step, saved
+  Kind kind = Kind::stop;
+
+  bool operator==(const Message&) const = default;
+};
+
+/// Where messages arrive. The training thread asks at the step boundary alone: there all ranks follow the messages of all (agree.h).
+class Inbox {
+ public:
+  virtual ~Inbox() = default;
+  /// Those that have come since the last time, in order. Does not wait.
+  virtual std::vector<Message> take() = 0;
+};
+
+/// Ctrl-C, SIGTERM and their like (StopSignals), while it exists.
+class SignalInbox final : public Inbox {
+ public:
+  /// `grace`: as StopSignals has it.
+  explicit SignalInbox(double grace = std::numeric_limits<double>::infinity()) : signals_(grace) {}
+
+  std::vector<Message> take() override;
+
+ private:
+  StopSignals signals_;
+  bool told_ = false;
+};
+
+}  // namespace kf
