@@ -2,12 +2,19 @@
 
 #include <algorithm>
 
+#include "core/error.h"
 #include "core/log.h"
 
 namespace kf {
 
-Hooks::Hooks(std::vector<std::unique_ptr<Hook>> hooks) : hooks_(std::move(hooks)) {
+Hooks::Hooks(std::vector<std::unique_ptr<Hook>> hooks) : hooks_(std::move(hooks)) { sort(); }
+
+void Hooks::sort() {
   std::stable_sort(hooks_.begin(), hooks_.end(), [](const auto& a, const auto& b) { return a->priority() > b->priority(); });
+}
+
+std::vector<std::unique_ptr<Hook>>::iterator Hooks::find(const std::string& name) {
+  return std::find_if(hooks_.begin(), hooks_.end(), [&](const std::unique_ptr<Hook>& hook) { return hook->name() == name; });
 }
 
 void Hooks::call(Event event, HookContext& context) {
@@ -34,14 +41,25 @@ std::map<std::string, config::Node> Hooks::state() const {
 
 void Hooks::load(const std::map<std::string, config::Node>& states) {
   for (const auto& [name, state] : states) {
-    const auto hook =
-        std::find_if(hooks_.begin(), hooks_.end(), [&, name = name](const std::unique_ptr<Hook>& h) { return h->name() == name; });
+    const auto hook = find(name);
     if (hook == hooks_.end()) {
       log::warn("the checkpoint holds the state of hook '{}', which this job does not have", name);
     } else {
       (*hook)->load(state);
     }
   }
+}
+
+void Hooks::replace(const std::string& name, std::unique_ptr<Hook> hook) {
+  const auto old = find(name);
+  KF_CHECK(old != hooks_.end(), Code::script, "there is no hook '{}' whose place another could take", name);
+  KF_CHECK(hook->name() == name, Code::script, "hook '{}' cannot take the place of '{}': checkpoints know a hook's state by its name",
+           hook->name(), name);
+  if (const config::Node state = (*old)->state(); !state.is_null()) {
+    hook->load(state);
+  }
+  *old = std::move(hook);
+  sort();
 }
 
 }  // namespace kf

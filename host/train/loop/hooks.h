@@ -25,7 +25,14 @@ class Hooks {
   /// Hooks without a stored state start fresh; stored states without a hook are named in the log.
   void load(const std::map<std::string, config::Node>& states);
 
+  /// Between two steps: `hook` comes where the hook `name` was, and goes on from its state. That is loaded before anything changes, so what
+  /// `load` throws leaves the old one in place. Throws Code::script where there is none, and for a hook of another name.
+  void replace(const std::string& name, std::unique_ptr<Hook> hook);
+
  private:
+  std::vector<std::unique_ptr<Hook>>::iterator find(const std::string& name);
+  void sort();
+
   std::vector<std::unique_ptr<Hook>> hooks_;
 };
 
