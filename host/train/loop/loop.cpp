@@ -144,7 +144,7 @@ void TrainLoop::begin_parts() {
   if (parts_.states != nullptr) {
     parts_.states->load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
   }
-  if (options_.world.leads()) {                             // the others have none
+  if (options_.world.leads()) {  // the others have none
     parts_.sinks.load(value_at(state_.values, kSinks));
   }
   parts_.sinks.begin(parts_.run);
@@ -209,9 +209,7 @@ void TrainLoop::start_fresh() {
   parts_.sinks.step_over(0);
 }
 
-double TrainLoop::rate(std::int64_t step) const {
-  return options_.lr * parts_.schedule.factor(step) * steering_.lr_scale(step);
-}
+double TrainLoop::rate(std::int64_t step) const { return options_.lr * parts_.schedule.factor(step) * steering_.lr_scale(step); }
 
 void TrainLoop::count_tokens(const StepResult& result) {
   KF_CHECK(!__builtin_add_overflow(state_.run.tokens, result.tokens, &state_.run.tokens), Code::other,
