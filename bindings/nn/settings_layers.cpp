@@ -84,7 +84,7 @@ int make_moe_layer(lua_State* L) {
   const config::Config& config = settings.config;
   check_experts(settings, "nn.moe");
   const config::PartOptions none;
-  const PartArgs args{config, none, session.registries};
+  const PartArgs args{config, none, session.registries, session.registries.kernels_of(config)};
   push_module(L, make_moe(args, place_of(settings.layer, config.model.dim, 0)), call_mlp, "moe");
   return 1;
 }

@@ -7,8 +7,10 @@
 #include "builtins/native.h"
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
+#include "config/plan/kernel_set.h"
 #include "config/schema/config.h"
 #include "generate/generate.h"
+#include "kernels/kernels.h"
 #include "metrics/console.h"
 #include "metrics/csv.h"
 #include "metrics/jsonl.h"
@@ -49,15 +51,15 @@ void add_adapters(Registries& r) {
 
 void add_norms(Registries& r) {
   r.norm.add(native("rmsnorm", "x / rms(x) * weight (Zhang and Sennrich 2019)."),
-             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a.config)); });
+             [](const PartArgs& a, const Place& place) { return std::make_shared<RmsNorm>(place.dim, norm_options(a)); });
   r.norm.add(native("layernorm", "(x - mean) / std * weight + bias (Ba et al. 2016)."),
-             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a.config)); });
+             [](const PartArgs& a, const Place& place) { return std::make_shared<LayerNorm>(place.dim, norm_options(a)); });
 }
 
 void add_mlps(Registries& r) {
   const auto add = [&](const std::string& name, const std::string& activation, std::string doc) {
     r.mlp.add(native(name, std::move(doc)),
-              [activation](const PartArgs& a, const Place& place) { return native_mlp(a.config, activation, place.dim, place.hidden); });
+              [activation](const PartArgs& a, const Place& place) { return native_mlp(a, activation, place.dim, place.hidden); });
   };
   add("swiglu", "silu", "down(silu(gate x) * up x) (Shazeer 2020); activation = \"silu\".");
   add("standard_gelu", "gelu", "down(gelu(up x)) with the exact GELU; activation = \"gelu\". mlp_gated makes it GeGLU.");
@@ -100,7 +102,7 @@ void add_losses(Registries& r) {
                     "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
              [low](const PartArgs& a) {
                const config::TrainConfig& t = a.config.train;
-               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, !t.compile_model, low(a));
+               return std::make_unique<FusedCrossEntropy>(t.ce_chunk_size == 0 ? 4096 : t.ce_chunk_size, *a.kernels, low(a));
              });
 }
 
@@ -150,10 +152,15 @@ void add_sinks(Registries& r) {
              [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<CsvSink>(run_dir / "metrics.csv"); });
 }
 
+const Kernels* kernels_of(const config::Config& config) {
+  return config::kernel_set(config.train) == config::KernelSet::fused ? &fused_kernels() : &plain_kernels();
+}
+
 }  // namespace
 
 Registries native_registries() {
   Registries r;
+  r.kernels_of = kernels_of;
   add_models(r);
   add_blocks(r);
   add_norms(r);

@@ -5,7 +5,7 @@
 
 namespace kf {
 
-/// A registry of every kind, with the native parts in it.
+/// A registry of every kind, with the native parts in it and their kernels.
 Registries native_registries();
 
 }  // namespace kf

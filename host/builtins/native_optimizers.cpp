@@ -5,6 +5,7 @@
 
 #include "builtins/native.h"
 #include "config/plan/derived.h"
+#include "kernels/kernels.h"
 #include "optim/adam_mini.h"
 #include "optim/adamw.h"
 #include "optim/adopt.h"
@@ -50,17 +51,17 @@ void add_with_fields(Registries& r, std::string name, std::string doc, const con
 
 at::ScalarType state_type(const std::string& name) { return name == "bf16" ? at::kBFloat16 : at::kFloat; }
 
-AdamWOptions plain_adamw(const config::Config& config) {
-  const config::OptimizerConfig& o = config.optimizer;
+AdamWOptions adamw_options(const PartArgs& a) {
+  const config::OptimizerConfig& o = a.config.optimizer;
   AdamWOptions options;
   set_moments(options, o);
-  options.fused = o.fused && config.train.compile_model;
+  options.kernels = o.fused ? a.kernels : &plain_kernels();
   return options;
 }
 
 std::unique_ptr<Optimizer> make_adamw(const PartArgs& a, Groups groups) {
   const config::OptimizerConfig& o = a.config.optimizer;
-  AdamWOptions options = plain_adamw(a.config);
+  AdamWOptions options = adamw_options(a);
   options.eps_root = o.eps_root;
   options.nesterov = o.nesterov;
   options.corrected_by = o.adamc ? o.lr : 0;
@@ -85,7 +86,7 @@ std::unique_ptr<Optimizer> make_muon(const PartArgs& a, Groups groups) {
   options.exclude = o.muon_exclude;
   options.lr = o.lr;
   options.adam_lr = o.muon_adam_lr.value_or(o.lr);
-  options.adam = plain_adamw(a.config);
+  options.adam = adamw_options(a);
   return std::make_unique<Muon>(std::move(groups), options);
 }
 

@@ -10,7 +10,7 @@
 #include <ctime>
 
 #include "core/log.h"
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 namespace kf {
 namespace {

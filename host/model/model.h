@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/linear_loss/output_head.h"
 #include "model/forward.h"
 #include "model/module.h"
 
@@ -25,20 +26,8 @@ struct AuxLosses {
   at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
 };
 
-/// The last matrix of a model, for losses that never hold all logits: logits = cap(scale * h W^T).
-struct OutputHead {
-  /// cast: logits of the compute type, their softmax in fp32; compute: both in the compute type; fp32: both in fp32.
-  enum class Precision { cast, compute, fp32 };
-  at::Tensor weight;  // (V, C), as forward reads it
-  double scale = 1;
-  double softcap = 0;  // c tanh(logits / c); 0 for none
-  Precision precision = Precision::cast;
-};
-
 /// model.logits_dtype.
 OutputHead::Precision logits_precision(const std::string& name);
-/// h W^T in the type that the head's precision says: (.., C) -> (.., V).
-at::Tensor head_product(const at::Tensor& hidden, const OutputHead& head);
 
 class Model : public Module {
  public:

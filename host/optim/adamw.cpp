@@ -2,7 +2,7 @@
 
 #include <ATen/ATen.h>
 
-#include "optim/group_optimizer.h"
+#include "kernels/adamw/adamw.h"
 
 namespace kf {
 namespace {
@@ -11,27 +11,13 @@ constexpr std::size_t kM = 0;
 constexpr std::size_t kV = 1;
 constexpr std::size_t kStep = 2;
 
-/// Moves the moments and returns the directions m / (sqrt(v) + eps), both corrected for their bias: one tensor after the other, the
-/// reference of the fused kernel.
-std::vector<at::Tensor> directions(TensorLists& lists, const AdamWOptions& o) {
-  std::vector<at::Tensor>& m = lists.slots[kM];
-  std::vector<at::Tensor>& v = lists.slots[kV];
-  at::_foreach_lerp_(m, lists.gradients, 1 - o.beta1);
-  at::_foreach_mul_(v, o.beta2);
-  at::_foreach_addcmul_(v, lists.gradients, lists.gradients, 1 - o.beta2);
-  std::vector<at::Tensor> out;
-  for (std::size_t i = 0; i < lists.masters.size(); ++i) {
-    const at::Tensor& step = lists.slots[kStep][i];  // parameters may have begun at different steps
-    const at::Tensor mean = o.nesterov ? o.beta1 * m[i] / bias_correction(o.beta1, step + 1) +
-                                             (1 - o.beta1) * lists.gradients[i] / bias_correction(o.beta1, step)
-                                       : m[i] / bias_correction(o.beta1, step);
-    const at::Tensor variance = v[i] / bias_correction(o.beta2, step);
-    out.push_back(mean / ((o.eps_root > 0 ? variance + o.eps_root : variance).sqrt() + o.eps));
-  }
-  return out;
+AdamWLists lists_of_kernel(const TensorLists& lists, const at::Tensor& ok = {}) {
+  return {lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], lists.slots[kStep], ok};
 }
 
-bool has_extras(const AdamWOptions& o) { return o.eps_root > 0 || o.nesterov; }
+AdamWNumbers numbers_of(const AdamWOptions& o, double lr, double weight_decay) {
+  return {lr, weight_decay, o.beta1, o.beta2, o.eps, o.eps_root, o.nesterov};
+}
 
 }  // namespace
 
@@ -46,25 +32,13 @@ AdamW::AdamW(std::vector<ParamGroup> groups, const AdamWOptions& options)
   }
 }
 
-bool AdamW::takes_verdict() const { return options_.fused && !has_extras(options_) && !clips(); }
-
-void AdamW::plain(TensorLists& lists, double lr, double weight_decay, const at::Tensor& ok) const {
-  if (options_.fused && !has_extras(options_)) {
-    const std::optional<at::Tensor> found_inf = ok.defined() ? std::optional(1 - ok) : std::nullopt;
-    at::_fused_adamw_(lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], {}, lists.slots[kStep], lr, options_.beta1,
-                      options_.beta2, weight_decay, options_.eps, /*amsgrad=*/false, /*maximize=*/false, /*grad_scale=*/{}, found_inf);
-    return;
-  }
-  const std::vector<at::Tensor> updates = directions(lists, options_);
-  decay_weights(lists.masters, lr, weight_decay);
-  at::_foreach_add_(lists.masters, updates, -lr);
-}
+bool AdamW::takes_verdict() const { return options_.eps_root == 0 && !options_.nesterov && !clips(); }
 
 void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr) {
   std::vector<at::Tensor> updates;
   std::vector<at::Tensor> masters;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    std::vector<at::Tensor> mine = directions(all[i], options_);
+    std::vector<at::Tensor> mine = adamw_directions(lists_of_kernel(all[i]), numbers_of(options_, lr, decays[i]));
     at::_foreach_add_(mine, all[i].masters, decays[i]);  // what is clipped is the whole update
     updates.insert(updates.end(), mine.begin(), mine.end());
     masters.insert(masters.end(), all[i].masters.begin(), all[i].masters.end());
@@ -101,7 +75,7 @@ void AdamW::update(double lr, const at::Tensor& ok) {
     if (clips()) {
       all.push_back(std::move(lists));
     } else {
-      plain(lists, lr, decays.back(), ok);
+      options_.kernels->adamw(lists_of_kernel(lists, ok), numbers_of(options_, lr, decays.back()));
       lists.write_back();
     }
   }

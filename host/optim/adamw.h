@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "kernels/kernels.h"
 #include "optim/optimizer.h"
 #include "optim/slots.h"
 #include "optim/update_clip.h"
@@ -13,7 +14,7 @@ struct AdamWOptions {
   double beta1 = 0.9;
   double beta2 = 0.95;
   double eps = 1e-8;
-  bool fused = true;                   // one kernel for a whole group; false takes the foreach twin
+  const Kernels* kernels = &fused_kernels();
   double eps_root = 0;                 // m / (sqrt(v + eps_root) + eps)
   bool nesterov = false;               // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
   double corrected_by = 0;             // AdamC (Defazio 2025): the decay is multiplied by lr / this; 0 for none
@@ -39,7 +40,6 @@ class AdamW final : public Optimizer {
   bool clips() const { return options_.rms_clip > 0 || norm_clip_; }
   /// `ok` as of `step_where`; undefined for 1.
   void update(double lr, const at::Tensor& ok);
-  void plain(TensorLists& lists, double lr, double weight_decay, const at::Tensor& ok) const;
   void clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr);
 
   std::vector<ParamGroup> groups_;

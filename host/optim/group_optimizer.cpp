@@ -23,12 +23,4 @@ OptimizerState GroupOptimizer::state() const {
 
 void GroupOptimizer::load(const OptimizerState& state) { slots_.load(state, groups_); }
 
-void decay_weights(std::vector<at::Tensor>& masters, double lr, double weight_decay) {
-  if (weight_decay != 0) {
-    at::_foreach_mul_(masters, 1 - lr * weight_decay);
-  }
-}
-
-at::Tensor bias_correction(double beta, const at::Tensor& step) { return 1 - at::pow(at::Scalar(beta), step.to(at::kDouble)); }
-
 }  // namespace kf

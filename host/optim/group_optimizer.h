@@ -25,9 +25,4 @@ class GroupOptimizer : public Optimizer {
   Slots slots_;
 };
 
-/// p *= 1 - lr * weight_decay (decoupled, Loshchilov and Hutter 2019).
-void decay_weights(std::vector<at::Tensor>& masters, double lr, double weight_decay);
-/// 1 - beta^step, 0-dim double on the step's device: no wait for it, and fp32 would lose digits.
-at::Tensor bias_correction(double beta, const at::Tensor& step);
-
 }  // namespace kf

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/adamw/adamw.h"
+
 namespace kf {
 
 const config::OwnFields<MarsOptions>& mars_fields() {

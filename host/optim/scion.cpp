@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/adamw/adamw.h"
 #include "optim/muon.h"
 
 namespace kf {

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include "kernels/adamw/adamw.h"
+
 namespace kf {
 
 Sgd::Sgd(std::vector<ParamGroup> groups, double momentum, bool nesterov)

@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
+#include "kernels/adamw/adamw.h"
 #include "optim/group_optimizer.h"
 
 namespace kf {

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "config/plan/derived.h"
+#include "config/plan/kernel_set.h"
 #include "core/name_pattern.h"
 #include "optim/adam_mini.h"
 #include "optim/kron.h"
@@ -80,7 +81,7 @@ std::map<std::string, Need> needs(const config::Config& config, const ParameterL
   const std::int64_t soap = own_options(config, "soap", soap_fields()).max_dim;
   const std::int64_t kron = own_options(config, "kron", kron_fields()).max_dim;
   return {
-      {"adamw", adamw(o, o.fused && config.train.compile_model)},
+      {"adamw", adamw(o, o.fused && config::kernel_set(config.train) == config::KernelSet::fused)},
       {"cautious_adamw", {like_parameter(2), 0}},
       {"adopt", {like_parameter(2), 0}},
       {"mars", {like_parameter(3), 0}},

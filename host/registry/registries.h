@@ -14,14 +14,16 @@
 
 namespace kf {
 
+struct Kernels;
 struct Place;
 struct Registries;
 
-/// What every factory gets: the whole job, and the part's own checked options.
+/// What every factory gets: the whole job, the part's own checked options, and what it computes with.
 struct PartArgs {
   const config::Config& config;
   const config::PartOptions& options;
   const Registries& registries;
+  const Kernels* kernels;  // kernels/kernels.h; null in a process without the engine
 };
 
 /// How weights are split over ranks: name patterns, each with "colwise", "rowwise", "sequence" or "replicate".
@@ -42,6 +44,9 @@ struct Registries {
 #define KIND(name, product, more, chosen_by) Registry<FactoryOf<product, void more>::Type> name{#name};
 #include "registry/kinds.def"
 
+  /// Chooses the kernels that the parts of a job get; set where the native parts are added.
+  const Kernels* (*kernels_of)(const config::Config&) = [](const config::Config&) -> const Kernels* { return nullptr; };
+
   /// Names, docs and own fields of every kind, for the schema.
   config::Catalog catalog() const;
   /// The checked `[kind.name]` table of a part, defaults filled in.
@@ -55,18 +60,20 @@ void for_each_kind(All& registries, F&& f) {
 #include "registry/kinds.def"
 }
 
-/// The part `name` of a kind, by its own checked options; `more` is what its factory gets besides.
+/// The part `name` of a kind, by its own checked options, for another part that is made of it: `args` are the other one's. `more` is what
+/// its factory gets besides.
+template <class Factory, class... More>
+auto make_part(const Registry<Factory>& registry, const std::string& name, const PartArgs& args, More&&... more) {
+  const PartArgs own{args.config, Registries::options_of(args.config, registry.kind(), name), args.registries, args.kernels};
+  return registry.get(name).factory(own, std::forward<More>(more)...);
+}
+
+/// The same for a part of a run.
 template <class Factory, class... More>
 auto make_part(const Registry<Factory>& registry, const std::string& name, const config::Config& config, const Registries& registries,
                More&&... more) {
-  const PartArgs args{config, Registries::options_of(config, registry.kind(), name), registries};
-  return registry.get(name).factory(args, std::forward<More>(more)...);
-}
-
-/// The same for a part that another part is made of: `args` are the other one's.
-template <class Factory, class... More>
-auto make_part(const Registry<Factory>& registry, const std::string& name, const PartArgs& args, More&&... more) {
-  return make_part(registry, name, args.config, args.registries, std::forward<More>(more)...);
+  const config::PartOptions none;
+  return make_part(registry, name, PartArgs{config, none, registries, registries.kernels_of(config)}, std::forward<More>(more)...);
 }
 
 }  // namespace kf

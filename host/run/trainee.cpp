@@ -14,8 +14,8 @@
 #include "run/phases.h"
 #include "run/precision_note.h"
 #include "run/run_checks.h"
-#include "run/run_kernels.h"
 #include "run/run_parts.h"
+#include "run/run_products.h"
 #include "train/loop/steering.h"
 #include "train/step/language.h"
 
@@ -75,11 +75,12 @@ void take_initial_weights(const config::CheckpointConfig& checkpoint, const Voca
 config::Node kernels_of_all(const RunContext& run, Model& model, const config::Node& kept) {
   const config::TrainConfig& train = run.config.train;
   if (run.world.size() == 1) {
-    return choose_kernels(model, train, compute_type(train), kept);
+    return choose_run_products(model, train, compute_type(train), kept);
   }
-  const config::Node chosen = run.world.leads() ? choose_kernels(model, train, compute_type(train), kept) : config::Node();
+  const config::Node chosen = run.world.leads() ? choose_run_products(model, train, compute_type(train), kept) : config::Node();
   const std::string told = run.world.all().tell(config::to_json(chosen, config::JsonStyle::plain, 0)).front();
-  return run.world.leads() ? chosen : choose_kernels(model, train, compute_type(train), config::parse_json(told, "the leader's kernels"));
+  return run.world.leads() ? chosen
+                           : choose_run_products(model, train, compute_type(train), config::parse_json(told, "the leader's kernels"));
 }
 
 /// The working folder, as JSON can have it.

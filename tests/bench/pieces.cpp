@@ -10,17 +10,15 @@
 #include "bench/compare.h"
 #include "config/load/load.h"
 #include "data/loader/loader.h"
-#include "kernels/fused_gate.h"
-#include "kernels/fused_rotation.h"
+#include "kernels/kernels.h"
+#include "kernels/linear_loss/linear_loss.h"
 #include "model/draw.h"
 #include "model/layer/norm.h"
-#include "model/layer/rope.h"
 #include "model/layer/score.h"
 #include "model/moe/moe_book.h"
 #include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
-#include "train/step/fused_cross_entropy.h"
 #include "train/step/language.h"
 #include "train/step/losses.h"
 #include "train/step/stepper.h"
@@ -59,26 +57,26 @@ void bench_loss() {
   const at::Tensor weight = leaf({32000, 256});
   const at::Tensor labels = at::randint(0, 32000, {4096}, at::kLong);
   const OutputHead head{weight, 1, 0};
-  const LossFactors factors{1.0 / 4096, 1e-4 / 4096};
-  compare("head + loss",
-          both_ways("fused, 512 positions at a time", {hidden, weight},
-                    [=] { return fused_cross_entropy(hidden, head, labels, factors, 512).total; }),
-          both_ways("all logits at once", {hidden, weight}, [=] { return plain_cross_entropy(hidden, head, labels, factors).total; }), 0.5);
+  const LinearLossOptions options{1.0 / 4096, 1e-4 / 4096, 512};
+  compare(
+      "head + loss",
+      both_ways("fused, 512 positions at a time", {hidden, weight}, [=] { return fused_linear_loss(hidden, head, labels, options).total; }),
+      both_ways("all logits at once", {hidden, weight}, [=] { return plain_linear_loss(hidden, head, labels, options).total; }), 0.5);
 }
 
 void bench_attention(const std::string& title, std::int64_t window) {
   const at::Tensor q = leaf({1, 8, 2048, 64}), k = leaf({1, 8, 2048, 64}), v = leaf({1, 8, 2048, 64});
-  const auto work = [&](const char* name, const char* backend) {
+  const auto work = [&](const char* name, const Kernels& kernels) {
     ScoreOptions options;
-    options.scale = 0.125;
-    options.backend = backend;
+    options.rules.scale = 0.125;
+    options.kernels = &kernels;
     if (window > 0) {
       options.reach = {Reach::Kind::local, window};
     }
     const Mixer mixer(options, Dropout(0, 1, 0, "scores"));
     return both_ways(name, {q, k, v}, [=] { return mixer.mix(q, k, v, {}, ForwardContext(), true); });
   };
-  compare(title, work("kernel, 2048 positions", "auto"), work("softmax(q k^T) v", "math"), 0.5);
+  compare(title, work("kernel, 2048 positions", fused_kernels()), work("softmax(q k^T) v", plain_kernels()), 0.5);
 }
 
 /// A module of one weight, materialised.
@@ -91,21 +89,21 @@ std::shared_ptr<Layer> ready(std::shared_ptr<Layer> layer) {
 void bench_elementwise(at::ScalarType type) {
   const std::string suffix = type == at::kFloat ? " fp32" : " bf16";
   const at::Tensor x = leaf({4096, 1024}, type);
-  const auto norm = [&](const char* name, bool fused) {
+  const auto norm = [&](const char* name, const Kernels& kernels) {
     NormOptions options;
-    options.fused = fused;
+    options.kernels = &kernels;
     const auto layer = ready(std::make_shared<RmsNorm>(1024, options));
     return both_ways(name, {x}, [=] { return layer->forward(x); });
   };
-  compare("rmsnorm" + suffix, norm("fused", true), norm("plain operators", false), 0.5);
+  compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
   const at::Tensor up = leaf({4096, 1024}, type);
-  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_silu_gate(x, up); }),
-          both_ways("plain operators", {x, up}, [=] { return at::silu(x) * up; }), 0.5);
+  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_kernels().gate(x, up); }),
+          both_ways("plain operators", {x, up}, [=] { return plain_kernels().gate(x, up); }), 0.5);
   const at::Tensor q = leaf({2, 8, 2048, 64}, type);
   const at::Tensor angles = at::rand({2048, 32});
   const at::Tensor cos = angles.cos(), sin = angles.sin();
-  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_rotation(q, cos, sin, false); }),
-          both_ways("plain operators", {q}, [=] { return plain_rotation(q, cos, sin, false); }), 0.5);
+  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q, cos, sin, false); }),
+          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q, cos, sin, false); }), 0.5);
 }
 
 void bench_first_values() {
@@ -136,21 +134,21 @@ void bench_experts(const Registries& registries, at::ScalarType type) {
 }
 
 void bench_adamw(const Registries& registries) {
-  const auto work = [&](const char* name, bool fused) {
+  const auto work = [&](const char* name, const Kernels& kernels) {
     const std::shared_ptr<Model> model = build_model(job(registries, {}), registries);
     materialize(*model, at::kCPU, at::kFloat, 1);
     for (const ParameterPtr& parameter : model->parameters()) {
       parameter->set_gradient(at::randn(parameter->shape));
     }
     AdamWOptions options;
-    options.fused = fused;
+    options.kernels = &kernels;
     const auto optimizer = std::make_shared<AdamW>(decay_groups(model->parameters(), 0.1), options);
     return Work{name, [=] {
                   const auto keep = model;  // owns what the optimizer moves
                   optimizer->step(1e-4);
                 }};
   };
-  compare("adamw", work("one kernel for all weights", true), work("plain operators", false));
+  compare("adamw", work("one kernel for all weights", fused_kernels()), work("plain operators", plain_kernels()));
 }
 
 /// A training step of a job as it is, and with train.compile_model = false.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "config/plan/derived.h"
+#include "config/plan/kernel_set.h"
 
 namespace kf::config {
 namespace {
@@ -89,9 +90,11 @@ class Sizes {
   double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? fp32(dim()) : 0) + fp32(1); }
   double norm_input() const { return low(dim()) + norm_copy(); }
 
+  bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
+
   /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
   bool whole_scores() const {
-    const bool math = m_.sdpa_backend == "math" || (m_.sdpa_backend == "auto" && !config_.train.compile_model);
+    const bool math = m_.sdpa_backend == "math" || (m_.sdpa_backend == "auto" && !fused_kernels());
     return math || m_.attn_sink || m_.attn_softcap > 0 || m_.dropout_attn > 0;
   }
 
@@ -145,7 +148,7 @@ class Sizes {
 
   /// Of a feed-forward layer of width `hidden` over `share` rows a token.
   double mlp_kept(double hidden, double share) const {
-    const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && config_.train.compile_model;
+    const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && fused_kernels();
     const double inside = mlp_gated(m_) ? (fused ? 3 : 4) : 2;
     const double wide = m_.act_fp32 && width() == 2 ? 8 : 0;
     return share * (low(inside * hidden) + tokens_ * hidden * wide);

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "config/plan/derived.h"
+#include "config/plan/kernel_set.h"
 #include "config/rules/rules.h"
 #include "core/text.h"
 
@@ -270,14 +271,15 @@ void look_ahead_fits_sequence(const Job& job, Findings& findings) {
 }
 
 void experts_and_fused_kernels(const Job& job, Findings& findings) {
-  if (is_moe(job.config.model) && job.config.train.compile_model) {
+  if (!is_moe(job.config.model)) {
+    return;
+  }
+  if (kernel_set(job.config.train) == KernelSet::fused) {
     findings.warn(
         {"model.num_experts", "train.compile_model"},
         "train.compile_model = true with experts (model.num_experts > 0): how many rows an expert gets is known at run time only, so "
         "these layers reach less of the device's speed than dense ones; false is slower still, it takes the plain twins");
-  }
-  if (is_moe(job.config.model) && !job.config.train.compile_model && job.config.model.moe_impl == "grouped" &&
-      findings.given("model.moe_impl")) {
+  } else if (job.config.model.moe_impl == "grouped" && findings.given("model.moe_impl")) {
     findings.warn({"model.moe_impl", "train.compile_model"},
                   "model.moe_impl = \"grouped\" has no effect: train.compile_model = false takes one expert after the other");
   }

@@ -6,7 +6,7 @@
 
 #include "config/plan/derived.h"
 #include "core/error.h"
-#include "kernels/fused_gate.h"
+#include "registry/registries.h"
 
 namespace kf {
 namespace {
@@ -31,13 +31,13 @@ Function function_of(const std::string& name) {
 
 }  // namespace
 
-Activation::Activation(const std::string& name, bool gated, double limit, bool fp32, bool fused)
+Activation::Activation(const std::string& name, bool gated, double limit, bool fp32, const Kernels& kernels)
     : function_(function_of(name)),
       gated_(gated),
       up_offset_(name == "swiglu_oai" ? 1 : 0),
       limit_(limit),
       fp32_(fp32),
-      fused_(fused && name == "silu" && limit == 0 && !fp32) {}
+      kernel_(name == "silu" && limit == 0 && !fp32 ? kernels.gate : nullptr) {}
 
 at::Tensor Activation::plain(const at::Tensor& x) const {
   const at::Tensor clamped = limit_ > 0 ? x.clamp_max(limit_) : x;
@@ -45,16 +45,16 @@ at::Tensor Activation::plain(const at::Tensor& x) const {
 }
 
 at::Tensor Activation::gate(const at::Tensor& gate, const at::Tensor& up) const {
-  if (fused_) {
-    return fused_silu_gate(gate, up);
+  if (kernel_ != nullptr) {
+    return kernel_(gate, up);
   }
   const at::Tensor linear = limit_ > 0 ? up.clamp(-limit_, limit_) : up;
   return plain(gate) * (up_offset_ != 0 ? linear + up_offset_ : linear);
 }
 
-Activation activation_of(const config::Config& config, const std::string& name) {
-  const config::ModelConfig& m = config.model;
-  return Activation(name, config::mlp_gated(m), m.mlp_act_limit, m.act_fp32, config.train.compile_model);
+Activation activation_of(const PartArgs& args, const std::string& name) {
+  const config::ModelConfig& m = args.config.model;
+  return Activation(name, config::mlp_gated(m), m.mlp_act_limit, m.act_fp32, *args.kernels);
 }
 
 }  // namespace kf

@@ -5,18 +5,17 @@
 
 #include <string>
 
+#include "kernels/kernels.h"
+
 namespace kf {
 
-namespace config {
-struct Config;
-}
+struct PartArgs;
 
 class Activation {
  public:
   /// `name`: silu, gelu (erf), gelu_tanh, relu, relu2 (squared), quick_gelu (x sigmoid(1.702 x)), tanh, or swiglu_oai, which is
   /// gate sigmoid(1.702 gate) (up + 1) when gated (gpt-oss). `limit` > 0 clamps gate to at most limit and up to [-limit, limit].
-  /// `fused` false takes plain operators.
-  Activation(const std::string& name, bool gated, double limit, bool fp32, bool fused = true);
+  Activation(const std::string& name, bool gated, double limit, bool fp32, const Kernels& kernels);
 
   /// act(x), (.., F) -> (.., F). For layers without a gate.
   at::Tensor plain(const at::Tensor& x) const;
@@ -31,11 +30,10 @@ class Activation {
   double up_offset_ = 0;
   double limit_ = 0;
   bool fp32_ = false;
-  bool fused_ = true;  // a kernel of its own for what it computes
+  at::Tensor (*kernel_)(const at::Tensor& gate, const at::Tensor& up) = nullptr;  // null: no kernel computes this one
 };
 
-/// By model.activation, mlp_gated, mlp_act_limit and act_fp32, fused by train.compile_model; `name` is the activation of the native mlp
-/// part.
-Activation activation_of(const config::Config& config, const std::string& name);
+/// By model.activation, mlp_gated, mlp_act_limit and act_fp32; `name` is the activation of the native mlp part.
+Activation activation_of(const PartArgs& args, const std::string& name);
 
 }  // namespace kf

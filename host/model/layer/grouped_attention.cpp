@@ -27,13 +27,13 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
     : n_kv_heads_(config::kv_heads(args.config.model, place.layer)),
       head_dim_(config::head_dim(args.config.model, place.layer)),
       layer_(place.layer),
-      mixer_(score_options(args.config, place.layer, head_dim_),
+      mixer_(score_options(args, place.layer, head_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
   const config::ModelConfig& m = args.config.model;
   clip_ = m.attn_qkv_clip;
   const bool rotates = config::has_rope(m, place.layer);
   if (rotates) {
-    rope_ = place.ropes->get(rope_options(args.config, place.layer, head_dim_));
+    rope_ = place.ropes->get(rope_options(args, place.layer, head_dim_));
   }
   const bool everywhere = m.attn_temp_layers == "all";
   if (m.attn_temp_tuning && (everywhere || !rotates)) {
@@ -54,12 +54,12 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   }
   split_by_heads(m.attn_gate == "head");
   if (m.v_norm != "none") {
-    NormOptions options = norm_options(args.config);
+    NormOptions options = norm_options(args);
     options.weight = options.weight && m.v_norm == "scaled";
     v_norm_ = add_child("v_norm", std::make_shared<RmsNorm>(head_dim_, options));
   }
   if (m.qk_norm) {
-    add_norms(args.config);
+    add_norms(args);
   }
   if (m.attn_sink) {
     sinks_ = add_parameter("sinks", {m.n_heads}, Init::zeros(), Role::vector);
@@ -79,9 +79,9 @@ void GroupedAttention::split_by_heads(bool gate_a_head) {
   }
 }
 
-void GroupedAttention::add_norms(const config::Config& config) {
-  const config::ModelConfig& m = config.model;
-  NormOptions options = norm_options(config);
+void GroupedAttention::add_norms(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
+  NormOptions options = norm_options(args);
   options.bias = m.qk_norm_bias;
   norm_late_ = m.qk_norm_late || m.qk_norm_kind == "l2";
   norm_whole_ = m.qk_norm_kind == "full";
@@ -199,17 +199,31 @@ double score_scale(const config::ModelConfig& m, std::int64_t layer, std::int64_
   return scale;
 }
 
-ScoreOptions score_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
-  const config::ModelConfig& m = config.model;
+namespace {
+
+/// model.sdpa_backend: "math" is the formula, a named kernel that one alone, and "auto" what the job's table has.
+void set_backend(ScoreOptions& options, const std::string& name, const Kernels& of_job) {
+  using Backend = AttentionRules::Backend;
+  options.kernels = name == "auto" ? &of_job : name == "math" ? &plain_kernels() : &fused_kernels();
+  options.rules.backend = name == "flash"       ? Backend::flash
+                          : name == "efficient" ? Backend::efficient
+                          : name == "cudnn"     ? Backend::cudnn
+                                                : Backend::any;
+}
+
+}  // namespace
+
+ScoreOptions score_options(const PartArgs& args, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = args.config.model;
   ScoreOptions options;
   options.layer = layer;
-  options.scale = score_scale(m, layer, head_dim);
-  options.softcap = m.attn_softcap;
+  options.rules.scale = score_scale(m, layer, head_dim);
+  options.rules.softcap = m.attn_softcap;
+  options.rules.fp32_scores = m.attn_fp32 == "scores";
+  options.rules.fp32_softmax = m.attn_fp32 != "none";
+  set_backend(options, m.sdpa_backend, *args.kernels);
   options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
   options.alibi_scale = m.alibi_scale;
-  options.fp32_scores = m.attn_fp32 == "scores";
-  options.fp32_softmax = m.attn_fp32 != "none";
-  options.backend = m.sdpa_backend == "auto" && !config.train.compile_model ? "math" : m.sdpa_backend;
   const std::string& kind = config::layer_kind(m, layer);
   if (kind == "local") {
     options.reach = {Reach::Kind::local, m.window};
@@ -219,10 +233,10 @@ ScoreOptions score_options(const config::Config& config, std::int64_t layer, std
   return options;
 }
 
-RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim) {
-  const config::ModelConfig& m = config.model;
+RopeOptions rope_options(const PartArgs& args, std::int64_t layer, std::int64_t head_dim) {
+  const config::ModelConfig& m = args.config.model;
   RopeOptions options;
-  options.fused = config.train.compile_model;
+  options.kernels = args.kernels;
   options.head_dim = head_dim;
   options.max_seq_len = m.max_seq_len;
   options.fraction = config::rope_fraction(m, layer);

@@ -16,7 +16,7 @@
 namespace kf {
 
 namespace config {
-struct Config;
+struct ModelConfig;
 }
 
 struct PartArgs;
@@ -40,7 +40,7 @@ class GroupedAttention final : public Attention {
   bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
-  void add_norms(const config::Config& config);
+  void add_norms(const PartArgs& args);
   /// (B, T, H D) -> (B, H, T, D), normalised where that comes before the rotation.
   at::Tensor heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const;
   /// The same for values: `norm`, null for none, over D.
@@ -72,8 +72,8 @@ class GroupedAttention final : public Attention {
 /// it acts on the scores (DeepSeek).
 double score_scale(const config::ModelConfig& model, std::int64_t layer, std::int64_t head_dim);
 /// The scores of a layer by the settings; `head_dim` decides the scale where the settings leave it open.
-ScoreOptions score_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim);
+ScoreOptions score_options(const PartArgs& args, std::int64_t layer, std::int64_t head_dim);
 /// The rotation of a layer by the settings.
-RopeOptions rope_options(const config::Config& config, std::int64_t layer, std::int64_t head_dim);
+RopeOptions rope_options(const PartArgs& args, std::int64_t layer, std::int64_t head_dim);
 
 }  // namespace kf

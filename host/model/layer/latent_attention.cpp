@@ -19,14 +19,14 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
       v_dim_(args.config.model.mla_v_dim),
       rank_(args.config.model.mla_kv_rank),
       layer_(place.layer),
-      mixer_(score_options(args.config, place.layer, nope_ + rope_dim_),
+      mixer_(score_options(args, place.layer, nope_ + rope_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
   const config::ModelConfig& m = args.config.model;
   if (config::has_rope(m, place.layer)) {
-    rope_ = place.ropes->get(rope_options(args.config, place.layer, rope_dim_));
+    rope_ = place.ropes->get(rope_options(args, place.layer, rope_dim_));
   }
   const bool bias = config::has_input_bias(m);
-  NormOptions latent = norm_options(args.config);
+  NormOptions latent = norm_options(args);
   latent.eps = m.mla_norm_eps.value_or(latent.eps);
   const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, Init init, bool with_bias) {
     return add_child(name, std::make_shared<Linear>(in, out, init, Role::hidden, with_bias));

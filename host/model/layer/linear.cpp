@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 #include "model/observe.h"
 
 namespace kf {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "config/schema/config.h"
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 namespace kf {
 

@@ -6,6 +6,7 @@
 #include "model/init.h"
 #include "model/observe.h"
 #include "model/recompute/kept_results.h"
+#include "registry/registries.h"
 
 namespace kf {
 
@@ -41,9 +42,9 @@ MlpOptions mlp_options(const config::ModelConfig& m, std::int64_t dim, std::int6
   return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
 }
 
-std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& name, std::int64_t dim, std::int64_t hidden) {
-  const MlpOptions options = mlp_options(config.model, dim, hidden);
-  const Activation activation = activation_of(config, name);
+std::shared_ptr<Mlp> native_mlp(const PartArgs& args, const std::string& name, std::int64_t dim, std::int64_t hidden) {
+  const MlpOptions options = mlp_options(args.config.model, dim, hidden);
+  const Activation activation = activation_of(args, name);
   if (activation.gated()) {
     return std::make_shared<GatedMlp>(options, activation);
   }

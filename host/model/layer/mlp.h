@@ -54,6 +54,6 @@ class PlainMlp final : public Mlp {
 /// Of a layer dim -> hidden -> dim, by model.init and mlp_bias.
 MlpOptions mlp_options(const config::ModelConfig& model, std::int64_t dim, std::int64_t hidden);
 /// The native mlp with this activation, gated or not as the settings say.
-std::shared_ptr<Mlp> native_mlp(const config::Config& config, const std::string& activation, std::int64_t dim, std::int64_t hidden);
+std::shared_ptr<Mlp> native_mlp(const PartArgs& args, const std::string& activation, std::int64_t dim, std::int64_t hidden);
 
 }  // namespace kf

@@ -4,9 +4,8 @@
 
 #include <optional>
 
-#include "config/schema/config.h"
-#include "kernels/fused_norm.h"
 #include "model/observe.h"
+#include "registry/registries.h"
 
 namespace kf {
 namespace {
@@ -22,13 +21,7 @@ RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
     : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
-  if (options_.fused) {
-    return observed(*this, x, fused_rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
-  }
-  const at::Tensor wide = at::alias(x).to(at::kFloat);                                          // x is used once, see Block
-  const at::Tensor scale = at::rsqrt(wide.square().mean(-1, /*keepdim=*/true) + options_.eps);  // (.., 1)
-  const at::Tensor normal = wide * scale;
-  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+  return observed(*this, x, options_.kernels->rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
 }
 
 HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)
@@ -59,9 +52,9 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
   return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
 }
 
-NormOptions norm_options(const config::Config& config) {
-  const config::ModelConfig& m = config.model;
-  return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias, config.train.compile_model};
+NormOptions norm_options(const PartArgs& args) {
+  const config::ModelConfig& m = args.config.model;
+  return {m.norm_eps, m.norm_weight, m.norm_unit_offset, m.norm_bias, args.kernels};
 }
 
 }  // namespace kf

@@ -3,13 +3,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "kernels/kernels.h"
 #include "model/module.h"
 
 namespace kf {
 
-namespace config {
-struct Config;
-}
+struct PartArgs;
 
 class Norm : public Module {
  public:
@@ -23,7 +22,7 @@ struct NormOptions {
   bool weight = true;        // false: no weight
   bool unit_offset = false;  // multiply by 1 + weight, which starts at 0 (Gemma)
   bool bias = true;          // layernorm only
-  bool fused = true;         // rmsnorm only: false takes plain operators
+  const Kernels* kernels = &fused_kernels();
 };
 
 /// y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019, equation 4).
@@ -65,6 +64,6 @@ class LayerNorm final : public Norm {
 };
 
 /// What the settings say of norms.
-NormOptions norm_options(const config::Config& config);
+NormOptions norm_options(const PartArgs& args);
 
 }  // namespace kf

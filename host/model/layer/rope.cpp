@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "kernels/fused_rotation.h"
 
 namespace kf {
 namespace {
@@ -111,21 +110,6 @@ at::Tensor rope_frequencies(const RopeOptions& o, std::int64_t length) {
   return base;
 }
 
-at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved) {
-  // bf16 * fp32 promotes to fp32: long positions keep their angles.
-  at::Tensor turned;
-  if (interleaved) {
-    const at::Tensor pairs = x.unflatten(-1, {x.size(-1) / 2, 2});
-    const at::Tensor a = pairs.select(-1, 0);
-    const at::Tensor b = pairs.select(-1, 1);
-    turned = at::stack({a * cos - b * sin, b * cos + a * sin}, -1).flatten(-2);
-  } else {
-    const std::vector<at::Tensor> halves = x.chunk(2, -1);
-    turned = at::cat({halves[0] * cos - halves[1] * sin, halves[1] * cos + halves[0] * sin}, -1);
-  }
-  return turned.to(x.scalar_type());
-}
-
 Rope::Rope(const RopeOptions& options) : options_(options) {}
 
 bool Rope::depends_on_length() const { return stretches_by_length(options_); }
@@ -179,8 +163,7 @@ at::Tensor Rope::rotate_texts(const at::Tensor& x, const at::Tensor& positions, 
 at::Tensor Rope::turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const {
   const std::int64_t width = options_.rotated();
   const at::Tensor part = width == x.size(3) ? x : x.narrow(3, 0, width);
-  const at::Tensor out =
-      options_.fused ? fused_rotation(part, cos, sin, options_.interleaved) : plain_rotation(part, cos, sin, options_.interleaved);
+  const at::Tensor out = options_.kernels->rotation(part, cos, sin, options_.interleaved);
   return width == x.size(3) ? out : at::cat({out, x.narrow(3, width, x.size(3) - width)}, -1);
 }
 

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/kernels.h"
+
 namespace kf {
 
 namespace config {
@@ -32,7 +34,7 @@ struct RopeOptions {
   double fraction = 1;        // share of the components that rotate
   bool proportional = false;  // fraction: frequencies over the whole head instead of the rotated prefix
   bool interleaved = false;   // pairs are neighbours instead of i and i + half
-  bool fused = true;          // false takes plain operators
+  const Kernels* kernels = &fused_kernels();
 
   /// Components of the part that is cut out and rotated, even.
   std::int64_t rotated() const;
@@ -52,9 +54,6 @@ bool same_angles(const RopeOptions& options, std::int64_t length, std::int64_t l
 double yarn_temperature(double factor, double mscale);
 /// sqrt(1 + ln(factor) / ln(orig_len)), and 1 without a stretch (Ding et al. 2024).
 double longrope_temperature(double factor, std::int64_t orig_len);
-
-/// What fused_rotation does, by plain operators.
-at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
 
 class Rope {
  public:

@@ -2,8 +2,8 @@
 
 #include <ATen/ATen.h>
 
-#include "kernels/product.h"
-#include "model/moe/expert_rows.h"
+#include "kernels/grouped_linear/grouped_linear.h"
+#include "kernels/product/product.h"
 #include "model/recompute/kept_results.h"
 
 namespace kf {
@@ -59,7 +59,7 @@ at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch
   const ExpertRows rows(dispatch.experts, experts_);
   const at::Tensor in = sorted_input(x, dispatch, rows);
   const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& input) {
-    return named_result(name, [&] { return grouped_linear(input, stack.weight->value, value_of(stack.bias), rows); });
+    return named_result(name, [&] { return product_(input, stack.weight->value, value_of(stack.bias), rows); });
   };
   const at::Tensor up = linear("up", up_, in);  // (R, F)
   const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, in), up) : activation_.plain(up);

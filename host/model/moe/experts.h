@@ -56,8 +56,14 @@ class StackedExperts : public Experts {
 /// All experts at once on rows sorted by expert (Gale et al. 2023, MegaBlocks): drops nothing, pads nothing.
 class GroupedExperts final : public StackedExperts {
  public:
-  using StackedExperts::StackedExperts;
+  /// `product` as Kernels::grouped_linear.
+  using Product = at::Tensor (*)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
+  GroupedExperts(const ExpertsOptions& options, const Activation& activation, Product product)
+      : StackedExperts(options, activation), product_(product) {}
   at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
+
+ private:
+  Product product_;
 };
 
 /// One expert after the other from plain operators: what the grouped form must equal.

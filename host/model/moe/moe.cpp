@@ -7,6 +7,7 @@
 
 #include "config/plan/derived.h"
 #include "core/error.h"
+#include "kernels/kernels.h"
 #include "model/init.h"
 #include "model/observe.h"
 #include "registry/registries.h"
@@ -126,11 +127,12 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
   }
   const ExpertsOptions options{m.num_experts, place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden),
                                m.mlp_bias,    m.moe_packed_experts};
-  const Activation activation = activation_of(args.config, activation_name(name));
-  if (m.moe_impl == "loop" || !args.config.train.compile_model) {
+  const Activation activation = activation_of(args, activation_name(name));
+  const auto grouped_linear = args.kernels->grouped_linear;
+  if (m.moe_impl == "loop" || grouped_linear == nullptr) {
     return std::make_shared<LoopExperts>(options, activation);
   }
-  return std::make_shared<GroupedExperts>(options, activation);
+  return std::make_shared<GroupedExperts>(options, activation, grouped_linear);
 }
 
 }  // namespace

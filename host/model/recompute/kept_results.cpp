@@ -13,7 +13,6 @@ namespace {
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 thread_local KeptResults* active = nullptr;
-thread_local const char* current_name = nullptr;
 
 /// What a named result comes from: what else lies in its way (views, casts) costs nothing to make again.
 bool makes_results(const std::string& op) {
@@ -21,7 +20,7 @@ bool makes_results(const std::string& op) {
   return products.count(op) > 0 || op.starts_with("aten::_scaled_dot_product_");
 }
 
-/// An operator under the name that users know it by: kernels/product.h reaches oneDNN's product by another one.
+/// An operator under the name that users know it by: kernels/product reaches oneDNN's product by another one.
 const std::string& known_name(const c10::OperatorHandle& op) {
   static const std::string mm = "aten::mm", onednn = "mkldnn::_linear_pointwise";
   const std::string& name = op.schema().name();
@@ -57,11 +56,9 @@ void register_fallback() {
 
 }  // namespace
 
-ResultName::ResultName(const char* name) : before_(current_name) { current_name = name; }
-ResultName::~ResultName() { current_name = before_; }
-
 bool KeptResults::concerns(const std::string& op) const {
-  const bool named = current_name != nullptr && wanted_.count(std::string("#") + current_name) > 0;
+  const char* const name = ResultName::current();
+  const bool named = name != nullptr && wanted_.count(std::string("#") + name) > 0;
   return (named && makes_results(op)) || wanted_.count(op) > 0;
 }
 

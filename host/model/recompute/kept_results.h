@@ -10,26 +10,9 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/product/result_name.h"
+
 namespace kf {
-
-/// Gives the results of the products and of attention that are computed while it lives a name: "q", "context", "up". Inner names win.
-class ResultName {
- public:
-  explicit ResultName(const char* name);
-  ~ResultName();
-  ResultName(const ResultName&) = delete;
-  ResultName& operator=(const ResultName&) = delete;
-
- private:
-  const char* before_;
-};
-
-/// What `compute` gives, under a name.
-template <class Compute>
-auto named_result(const char* name, const Compute& compute) {
-  const ResultName named(name);
-  return compute();
-}
 
 class KeptResults {
  public:

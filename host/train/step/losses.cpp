@@ -3,18 +3,11 @@
 #include <ATen/ATen.h>
 
 #include "data/sequence/batch.h"
+#include "kernels/linear_loss/linear_loss.h"
 
 namespace kf {
 
 at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { return sum(logits, batch.labels.flatten()); }
-
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low) {
-  if (low && c10::isReducedFloatingType(logits.scalar_type())) {  // each position is rounded, their sum is not
-    return at::cross_entropy_loss(logits, labels, {}, at::Reduction::None, kIgnore).to(at::kFloat).sum();
-  }
-  const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
-  return at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnore);
-}
 
 at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
   return cross_entropy_sum(low_ ? logits : logits.to(at::kFloat), labels, low_);

@@ -7,9 +7,7 @@
 
 namespace kf {
 
-/// -log softmax(logits)[label], summed over counted positions in fp32; the softmax in fp32, or, where `low`, in the type of the logits.
-at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low);
-
+/// As cross_entropy_sum (kernels/linear_loss/linear_loss.h).
 class CrossEntropy : public Loss {
  public:
   explicit CrossEntropy(bool low = false) : low_(low) {}

@@ -3,8 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
-#include "kernels/choose_products.h"
-#include "kernels/product.h"
+#include "kernels/product/choose_products.h"
+#include "kernels/product/product.h"
 
 #include <catch2/catch.hpp>
 

@@ -30,9 +30,9 @@ TEST_CASE("precision: a bf16 weight moves by updates far below its spacing", "[c
   };
   const Row row = GENERATE(Row{1.0, 6e-4, 0.94}, Row{0.02, 1e-5, 0.019}, Row{256.0, 1e-3, 255.9});
   CAPTURE(row.start, row.lr);
-  const bool fused = GENERATE(true, false);
+  const Kernels* const kernels = GENERATE(&fused_kernels(), &plain_kernels());
   const ParameterPtr weight = free_weight("layer.weight", at::full({4, 4}, row.start), at::kBFloat16);
-  AdamW optimizer({{{weight}, 0.0}}, {0.9, 0.95, 1e-8, fused});
+  AdamW optimizer({{{weight}, 0.0}}, {0.9, 0.95, 1e-8, kernels});
   drift(optimizer, weight, 100, row.lr);
   CHECK(first(weight->master) == Approx(row.end).epsilon(1e-4));
   CHECK(weight->master.scalar_type() == at::kFloat);

@@ -1,4 +1,4 @@
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>

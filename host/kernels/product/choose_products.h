@@ -7,7 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "kernels/product.h"
+#include "kernels/product/product.h"
 
 namespace kf {
 

@@ -36,9 +36,4 @@ at::Tensor per_row(const at::Tensor& assignments, const ExpertRows& rows);
 /// x itself; its gradient is multiplied by `factors`, which broadcast.
 at::Tensor scale_gradient(const at::Tensor& x, const at::Tensor& factors);
 
-/// Row r of expert e times its matrix: rows (R, I), weight (E, O, I), bias (E, O) or undefined -> (R, O). bf16 and fp16 go through
-/// at::_grouped_mm where widths allow (16-byte rows), everything else matrix by matrix on slices. An expert without rows has a zero
-/// gradient.
-at::Tensor grouped_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
-
 }  // namespace kf

@@ -1,4 +1,4 @@
-#include "kernels/fused_rotation.h"
+#include "kernels/rotation/rotation.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>

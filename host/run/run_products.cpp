@@ -1,14 +1,15 @@
-#include "run/run_kernels.h"
+#include "run/run_products.h"
 
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 
 #include <vector>
 
+#include "config/plan/kernel_set.h"
 #include "core/log.h"
 #include "core/processor.h"
 #include "core/text.h"
-#include "kernels/choose_products.h"
+#include "kernels/product/choose_products.h"
 
 namespace kf {
 namespace {
@@ -41,9 +42,10 @@ bool is_of(const config::Node& kept, const std::string& machine) {
 
 }  // namespace
 
-config::Node choose_kernels(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept) {
+config::Node choose_run_products(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept) {
   set_products({});
-  if (!train.compile_model || train.cpu_products == "plain" || model.parameters().empty() || !model.parameters().front()->value.is_cpu()) {
+  if (config::kernel_set(train) == config::KernelSet::plain || train.cpu_products == "plain" || model.parameters().empty() ||
+      !model.parameters().front()->value.is_cpu()) {
     return {};
   }
   const std::string here = machine();

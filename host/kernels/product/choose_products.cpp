@@ -1,4 +1,4 @@
-#include "kernels/choose_products.h"
+#include "kernels/product/choose_products.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

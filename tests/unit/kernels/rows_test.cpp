@@ -1,12 +1,11 @@
 // Rows sorted by expert: against plain indexing, and every own backward against differences.
 
-#include "model/moe/expert_rows.h"
-
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 
 #include <functional>
 
+#include "kernels/grouped_linear/grouped_linear.h"
 #include "support/gradients.h"
 #include "support/tiny.h"
 
@@ -57,10 +56,10 @@ TEST_CASE("experts: the grouped product equals one product an expert", "[moe]") 
     expected.push_back(weight[e].mv(x[r]) + (with_bias ? bias[e] : at::zeros({8}, at::kDouble)));
   }
   const at::Tensor wanted = at::stack(expected);
-  CHECK(at::allclose(grouped_linear(x, weight, bias, rows), wanted, 0, 1e-12));
+  CHECK(at::allclose(fused_grouped_linear(x, weight, bias, rows), wanted, 0, 1e-12));
   // bf16 goes through at::_grouped_mm; products of 16 terms rounded to 8 bits.
   const auto low = [](const at::Tensor& t) { return t.defined() ? t.to(at::kBFloat16) : t; };
-  CHECK(relative_difference(grouped_linear(low(x), low(weight), low(bias), rows).to(at::kDouble), wanted) < 1e-2);
+  CHECK(relative_difference(fused_grouped_linear(low(x), low(weight), low(bias), rows).to(at::kDouble), wanted) < 1e-2);
 }
 
 TEST_CASE("experts: bf16 products have the gradients of fp32 ones, and zeros for an expert without rows", "[moe]") {
@@ -68,7 +67,7 @@ TEST_CASE("experts: bf16 products have the gradients of fp32 ones, and zeros for
   const auto gradients = [&](at::ScalarType type) {
     at::Tensor x = drawn({18, 16}, 1).to(type).requires_grad_(), weight = drawn({5, 8, 16}, 2).to(type).requires_grad_(),
                bias = drawn({5, 8}, 3).to(type).requires_grad_();
-    (grouped_linear(x, weight, bias, rows) * drawn({18, 8}, 4).to(type)).sum().backward();
+    (fused_grouped_linear(x, weight, bias, rows) * drawn({18, 8}, 4).to(type)).sum().backward();
     return std::vector<at::Tensor>{x.grad().to(at::kDouble), weight.grad().to(at::kDouble), bias.grad().to(at::kDouble)};
   };
   const auto exact = gradients(at::kDouble), low = gradients(at::kBFloat16);
@@ -90,9 +89,9 @@ TEST_CASE("experts: own gradients equal differences", "[moe]") {
   CHECK(gradient_error([&](const at::Tensor& t) { return per_row(t, rows); }, weights) < near);
   CHECK(gradient_error([&](const at::Tensor& t) { return combine_rows(t, weights, rows); }, y) < near);
   CHECK(gradient_error([&](const at::Tensor& t) { return combine_rows(y, t, rows); }, weights) < near);
-  CHECK(gradient_error([&](const at::Tensor& t) { return grouped_linear(t, matrix, bias, rows); }, y) < near);
-  CHECK(gradient_error([&](const at::Tensor& t) { return grouped_linear(y, t, bias, rows); }, matrix) < near);
-  CHECK(gradient_error([&](const at::Tensor& t) { return grouped_linear(y, matrix, t, rows); }, bias) < near);
+  CHECK(gradient_error([&](const at::Tensor& t) { return fused_grouped_linear(t, matrix, bias, rows); }, y) < near);
+  CHECK(gradient_error([&](const at::Tensor& t) { return fused_grouped_linear(y, t, bias, rows); }, matrix) < near);
+  CHECK(gradient_error([&](const at::Tensor& t) { return fused_grouped_linear(y, matrix, t, rows); }, bias) < near);
 }
 
 TEST_CASE("experts: a scaled gradient leaves the value alone", "[moe]") {
@@ -108,7 +107,7 @@ TEST_CASE("experts: no rows at all give empty results and zero gradients", "[moe
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const ExpertRows rows(at::empty({0, 2}, at::kLong), 3);
   at::Tensor weight = drawn({3, 8, 16}, 1).to(type).requires_grad_();
-  const at::Tensor y = grouped_linear(gather_rows(at::empty({0, 16}, type), rows), weight, {}, rows);
+  const at::Tensor y = fused_grouped_linear(gather_rows(at::empty({0, 16}, type), rows), weight, {}, rows);
   CHECK(y.sizes() == at::IntArrayRef({0, 8}));
   combine_rows(y, at::empty({0, 2}), rows).sum().backward();
   CHECK(weight.grad().eq(0).all().item<bool>());

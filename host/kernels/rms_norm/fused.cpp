@@ -1,4 +1,4 @@
-#include "kernels/fused_norm.h"
+#include "kernels/rms_norm/rms_norm.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>

@@ -1,4 +1,4 @@
-#include "kernels/fused_gate.h"
+#include "kernels/gate/gate.h"
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
@@ -48,6 +48,6 @@ struct SiluGate : torch::autograd::Function<SiluGate> {
 
 }  // namespace
 
-at::Tensor fused_silu_gate(const at::Tensor& gate, const at::Tensor& up) { return SiluGate::apply(gate, up); }
+at::Tensor fused_gate(const at::Tensor& gate, const at::Tensor& up) { return SiluGate::apply(gate, up); }
 
 }  // namespace kf

@@ -1,0 +1,37 @@
+#pragma once
+// The ops that have a kernel of their own, as a table: what layers, losses and optimizers compute with. The settings choose it once
+// (config/plan/kernel_set.h), and parts get it in PartArgs. Each op has a folder: its contract in the header, the kernel in fused.cpp, the
+// same by plain operators in plain.cpp.
+
+namespace at {
+class Tensor;
+}
+
+namespace kf {
+
+struct AdamWLists;
+struct AdamWNumbers;
+struct AttentionInput;
+struct AttentionRules;
+class ExpertRows;
+struct LinearLoss;
+struct LinearLossOptions;
+struct OutputHead;
+
+struct Kernels {
+  at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
+  at::Tensor (*gate)(const at::Tensor& gate, const at::Tensor& up);
+  at::Tensor (*rotation)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
+  at::Tensor (*attention)(const AttentionInput& in, const AttentionRules& rules);
+  /// Null in the plain table: the twin is a module, LoopExperts, which needs no sorted rows.
+  at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
+  LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
+  void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
+};
+
+/// One node of the graph, or one call, where plain operators take several: faster, and less is kept for backward.
+const Kernels& fused_kernels();
+/// The twins: what the kernels must equal, up to rounding.
+const Kernels& plain_kernels();
+
+}  // namespace kf

@@ -1,0 +1,14 @@
+#pragma once
+// x / sqrt(mean(x^2) + eps), times a factor (Zhang and Sennrich 2019, equation 4).
+
+#include <ATen/core/Tensor.h>
+
+namespace kf {
+
+/// x (.., C), factor (C) or undefined -> (.., C) in the type of x; statistics and products in fp32 (double for double). Can be
+/// differentiated twice. One node of the graph, which keeps x in its own type and one number a row.
+at::Tensor fused_rms_norm(const at::Tensor& x, const at::Tensor& factor, double eps);
+/// The same by plain operators, which keep fp32 copies of all of it.
+at::Tensor plain_rms_norm(const at::Tensor& x, const at::Tensor& factor, double eps);
+
+}  // namespace kf

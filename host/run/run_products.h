@@ -1,0 +1,18 @@
+#pragma once
+// Which kernels compute the matrix products of a run, kept over its restarts.
+
+#include <ATen/core/Tensor.h>
+
+#include "config/schema/config.h"
+#include "config/tree/node.h"
+#include "model/model.h"
+
+namespace kf {
+
+/// Chooses how matrix products are computed (kernels/product/choose_products.h), for the whole process, and says so in the log. What an
+/// earlier start of the run chose on a processor like this one, `kept`, is taken again: another kernel would change the last bits, and a
+/// resumed run is to equal an undisturbed one. On a GPU, with train.cpu_products = "plain" and where train.compile_model is false, products
+/// are LibTorch's own. Returns what a checkpoint is to keep; null where there was nothing to choose.
+config::Node choose_run_products(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept);
+
+}  // namespace kf

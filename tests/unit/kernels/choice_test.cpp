@@ -1,0 +1,119 @@
+// Which table of kernels a job gets, and that its parts compute with nothing else.
+
+#include <ATen/ATen.h>
+
+#include "kernels/attention/attention.h"
+#include "kernels/kernels.h"
+#include "kernels/linear_loss/linear_loss.h"
+#include "model/layer/norm.h"
+#include "model/layer/place.h"
+#include "model/transformer/build.h"
+#include "support/tiny.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
+
+namespace kf::test {
+namespace {
+
+struct Calls {
+  int rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0;
+};
+Calls calls;  // functions of a table hold nothing
+
+at::Tensor counted_norm(const at::Tensor& x, const at::Tensor& factor, double eps) {
+  ++calls.rms_norm;
+  return fused_kernels().rms_norm(x, factor, eps);
+}
+at::Tensor counted_gate(const at::Tensor& gate, const at::Tensor& up) {
+  ++calls.gate;
+  return fused_kernels().gate(gate, up);
+}
+at::Tensor counted_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved) {
+  ++calls.rotation;
+  return fused_kernels().rotation(x, cos, sin, interleaved);
+}
+at::Tensor counted_attention(const AttentionInput& in, const AttentionRules& rules) {
+  ++calls.attention;
+  return fused_kernels().attention(in, rules);
+}
+at::Tensor counted_grouped(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows) {
+  ++calls.grouped_linear;
+  return fused_kernels().grouped_linear(x, weight, bias, rows);
+}
+LinearLoss counted_loss(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options) {
+  ++calls.linear_loss;
+  return fused_kernels().linear_loss(hidden, head, labels, options);
+}
+void counted_adamw(const AdamWLists& lists, const AdamWNumbers& numbers) {
+  ++calls.adamw;
+  fused_kernels().adamw(lists, numbers);
+}
+
+const Kernels* counting(const config::Config&) {
+  static constexpr Kernels all{counted_norm,    counted_gate, counted_rotation, counted_attention,
+                               counted_grouped, counted_loss, counted_adamw};
+  return &all;
+}
+
+/// What an update of the job calls, layer by layer.
+Calls calls_of(const config::Config& config) {
+  Registries registries = native_registries();
+  registries.kernels_of = counting;
+  calls = {};
+  const std::shared_ptr<Model> model = build_model(config, registries);
+  materialize(*model, at::kCPU, at::kFloat, 1);
+  ForwardContext context;
+  const at::Tensor hidden = model->hidden(random_tokens(2, 8, 1), context).flatten(0, 1);
+  const auto loss = make_part(registries.loss, "fused_linear_cross_entropy", config, registries);
+  loss->from_hidden(hidden, *model->head(), random_tokens(2, 8, 2).flatten(), {}).total.backward();
+  make_part(registries.optimizer, "adamw", config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
+  return calls;
+}
+
+}  // namespace
+
+TEST_CASE("kernels: train.compile_model chooses the table that a part gets, and those that it is made of", "[kernels]") {
+  const bool fused = GENERATE(true, false);
+  config::Config config = tiny_config();
+  config.train.compile_model = fused;
+  config.model.norm_type = "seeing";
+  Registries registries = native_registries();
+  std::vector<const Kernels*> seen;
+  registries.norm.add({"seeing", "", "native", {}}, [&](const PartArgs& args, const Place& place) {
+    seen.push_back(args.kernels);
+    return std::make_shared<RmsNorm>(place.dim, norm_options(args));
+  });
+  build_model(config, registries);
+  CHECK(seen == std::vector<const Kernels*>(5, fused ? &fused_kernels() : &plain_kernels()));  // two a block, one behind them
+}
+
+TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
+  config::Config config = tiny_config();
+  const auto layers = static_cast<int>(config.model.n_layers);
+  SECTION("dense") {
+    config.model.qk_norm = true;
+    const Calls dense = calls_of(config);
+    CHECK(dense.rms_norm == 4 * layers + 1);
+    CHECK(dense.gate == layers);
+    CHECK(dense.rotation == 2 * layers);
+    CHECK(dense.attention == layers);
+    CHECK(dense.grouped_linear == 0);
+    CHECK(dense.linear_loss == 1);
+    CHECK(dense.adamw == 2);  // weights that decay, and the others
+  }
+  SECTION("experts") {
+    config.model.num_experts = 4;
+    config.model.moe_top_k = 2;
+    CHECK(calls_of(config).grouped_linear == 3 * layers);
+  }
+  SECTION("keys of single ops choose for these alone") {
+    config.optimizer.fused = false;
+    config.model.sdpa_backend = "math";
+    const Calls some = calls_of(config);
+    CHECK(some.adamw == 0);
+    CHECK(some.attention == 0);
+    CHECK(some.gate == layers);
+  }
+}
+
+}  // namespace kf::test
