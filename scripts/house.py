@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether the house is as docs/architecture.md says: arrows between folders, the length of files and functions. Prints what is not."""
+"""Whether the house is as docs/architecture.md says: arrows between folders, who chooses kernels, the length of files and functions. Prints what is not."""
 import os
 import re
 import subprocess
@@ -62,6 +62,13 @@ def check_includes(allowed):
                 faults.append(f"{name}: includes {included}, which {folder} may not see")
 
 
+def check_kernel_set():
+    """Whether one function reads train.compile_model: everything else is given a table of kernels (kernels/kernels.h)."""
+    for name in tracked("host/*.h", "host/*.cpp", "bindings/*.h", "bindings/*.cpp"):
+        if name != "host/config/plan/kernel_set.cpp" and re.search(r"(\.|->)compile_model\b", re.sub(r'"[^"]*"|//.*', "", read(name))):
+            faults.append(f"{name}: reads train.compile_model; ask config/plan/kernel_set.h, or take the table of PartArgs")
+
+
 def check_lengths():
     for name in tracked("*.h", "*.cpp"):
         lines = read(name).split("\n")
@@ -83,6 +90,7 @@ def check_lengths():
 
 
 check_includes(arrows())
+check_kernel_set()
 check_lengths()
 print("\n".join(faults) if faults else "the house is as it says")
 sys.exit(1 if faults else 0)
