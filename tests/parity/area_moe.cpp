@@ -224,7 +224,7 @@ void run_router_case(const Case& test, Comparison& out) {
     const double progress = static_cast<double>(s) / max_steps;
     router->rebalance(counts, progress);
     if (test.has_tensor("bias_after")) {
-      const SelectionBias rule(*topk_router_options({config, {}, registries}, place).bias);
+      const SelectionBias rule(*topk_router_options({config, {}, registries, registries.kernels_of(config)}, place).bias);
       out.number("bias_rate" + where, rule.rate(progress), rates[at_step], Tolerance{{{1e-12, 0}}});
       out.tensor("bias_after" + where, buffer("expert_bias"), test.tensor("bias_after")[s], Tolerance{{kAfter}});
       out.tensor("ema_after" + where, buffer("expert_ema"), test.tensor("ema_after")[s], Tolerance{{kAfter}});

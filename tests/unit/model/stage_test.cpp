@@ -43,7 +43,7 @@ config::Config job(const std::string& kind) {
 /// The stages of a job, with the weights that the whole model has.
 std::vector<std::shared_ptr<Model>> stages_of(const config::Config& config, std::int64_t count) {
   const Registries registries = native_registries();
-  const PartArgs args{config, {}, registries};
+  const PartArgs args{config, {}, registries, registries.kernels_of(config)};
   std::vector<std::shared_ptr<Model>> out;
   for (const config::Stage& stage : config::cut_stages(config.model, count, config.train.seq_len)) {
     out.push_back(std::make_shared<Transformer>(args, stage));
