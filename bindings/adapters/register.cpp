@@ -264,7 +264,7 @@ void read_part_options(lua_State* L, int index, const std::string& where, config
 }
 
 void check_may_register(const Session& session, const std::string& where) {
-  KF_CHECK(session.may_register, Code::script,
+  KF_CHECK(session.in_phase, Code::script,
            "{}: parts are registered while the script itself runs, before a run starts; here a run is on, in a callback", where);
 }
 

@@ -1,5 +1,7 @@
 #include "bindings/job/run.h"
 
+#include <utility>
+
 #include "bindings/context/hook_context.h"
 #include "bindings/context/rows.h"
 #include "bindings/job/recipe.h"
@@ -13,23 +15,23 @@
 namespace kf::lua {
 namespace {
 
-/// While one exists nothing may be registered.
+/// While one exists the script waits for its run: what is called is outside of its phase.
 class RunGuard {
  public:
-  explicit RunGuard(Session& session) : session_(session) {
+  explicit RunGuard(Session& session) : session_(session), in_phase_(std::exchange(session.in_phase, false)) {
     session.running = true;
     session.ran = true;
-    session.may_register = false;
   }
   ~RunGuard() {
     session_.running = false;
-    session_.may_register = true;
+    session_.in_phase = in_phase_;
   }
   RunGuard(const RunGuard&) = delete;
   RunGuard& operator=(const RunGuard&) = delete;
 
  private:
   Session& session_;
+  bool in_phase_;
 };
 
 }  // namespace
@@ -37,8 +39,9 @@ class RunGuard {
 int run_job(lua_State* L) {
   Session& session = Session::of(L);
   KF_CHECK(lua_istable(L, 1), Code::script, "kf.run: expected a table (a job), got {}", describe(L, 1));
-  KF_CHECK(!session.running, Code::script, "kf.run: a run is on already; start the next one when kf.run has returned, not in a callback");
-  KF_CHECK(session.may_register, Code::script, "kf.run: the script has ended; call it while the script runs, not in a callback");
+  KF_CHECK(!session.running && !(session.in_phase && session.run_is_on()), Code::script,
+           "kf.run: a run is on already; start the next one when kf.run has returned, not in a callback");
+  KF_CHECK(session.in_phase, Code::script, "kf.run: the script has ended; call it while the script runs, not in a callback");
   KF_CHECK(session.host.run, Code::script, "kf.run: nothing is trained here");
   const auto [file, line] = call_place(L, session);
   TableHooks hooks(session);

@@ -6,6 +6,7 @@
 #include "bindings/job/run.h"
 #include "bindings/nn/layers.h"
 #include "bindings/script/loaded_model.h"
+#include "bindings/session/config_view.h"
 #include "bindings/session/session.h"
 #include "bindings/sweep/sweep.h"
 #include "bindings/tensor/methods.h"
@@ -38,12 +39,16 @@ int write_log(lua_State* L) {
 int missing_field(lua_State* L) {
   const std::string key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : describe(L, 2);
   if (key == "config") {
-    const Session& session = Session::of(L);
-    if (session.config) {
-      session.config.push(L);
-    } else {
+    Session& session = Session::of(L);
+    if (session.job == nullptr) {
       lua_pushnil(L);
+      return 1;
     }
+    if (!session.config) {
+      push_view(L, job_tree(*session.job), "kf.config", 1);
+      session.config = Ref(L);
+    }
+    session.config.push(L);
     return 1;
   }
   if (const Operator* const op = find_operator(key)) {  // kf.softmax is kf.op.softmax, as torch.softmax is
@@ -151,7 +156,7 @@ int open_native(lua_State* L) {
 /// os.exit, which in a callback would end the process as if the run had succeeded, without saving.
 int leave(lua_State* L) {
   const Session& session = Session::of(L);
-  KF_CHECK(session.may_register, Code::script,
+  KF_CHECK(session.in_phase && !session.run_is_on(), Code::script,
            "os.exit in a callback would lose what is not saved yet; use ctx:stop(reason), or error(...)");
   const bool success = lua_isnoneornil(L, 1) || lua_toboolean(L, 1) != 0 ? lua_type(L, 1) != LUA_TNUMBER || lua_tonumber(L, 1) == 0 : false;
   if (session.may_return && !session.ran && success) {

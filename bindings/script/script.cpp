@@ -1,11 +1,11 @@
 #include "bindings/script/script.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "bindings/context/hook_context.h"
 #include "bindings/job/recipe.h"
 #include "bindings/script/module.h"
-#include "bindings/session/config_view.h"
 #include "bindings/session/session.h"
 #include "bindings/sweep/sweep.h"
 #include "bindings/tensor/rng.h"
@@ -101,14 +101,23 @@ std::optional<config::Node> Script::run_file(const fs::path& path) {
   return recipe;
 }
 
-Script::Phase::Phase(Script& script, const fs::path& path) : script_(script) {
-  script.session_->script = path.string();
-  script.session_->sources.clear();
-  script.runtime_->set_search_path(path.parent_path());
-  script.session_->may_register = true;
+Script::Phase::Phase(Script& script, const fs::path& path)
+    : script_(script), outer_(std::exchange(script.session_->in_phase, true)), shown_(script.session_->script) {
+  name(path.string());
 }
 
-Script::Phase::~Phase() { script_.session_->may_register = false; }
+Script::Phase::~Phase() {
+  script_.session_->in_phase = outer_;
+  if (outer_ || script_.session_->run_is_on()) {  // the code around it goes on
+    name(shown_);
+  }
+}
+
+void Script::Phase::name(const std::string& path) {
+  script_.session_->script = path;
+  script_.session_->sources.clear();
+  script_.runtime_->set_search_path(fs::path(path).parent_path());
+}
 
 sweep::Definition* Script::sweep() { return session_->sweep != nullptr ? &session_->sweep->definition : nullptr; }
 
@@ -137,20 +146,19 @@ std::vector<CodeFile> Script::code() const {
 
 const std::vector<std::string>& Script::arguments() const { return session_->arguments; }
 
-Script::RunScope::RunScope(Script& script, const config::Config& config)
+Script::RunScope::RunScope(Script& script, config::Config config)
     : script_(script),
+      config_(std::move(config)),
       interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)),
       states_(std::make_unique<PartStates>()),
-      draws_(std::make_unique<lua::RunDraws>(config.train.seed)) {
-  script.runtime_->protect([&](lua_State* L) {
-    lua::push_view(L, lua::job_tree(config), "kf.config", 1);
-    script.session_->config = lua::Ref(L);
-  });
+      draws_(std::make_unique<lua::RunDraws>(config_.train.seed)) {
+  script.session_->job = &config_;
   script.session_->states = states_.get();
 }
 
 Script::RunScope::~RunScope() {
   script_.session_->states = nullptr;
+  script_.session_->job = nullptr;
   script_.session_->config = {};
 }
 

@@ -55,7 +55,8 @@ class Script {
   /// it lists registered, so that `hooks` is a list of names. Nothing when it returned nothing. Throws Error{Code::script}.
   std::optional<config::Node> run_file(const fs::path& path);
 
-  /// While one exists, the code of the script at `path` runs: `require` looks beside it, messages name it, parts may be registered.
+  /// While one exists, the code of the script at `path` runs: `require` looks beside it, messages name it, parts may be registered. A run
+  /// that the code starts is outside of it; another one may be opened there, between two steps.
   class Phase {
    public:
     Phase(Script& script, const fs::path& path);
@@ -64,7 +65,11 @@ class Script {
     Phase& operator=(const Phase&) = delete;
 
    private:
+    void name(const std::string& path);
+
     Script& script_;
+    bool outer_;         // whether there is one around it
+    std::string shown_;  // what messages named before
   };
 
   lua::Runtime& runtime() { return *runtime_; }
@@ -83,14 +88,16 @@ class Script {
   /// keep to `states`.
   class RunScope {
    public:
-    RunScope(Script& script, const config::Config& config);
+    RunScope(Script& script, config::Config config);
     ~RunScope();
+    Script& script() const { return script_; }
     PartStates& states() const { return *states_; }
     RunScope(const RunScope&) = delete;
     RunScope& operator=(const RunScope&) = delete;
 
    private:
     Script& script_;
+    config::Config config_;
     std::unique_ptr<lua::Interrupt> interrupt_;
     std::unique_ptr<PartStates> states_;
     std::unique_ptr<lua::RunDraws> draws_;

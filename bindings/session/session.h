@@ -17,6 +17,9 @@ namespace kf {
 
 struct Registries;
 class PartStates;
+namespace config {
+struct Config;
+}
 
 namespace lua {
 
@@ -38,14 +41,15 @@ struct Session {
   Registries& registries;
   ScriptHost host;
   std::vector<std::string> arguments;
-  std::string script;            // as messages show it
-  bool may_register = false;     // while the script's own code runs, and no run does
-  bool running = false;          // inside kf.run
-  bool ran = false;              // kf.run was called
-  bool may_return = false;       // a script whose job is wanted, not a prompt
-  HookContextHandle context;     // the one `ctx`
-  Ref config;                    // the view behind kf.config, while a run is on
-  PartStates* states = nullptr;  // of the parts that are made now, while a run is on
+  std::string script;                   // as messages show it
+  bool in_phase = false;                // inside a Script::Phase: parts may be registered
+  bool running = false;                 // inside kf.run
+  bool ran = false;                     // kf.run was called
+  bool may_return = false;              // a script whose job is wanted, not a prompt
+  HookContextHandle context;            // the one `ctx`
+  const config::Config* job = nullptr;  // of the run that is on
+  Ref config;                           // its view behind kf.config, made when first asked for
+  PartStates* states = nullptr;         // of the parts that are made now, while a run is on
 
   std::vector<std::shared_ptr<LuaSweep>> sweeps;  // what kf.sweep made, by the number in its userdata
   LuaSweep* sweep = nullptr;                      // the one that the script returned
@@ -54,6 +58,8 @@ struct Session {
 
   std::map<std::string, SourceMap> sources;  // by file, filled when first asked for
 
+  /// Whether a run is on, started by kf.run or by the job that the script returned.
+  bool run_is_on() const { return running || job != nullptr; }
   /// The scan of a script file; null when it cannot be read.
   const SourceMap* source_of(const std::string& file);
 

@@ -44,7 +44,7 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
   }
   folders->make(checkpoints, start.nothing_saved);
   write_file_atomic(run.plan.dir / "job.toml", config::to_toml(run.config));
-  end.open(run.plan.dir, {request.loaded, request.file, request.code, request.arguments, run.plan.name, run.device().str(),
+  end.open(run.plan.dir, {request.loaded, request.file, run.code, request.scope.script().arguments(), run.plan.name, run.device().str(),
                           start.resume.state.run.step, start.nothing_saved, request.from_folder});
   run.world.all().barrier();
   for (const std::string& line : config::keys_without_effect(request.loaded)) {
@@ -193,7 +193,7 @@ RunResult train(RunContext& run, RunEnd& end) {
                   throughput,
                   trainee.average,
                   std::move(trainee.phases),
-                  request.states,
+                  request.scope.states(),
                   trainee.sampler.get(),
                   run_info(run, trainee, state, end)};
   TrainLoop loop(std::move(parts), loop_options(run, data, start, trainee, outputs, folders), std::move(state));

@@ -3,14 +3,11 @@
 
 #include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "bindings/script/script.h"
 #include "config/load/load.h"
 #include "core/fs.h"
 #include "metrics/run_result.h"
-#include "registry/part_states.h"
 #include "registry/registries.h"
 #include "run/launch.h"
 #include "train/loop/hook.h"
@@ -20,18 +17,15 @@ namespace kf {
 /// What the settings cannot tell.
 struct RunRequest {
   const config::Loaded& loaded;
-  fs::path file;                            // the job or script, for the first line and the run's default name
-  std::size_t overrides = 0;                // how many, for the first line
-  std::vector<CodeFile> code = {};          // of the script that the job comes from, itself first; empty for TOML
-  std::vector<std::string> arguments = {};  // kf.args of that script
-  bool from_folder = false;                 // started as `kf-host runs/NAME`
-  bool of_sweep = false;                    // a trial: the sweep starts it again
+  const Script::RunScope& scope;  // of the run's script: the one that the job comes from, or an empty one
+  fs::path file;                  // the job or script, for the first line and the run's default name
+  std::size_t overrides = 0;      // how many, for the first line
+  bool from_folder = false;       // started as `kf-host runs/NAME`
+  bool of_sweep = false;          // a trial: the sweep starts it again
   /// Of a sweep's trial: takes what it reports; true ends the run.
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.
   std::function<std::unique_ptr<Hook>()> hook = {};
-  /// Where the parts that are made for this run add what they keep; null: none do.
-  PartStates* states = nullptr;
   Launch launch = {};  // this process among those that train together
 };
 

@@ -46,7 +46,7 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
   const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
   const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
   refuse_unbuilt(config, plan);
-  RunContext run{request, registries, config, began, compute, world_of(request), plan};
+  RunContext run{request, registries, config, began, compute, world_of(request), plan, request.scope.script().code()};
   for (const std::string& line : config::unsaid(request.loaded)) {
     log::warn("{}", line);
   }

@@ -1,6 +1,8 @@
 #pragma once
 // What every stage of a run knows: the request, the parts, the device, what the settings resolved to.
 
+#include <vector>
+
 #include "config/plan/plan.h"
 #include "parallel/world.h"
 #include "registry/registries.h"
@@ -16,7 +18,8 @@ struct RunContext {
   double began = 0;              // when the run began, in seconds since 1970
   ComputeDevice compute;
   World world;
-  config::Plan plan;  // with the length that the data have, once they are open
+  config::Plan plan;           // with the length that the data have, once they are open
+  std::vector<CodeFile> code;  // of the script, as it was when the run began; itself first, none of a job in TOML
 
   at::Device device() const { return compute.device; }
 };

@@ -75,7 +75,7 @@ Start decide_start(const RunContext& run, const std::optional<RunFolders>& folde
   start.nothing_saved = !earlier.own;
   start.frozen_from = frozen_source(run);
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
-  start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.request.code;
+  start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.code;
   start.resume = resume_from(run, earlier, start.compared, data.record);
   return start;
 }

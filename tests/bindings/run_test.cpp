@@ -1,4 +1,5 @@
 // kf.run: the job handed over, the result table, what is forbidden meanwhile.
+#include "bindings/script/spec.h"
 #include "fixture.h"
 
 using namespace kf;
@@ -107,6 +108,39 @@ TEST_CASE("run: nothing is registered and no other run started from a callback",
                "here a run is on, in a callback"));
   CHECK(text.find("in recipe.lua:2: hook 'h', on_step_end at step 0") != std::string::npos);
   f.run("require('kf').register.hook('later', { on_log = print })");
+}
+
+TEST_CASE("run: a phase of the script that is opened while a run is on registers, and what is called behind it does not", "[run]") {
+  ScriptHost host;
+  ScriptFixture* fixture = nullptr;
+  const std::string late = "require('kf').register.scheduler('late', function() return function() return 1 end end)";
+  host.run = [&](config::Node) {
+    execute_text(*fixture->script, late);
+    CHECK(fixture->registries.scheduler.find("late") != nullptr);
+    CHECK_THROWS_WITH(execute_text(*fixture->script, "os.exit()"), Catch::Contains("would lose what is not saved yet"));
+    CHECK_THROWS_WITH(execute_text(*fixture->script, "require('kf').run({})"), Catch::Contains("a run is on already"));
+    HookContext context;
+    fixture->hook("h")->call(Event::step_end, context);
+    return RunResult{};
+  };
+  ScriptFixture f(host);
+  fixture = &f;
+  const std::string text = f.error(
+      "local kf = require('kf')\nkf.register.hook('h', { on_step_end = function()\n  kf.register.hook('x', { on_log = print })\nend })\n"
+      "kf.run({})\n");
+  CHECK(f.shown(f.script->code().at(0).path.string()) == "recipe.lua");  // the script is what it was
+  CHECK(text.find("recipe.lua:3: kf.register.hook: parts are registered while the script itself runs") == 0);
+}
+
+TEST_CASE("run: an empty script serves a run that has none", "[run]") {
+  Registries registries;
+  Script script(registries, {}, {});
+  CHECK(script.code().empty());
+  CHECK(script.arguments().empty());
+  CHECK(script.sweep() == nullptr);
+  const Script::RunScope scope(script, config::Config());
+  CHECK(scope.states().state().empty());
+  execute_text(script, "assert(require('kf').config.train.seed == 42)");
 }
 
 TEST_CASE("run: after the script nothing is registered either", "[run]") {

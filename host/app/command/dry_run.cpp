@@ -54,7 +54,7 @@ std::string start_text(const RunContext& run, const std::optional<std::string>& 
   if (!data) {
     return format("would look at {}", *earlier.checkpoint);
   }
-  const Resume resume = resume_from(run, earlier, run.request.code, *data);
+  const Resume resume = resume_from(run, earlier, run.code, *data);
   return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
                                                : format("would go on from {}", resume.checkpoint);
 }

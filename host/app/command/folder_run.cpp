@@ -74,10 +74,8 @@ void continue_run(const TrainArguments& arguments, const Launch& launch) {
   request.overrides = overrides_of(arguments, dir);
   request.world = launch.world();
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
-  session.begin(loaded.config);
-  RunRequest run{loaded, request.job, arguments.overrides.size(), session.code(), script.arguments};
+  RunRequest run{loaded, session.begin(loaded.config), request.job, arguments.overrides.size()};
   run.from_folder = true;
-  run.states = session.states();
   run.launch = launch;
   if (arguments.dry_run) {
     dry_run(run, session.registries());

@@ -33,11 +33,14 @@ void print_own_parts(const std::string& file) {
   print_parts(std::cout, read_script(file).catalog, own);
 }
 
-RunResult train_toml(const TrainArguments& arguments, const Registries& registries, const Launch& launch) {
+/// The run's script is an empty one.
+RunResult train_toml(const TrainArguments& arguments, Registries& registries, const Launch& launch) {
   config::Request request = request_of(arguments, launch);
   request.job = arguments.file;
   const config::Loaded loaded = config::load_or_fail(request, registries.catalog());
-  RunRequest run{loaded, arguments.file, arguments.overrides.size()};
+  Script script(registries, {{}, {}, launch.rank(), launch.world()}, {});
+  const Script::RunScope scope(script, loaded.config);
+  RunRequest run{loaded, scope, arguments.file, arguments.overrides.size()};
   run.launch = launch;
   return run_job(run, registries);
 }
@@ -56,8 +59,7 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
     request.job = arguments.file;
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
-  session.begin(loaded.config);
-  RunRequest run{loaded, arguments.file, arguments.overrides.size(), session.code(), arguments.script};
+  RunRequest run{loaded, session.begin(loaded.config), arguments.file, arguments.overrides.size()};
   run.launch = launch;
   dry_run(run, session.registries());
 }

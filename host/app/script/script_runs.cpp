@@ -92,8 +92,7 @@ RunResult ScriptRuns::run(config::Node recipe) {
   request.recipe = std::move(recipe);
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
-  RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size(), script_.code(), arguments_.script};
-  run_request.states = &scope.states();
+  RunRequest run_request{loaded, scope, arguments_.file, arguments_.overrides.size()};
   run_request.launch = launch_;
   return run_job(run_request, registries_);
 }

@@ -11,18 +11,16 @@ namespace kf {
 
 ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> arguments, const std::map<std::string, fs::path>& copies,
                              const Launch& launch)
-    : registries_(std::make_unique<Registries>(native_registries())) {
-  if (script.empty()) {
+    : registries_(native_registries()),
+      script_(registries_, {[this](config::Node job) { return take_job(std::move(job)); }, {}, launch.rank(), launch.world()},
+              std::move(arguments)),
+      has_script_(!script.empty()) {
+  if (!has_script_) {
     return;
   }
-  const auto take_job = [this](config::Node job) -> RunResult {
-    job_ = job_ ? job_ : std::move(job);
-    fail(Code::script, "kf.run: nothing is trained here");
-  };
-  script_ = std::make_unique<Script>(*registries_, ScriptHost{take_job, {}, launch.rank(), launch.world()}, std::move(arguments));
-  script_->use_copies(copies);
+  script_.use_copies(copies);
   try {
-    if (std::optional<config::Node> returned = script_->run_file(script)) {
+    if (std::optional<config::Node> returned = script_.run_file(script)) {
       job_ = std::move(returned);
     }
   } catch (const Error&) {
@@ -32,10 +30,14 @@ ScriptSession::ScriptSession(const fs::path& script, std::vector<std::string> ar
   }
 }
 
-void ScriptSession::begin(const config::Config& config) {
-  if (script_) {
-    scope_ = std::make_unique<Script::RunScope>(*script_, config);
-  }
+RunResult ScriptSession::take_job(config::Node job) {
+  job_ = job_ ? job_ : std::move(job);
+  fail(Code::script, "kf.run: nothing is trained here");
+}
+
+const Script::RunScope& ScriptSession::begin(const config::Config& config) {
+  scope_ = std::make_unique<Script::RunScope>(script_, config);
+  return *scope_;
 }
 
 }  // namespace kf

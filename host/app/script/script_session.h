@@ -17,7 +17,7 @@ namespace kf {
 
 class ScriptSession {
  public:
-  /// Runs the script, with `arguments` as kf.args, up to its first kf.run; an empty path is none. `copies` are as in
+  /// Runs the script, with `arguments` as kf.args, up to its first kf.run; an empty path is an empty script. `copies` are as in
   /// Script::use_copies; `launch` is what kf.dist tells. Throws what the script throws.
   explicit ScriptSession(const fs::path& script, std::vector<std::string> arguments = {},
                          const std::map<std::string, fs::path>& copies = {}, const Launch& launch = {});
@@ -25,19 +25,18 @@ class ScriptSession {
   /// The job that the script returned, or that of its first kf.run.
   const std::optional<config::Node>& job() const { return job_; }
   /// The sweep that the script returned; null where it returned none.
-  sweep::Definition* sweep() const { return script_ ? script_->sweep() : nullptr; }
-  const Registries& registries() const { return *registries_; }
-  bool has_script() const { return script_ != nullptr; }
+  sweep::Definition* sweep() { return script_.sweep(); }
+  const Registries& registries() const { return registries_; }
+  bool has_script() const { return has_script_; }
   /// From here on kf.config shows this job, and parts may be made.
-  void begin(const config::Config& config);
-  /// Where the parts that are made since `begin` add what they keep; null without a script.
-  PartStates* states() const { return scope_ ? &scope_->states() : nullptr; }
-  /// The script's files; empty without one.
-  std::vector<CodeFile> code() const { return script_ ? script_->code() : std::vector<CodeFile>(); }
+  const Script::RunScope& begin(const config::Config& config);
 
  private:
-  std::unique_ptr<Registries> registries_;
-  std::unique_ptr<Script> script_;
+  RunResult take_job(config::Node job);
+
+  Registries registries_;
+  Script script_;
+  bool has_script_;
   std::optional<config::Node> job_;
   std::unique_ptr<Script::RunScope> scope_;
 };

@@ -134,17 +134,14 @@ class TrialRun {
     const config::Loaded loaded = config::load_or_fail(request(fresh), registries_.catalog());
     Reports reports(*store_, trial_.id, prune_options(loaded.config));
     const std::string objective = script_.sweep()->objective;
-    RunRequest run_request{loaded, arguments_.file, arguments_.overrides.size()};
+    const Script::RunScope scope(script_, loaded.config);
+    RunRequest run_request{loaded, scope, arguments_.file, arguments_.overrides.size()};
     run_request.of_sweep = true;
-    run_request.code = script_.code();
-    run_request.arguments = arguments_.script;
     run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
     run_request.report = [&, max_steps = loaded.config.train.max_steps](std::int64_t step, double value) {
       reports.by_hand();
       return reports.report(step, max_steps, value);
     };
-    const Script::RunScope scope(script_, loaded.config);
-    run_request.states = &scope.states();
     return finish(run_job(run_request, registries_), reports, loaded.config.train.max_steps);
   }
 

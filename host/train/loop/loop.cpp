@@ -141,10 +141,8 @@ RunResult TrainLoop::run(Inbox& inbox) {
 
 /// What parts have kept is given back before the first of them is called.
 void TrainLoop::begin_parts() {
-  if (parts_.states != nullptr) {
-    parts_.states->load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
-  }
-  if (options_.world.leads()) {  // the others have none
+  parts_.states.load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
+  if (options_.world.leads()) {                             // the others have none
     parts_.sinks.load(value_at(state_.values, kSinks));
   }
   parts_.sinks.begin(parts_.run);
@@ -359,9 +357,7 @@ void TrainLoop::roll_back(const std::string& reason) {
   }
   steering_.roll_back(value_at(saved.values, kCourse), from, saved.run.step);
   wall_.roll_back(value_at(saved.values, kWall));
-  if (parts_.states != nullptr) {  // hooks go on as they are: they know why the run went back
-    parts_.states->roll_back(values_under(saved.values, kParts));
-  }
+  parts_.states.roll_back(values_under(saved.values, kParts));  // hooks go on as they are: they know why the run went back
   parts_.sinks.rewind(saved.run.step);
   saved_step_ = saved.run.step;
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
@@ -387,9 +383,7 @@ fs::path TrainLoop::write_checkpoint(const std::string& name) {
 config::Table TrainLoop::values() const {
   config::Table out;
   put_under(out, kHooks, parts_.hooks.state());
-  if (parts_.states != nullptr) {
-    put_under(out, kParts, parts_.states->state());
-  }
+  put_under(out, kParts, parts_.states.state());
   out[kTrain] = parts_.stepper.state();
   out[kCourse] = steering_.state();
   if (context_.eval) {

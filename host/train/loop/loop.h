@@ -54,7 +54,7 @@ struct LoopParts {
   Throughput& throughput;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average; null: there is none
   Phases phases = {};
-  PartStates* states = nullptr;     // of parts other than hooks; null: none keep anything
+  PartStates& states;               // of parts other than hooks
   TokenChooser* sampler = nullptr;  // generate.strategy; null: the native one
   RunInfo run;                      // for the sinks
 };
