@@ -31,6 +31,11 @@ std::string chain(const Loaded& loaded, const std::string& key, const Node& valu
       first = false;
     }
   }
+  // No layer gives what a registered phase does.
+  if (const Node* const laid = find_node(loaded.merged, key); first && laid != nullptr && laid->origin.kind != Origin::Kind::fallback) {
+    out += " from " + to_text(laid->origin);
+    first = false;
+  }
   return out + (first ? " by default" : format(", {} by default", value_text(fallback)));
 }
 

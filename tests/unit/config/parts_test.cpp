@@ -1,5 +1,6 @@
 // The own tables of parts, checked by the fields that the part declares.
 
+#include "config/show/explain.h"
 #include "job.h"
 
 namespace kf::test {
@@ -67,6 +68,8 @@ TEST_CASE("config: a registered phase gives what the entry that names it leaves 
   const config::PhaseEntry taken = good(load_warm("steps", config::Node(std::int64_t{7}), named)).phases.at(0);
   CHECK(taken.steps == 7);
   CHECK(taken.phase == "warm");
+  CHECK(config::explain(load_warm("steps", config::Node(std::int64_t{7}), named), "phases[0].steps", reference_catalog())
+            .starts_with("phases[0].steps = 7 from s.lua:4, unset by default\n"));
   CHECK(good(load_warm("steps", config::Node(std::int64_t{7}), named + "steps = 9\n")).phases.at(0).steps == 9);
   CHECK(good(load_warm("lr_scale", config::Node(0.5), named + "lr_scale = 1.0\n")).phases.at(0).lr_scale == 0.5);  // as a snapshot has it
   CHECK_FALSE(good(load_warm("steps", config::Node(std::int64_t{7}), "[[phases]]\nname = \"other\"\n")).phases.at(0).steps);
