@@ -179,7 +179,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
   Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run));
-  LoopParts parts{*trainee.model,
+  LoopMembers parts{*trainee.model,
                   *trainee.optimizer,
                   stepper,
                   *data.train,

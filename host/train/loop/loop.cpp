@@ -34,7 +34,7 @@ EvalResult read_eval(const config::Node& node) {
 
 }  // namespace
 
-TrainLoop::TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state)
+TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState state)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases), options_.world),

@@ -39,7 +39,7 @@
 namespace kf {
 
 /// What a run is made of. Everything outlives the loop.
-struct LoopParts {
+struct LoopMembers {
   Model& model;
   Optimizer& optimizer;
   Stepper& stepper;
@@ -93,7 +93,7 @@ struct LoopOptions {
 
 class TrainLoop {
  public:
-  TrainLoop(LoopParts parts, LoopOptions options, CheckpointState state);
+  TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState state);
 
   /// Runs to the end, or until a message in `inbox` of any rank, a hook or eval.target_loss stops it; saves in each of these cases. Throws
   /// Code::other when the stepper says that the run must not go on (StepResult::abort), and whatever a hook throws.
@@ -145,7 +145,7 @@ class TrainLoop {
   const StepResult& last_step(const char* method) const;
   RunResult result(double seconds) const;
 
-  LoopParts parts_;
+  LoopMembers parts_;
   LoopOptions options_;
   Steering steering_;
   CheckpointState state_;
