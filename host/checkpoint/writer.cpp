@@ -99,8 +99,8 @@ Written gather(const std::vector<std::string>& told, const fs::path& folder) {
     const Node root = config::parse_json(text, "what a rank has written");
     const Table& table = *root.table();
     all.files.merge(digests_from(*table.find("files"), folder));
-    add(all.model, part_index_from(*table.find("model"), folder));
-    add(all.optimizer, part_index_from(*table.find("optimizer"), folder));
+    add(all.model, piece_index_from(*table.find("model"), folder));
+    add(all.optimizer, piece_index_from(*table.find("optimizer"), folder));
   }
   check_complete(all.model, folder);
   check_complete(all.optimizer, folder);

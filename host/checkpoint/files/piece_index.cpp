@@ -119,7 +119,7 @@ Node to_node(const PieceIndex& index) {
   return Node(std::move(out));
 }
 
-PieceIndex part_index_from(const Node& node, const fs::path& path) {
+PieceIndex piece_index_from(const Node& node, const fs::path& path) {
   const Node* const tensors = node.table() != nullptr ? node.table()->find("tensors") : nullptr;
   KF_CHECK(tensors != nullptr && tensors->table() != nullptr, Code::checkpoint, "{} lacks the table 'tensors'", path);
   PieceIndex index;

@@ -37,6 +37,6 @@ void check_complete(const PieceIndex& index, const fs::path& path);
 
 config::Node to_node(const PieceIndex& index);
 /// Throws Code::checkpoint naming `path` where `node` is something else. Ranges lie inside of their tensors then.
-PieceIndex part_index_from(const config::Node& node, const fs::path& path);
+PieceIndex piece_index_from(const config::Node& node, const fs::path& path);
 
 }  // namespace kf

@@ -16,7 +16,7 @@ constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;  // of an index: wh
 
 PieceIndex read_index(const fs::path& path) {
   try {
-    return part_index_from(config::parse_json(read_regular_file(path, kMostBytes), path.string()), path);
+    return piece_index_from(config::parse_json(read_regular_file(path, kMostBytes), path.string()), path);
   } catch (const Error& error) {
     throw Error(Code::checkpoint, error.what());
   }

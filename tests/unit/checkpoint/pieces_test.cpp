@@ -150,7 +150,7 @@ TEST_CASE("pieces: the index tells which range of which tensor lies in which fil
   const test::TempDir dir;
   const fs::path saved = save_by(4, dir.path());
   const PieceIndex index =
-      part_index_from(config::parse_json(read_file(saved / "model.index.json"), "model.index.json"), saved / "model.index.json");
+      piece_index_from(config::parse_json(read_file(saved / "model.index.json"), "model.index.json"), saved / "model.index.json");
   const StoredTensor& rows = index.at("rows");
   CHECK(rows.shape == Shape{7, 3});
   REQUIRE(rows.parts.size() == 2);
