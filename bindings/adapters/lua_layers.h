@@ -12,7 +12,8 @@ namespace kf::lua {
 void add_mlp(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options, dim, eps } -> module: (.., C) -> (.., C)
 void add_norm(lua_State* L, Session& session, config::PartInfo info);
-/// factory{ config, options, dim, out_dim, layer_name } -> module: x (.., dim) -> what a linear layer of that name gives besides (.., out_dim)
+/// factory{ config, options, dim, out_dim, layer_name } -> module: x (.., dim) -> what a linear layer of that name gives besides (..,
+/// out_dim)
 void add_adapter(lua_State* L, Session& session, config::PartInfo info);
 /// factory{ config, options, dim, n_heads, n_kv_heads, head_dim, layer } -> module: x (B, T, C), ctx -> (B, T, C)
 void add_attention(lua_State* L, Session& session, config::PartInfo info);

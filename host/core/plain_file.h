@@ -9,8 +9,8 @@
 
 namespace kf {
 
-/// What keeps `path` from being read as an ordinary file: "it is a pipe, not a regular file", "it is a folder", "it is a link to itself", the
-/// system's reason; "" where nothing does. Opens nothing, so it never waits.
+/// What keeps `path` from being read as an ordinary file: "it is a pipe, not a regular file", "it is a folder", "it is a link to itself",
+/// the system's reason; "" where nothing does. Opens nothing, so it never waits.
 std::string unlike_a_file(const fs::path& path);
 
 /// The whole of an ordinary file of at most `most` bytes: a device in its place, which never ends, and a pipe, which waits for its writer,

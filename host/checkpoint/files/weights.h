@@ -62,7 +62,8 @@ NamedTensors named(const StoredTensors& stored);
 /// Copies the tensors of `stored` into masters and values, of each weight the part that lies here. A file with names that begin with
 /// "weights." gives those alone, without the prefix (and the log says so). A shared weight may stand under any of its names; under several,
 /// they must agree. A stack of experts may stand as one tensor or as one an expert. Buffers that are not counted (running means) may be
-/// missing, and so may the weights of adapters, all of them together. One Code::checkpoint error lists what is missing, unexpected or misshapen; the model is then as it was.
+/// missing, and so may the weights of adapters, all of them together. One Code::checkpoint error lists what is missing, unexpected or
+/// misshapen; the model is then as it was.
 void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement);
 /// The same for tensors from elsewhere; `path` is for messages.
 void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows = {},

@@ -9,8 +9,8 @@
 
 namespace kf {
 
-/// The registered model of `model.model_type`, with the adapters of [adapter] and with train.trainable and train.frozen applied. Its weights have no storage until
-/// `materialize`.
+/// The registered model of `model.model_type`, with the adapters of [adapter] and with train.trainable and train.frozen applied. Its
+/// weights have no storage until `materialize`.
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries);
 
 }  // namespace kf

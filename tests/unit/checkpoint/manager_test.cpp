@@ -25,8 +25,8 @@
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
 
 using namespace kf;
-using kf::test::listing;
 using Catch::Matchers::Contains;
+using kf::test::listing;
 using test::FakeModel;
 using test::FakeOptimizer;
 

@@ -15,7 +15,7 @@ TEST_CASE("resume class: every key that the table names is one, and every sectio
     CHECK(find_row(key) != nullptr);
   }
   // A new section begins as identity: whoever adds one decides here what it means.
-  const std::set<std::string> decided{"run",         "model",      "train",   "optimizer", "scheduler", "data",     "eval",
+  const std::set<std::string> decided{"run",         "model",      "train",   "optimizer", "scheduler", "data",      "eval",
                                       "distributed", "checkpoint", "metrics", "averaging", "generate",  "profiling", "adapter"};
   for (const Section& section : sections()) {
     CAPTURE(section.name);
