@@ -138,12 +138,21 @@ void check_built(const Table& json, const fs::path& file) {
   KF_CHECK(is("peft_type", "LORA"), Code::config, "{}: peft_type is not LORA; other adapters are not read", file);
   KF_CHECK(json.find("bias") == nullptr || is("bias", "none"), Code::config, "{}: bias is not none; trained biases are not read", file);
   for (const char* key : {"use_dora", "use_rslora", "lora_bias", "rank_pattern", "alpha_pattern", "modules_to_save", "megatron_config",
-                          "trainable_token_indices", "target_parameters", "use_qalora", "alora_invocation_tokens", "arrow_config"}) {
+                          "trainable_token_indices", "target_parameters", "use_qalora", "alora_invocation_tokens", "arrow_config",
+                          "layer_replication", "use_bdlora", "kasa_config", "monteclora_config"}) {
     const Node* const node = json.find(key);
     const bool off = node == nullptr || node->is_null() || node->value == Node(false).value ||
                      (node->table() != nullptr && node->table()->empty()) || (node->array() != nullptr && node->array()->empty());
     KF_CHECK(off, Code::config, "{}: {} is {}; only plain LoRA is read", file, key, config::to_text(*node));
   }
+  // The others (pissa, olora, corda, loftq, ...) take a part of the base model's weights into the adapter, and PEFT takes it out of them.
+  const Node* const init = json.find("init_lora_weights");
+  const bool beside = init == nullptr || init->is_null() || std::holds_alternative<bool>(init->value) ||
+                      is("init_lora_weights", "gaussian") || is("init_lora_weights", "eva") || is("init_lora_weights", "orthogonal");
+  KF_CHECK(beside, Code::config,
+           "{}: init_lora_weights is {}, which changes the weights of the base model, too; PEFT's save_pretrained writes a plain adapter "
+           "of it with path_initial_model_for_weight_conversion",
+           file, config::to_text(*init));
 }
 
 /// The number `key` of the file is that of the job.

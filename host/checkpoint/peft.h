@@ -23,7 +23,8 @@ AdapterTensors adapter_tensors(Model& model);
 void write_peft(const fs::path& folder, Model& model, const config::AdapterConfig& adapter, const std::string& base);
 
 /// Reads such a folder (adapter.path) into the adapters of `model`. Throws Code::config where its rank or alpha are not those of `adapter`,
-/// or where it is of a kind that is not built (DoRA, rank-stabilised scales, trained biases, ranks by layer), and Code::checkpoint where
+/// or where it is of a kind that is not built (DoRA, rank-stabilised scales, trained biases, ranks by layer, first values that change the
+/// base model's weights), and Code::checkpoint where
 /// its tensors are not those of the layers that adapter.targets names.
 void read_peft(const config::AdapterConfig& adapter, const std::string& base, Model& model);
 

@@ -13,6 +13,7 @@ struct Settings {
 
 void run_model(const Case& test, Comparison& out);
 void run_huggingface(const Case& test, Comparison& out);
+void run_peft(const Case& test, Comparison& out);
 void run_moe(const Case& test, Comparison& out);
 void run_init(const Case& test, Comparison& out);
 void run_optimizers(const Case& test, Comparison& out);

@@ -202,17 +202,18 @@ Tolerance Case::tolerance(std::string_view subject, std::initializer_list<Bound>
   return out;
 }
 
-/// A folder of a Hugging Face model with the numbers that it should give is one case.
-Case huggingface_case(const fs::path& folder) {
+/// A folder of a Hugging Face model, or of an adapter (area "peft"), with the numbers that it should give is one case.
+Case folder_case(const fs::path& folder) {
   const fs::path path = folder / "case.json";
   const Node manifest = parse_json(read_file(path), path.string());
   Table fields = table(manifest, path.string());
   fields["file"] = Node(std::string("expect.safetensors"));
-  return {"hf", folder, std::move(fields), std::make_shared<const Table>()};
+  const Node* const area = fields.find("area");
+  return {area ? text(*area, "area") : "hf", folder, std::move(fields), std::make_shared<const Table>()};
 }
 
 /// The model folders right below `folder`.
-std::vector<Case> huggingface_cases(const fs::path& folder) {
+std::vector<Case> folder_cases(const fs::path& folder) {
   std::vector<fs::path> folders;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     if (fs::exists(entry.path() / "case.json")) {
@@ -222,18 +223,18 @@ std::vector<Case> huggingface_cases(const fs::path& folder) {
   std::sort(folders.begin(), folders.end());
   std::vector<Case> cases;
   for (const fs::path& each : folders) {
-    cases.push_back(huggingface_case(each));
+    cases.push_back(folder_case(each));
   }
   return cases;
 }
 
 std::vector<Case> load_cases(const fs::path& folder) {
   if (fs::exists(folder / "case.json")) {
-    return {huggingface_case(folder)};
+    return {folder_case(folder)};
   }
   const fs::path path = folder / "cases.json";
   if (!fs::exists(path)) {
-    if (std::vector<Case> models = huggingface_cases(folder); !models.empty()) {
+    if (std::vector<Case> models = folder_cases(folder); !models.empty()) {
       return models;
     }
   }

@@ -79,7 +79,7 @@ class Case {
 };
 
 /// The cases of `folder`/cases.json; of the area "config" also the presets in configs.json. Folders of Hugging Face models (config.json,
-/// safetensors, expect.safetensors, case.json) are one case each, and so is each of them below `folder`.
+/// safetensors, expect.safetensors, case.json) and of PEFT's adapters are one case each, and so is each of them below `folder`.
 std::vector<Case> load_cases(const fs::path& folder);
 
 }  // namespace kf::parity

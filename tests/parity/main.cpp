@@ -23,6 +23,8 @@ void run_area(const Case& test, Comparison& out, const Settings& settings) {
     run_model(test, out);
   } else if (test.area == "hf") {
     run_huggingface(test, out);
+  } else if (test.area == "peft") {
+    run_peft(test, out);
   } else if (test.area == "moe") {
     run_moe(test, out);
   } else if (test.area == "init") {

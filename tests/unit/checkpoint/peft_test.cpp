@@ -120,10 +120,18 @@ TEST_CASE("peft: a folder that PEFT wrote is read, and what does not agree is re
   config::AdapterConfig changed = config.adapter;
   changed.alpha = 16;
   CHECK_THAT(error_of_reading(changed, *model), Contains("lora_alpha is 8") && Contains("set adapter.alpha = 8"));
-  std::string dora = kTheirConfig;
-  dora.replace(dora.find("\"use_dora\": false"), 17, "\"use_dora\": true");
-  write(dora);
+  const auto with = [](const std::string& key, const std::string& was, const std::string& now) {
+    std::string text = kTheirConfig;
+    return text.replace(text.find("\"" + key + "\": " + was), key.size() + 4 + was.size(), "\"" + key + "\": " + now);
+  };
+  write(with("use_dora", "false", "true"));
   CHECK_THAT(error_of_reading(config.adapter, *model), Contains("use_dora is true"));
+  write(with("layer_replication", "null", "[[0, 2], [1, 2]]"));
+  CHECK_THAT(error_of_reading(config.adapter, *model), Contains("layer_replication is"));
+  write(with("init_lora_weights", "true", "\"pissa_niter_4\""));
+  CHECK_THAT(error_of_reading(config.adapter, *model), Contains("init_lora_weights is 'pissa_niter_4', which changes the weights"));
+  write(with("init_lora_weights", "true", "\"gaussian\""));
+  CHECK(error_of_reading(config.adapter, *model).empty());
   write(kTheirConfig);
   const auto narrow = moved_model(lora_config({"q_proj"}), 1);
   CHECK_THAT(error_of_reading(config.adapter, *narrow), Contains("v_proj.lora_A.weight"));
