@@ -29,8 +29,8 @@ struct BlockBytes {
 
 class Sizes {
  public:
-  Sizes(const Config& config, double rows, double length)
-      : config_(config), m_(config.model), rows_(rows), length_(length), tokens_(rows * length) {}
+  Sizes(const Config& config, double rows, double length, const std::vector<AdaptedLayer>& adapters)
+      : config_(config), m_(config.model), adapters_(adapters), rows_(rows), length_(length), tokens_(rows * length) {}
 
   /// Bytes of a number in the type of the computation.
   double width() const { return config_.train.mixed_precision == "fp32" ? 4 : 2; }
@@ -54,6 +54,7 @@ class Sizes {
       out.attention += fp32(dim());
       out.mlp += fp32(dim());
     }
+    add_adapters(out, layer);
     // RMS norms and their gradients pass through fp32.
     out.passing += 3 * fp32(dim()) + 2 * low(dim());
     return out;
@@ -182,8 +183,31 @@ class Sizes {
     out.passing = std::max(out.passing, low((matrices + 1) * slots * hidden + 2 * slots * dim()) + fp32(dim()));
   }
 
+  /// What a LoRA adds to its layer: the scaled result of its first matrix, and the inputs that dropout left with the factors that did so.
+  /// Recomputation that keeps the layer's product keeps its two products, too.
+  void add_adapters(BlockBytes& out, std::int64_t layer) const {
+    static const std::map<std::string, std::string> names{
+        {"attention.q_proj", "q"},   {"attention.k_proj", "k"}, {"attention.v_proj", "v"}, {"attention.kv_b_proj", "kv"},
+        {"attention.o_proj", "out"}, {"mlp.gate_proj", "gate"}, {"mlp.up_proj", "up"},     {"mlp.down_proj", "down"}};
+    const std::string prefix = "layers." + std::to_string(layer) + ".";
+    for (const AdaptedLayer& adapter : adapters_) {
+      if (!adapter.name.starts_with(prefix)) {
+        continue;
+      }
+      const std::string name = adapter.name.substr(prefix.size());
+      const bool attention = name.starts_with("attention.");
+      const double products = low(adapter.rank + adapter.out);
+      (attention ? out.attention : out.mlp) += low(adapter.rank) + (config_.adapter.dropout > 0 ? low(2 * adapter.in) : 0);
+      (attention ? out.attention_results : out.mlp_results) += products;
+      if (const auto known = names.find(name); known != names.end() && out.named.count(known->second) > 0) {
+        out.named[known->second] += products;
+      }
+    }
+  }
+
   const Config& config_;
   const ModelConfig& m_;
+  const std::vector<AdaptedLayer>& adapters_;
   double rows_, length_, tokens_;
 };
 
@@ -255,9 +279,10 @@ double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer
 
 }  // namespace
 
-ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training) {
+ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training,
+                                 const std::vector<AdaptedLayer>& adapters) {
   const ModelConfig& m = config.model;
-  const Sizes sizes(config, rows, length);
+  const Sizes sizes(config, rows, length, adapters);
   ActivationBytes out;
   for (std::int64_t layer = 0; layer < m.n_layers + m.mtp_layers; ++layer) {
     const std::int64_t like = std::min(layer, m.n_layers - 1);

@@ -2,9 +2,20 @@
 // What a forward pass keeps for its backward, in bytes, from the settings alone. It follows the native layers tensor by tensor; what layers
 // written in Lua keep is not known here.
 
+#include <string>
+#include <vector>
+
 #include "config/schema/config.h"
 
 namespace kf::config {
+
+/// A linear layer with a LoRA beside it. The built model knows which: adapter.targets are matched with its names.
+struct AdaptedLayer {
+  std::string name;  // "layers.0.attention.q_proj"
+  double in = 0;     // widths of its two matrices, (rank, in) and (out, rank)
+  double out = 0;
+  double rank = 0;
+};
 
 /// All in bytes, for one micro-batch.
 struct ActivationBytes {
@@ -15,7 +26,8 @@ struct ActivationBytes {
 
 /// `rows` sequences of `length` tokens. Without `training` nothing is kept: the inside of one block, and logits in pieces of 4,096
 /// positions.
-ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training = true);
+ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training = true,
+                                 const std::vector<AdaptedLayer>& adapters = {});
 
 /// Keys and values that generation keeps: (rows, positions) in all layers, in numbers of `width` bytes.
 double cache_bytes(const ModelConfig& model, double rows, double positions, double width);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
+#include <string_view>
 
 #include "config/plan/activation_bytes.h"
 #include "config/plan/batch_plan.h"
@@ -34,6 +36,32 @@ Lasting lasting(const config::Config& config, const ParameterList& parameters) {
       out.trainable += numbers;
       out.low += low ? numbers : 0;
     }
+  }
+  return out;
+}
+
+/// The linear layers that have a LoRA: its matrices stand beside their weights, "layers.0.attention.q_proj.lora.a" (rank, in) and ".b"
+/// (out, rank).
+std::vector<config::AdaptedLayer> adapted_layers(const ParameterList& parameters) {
+  constexpr std::string_view first = ".lora.a", second = ".lora.b";
+  std::map<std::string, config::AdaptedLayer> layers;
+  for (const ParameterPtr& p : parameters) {
+    if (!p->added || !(p->name.ends_with(first) || p->name.ends_with(second))) {
+      continue;
+    }
+    const std::string name = p->name.substr(0, p->name.size() - first.size());
+    config::AdaptedLayer& layer = layers[name];
+    layer.name = name;
+    if (p->name.ends_with(first)) {
+      layer.rank = static_cast<double>(p->shape[0]);
+      layer.in = static_cast<double>(p->shape[1]);
+    } else {
+      layer.out = static_cast<double>(p->shape[0]);
+    }
+  }
+  std::vector<config::AdaptedLayer> out;
+  for (auto& [name, layer] : layers) {
+    out.push_back(std::move(layer));
   }
   return out;
 }
@@ -92,7 +120,8 @@ MemoryEstimate training_memory(const config::Config& config, const ParameterList
   const Lasting mine = lasting(config, parameters);
   const OptimizerBytes optimizer = optimizer_bytes(config, parameters);
   const Micro micro = largest_micro(config);
-  const config::ActivationBytes activations = config::activation_bytes(config, micro.rows, micro.length);
+  const std::vector<config::AdaptedLayer> adapters = adapted_layers(parameters);
+  const config::ActivationBytes activations = config::activation_bytes(config, micro.rows, micro.length, true, adapters);
   const Amounts base{
       {"weights", mine.weights}, {"16-bit weights", mine.copies}, {"optimizer (" + config.optimizer.name + ")", optimizer.state}};
   const auto with = [&](Amounts more) {
@@ -104,14 +133,15 @@ MemoryEstimate training_memory(const config::Config& config, const ParameterList
   const double gradients = (low_sums ? 2 : 4) * mine.trainable;
   const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the sums of those before it
   MemoryEstimate out;
-  out.complete = optimizer.known;
+  out.complete = optimizer.known && (config.adapter.name.empty() || config.adapter.name == "lora");
   take_fuller(out, "backward",
               with({{"gradients", several ? gradients : 0}, {"activations", activations.kept}, {"logits", activations.logits}}));
   take_fuller(out, "backward", with({{"gradients", gradients + arriving}, {"activations", activations.passing}}));
   take_fuller(out, "the update", with({{"gradients", gradients}, {"the update itself", optimizer.passing}}));
   if (config.eval.enabled) {
     const double rows = config.eval.batch_size > 0 ? static_cast<double>(config.eval.batch_size) : micro.rows;
-    const config::ActivationBytes evaluation = config::activation_bytes(config, rows, static_cast<double>(config.train.seq_len), false);
+    const config::ActivationBytes evaluation =
+        config::activation_bytes(config, rows, static_cast<double>(config.train.seq_len), false, adapters);
     const double swapped = config.averaging.type != "none" ? 4 * mine.trainable : 0;
     take_fuller(out, "an evaluation",
                 with({{"averaged weights", swapped}, {"activations", evaluation.passing}, {"logits", evaluation.logits}}));
@@ -124,7 +154,7 @@ MemoryEstimate inference_memory(const config::Config& config, const ParameterLis
   plain.train.mixed_precision = "fp32";
   const Lasting mine = lasting(plain, parameters);
   const double length = positions > 0 ? positions : static_cast<double>(config.train.seq_len);
-  const config::ActivationBytes passing = config::activation_bytes(plain, rows, length, false);
+  const config::ActivationBytes passing = config::activation_bytes(plain, rows, length, false, adapted_layers(parameters));
   MemoryEstimate out;
   take_fuller(out, positions > 0 ? "generation" : "an evaluation",
               {{"weights", mine.weights},

@@ -14,15 +14,15 @@ namespace kf {
 struct MemoryEstimate {
   std::vector<std::pair<std::string, double>> parts;  // "weights", "gradients", "optimizer (adamw)", "activations", ...; none is 0
   std::string moment;                                 // "backward", "the update", "an evaluation", "generation"
-  bool complete = true;                               // false: parts written in Lua hold what is not known here
+  bool complete = true;                               // false: parts written in Lua (adapters, too) hold what is not known here
 
   double total() const;
   double of(const std::string& part) const;
 };
 
 /// A step of training. Weights, gradients and the native optimizers' state are exact; activations follow the native layers and their
-/// recomputation (config/plan/activation_bytes.h). Gradients grow while backward gives activations back, so the moment is the fullest of:
-/// the start of backward, its end, the update, an evaluation.
+/// recomputation, and LoRA beside them (config/plan/activation_bytes.h). Gradients grow while backward gives activations back, so the
+/// moment is the fullest of: the start of backward, its end, the update, an evaluation.
 ///   start: activations, logits, the gradients that earlier micro-batches left;
 ///   end:   all gradients and what one block holds;
 ///   update: all gradients and what the optimizer needs on its way.

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "builtins/builtins.h"
+#include "config/plan/derived.h"
 #include "optim/state_bytes.h"
 #include "support/tensor_memory.h"
 #include "support/tiny.h"
@@ -49,6 +50,15 @@ config::Config wide_config() {
   config.train.batch_size = 4;
   config.train.seq_len = 128;
   config.eval.enabled = false;
+  return config;
+}
+
+/// A LoRA wide enough to be seen beside every linear layer.
+config::Config adapted_config() {
+  config::Config config = wide_config();
+  config.adapter.name = "lora";
+  config.adapter.rank = 64;
+  config.adapter.targets = {"q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"};
   return config;
 }
 
@@ -138,6 +148,25 @@ TEST_CASE("memory: the estimate is within a quarter of what a step takes", "[mem
     config.model.mla_v_dim = 32;
     agrees(config);
   }
+  SECTION("adapters") { agrees(adapted_config()); }
+  SECTION("adapters with dropout") {
+    config::Config config = adapted_config();
+    config.adapter.dropout = 0.1;
+    agrees(config);
+  }
+  SECTION("adapters with selective recomputation") {
+    config::Config config = adapted_config();
+    config.train.activation_checkpointing = "selective";
+    config.train.batch_size = 16;
+    agrees(config);
+  }
+  SECTION("adapters with results kept by name") {
+    config::Config config = adapted_config();
+    config.train.activation_checkpointing = "selective";
+    config.train.remat_save = {"qkv", "context", "up"};
+    config.train.batch_size = 16;
+    agrees(config);
+  }
   SECTION("large weights, few tokens: the update is the fullest moment") {
     config::Config config = wide_config();
     config.model.dim = 256;
@@ -178,6 +207,7 @@ TEST_CASE("memory: the weights of a run are known to the byte, frozen ones in 16
   config.train.param_dtype = GENERATE("fp32", "bf16");
   SECTION("all train") {}
   SECTION("the last block trains") { config.train.trainable = {"layers.3.*"}; }
+  SECTION("adapters train") { config.adapter = adapted_config().adapter; }
   Bench bench(config, at::kBFloat16);
   std::map<void*, double> held;  // master and value may be one
   for (const ParameterPtr& parameter : bench.model->parameters()) {
@@ -204,6 +234,20 @@ TEST_CASE("memory: what would help is named with what it makes of the job", "[me
     CHECK(total < 0.95 * now);
   }
   CHECK(std::any_of(savers.begin(), savers.end(), [](const auto& one) { return one.first.find("batch_size = 1") != std::string::npos; }));
+}
+
+TEST_CASE("memory: adapters are counted by their layers", "[memory]") {
+  config::Config config = wide_config();
+  const auto activations = [&config] { return training_memory(config, tiny_model(config)->parameters()).of("activations"); };
+  const double without = activations();
+  config.adapter.name = "lora";
+  config.adapter.rank = 16;
+  config.adapter.targets = {"q_proj", "layers.1.mlp.down_proj"};
+  const double tokens = 4 * 128, layers = 4;
+  CHECK(activations() - without == 4 * tokens * 16 * (layers + 1));
+  config.adapter.dropout = 0.1;  // inputs of 128 numbers, of the feed-forward layer's width in the other
+  const double hidden = static_cast<double>(config::ffn_hidden_dim(config.model));
+  CHECK(activations() - without == 4 * tokens * (16 * (layers + 1) + 2 * (128 * layers + hidden)));
 }
 
 TEST_CASE("memory: generation counts the keys and values that it keeps", "[memory]") {
