@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallel/mesh.h"
+#include "parallel/mesh/mesh.h"
 
 namespace kf {
 

@@ -18,10 +18,11 @@ World::World(std::shared_ptr<Group> all, const Mesh& mesh) : mesh_(mesh), all_(s
   for (const Axis axis : kAxes) {
     along_[static_cast<std::size_t>(axis)] = make(name_of(axis), mesh_.ranks_along(axis, rank()));
   }
-  const bool with_cp = mesh_.degree(Axis::cp) > 1;
+  const std::int64_t cp = mesh_.degree(Axis::cp), ep = mesh_.degree(Axis::ep);
+  const std::shared_ptr<Group>& shard = along_[static_cast<std::size_t>(Axis::dp_shard)];
   data_ = mesh_.degree(Axis::pp) * mesh_.degree(Axis::tp) > 1 ? make("data", mesh_.data_ranks(rank())) : all_;
-  shards_ = with_cp ? make("shards", mesh_.shard_ranks(rank())) : along_[static_cast<std::size_t>(Axis::dp_shard)];
-  expert_shards_ = mesh_.degree(Axis::ep) > 1 ? make("expert_shards", mesh_.expert_shard_ranks(rank())) : shards_;
+  shards_ = cp * ep > 1 ? make("shards", mesh_.shard_ranks(rank())) : shard;
+  expert_shards_ = ep == 1 ? shards_ : cp > 1 ? make("expert_shards", mesh_.expert_shard_ranks(rank())) : shard;
   std::vector<std::int64_t> everyone;
   for (std::int64_t rank = 0; rank < size(); ++rank) {
     everyone.push_back(rank);

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "parallel/group.h"
-#include "parallel/mesh.h"
+#include "parallel/mesh/mesh.h"
 
 namespace kf {
 
@@ -38,11 +38,11 @@ class World {
 
   Group& all() const { return *all_; }
   Group& along(Axis axis) const { return *along_.at(static_cast<std::size_t>(axis)); }
-  /// Who shares a loss: dp_replicate x dp_shard x cp.
+  /// Who shares a loss: dp_replicate x dp_shard x cp x ep.
   Group& data() const { return *data_; }
-  /// Over whom weights are cut: dp_shard x cp. Their sums go over `along(Axis::dp_replicate)` afterwards.
+  /// Over whom weights are cut: dp_shard x cp x ep. Their sums go over `along(Axis::dp_replicate)` afterwards.
   Group& shards() const { return *shards_; }
-  /// Over whom an expert's weights are cut.
+  /// Over whom an expert's weights are cut: dp_shard x cp.
   Group& expert_shards() const { return *expert_shards_; }
   /// All ranks, with a communicator of its own and for another thread: a save in the background must not interleave with training.
   Group& files() const { return *files_; }

@@ -72,11 +72,12 @@ std::string memory_text(const MemoryEstimate& estimate, const FreeMemory& room) 
 }
 
 MemoryEstimate of_rank(MemoryEstimate estimate, const config::DistributedConfig& d, std::int64_t world) {
-  const double inside = static_cast<double>(d.tp) * static_cast<double>(d.pp);
-  const auto shards = static_cast<double>(config::shard_ranks(d, world));
+  const PerAxis on = config::degrees_of(d).on_world(world);
+  const double inside = static_cast<double>(on.tp) * static_cast<double>(on.pp);
+  const double shards = static_cast<double>(on.dp_shard) * static_cast<double>(on.cp) * static_cast<double>(on.ep);
   for (auto& [name, bytes] : estimate.parts) {
     const bool divided = name == "weights" ? d.zero_stage == 3 : name == "gradients" ? d.zero_stage >= 2 : true;
-    bytes /= is_uncertain(name) ? inside * static_cast<double>(d.cp) : inside * (divided ? shards : 1);
+    bytes /= is_uncertain(name) ? inside * static_cast<double>(on.cp) : inside * (divided ? shards : 1);
   }
   return estimate;
 }

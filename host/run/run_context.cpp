@@ -30,11 +30,9 @@ ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
   return open_device(ranks == 1 ? wanted : "cpu");
 }
 
-World world_of(const RunRequest& request) {
+World world_of(const RunRequest& request, const Mesh& mesh) {
   Launch launch = request.launch;
-  const config::DistributedConfig& d = request.loaded.config.distributed;
-  const Mesh mesh = Mesh::of_world({d.pp, d.dp_replicate, d.dp_shard, d.cp, d.ep, d.tp}, launch.world());
-  return {launch.all(std::chrono::seconds(d.nccl_timeout_sec)), mesh};
+  return {launch.all(std::chrono::seconds(request.loaded.config.distributed.nccl_timeout_sec)), mesh};
 }
 
 }  // namespace
@@ -46,7 +44,7 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
   const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
   const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
   refuse_unbuilt(config, plan);
-  RunContext run{request, registries, config, began, compute, world_of(request), plan, request.scope.script().code()};
+  RunContext run{request, registries, config, began, compute, world_of(request, plan.mesh), plan, request.scope.script().code()};
   for (const std::string& line : config::unsaid(request.loaded)) {
     log::warn("{}", line);
   }

@@ -116,8 +116,7 @@ void compare_computed(const config::Config& config, const Table& expected, Compa
 
 void compare_distributed(const config::Config& config, std::int64_t world, const Table& expected, Comparison& out) {
   std::map<std::string, Node> ours = resolved(config);
-  const std::int64_t replicas = config.distributed.dp_replicate;
-  ours["distributed.dp_shard"] = Node(config::data_ranks(config.distributed, world) / replicas);
+  ours["distributed.dp_shard"] = Node(config::degrees_of(config.distributed).on_world(world).dp_shard);
   compare_values(ours, expected, "distributed.", out);
 }
 

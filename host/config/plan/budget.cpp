@@ -16,12 +16,12 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 
 }  // namespace
 
-std::int64_t shard_ranks(const DistributedConfig& d, std::int64_t world) {
-  const std::int64_t others = times(times(times(d.dp_replicate, d.tp), times(d.pp, d.cp)), d.ep);
-  return d.dp_shard != -1 ? d.dp_shard : std::max<std::int64_t>(1, world / others);
-}
+PerAxis degrees_of(const DistributedConfig& d) { return {d.pp, d.dp_replicate, d.dp_shard, d.cp, d.ep, d.tp}; }
 
-std::int64_t data_ranks(const DistributedConfig& d, std::int64_t world) { return times(d.dp_replicate, shard_ranks(d, world)); }
+std::int64_t data_ranks(const DistributedConfig& d, std::int64_t world) {
+  const PerAxis degrees = degrees_of(d).on_world(world);
+  return times(times(degrees.dp_replicate, degrees.dp_shard), degrees.ep);
+}
 
 std::int64_t tokens_per_step(const Config& config, std::int64_t ranks) {
   const TrainConfig& t = config.train;

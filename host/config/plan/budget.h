@@ -2,16 +2,17 @@
 // Steps and tokens: how many of the one the other makes.
 
 #include "config/schema/config.h"
+#include "parallel/mesh/mesh.h"
 
 namespace kf::config {
 
 /// Steps of the learning-rate schedule: scheduler.total_steps, or those of the run.
 std::int64_t schedule_length(const SchedulerConfig& scheduler, std::int64_t max_steps);
 
-/// dp_shard, with -1 resolved on `world` ranks; at least 1, also for degrees that do not fit.
-std::int64_t shard_ranks(const DistributedConfig& distributed, std::int64_t world);
+/// The degrees as they are written: dp_shard may be -1 (PerAxis::on_world).
+PerAxis degrees_of(const DistributedConfig& distributed);
 
-/// Ranks that see different data, of `world`: dp_replicate * dp_shard.
+/// Ranks that see different data, of `world`; at least 1, also for degrees that do not fit: Mesh::readers.
 std::int64_t data_ranks(const DistributedConfig& distributed, std::int64_t world);
 
 /// Tokens of the first update on `ranks` data ranks: its sequences * seq_len.

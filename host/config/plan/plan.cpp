@@ -38,9 +38,8 @@ Plan make_plan(const Loaded& loaded, const fs::path& file, std::int64_t world, b
   plan.dir = config.run.dir.empty() ? fs::path("runs") / plan.name : fs::path(config.run.dir);
   plan.device = config.run.device != "auto" ? config.run.device : gpu_present ? "cuda" : "cpu";
   plan.world = world;
-  plan.mesh = config.distributed;
-  plan.mesh.dp_shard = shard_ranks(config.distributed, world);
-  plan.data_ranks = data_ranks(config.distributed, world);
+  plan.mesh = Mesh::of_world(degrees_of(config.distributed), world);
+  plan.data_ranks = plan.mesh.readers();
   plan.tokens_per_step = tokens_per_step(config, plan.data_ranks);
   plan.max_steps = effective_max_steps(config, world);
   plan.checkpoint_dir = output_folder(config.checkpoint.dir, CheckpointConfig().dir, plan.dir);

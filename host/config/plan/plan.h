@@ -7,6 +7,7 @@
 
 #include "config/schema/loaded.h"
 #include "core/fs.h"
+#include "parallel/mesh/mesh.h"
 
 namespace kf::config {
 
@@ -15,7 +16,7 @@ struct Plan {
   fs::path dir;        // run.dir, or runs/<name>
   std::string device;  // "cpu" or "cuda"
   std::int64_t world = 1;
-  DistributedConfig mesh;       // dp_shard resolved
+  Mesh mesh;                    // [distributed] on the world
   std::int64_t data_ranks = 1;  // ranks that see different data
   std::int64_t tokens_per_step = 0;
   std::int64_t max_steps = 0;  // from max_tokens where that is given
@@ -27,7 +28,7 @@ struct Plan {
   std::vector<std::string> notes;  // what was derived, one line each, for the start of the log
 };
 
-/// `file` names a run that has no name. The job must have no problems.
+/// `file` names a run that has no name. The job must have no problems on `world` ranks.
 Plan make_plan(const Loaded& loaded, const fs::path& file, std::int64_t world = 1, bool gpu_present = false);
 
 }  // namespace kf::config

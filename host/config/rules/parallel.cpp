@@ -1,7 +1,7 @@
 #include <algorithm>
-#include <initializer_list>
 #include <utility>
 
+#include "config/plan/budget.h"
 #include "config/plan/derived.h"
 #include "config/rules/rules.h"
 #include "config/rules/unbuilt.h"
@@ -12,8 +12,8 @@ namespace {
 
 /// Whether the job asks for several processes where one was started: that is the problem to report, not how the work would be divided.
 bool lacks_processes(const Job& job) {
-  const DistributedConfig& d = job.config.distributed;
-  return job.world == 1 && (d.dp_shard > 1 || d.dp_replicate > 1 || d.tp > 1 || d.pp > 1 || d.cp > 1 || d.ep > 1);
+  const PerAxis d = degrees_of(job.config.distributed);
+  return job.world == 1 && std::any_of(kAxes.begin(), kAxes.end(), [&](Axis axis) { return d[axis] > 1; });
 }
 
 void must_divide(Findings& findings, const std::string& key, std::int64_t value, const std::string& degree, std::int64_t ranks) {
@@ -23,13 +23,13 @@ void must_divide(Findings& findings, const std::string& key, std::int64_t value,
 }
 
 /// A job that asks for several processes, started as one.
-void say_lacking(const Job& job, Findings& findings, double processes) {
-  const DistributedConfig& d = job.config.distributed;
+void say_lacking(const Job& job, Findings& findings, std::int64_t processes) {
+  const PerAxis d = degrees_of(job.config.distributed);
   std::vector<std::string> keys;
   std::vector<std::string> said;
-  for (const auto& [name, degree] : std::initializer_list<std::pair<const char*, std::int64_t>>{
-           {"dp_shard", d.dp_shard}, {"dp_replicate", d.dp_replicate}, {"tp", d.tp}, {"pp", d.pp}, {"cp", d.cp}, {"ep", d.ep}}) {
-    if (degree > 1) {
+  for (const Axis axis : {Axis::dp_shard, Axis::dp_replicate, Axis::tp, Axis::pp, Axis::cp, Axis::ep}) {
+    const std::string_view name = name_of(axis);
+    if (const std::int64_t degree = d[axis]; degree > 1) {
       keys.push_back(format("distributed.{}", name));
       said.push_back(format("distributed.{} = {}", name, degree));
     }
@@ -44,23 +44,24 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
   if (!job.world) {
     return;
   }
-  const DistributedConfig& d = job.config.distributed;
+  PerAxis d = degrees_of(job.config.distributed);
+  const std::int64_t world = *job.world;
+  const std::int64_t shards = d.dp_shard;
+  d.dp_shard = 1;
+  const std::int64_t others = d.product();
+  d.dp_shard = std::max<std::int64_t>(1, shards);
+  const std::int64_t asked = d.product();
   const std::vector<std::string> keys{"distributed.dp_replicate", "distributed.tp", "distributed.pp", "distributed.cp", "distributed.ep"};
-  const double others = static_cast<double>(d.dp_replicate) * static_cast<double>(d.tp) * static_cast<double>(d.pp) *
-                        static_cast<double>(d.cp) * static_cast<double>(d.ep);  // as double: the product of silly degrees must not overflow
-  const double world = static_cast<double>(*job.world);
-  if (*job.world == 1 && others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)) != 1) {
-    say_lacking(job, findings, others * static_cast<double>(std::max<std::int64_t>(1, d.dp_shard)));
-    return;
-  }
-  if (d.dp_shard == -1 && (others > world || *job.world % static_cast<std::int64_t>(others) != 0)) {
-    findings.problem(keys, format("world_size ({}) is not divisible by dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{} = {})", *job.world,
+  if (world == 1 && asked != 1) {
+    say_lacking(job, findings, asked);
+  } else if (shards == -1 && (others > world || world % others != 0)) {
+    findings.problem(keys, format("world_size ({}) is not divisible by dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{} = {})", world,
                                   d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others));
-  } else if (d.dp_shard != -1 && others * static_cast<double>(d.dp_shard) != world) {
+  } else if (shards != -1 && asked != world) {
     std::vector<std::string> all = keys;
     all.insert(all.begin(), "distributed.dp_shard");
-    findings.problem(all, format("dp_shard*dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{}*{} = {}) do not match world_size ({})", d.dp_shard,
-                                 d.dp_replicate, d.tp, d.pp, d.cp, d.ep, others * static_cast<double>(d.dp_shard), *job.world));
+    findings.problem(all, format("dp_shard*dp_replicate*tp*pp*cp*ep ({}*{}*{}*{}*{}*{} = {}) do not match world_size ({})", shards,
+                                 d.dp_replicate, d.tp, d.pp, d.cp, d.ep, asked, world));
   }
 }
 

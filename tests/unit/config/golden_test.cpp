@@ -149,7 +149,7 @@ void check_accepted(const Table& test, const config::Loaded& loaded) {
   }
   check_computed(loaded.config, *test.find("computed")->table());
   if (const Node* distributed = test.find("resolved_distributed")) {
-    CHECK(agrees(Node(config::make_plan(loaded, "", std::get<std::int64_t>(test.find("world_size")->value)).mesh.dp_shard),
+    CHECK(agrees(Node(config::make_plan(loaded, "", std::get<std::int64_t>(test.find("world_size")->value)).mesh.degree(Axis::dp_shard)),
                  *distributed->table()->find("dp_shard")));
   }
   if (test.find("warning")) {

@@ -23,13 +23,21 @@ TEST_CASE("config: outputs lie below the run's folder unless a key says otherwis
 TEST_CASE("config: nothing stays automatic in a plan", "[config]") {
   const config::Plan plan =
       config::make_plan(load_cli({"--distributed.tp=2", "--distributed.dp_replicate=2", "--model.vocab_size=65538"}), "", 16, true);
-  CHECK(plan.mesh.dp_shard == 4);
+  CHECK(plan.mesh.degree(Axis::dp_shard) == 4);
   CHECK(plan.data_ranks == 8);
   CHECK(plan.device == "cuda");
   CHECK(plan.token_dtype == "uint32");
   CHECK(config::make_plan(load_cli({"--model.vocab_size=65536"}), "").token_dtype == "uint16");
   CHECK(config::make_plan(load_cli({"--data.token_dtype=int32"}), "").token_dtype == "int32");
   CHECK(config::make_plan(load_cli({}), "").device == "cpu");
+}
+
+TEST_CASE("config: ranks of expert parallelism count, and read data of their own", "[config]") {
+  const config::Plan plan = config::make_plan(load_cli({"--distributed.ep=2", "--distributed.tp=4", "--model.num_experts=8"}), "", 32);
+  CHECK(plan.mesh.degrees() == PerAxis{1, 1, 4, 1, 2, 4});  // dp_shard as KempnerForge resolves it
+  CHECK(plan.data_ranks == 8);
+  CHECK_THROWS_WITH(config::make_plan(load_cli({"--distributed.dp_shard=2"}), "", 3),
+                    Catch::Matchers::Contains("the degrees ask for 2 ranks"));
 }
 
 TEST_CASE("config: the plan has one list of sinks, and says what is missing without the usual two", "[config]") {

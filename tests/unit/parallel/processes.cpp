@@ -57,8 +57,8 @@ std::string run_rank() {
   rendezvous.rank = std::stoll(variable("KF_TEST_RANK"));
   rendezvous.world = std::stoll(variable("KF_TEST_WORLD"));
   rendezvous.timeout = std::chrono::milliseconds(std::stoll(variable("KF_TEST_TIMEOUT")));
-  if (variable("KF_TEST_PROGRAM") == "join") {  // makes its own world: replicas of two shards, of one tp rank each
-    const World world(std::shared_ptr<Group>(join_processes(rendezvous)), Mesh(PerAxis{1, rendezvous.world / 2, 2, 1, 2, 1}));
+  if (variable("KF_TEST_PROGRAM") == "join") {  // makes its own world: replicas of two ranks along ep
+    const World world(std::shared_ptr<Group>(join_processes(rendezvous)), Mesh(PerAxis{1, rendezvous.world / 2, 1, 1, 2, 1}));
     std::string words = format("{} {}/{}", world.rank(), world.share().rank, world.share().world);
     for (Group* const group : {&world.data(), &world.along(Axis::dp_replicate), &world.along(Axis::ep), &world.files()}) {
       words += " " + join(group->tell(to_text(world.rank())), ",");

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "formulas.h"
 #include "parallel/group.h"
-#include "parallel/mesh.h"
+#include "parallel/mesh/mesh.h"
 #include "parallel/world.h"
 
 namespace kf::test {
