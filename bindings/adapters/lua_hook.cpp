@@ -100,15 +100,20 @@ void read_key(lua_State* L, const std::string& key, const std::string& where, Ho
 
 bool is_hook_table(lua_State* L, int index) { return lua_istable(L, index); }
 
-std::unique_ptr<Hook> make_hook(const Ref& table, const std::string& name, const std::string& where, Session& session) {
-  std::unique_ptr<Hook> hook;
-  table.runtime().protect([&](lua_State* L) {
-    table.push(L);
-    HookTable read = read_hook_table(L, 1, where);
-    const std::string own = read.name.empty() ? name : read.name;
-    hook = std::make_unique<LuaHook>(own, where, std::move(read), session);
+std::unique_ptr<Hook> make_hook(std::shared_ptr<const HookTable> table, const std::string& name, const std::string& where,
+                                Session& session) {
+  const std::string own = table->name.empty() ? name : table->name;
+  return std::make_unique<LuaHook>(own, where, std::move(table), session);
+}
+
+/// What a factory made.
+std::shared_ptr<const HookTable> read_made(const Ref& made, const std::string& where) {
+  std::shared_ptr<const HookTable> table;
+  made.runtime().protect([&](lua_State* L) {
+    made.push(L);
+    table = std::make_shared<HookTable>(read_hook_table(L, 1, where));
   });
-  return hook;
+  return table;
 }
 
 }  // namespace
@@ -126,10 +131,10 @@ HookTable read_hook_table(lua_State* L, int index, const std::string& where) {
   return out;
 }
 
-LuaHook::LuaHook(std::string name, std::string where, HookTable table, Session& session)
+LuaHook::LuaHook(std::string name, std::string where, std::shared_ptr<const HookTable> table, Session& session)
     : name_(std::move(name)), where_(std::move(where)), table_(std::move(table)), slot_(*session.context.slot) {
   const std::int64_t rank = session.host.rank;
-  here_ = !table_.ranks || std::find(table_.ranks->begin(), table_.ranks->end(), rank) != table_.ranks->end();
+  here_ = !table_->ranks || std::find(table_->ranks->begin(), table_->ranks->end(), rank) != table_->ranks->end();
   lua_State* L = session.context.userdata.runtime().state();
   session.context.userdata.push(L);
   context_ = Ref(L);
@@ -142,14 +147,14 @@ LuaHook::~LuaHook() {
 }
 
 bool LuaHook::wants(Event event, std::int64_t step) const {
-  if (!here_ || !table_.events[index_of(event)]) {
+  if (!here_ || !table_->events[index_of(event)]) {
     return false;
   }
   switch (event) {
     case Event::step_begin:
     case Event::micro_end:
-    case Event::backward_end: return (step + 1) % table_.every == 0;
-    case Event::step_end: return step % table_.every == 0;
+    case Event::backward_end: return (step + 1) % table_->every == 0;
+    case Event::step_end: return step % table_->every == 0;
     default: return true;
   }
 }
@@ -159,7 +164,7 @@ void LuaHook::call(Event event, HookContext& context) {
     run(event, context);
   } catch (const Error& error) {
     const std::string line = format("in {}, on_{} at step {}", where_, kEventNames[index_of(event)], context.state.step);
-    if (!table_.warn_on_error) {
+    if (!table_->warn_on_error) {
       rethrow_from(error, where_, line);
     }
     log::warn("{}\n  {}; the hook goes on: its on_error is \"warn\"", error.what(), line);
@@ -167,7 +172,7 @@ void LuaHook::call(Event event, HookContext& context) {
 }
 
 void LuaHook::run(Event event, HookContext& context) {
-  const Ref& function = table_.events[index_of(event)];
+  const Ref& function = table_->events[index_of(event)];
   Runtime& runtime = function.runtime();
   lua_State* L = runtime.state();
   KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
@@ -192,11 +197,11 @@ void LuaHook::run(Event event, HookContext& context) {
   runtime.call(arguments, 0);
 }
 
-config::Node LuaHook::state() { return table_.state ? table_.state.save(where_) : config::Node(); }
+config::Node LuaHook::state() { return table_->state ? table_->state.save(where_) : config::Node(); }
 
 void LuaHook::load(const config::Node& state) {
-  if (table_.state && !state.is_null()) {
-    table_.state.restore(state, where_);
+  if (table_->state && !state.is_null()) {
+    table_->state.restore(state, where_);
   }
 }
 
@@ -210,18 +215,17 @@ void add_hook(lua_State* L, Session& session, config::PartInfo info) {
   const std::string where = part_text("hook", info);
   const std::string name = info.name;
   session.registries.hook.add(std::move(info), [factory, where, name, &session](const PartArgs& args) {
-    return make_hook(build(*factory, where, args, {}, "a hook table", is_hook_table), name, where, session);
+    return make_hook(read_made(build(*factory, where, args, {}, "a hook table", is_hook_table), where), name, where, session);
   });
 }
 
 void add_hook_table(lua_State* L, int index, Session& session, config::PartInfo info) {
   const std::string where = part_text("hook", info);
-  read_hook_table(L, index, where);  // wrong tables are refused here, where the script's line is known
-  lua_pushvalue(L, index);
-  const auto table = std::make_shared<Ref>(L);
+  // Read here, where the script's line is known; the hooks of all its runs share what was read.
+  const auto table = std::make_shared<const HookTable>(read_hook_table(L, index, where));
   const std::string name = info.name;
   session.registries.hook.add(std::move(info),
-                              [table, where, name, &session](const PartArgs&) { return make_hook(*table, name, where, session); });
+                              [table, where, name, &session](const PartArgs&) { return make_hook(table, name, where, session); });
 }
 
 }  // namespace kf::lua

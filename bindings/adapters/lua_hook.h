@@ -39,7 +39,7 @@ HookTable read_hook_table(lua_State* L, int index, const std::string& where);
 class LuaHook final : public Hook {
  public:
   /// `where` is in messages: "recipe.lua:3: hook 'judge'".
-  LuaHook(std::string name, std::string where, HookTable table, Session& session);
+  LuaHook(std::string name, std::string where, std::shared_ptr<const HookTable> table, Session& session);
 
   ~LuaHook() override;
   LuaHook(const LuaHook&) = delete;
@@ -49,7 +49,7 @@ class LuaHook final : public Hook {
   /// `every` = n: step events of the updates n, 2n, ... (`step` counts completed updates, so the events before the update see one less).
   bool wants(Event event, std::int64_t step) const override;
   void call(Event event, HookContext& context) override;
-  std::int64_t priority() const override { return table_.priority; }
+  std::int64_t priority() const override { return table_->priority; }
   config::Node state() override;
   void load(const config::Node& state) override;
 
@@ -58,7 +58,7 @@ class LuaHook final : public Hook {
 
   std::string name_;
   std::string where_;
-  HookTable table_;
+  std::shared_ptr<const HookTable> table_;
   bool here_;  // this rank is among `ranks`
   Ref context_;
   ContextSlot& slot_;
