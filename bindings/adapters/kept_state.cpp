@@ -68,7 +68,7 @@ bool is_module_list(lua_State* L, int index) {
 
 class ModuleStates {
  public:
-  ModuleStates(lua_State* L, const std::string& where, std::vector<PartStates::Kept>& out) : L_(L), where_(where), out_(out) {}
+  ModuleStates(lua_State* L, const std::string& where, std::vector<PartStates::Handle>& out) : L_(L), where_(where), out_(out) {}
 
   /// The value at `index`, whose path from the part is `path`.
   void visit(int index, const std::string& path) {
@@ -99,7 +99,7 @@ class ModuleStates {
     StateFunctions functions = read_state_functions(L_, index, where_ + (path.empty() ? "" : ", " + path));
     lua_pushvalue(L_, index);
     functions.self = Ref(L_);
-    if (PartStates::Kept kept = keep_state(std::move(functions), where_, path)) {
+    if (PartStates::Handle kept = keep_state(std::move(functions), where_, path)) {
       out_.push_back(std::move(kept));
     }
   }
@@ -131,7 +131,7 @@ class ModuleStates {
 
   lua_State* L_;
   const std::string& where_;
-  std::vector<PartStates::Kept>& out_;
+  std::vector<PartStates::Handle>& out_;
 };
 
 }  // namespace
@@ -178,7 +178,7 @@ StateFunctions read_state_functions(lua_State* L, int index, const std::string& 
   return out;
 }
 
-PartStates::Kept keep_state(StateFunctions functions, const std::string& where, const std::string& below) {
+PartStates::Handle keep_state(StateFunctions functions, const std::string& where, const std::string& below) {
   if (!functions) {
     return nullptr;
   }
@@ -188,17 +188,17 @@ PartStates::Kept keep_state(StateFunctions functions, const std::string& where, 
   }
   const auto shared = std::make_shared<const StateFunctions>(std::move(functions));
   const std::string what = below.empty() ? where : where + ", " + below;
-  PartStates::Part part;
-  part.state = [shared, what] { return shared->save(what); };
-  part.load = [shared, what](const config::Node& saved) { shared->restore(saved, what); };
-  return states->add(state_key(where) + (below.empty() ? "" : ":" + below), std::move(part));
+  PartStates::Kept kept;
+  kept.state = [shared, what] { return shared->save(what); };
+  kept.load = [shared, what](const config::Node& saved) { shared->restore(saved, what); };
+  return states->add(state_key(where) + (below.empty() ? "" : ":" + below), std::move(kept));
 }
 
-PartStates::Kept keep_state_of(lua_State* L, int index, const std::string& where) {
+PartStates::Handle keep_state_of(lua_State* L, int index, const std::string& where) {
   return keep_state(read_state_functions(L, index, where), where);
 }
 
-void keep_module_states(lua_State* L, int index, const std::string& where, std::vector<PartStates::Kept>& out) {
+void keep_module_states(lua_State* L, int index, const std::string& where, std::vector<PartStates::Handle>& out) {
   ModuleStates(L, where, out).visit(index, "");
 }
 

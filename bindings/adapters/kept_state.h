@@ -32,17 +32,17 @@ StateFunctions read_state_functions(lua_State* L, int index, const std::string& 
 
 /// Adds a part to those of the run that is on; null where there is none, or nothing to keep. `where` is from part_text; `below` tells
 /// modules inside of the part apart.
-PartStates::Kept keep_state(StateFunctions functions, const std::string& where, const std::string& below = {});
+PartStates::Handle keep_state(StateFunctions functions, const std::string& where, const std::string& below = {});
 /// The same for the table at `index`.
-PartStates::Kept keep_state_of(lua_State* L, int index, const std::string& where);
+PartStates::Handle keep_state_of(lua_State* L, int index, const std::string& where);
 
 /// Every module in the module at `index` that keeps something; appends to `out`.
-void keep_module_states(lua_State* L, int index, const std::string& where, std::vector<PartStates::Kept>& out);
+void keep_module_states(lua_State* L, int index, const std::string& where, std::vector<PartStates::Handle>& out);
 
 /// A part that is one function.
 struct FunctionPart {
   Ref function;
-  PartStates::Kept kept;
+  PartStates::Handle kept;
 };
 
 /// As `build`, for a factory that returns a function, a callable table, or { function, state = ..., load = ... }.

@@ -72,7 +72,7 @@ class LuaDataset final : public Dataset {
   std::int64_t vocab_size_;
   std::int64_t size_ = 0;
   Ref get_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
 };
 
 /// Of what decides what a part does: the script with all that it loaded, its strings behind --, the part's name and options. What a part
@@ -290,7 +290,7 @@ class LuaTokenizer final : public Tokenizer {
   std::string hash_;
   Ref encode_;
   Ref decode_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
   std::int64_t vocab_size_ = 0;
   std::optional<std::int64_t> eos_id_;
 };

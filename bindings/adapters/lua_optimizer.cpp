@@ -44,7 +44,7 @@ struct OptimizerTable {
 
 class LuaOptimizer final : public Optimizer {
  public:
-  LuaOptimizer(std::string where, OptimizerTable table, Ref step, PartStates::Kept kept, std::vector<ParamGroup> groups)
+  LuaOptimizer(std::string where, OptimizerTable table, Ref step, PartStates::Handle kept, std::vector<ParamGroup> groups)
       : where_(std::move(where)),
         names_(std::move(table.names)),
         step_(std::move(step)),
@@ -171,7 +171,7 @@ class LuaOptimizer final : public Optimizer {
   std::string where_;
   std::vector<std::string> names_;
   Ref step_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
   std::vector<ParamGroup> groups_;
   Slots slots_;
   std::int64_t updates_ = 0;
@@ -232,7 +232,7 @@ std::unique_ptr<Optimizer> make_optimizer(const Ref& table, const std::string& w
       said.curvature_every = static_cast<std::int64_t>(every);
     }
     lua_settop(L, 1);
-    PartStates::Kept kept = plain ? keep_state_of(L, 1, where) : nullptr;
+    PartStates::Handle kept = plain ? keep_state_of(L, 1, where) : nullptr;
     lua_getfield(L, 1, "step");
     KF_CHECK(is_callable(L, -1), Code::script, "{}: step must be a function, got {}", where, describe(L, -1));
     out = std::make_unique<LuaOptimizer>(where, std::move(said), Ref(L), std::move(kept), std::move(groups));

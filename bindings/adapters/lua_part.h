@@ -38,7 +38,7 @@ class LuaPart {
   std::string where_;
   Ref value_;
   std::shared_ptr<Module> module_;
-  std::vector<PartStates::Kept> kept_;  // of it and the modules inside
+  std::vector<PartStates::Handle> kept_;  // of it and the modules inside
 };
 
 /// Calls the factory for a place in the model; `fill` adds the arguments of its kind to the table on top.

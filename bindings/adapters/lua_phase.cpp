@@ -121,7 +121,7 @@ class LuaPhase final : public PhaseRules {
   Ref stop_when_;
   Ref lr_scale_;
   Ref context_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
   config::Table entry_;
 };
 

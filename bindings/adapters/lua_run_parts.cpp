@@ -82,7 +82,7 @@ class LuaMetric final : public Metric {
   std::int64_t every_ = 0;
   Ref compute_;
   Ref context_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
   ContextSlot& slot_;
 };
 
@@ -175,7 +175,7 @@ class LuaSink final : public Sink {
   Ref saved_;
   Ref rewind_;
   Ref close_;
-  PartStates::Kept kept_;
+  PartStates::Handle kept_;
 };
 
 bool call_strategy(const Ref& function, const std::string& where, std::int64_t step) {

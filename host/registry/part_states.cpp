@@ -8,24 +8,24 @@
 
 namespace kf {
 
-PartStates::Kept PartStates::add(const std::string& name, Part part) {
-  std::erase_if(parts_, [](const std::weak_ptr<const Part>& one) { return one.expired(); });
+PartStates::Handle PartStates::add(const std::string& name, Kept kept) {
+  std::erase_if(parts_, [](const std::weak_ptr<const Kept>& one) { return one.expired(); });
   const auto taken = [&](const std::string& key) {
-    return std::any_of(parts_.begin(), parts_.end(), [&](const std::weak_ptr<const Part>& one) { return one.lock()->key == key; });
+    return std::any_of(parts_.begin(), parts_.end(), [&](const std::weak_ptr<const Kept>& one) { return one.lock()->key == key; });
   };
-  part.key = name;
-  for (int number = 2; taken(part.key); ++number) {
-    part.key = format("{}#{}", name, number);
+  kept.key = name;
+  for (int number = 2; taken(kept.key); ++number) {
+    kept.key = format("{}#{}", name, number);
   }
-  Kept kept = std::make_shared<const Part>(std::move(part));
-  parts_.emplace_back(kept);
-  return kept;
+  Handle handle = std::make_shared<const Kept>(std::move(kept));
+  parts_.emplace_back(handle);
+  return handle;
 }
 
 std::map<std::string, config::Node> PartStates::state() const {
   std::map<std::string, config::Node> states;
-  for (const std::weak_ptr<const Part>& one : parts_) {
-    if (const Kept part = one.lock()) {
+  for (const std::weak_ptr<const Kept>& one : parts_) {
+    if (const Handle part = one.lock()) {
       states[part->key] = part->state();
     }
   }
@@ -36,17 +36,17 @@ void PartStates::load(const std::map<std::string, config::Node>& states) const {
 
 void PartStates::roll_back(const std::map<std::string, config::Node>& states) const {
   give(states, true);
-  for (const std::weak_ptr<const Part>& one : parts_) {
-    if (const Kept part = one.lock(); part && states.count(part->key) == 0) {
+  for (const std::weak_ptr<const Kept>& one : parts_) {
+    if (const Handle part = one.lock(); part && states.count(part->key) == 0) {
       log::warn("the checkpoint is older than {}, whose state stays as it is", part->key);
     }
   }
 }
 
 void PartStates::give(const std::map<std::string, config::Node>& states, bool nulls) const {
-  std::map<std::string, Kept> living;
-  for (const std::weak_ptr<const Part>& one : parts_) {
-    if (const Kept part = one.lock()) {
+  std::map<std::string, Handle> living;
+  for (const std::weak_ptr<const Kept>& one : parts_) {
+    if (const Handle part = one.lock()) {
       living[part->key] = part;
     }
   }

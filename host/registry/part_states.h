@@ -14,16 +14,16 @@ namespace kf {
 /// Parts add themselves when they are made. Those of one name are told apart by the order in which they are made, which the job decides.
 class PartStates {
  public:
-  struct Part {
+  struct Kept {
     std::function<config::Node()> state;  // null: nothing to keep
     std::function<void(const config::Node&)> load;
     std::string key = {};  // given by `add`
   };
-  using Kept = std::shared_ptr<const Part>;
+  using Handle = std::shared_ptr<const Kept>;
 
-  /// The part is kept until what this returns is gone. Its key is `name`, or "name#2", "name#3", ... where living parts have the earlier
+  /// The part is known until what this returns is gone. Its key is `name`, or "name#2", "name#3", ... where living parts have the earlier
   /// ones.
-  [[nodiscard]] Kept add(const std::string& name, Part part);
+  [[nodiscard]] Handle add(const std::string& name, Kept kept);
 
   /// A null where a part has nothing to keep now, so that a roll-back knows it from a part that the checkpoint is older than.
   std::map<std::string, config::Node> state() const;
@@ -35,7 +35,7 @@ class PartStates {
  private:
   void give(const std::map<std::string, config::Node>& states, bool nulls) const;
 
-  std::vector<std::weak_ptr<const Part>> parts_;  // in order of `add`
+  std::vector<std::weak_ptr<const Kept>> parts_;  // in order of `add`
 };
 
 }  // namespace kf
