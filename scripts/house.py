@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Whether the house is as docs/architecture.md says: arrows between folders, who chooses kernels, the length of files and functions. Prints what is not."""
+"""Whether the house is as docs/architecture.md says: arrows between folders, who chooses kernels, the length of files, functions and expressions.
+Prints what is not."""
 import os
 import re
 import subprocess
@@ -14,6 +15,9 @@ LONG = {
     "host/data/tokenizer/regex_translate.cpp",
 }
 CONTROL = re.compile(r"\s*(\}?\s*else|if|for|while|switch|do|try|\}?\s*catch|namespace|struct|class|enum|union|extern|return|case|default)\b")
+# A conditional operator, and what is none: comments, strings, characters. Statements end at the others.
+CONDITIONAL = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[?;{}]', re.S)
+MOST_CONDITIONALS = 2
 faults = []
 
 
@@ -89,8 +93,24 @@ def check_lengths():
                 faults.append(f"{name}:{start + 1}: a function of {end - start + 1} lines, at most {MOST_OF_A_FUNCTION}")
 
 
+def check_conditionals():
+    for name in tracked("host/*.h", "host/*.cpp", "bindings/*.h", "bindings/*.cpp"):
+        text = read(name)
+        count = start = 0
+        for token in CONDITIONAL.finditer(text):
+            if token[0] == "?":
+                start = start if count else token.start()
+                count += 1
+            elif token[0] in ";{}":
+                if count > MOST_CONDITIONALS:
+                    line = text.count("\n", 0, start) + 1
+                    faults.append(f"{name}:{line}: an expression with {count} conditional operators, at most {MOST_CONDITIONALS}; a table or ifs say it")
+                count = 0
+
+
 check_includes(arrows())
 check_kernel_set()
 check_lengths()
+check_conditionals()
 print("\n".join(faults) if faults else "the house is as it says")
 sys.exit(1 if faults else 0)

@@ -81,8 +81,13 @@ std::string api_text() {
     }
     const bool optional = row.type.ends_with('?');
     const bool plain = row.name.find('/') == std::string_view::npos;
-    out += field((plain ? std::string(row.name) : format("[\"{}\"]", row.name)) + (optional ? "?" : ""),
-                 std::string(row.type.substr(0, row.type.size() - (optional ? 1 : 0))), words(row));
+    std::string name = plain ? std::string(row.name) : format("[\"{}\"]", row.name);
+    std::string_view type = row.type;
+    if (optional) {
+      name += "?";
+      type.remove_suffix(1);
+    }
+    out += field(name, std::string(type), words(row));
   }
   return out;
 }

@@ -288,7 +288,10 @@ char code_of(const c10::Argument& argument) {
   }
   if (type->kind() == c10::TypeKind::ListType) {
     const c10::TypeKind item = type->castRaw<c10::ListType>()->getElementType()->kind();
-    return item == c10::TypeKind::IntType ? (optional ? 'O' : 'L') : item == c10::TypeKind::SymIntType && !optional ? 'Y' : '?';
+    if (item == c10::TypeKind::IntType) {
+      return optional ? 'O' : 'L';
+    }
+    return item == c10::TypeKind::SymIntType && !optional ? 'Y' : '?';
   }
   switch (type->kind()) {
     case c10::TypeKind::TensorType: return optional ? 't' : changed ? 'M' : 'T';

@@ -73,7 +73,13 @@ class Writer {
       return std::to_string(scalar.toLong());
     }
     const double number = scalar.toDouble();
-    return std::isfinite(number) ? printed(pattern_, number) : std::isnan(number) ? "nan" : number > 0 ? "inf" : "-inf";
+    if (std::isnan(number)) {
+      return "nan";
+    }
+    if (std::isinf(number)) {
+      return number > 0 ? "inf" : "-inf";
+    }
+    return printed(pattern_, number);
   }
 
   bool cut(std::int64_t length) const { return summary_ && length > 2 * kEdge; }

@@ -243,13 +243,23 @@ namespace {
 
 constexpr std::int64_t kMostWhole = std::int64_t{4} << 30;
 
+/// What is no regular file, for messages.
+const char* kind_of(mode_t mode) {
+  if (S_ISDIR(mode)) {
+    return "a folder";
+  }
+  if (S_ISFIFO(mode)) {
+    return "a pipe";
+  }
+  return S_ISSOCK(mode) ? "a socket" : "a device";
+}
+
 /// Of a regular file that can be read whole.
 std::int64_t checked_size(int file, const fs::path& path) {
   struct stat status {};
   KF_CHECK(::fstat(file, &status) == 0, Code::other, "cannot read {}: {}", path, reason());
   const mode_t mode = status.st_mode;
-  const char* const what = S_ISDIR(mode) ? "a folder" : S_ISFIFO(mode) ? "a pipe" : S_ISSOCK(mode) ? "a socket" : "a device";
-  KF_CHECK(S_ISREG(mode), Code::other, "cannot read {}: it is {}, not a regular file", path, what);
+  KF_CHECK(S_ISREG(mode), Code::other, "cannot read {}: it is {}, not a regular file", path, kind_of(mode));
   KF_CHECK(status.st_size <= kMostWhole, Code::other, "cannot read {}: it has {} bytes, and files of this kind {} at most", path,
            grouped(status.st_size), grouped(kMostWhole));
   return status.st_size;

@@ -13,7 +13,13 @@ constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 /// Bytes of the character that this byte begins; 0 for one that begins none.
 std::size_t length_of(unsigned char lead) {
-  return lead < 0x80 ? 1 : lead >= 0xC2 && lead < 0xE0 ? 2 : lead >= 0xE0 && lead < 0xF0 ? 3 : lead >= 0xF0 && lead < 0xF5 ? 4 : 0;
+  if (lead < 0x80) {
+    return 1;
+  }
+  if (lead < 0xC2 || lead >= 0xF5) {
+    return 0;
+  }
+  return 2 + (lead >= 0xE0) + (lead >= 0xF0);
 }
 
 /// Whether `bytes` can be the beginning of a longer character.

@@ -27,12 +27,6 @@ std::optional<std::int64_t> step_of(const std::vector<std::string>& line) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(step) : std::nullopt;
 }
 
-std::string cell(const Node& value) {
-  const auto* const text = std::get_if<std::string>(&value.value);
-  const auto* const real = std::get_if<double>(&value.value);
-  return value.is_null() ? "" : text != nullptr ? *text : real != nullptr ? to_text(*real) : config::to_json(value);
-}
-
 /// The numbers of an evaluation as columns: "eval_loss", and "eval_code_loss" of the set `code`.
 void add_eval(Table& line, const Table& numbers, const std::string& prefix) {
   for (const auto& [name, value] : numbers) {
@@ -143,7 +137,7 @@ void CsvSink::flush() {
   std::vector<std::string> cells;
   for (const std::string& column : columns_) {
     const Node* const value = pending_.find(column);
-    cells.push_back(value != nullptr ? cell(*value) : "");
+    cells.push_back(value != nullptr ? config::to_cell(*value) : "");
   }
   pending_ = {};
   file_->append(csv_line(cells));

@@ -1,6 +1,8 @@
 #include "metrics/eval_result.h"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "config/tree/finite.h"
@@ -15,6 +17,12 @@ namespace {
 using config::Node;
 using config::Table;
 
+/// Numbers that not every evaluation has.
+constexpr std::pair<std::string_view, std::optional<double> EvalResult::*> kOptional[] = {{"bits_per_byte", &EvalResult::bits_per_byte},
+                                                                                          {"accuracy", &EvalResult::accuracy},
+                                                                                          {"ema", &EvalResult::ema},
+                                                                                          {"mtp_acceptance", &EvalResult::mtp_acceptance}};
+
 void read_number(EvalResult& out, const std::string& name, double value) {
   if (name == "loss") {
     out.loss = value;
@@ -22,14 +30,11 @@ void read_number(EvalResult& out, const std::string& name, double value) {
     out.perplexity = value;
   } else if (name == "tokens") {
     out.tokens = static_cast<std::int64_t>(value);
-  } else if (name == "bits_per_byte") {
-    out.bits_per_byte = value;
-  } else if (name == "accuracy") {
-    out.accuracy = value;
-  } else if (name == "ema") {
-    out.ema = value;
-  } else if (name == "mtp_acceptance") {
-    out.mtp_acceptance = value;
+  }
+  for (const auto& [known, member] : kOptional) {
+    if (name == known) {
+      out.*member = value;
+    }
   }
 }
 
@@ -42,11 +47,12 @@ std::optional<double> own_number(const EvalResult& eval, const std::string& name
   if (name == "tokens") {
     return static_cast<double>(eval.tokens);
   }
-  return name == "bits_per_byte"    ? eval.bits_per_byte
-         : name == "accuracy"       ? eval.accuracy
-         : name == "ema"            ? eval.ema
-         : name == "mtp_acceptance" ? eval.mtp_acceptance
-                                    : std::nullopt;
+  for (const auto& [known, member] : kOptional) {
+    if (name == known) {
+      return eval.*member;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -56,11 +62,9 @@ Table to_numbers(const EvalResult& eval) {
   out["loss"] = eval.has_loss() ? Node(eval.loss) : Node();
   out["perplexity"] = eval.has_loss() ? Node(eval.perplexity) : Node();
   out["tokens"] = Node(eval.tokens);
-  const std::pair<const char*, std::optional<double>> more[] = {
-      {"bits_per_byte", eval.bits_per_byte}, {"accuracy", eval.accuracy}, {"ema", eval.ema}, {"mtp_acceptance", eval.mtp_acceptance}};
-  for (const auto& [name, value] : more) {
-    if (value) {
-      out[name] = Node(*value);
+  for (const auto& [name, member] : kOptional) {
+    if (const std::optional<double>& value = eval.*member) {
+      out[std::string(name)] = Node(*value);
     }
   }
   for (const EvalResult& set : eval.sets) {

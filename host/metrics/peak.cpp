@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "core/log.h"
 #include "kernels/product/product.h"
@@ -71,7 +72,10 @@ Peak cuda_peak(std::string_view device_name, int compute_capability_major) {
     }
   }
   const int major = compute_capability_major;
-  const double tflops = major >= 10 ? 2250 : major >= 9 ? 989 : major >= 8 ? 312 : 100;
+  double tflops = 100;
+  for (const auto& [from, of_it] : {std::pair(8, 312), std::pair(9, 989), std::pair(10, 2250)}) {
+    tflops = major >= from ? of_it : tflops;
+  }
   log::warn("no peak is known for '{}': MFU is relative to a guess of {} TFLOP/s from its compute capability {}.x", device_name, tflops,
             major);
   return {tflops * 1e12, "guessed from compute capability"};

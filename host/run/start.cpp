@@ -90,9 +90,10 @@ RunResult already_complete(const RunContext& run, const Resume& resume) {
   if (!run.world.leads()) {
     return result;
   }
-  std::cout << (stopped ? "already stopped" + (result.reason.empty() ? "" : " (" + result.reason + ")") : "already complete") << ": "
-            << result.step << " steps, " << grouped(result.tokens) << " tokens, in " << resume.checkpoint.string()
-            << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "") << '\n'
+  const std::string reason = result.reason.empty() ? "" : " (" + result.reason + ")";
+  std::cout << (stopped ? "already stopped" + reason : "already complete") << ": " << result.step << " steps, " << grouped(result.tokens)
+            << " tokens, in " << resume.checkpoint.string() << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "")
+            << '\n'
             << std::flush;
   return result;
 }

@@ -72,7 +72,13 @@ std::string strips(const Chart& chart, const std::string& objective) {
     for (const Chart::Point& point : chart.points) {
       if (point.x == static_cast<double>(i)) {
         char& cell = line[static_cast<std::size_t>(std::lround(chart.up(point.y) * (kWidth - 1)))];
-        cell = point.best || cell == '*' ? '*' : point.pruned && cell == ' ' ? '.' : point.pruned ? cell : 'o';
+        if (point.best || cell == '*') {
+          cell = '*';
+        } else if (!point.pruned) {
+          cell = 'o';
+        } else if (cell == ' ') {
+          cell = '.';
+        }
       }
     }
     out += format("  {}{} |{}|\n", chart.labels[i], std::string(widest - chart.labels[i].size(), ' '), line);
@@ -82,13 +88,23 @@ std::string strips(const Chart& chart, const std::string& objective) {
   return out + std::string(widest + 4, ' ') + low + std::string(kWidth - std::min(kWidth, low.size() + high.size()), ' ') + high + "\n";
 }
 
+char mark_of(const Chart::Point& point, const Chart& chart) {
+  if (point.best) {
+    return '*';
+  }
+  if (point.y > chart.y_high || point.y < chart.y_low) {
+    return point.y > chart.y_high ? '^' : 'v';
+  }
+  return point.pruned ? '.' : 'o';
+}
+
 std::string scatter(const Chart& chart, const std::string& objective) {
   std::vector<std::string> grid(kHeight, std::string(kWidth, ' '));
   for (const Chart::Point& point : chart.points) {
     const auto column = static_cast<std::size_t>(std::lround(chart.across(point.x) * (kWidth - 1)));
     const auto row = kHeight - 1 - static_cast<std::size_t>(std::lround(chart.up(point.y) * (kHeight - 1)));
     char& cell = grid[row][column];
-    const char mark = point.best ? '*' : point.y > chart.y_high ? '^' : point.y < chart.y_low ? 'v' : point.pruned ? '.' : 'o';
+    const char mark = mark_of(point, chart);
     cell = cell == '*' || (mark == '.' && cell != ' ') ? cell : mark;
   }
   const std::string high = short_number(chart.y_high);

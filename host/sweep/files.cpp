@@ -15,12 +15,6 @@ namespace {
 
 using config::Node;
 
-std::string plain(const Node& node) {
-  const auto* text = std::get_if<std::string>(&node.value);
-  const auto* real = std::get_if<double>(&node.value);
-  return text != nullptr ? *text : real != nullptr ? to_text(*real) : node.is_null() ? "" : config::to_json(node);
-}
-
 void add_new(std::vector<std::string>& names, const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     names.push_back(name);
@@ -79,12 +73,12 @@ std::string csv_text(const std::vector<Trial>& trials) {
                                    trial.value ? to_text(*trial.value) : ""};
     for (const std::string& name : names) {
       const Parameter* p = trial.parameter(name);
-      cells.push_back(p != nullptr ? plain(p->value()) : "");
+      cells.push_back(p != nullptr ? config::to_cell(p->value()) : "");
     }
     for (const std::string& key : adjusted) {
       const config::Table* values = values_of(trial);
       const Node* node = values != nullptr ? values->find(key) : nullptr;
-      cells.push_back(node != nullptr ? plain(*node) : "");
+      cells.push_back(node != nullptr ? config::to_cell(*node) : "");
     }
     cells.push_back(trial.started);
     cells.push_back(trial.seconds() ? fixed(*trial.seconds(), 3) : "");

@@ -88,7 +88,13 @@ Stored stored(double number) {
   return std::isinf(number) ? Stored{{}, number > 0 ? "INF_POS" : "INF_NEG"} : Stored{number, "FINITE"};
 }
 double from_stored(const SqlValue& value, const std::string& type) {
-  return type == "FINITE" ? real(value) : type == "NAN" ? std::nan("") : type == "INF_POS" ? INFINITY : -INFINITY;
+  if (type == "FINITE") {
+    return real(value);
+  }
+  if (type == "NAN") {
+    return std::nan("");
+  }
+  return type == "INF_POS" ? INFINITY : -INFINITY;
 }
 
 /// Attributes that another program wrote may hold JSON that our reader refuses (NaN); they are kept as text.

@@ -1,6 +1,7 @@
 #include "sweep/svg.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "core/text.h"
@@ -17,7 +18,13 @@ constexpr double kHeight = 310;
 std::string escaped(const std::string& text) {
   std::string out;
   for (const char c : text) {
-    out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+    switch (c) {
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '&': out += "&amp;"; break;
+      case '"': out += "&quot;"; break;
+      default: out += c;
+    }
   }
   return out;
 }
@@ -47,7 +54,10 @@ std::vector<double> ticks(double low, double high, bool log) {
   }
   const double rough = (high - low) / 5;
   const double power = std::pow(10, std::floor(std::log10(rough)));
-  const double unit = rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10;
+  double unit = 1;
+  for (const auto& [from, wider] : {std::pair(1.5, 2.0), std::pair(3.5, 5.0), std::pair(7.5, 10.0)}) {
+    unit = rough / power < from ? unit : wider;
+  }
   for (double at = std::ceil(low / (unit * power)); at * unit * power <= high * (1 + 1e-12); ++at) {
     out.push_back(at * unit * power);
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 #include "app/command/choices_report.h"
 #include "app/command/commands.h"
@@ -69,9 +70,16 @@ std::string padded(const std::string& text, std::size_t width) {
 }
 
 std::string row_text(std::string name, const EvalResult& eval, std::size_t width) {
+  const auto cell = [](const std::optional<double>& number, int digits, std::size_t wide) {
+    return padded(number ? fixed(*number, digits) : "-", wide);
+  };
+  std::optional<double> loss, perplexity;
+  if (eval.has_loss()) {
+    loss = eval.loss;
+    perplexity = eval.perplexity;
+  }
   name.resize(std::max(width, name.size()), ' ');
-  return name + padded(eval.has_loss() ? fixed(eval.loss, 4) : "-", 10) + padded(eval.has_loss() ? fixed(eval.perplexity, 3) : "-", 13) +
-         padded(eval.bits_per_byte ? fixed(*eval.bits_per_byte, 4) : "-", 12) + padded(eval.accuracy ? fixed(*eval.accuracy, 4) : "-", 11) +
+  return name + cell(loss, 4, 10) + cell(perplexity, 3, 13) + cell(eval.bits_per_byte, 4, 12) + cell(eval.accuracy, 4, 11) +
          padded(grouped(eval.tokens), 14);
 }
 

@@ -158,7 +158,11 @@ std::string presets_text(const std::string& pattern) {
   KF_CHECK(!models.empty() || !jobs.empty(), Code::config, "no preset matches '{}'; `kf-host config presets` lists all", pattern);
   const std::string head = padded("model", 26) + left_padded("size", 8) + left_padded("layers", 8) + left_padded("width", 8) +
                            left_padded("vocabulary", 12) + left_padded("positions", 12) + "\n";
-  return (models.empty() ? "" : head + models) + (models.empty() || jobs.empty() ? "" : "\n") + (jobs.empty() ? "" : "job\n" + jobs);
+  std::string out = models.empty() ? "" : head + models;
+  if (!jobs.empty()) {
+    out += (out.empty() ? "job\n" : "\njob\n") + jobs;
+  }
+  return out;
 }
 
 std::string presets_markdown() {

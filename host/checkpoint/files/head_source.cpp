@@ -62,10 +62,8 @@ NamedTensors with_head_from(HeadSource source, const NamedTensors& file, Model& 
                     }  // else it keeps its own values
                   }};
   }
-  log::info("checkpoint.init_head: the output head is {}{}",
-            !untied  ? "the embedding"
-            : copies ? "a copy of the embedding"
-                     : "fresh",
+  const char* const untied_head = copies ? "a copy of the embedding" : "fresh";
+  log::info("checkpoint.init_head: the output head is {}{}", untied ? untied_head : "the embedding",
             held ? "; the one of the file is left out" : "");
   return out;
 }

@@ -103,8 +103,12 @@ class Sizes {
     if (!whole_scores()) {
       return 0;
     }
-    const double each = (m_.attn_fp32 == "none" ? width() : 4) + (width() == 2 && m_.attn_fp32 != "none" ? width() : 0) +
-                        (m_.attn_softcap > 0 ? width() : 0) + (m_.dropout_attn > 0 ? width() + 1 : 0) + 1;
+    double each = width() + 1;
+    if (m_.attn_fp32 != "none") {
+      each = 4 + (width() == 2 ? width() : 0) + 1;
+    }
+    each += m_.attn_softcap > 0 ? width() : 0;
+    each += m_.dropout_attn > 0 ? width() + 1 : 0;
     return rows_ * real(m_.n_heads) * length_ * length_ * each;
   }
 

@@ -117,6 +117,15 @@ std::int64_t keys_seen(const ModelConfig& m, std::int64_t layer, std::int64_t se
 
 }  // namespace
 
+const std::string& source_name(const DatasetSource& source) {
+  for (const std::string* const name : {&source.name, &source.dataset, &source.path}) {
+    if (!name->empty()) {
+      return *name;
+    }
+  }
+  return source.hf_name;
+}
+
 std::int64_t kv_heads(const ModelConfig& model) { return model.n_kv_heads.value_or(model.n_heads); }
 
 std::int64_t head_dim(const ModelConfig& model) { return model.head_dim.value_or(model.dim / model.n_heads); }

@@ -9,6 +9,8 @@
 
 namespace kf::config {
 
+/// What a source of a mixture is called: by its name, else by where it comes from.
+const std::string& source_name(const DatasetSource& source);
 /// n_kv_heads, or n_heads where unset.
 std::int64_t kv_heads(const ModelConfig& model);
 /// head_dim, or dim / n_heads where unset.

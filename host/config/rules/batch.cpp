@@ -55,11 +55,10 @@ void check_multiple(const Job& job, Findings& findings, const std::string& key, 
   }
   const std::int64_t unit = divides ? ranks : each;
   const std::int64_t below = size / unit * unit;
-  const std::string of = divides      ? format("the {} data ranks", ranks)
-                         : ranks == 1 ? format("train.batch_size ({})", batch_size)
-                                      : format("train.batch_size ({}) x {} data ranks", batch_size, ranks);
-  findings.problem({key, "train.batch_size"}, format("{} ({}) must be a multiple of {}; the nearest {} {}{}{}", name, size, of,
-                                                     below == 0 ? "is" : "are", below == 0 ? "" : format("{} and ", below), below + unit,
+  const std::string micro = format("train.batch_size ({}){}", batch_size, ranks == 1 ? "" : format(" x {} data ranks", ranks));
+  const std::string of = divides ? format("the {} data ranks", ranks) : micro;
+  const std::string nearest = below == 0 ? format("is {}", unit) : format("are {} and {}", below, below + unit);
+  findings.problem({key, "train.batch_size"}, format("{} ({}) must be a multiple of {}; the nearest {}{}", name, size, of, nearest,
                                                      divides ? "" : ", or set train.allow_nondivisible_batch = true"));
 }
 

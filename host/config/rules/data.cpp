@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "config/plan/derived.h"
 #include "config/rules/rules.h"
 #include "core/fs.h"
 #include "core/hub_name.h"
@@ -7,13 +8,6 @@
 
 namespace kf::config {
 namespace {
-
-std::string source_name(const DatasetSource& source) {
-  return !source.name.empty()      ? source.name
-         : !source.dataset.empty() ? source.dataset
-         : !source.path.empty()    ? source.path
-                                   : source.hf_name;
-}
 
 void sources_say_where(const Job& job, Findings& findings) {
   for (std::size_t i = 0; i < job.config.data.datasets.size(); ++i) {

@@ -213,10 +213,10 @@ class Reader final : public nlohmann::json_sax<json> {
     constexpr double kInf = std::numeric_limits<double>::infinity();
     const std::string* const text = std::get_if<std::string>(&content.value);
     if (text != nullptr && tag == kReal) {
-      return *text == "inf"    ? std::optional<Node::Value>(kInf)
-             : *text == "-inf" ? std::optional<Node::Value>(-kInf)
-             : *text == "nan"  ? std::optional<Node::Value>(std::numeric_limits<double>::quiet_NaN())
-                               : std::nullopt;
+      if (*text == "inf" || *text == "-inf") {
+        return *text == "inf" ? kInf : -kInf;
+      }
+      return *text == "nan" ? std::optional<Node::Value>(std::numeric_limits<double>::quiet_NaN()) : std::nullopt;
     }
     if (text != nullptr && tag == kBytes) {
       if (const auto bytes = bytes_of(*text)) {
@@ -247,6 +247,17 @@ std::string to_json(const Node& node, JsonStyle style, int indent) {
   Writer writer(style, indent);
   writer.write(node);
   return writer.take();
+}
+
+std::string to_cell(const Node& node) {
+  if (node.is_null()) {
+    return "";
+  }
+  if (const auto* const text = std::get_if<std::string>(&node.value)) {
+    return *text;
+  }
+  const auto* const real = std::get_if<double>(&node.value);
+  return real != nullptr ? kf::to_text(*real) : to_json(node);
 }
 
 Node parse_json(std::string_view text, const std::string& name, JsonStyle style) {

@@ -21,6 +21,9 @@ std::string json_number(double value);
 /// One line, or with `indent` > 0 one entry a line. Throws Code::other for a string that is not UTF-8 in plain style.
 std::string to_json(const Node& node, JsonStyle style = JsonStyle::plain, int indent = 0);
 
+/// A cell of a table: nothing for null, strings and numbers as they are, JSON of anything else.
+std::string to_cell(const Node& node);
+
 /// Strict: repeated keys, integers beyond int64, and trailing text are errors, and so is nesting deeper than 200. `name` stands in the
 /// messages (Code::data) and in the origins.
 Node parse_json(std::string_view text, const std::string& name, JsonStyle style = JsonStyle::plain);

@@ -22,10 +22,7 @@ std::vector<std::string> source_names(const std::vector<config::DatasetSource>& 
   std::map<std::string, std::size_t> taken;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const config::DatasetSource& source = sources[i];
-    names.push_back(!source.name.empty()      ? source.name
-                    : !source.dataset.empty() ? source.dataset
-                    : !source.path.empty()    ? source.path
-                                              : source.hf_name);
+    names.push_back(config::source_name(source));
     const auto [at, fresh] = taken.emplace(names.back(), i);
     KF_CHECK(fresh, Code::data, "data.datasets[{}] and data.datasets[{}] are both called '{}'; give one of them another name", at->second,
              i, names.back());

@@ -19,11 +19,19 @@ std::optional<std::int64_t> of_whole(std::int64_t i, std::string_view op, std::i
     }
     const std::int64_t rest = i % j;
     const bool downwards = rest != 0 && (rest < 0) != (j < 0);
-    return op == "%" ? rest + (downwards ? j : 0) : i / j - (downwards ? 1 : 0);
+    if (op == "%") {
+      return rest + (downwards ? j : 0);
+    }
+    return i / j - (downwards ? 1 : 0);
   }
-  const bool over = op == "+"   ? __builtin_add_overflow(i, j, &out)
-                    : op == "-" ? __builtin_sub_overflow(i, j, &out)
-                                : __builtin_mul_overflow(i, j, &out);
+  bool over = false;
+  if (op == "+") {
+    over = __builtin_add_overflow(i, j, &out);
+  } else if (op == "-") {
+    over = __builtin_sub_overflow(i, j, &out);
+  } else {
+    over = __builtin_mul_overflow(i, j, &out);
+  }
   return over ? std::nullopt : std::optional(out);
 }
 
@@ -42,13 +50,19 @@ std::optional<std::int64_t> power(std::int64_t i, std::int64_t j) {
 }
 
 double of_real(double x, std::string_view op, double y) {
-  return op == "+"    ? x + y
-         : op == "-"  ? x - y
-         : op == "*"  ? x * y
-         : op == "/"  ? x / y
-         : op == "//" ? std::floor(x / y)
-         : op == "%"  ? x - y * std::floor(x / y)
-                      : std::pow(x, y);
+  if (op == "**") {
+    return std::pow(x, y);
+  }
+  if (op == "//") {
+    return std::floor(x / y);
+  }
+  switch (op.front()) {
+    case '+': return x + y;
+    case '-': return x - y;
+    case '*': return x * y;
+    case '/': return x / y;
+    default: return x - y * std::floor(x / y);  // %
+  }
 }
 
 }  // namespace
@@ -87,7 +101,10 @@ bool holds(const Value& a, std::string_view op, const Value& b) {
     return contains(b, a) == (op == "in");
   }
   const int order = compare(a, b);
-  return op == "<" ? order < 0 : op == "<=" ? order <= 0 : op == ">" ? order > 0 : order >= 0;
+  if (order == 0) {
+    return op == "<=" || op == ">=";
+  }
+  return op.front() == (order < 0 ? '<' : '>');
 }
 
 }  // namespace kf::jinja

@@ -288,11 +288,15 @@ Place Place::at(std::size_t index) const {
 std::size_t Place::size() const { return as_array().size(); }
 
 void Place::wrong(std::string_view wanted) const {
-  fail(Code::data, "{} must be {}, and is {}", path_, wanted,
-       value_->type == Value::Type::string    ? kf::quoted(value_->text.substr(0, 80))
-       : value_->type == Value::Type::number  ? to_text(value_->number)
-       : value_->type == Value::Type::boolean ? to_text(value_->boolean)
-                                              : type_name(value_->type));
+  std::string shown = type_name(value_->type);
+  if (value_->type == Value::Type::string) {
+    shown = kf::quoted(value_->text.substr(0, 80));
+  } else if (value_->type == Value::Type::number) {
+    shown = to_text(value_->number);
+  } else if (value_->type == Value::Type::boolean) {
+    shown = to_text(value_->boolean);
+  }
+  fail(Code::data, "{} must be {}, and is {}", path_, wanted, shown);
 }
 
 const std::string& Place::as_string() const {

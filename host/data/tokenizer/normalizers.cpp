@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -247,11 +248,13 @@ std::unique_ptr<Normalizer> make_chain(const json::Place& spec) {
 
 std::optional<unicode::Form> form_named(const std::string& type) {
   using unicode::Form;
-  return type == "NFC"    ? std::optional(Form::nfc)
-         : type == "NFD"  ? std::optional(Form::nfd)
-         : type == "NFKC" ? std::optional(Form::nfkc)
-         : type == "NFKD" ? std::optional(Form::nfkd)
-                          : std::nullopt;
+  for (const auto& [name, form] :
+       {std::pair("NFC", Form::nfc), std::pair("NFD", Form::nfd), std::pair("NFKC", Form::nfkc), std::pair("NFKD", Form::nfkd)}) {
+    if (type == name) {
+      return form;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "data/tokenizer/unicode_newer.h"
@@ -71,39 +72,39 @@ constexpr const char* kOtherUppercase =
 std::string alphabetic() { return "\\p{Alphabetic}" + of("L") + of("Nl") + kOtherAlphabetic; }
 std::string graphic() { return of("L") + of("M") + of("N") + of("P") + of("S") + of("Cf") + of("Co"); }
 
-/// Those that Oniguruma's Unicode brackets and properties share; "" where there is none.
+using Sets = std::map<std::string_view, std::string>;
+
+/// The set `name`; "" where there is none.
+std::string set_of(const Sets& sets, std::string_view name) {
+  const auto found = sets.find(name);
+  return found == sets.end() ? "" : found->second;
+}
+
+/// Those that Oniguruma's Unicode brackets and properties share.
 std::string shared(std::string_view name) {
-  return name == "alpha"    ? alphabetic()
-         : name == "alnum"  ? alphabetic() + of("Nd")
-         : name == "digit"  ? of("Nd")
-         : name == "space"  ? spaces().members
-         : name == "upper"  ? of("Lu") + kOtherUppercase
-         : name == "lower"  ? of("Ll") + kOtherLowercase
-         : name == "graph"  ? graphic()
-         : name == "print"  ? graphic() + of("Zs")
-         : name == "cntrl"  ? of("Cc")
-         : name == "xdigit" ? "0-9a-fA-F"
-         : name == "blank"  ? "\\x{9}" + of("Zs")
-         : name == "ascii"  ? "\\x{0}-\\x{7f}"
-                            : "";
+  static const Sets sets{{"alpha", alphabetic()},     {"alnum", alphabetic() + of("Nd")},    {"digit", of("Nd")},
+                         {"space", spaces().members}, {"upper", of("Lu") + kOtherUppercase}, {"lower", of("Ll") + kOtherLowercase},
+                         {"graph", graphic()},        {"print", graphic() + of("Zs")},       {"cntrl", of("Cc")},
+                         {"xdigit", "0-9a-fA-F"},     {"blank", "\\x{9}" + of("Zs")},        {"ascii", "\\x{0}-\\x{7f}"}};
+  return set_of(sets, name);
 }
 
 std::string ascii(std::string_view name) {
-  return name == "alpha"    ? "a-zA-Z"
-         : name == "alnum"  ? "0-9a-zA-Z"
-         : name == "digit"  ? "0-9"
-         : name == "space"  ? "\\x{9}-\\x{d}\\x{20}"
-         : name == "upper"  ? "A-Z"
-         : name == "lower"  ? "a-z"
-         : name == "graph"  ? "!-~"
-         : name == "print"  ? "\\x{20}-~"
-         : name == "cntrl"  ? "\\x{0}-\\x{1f}\\x{7f}"
-         : name == "xdigit" ? "0-9a-fA-F"
-         : name == "blank"  ? "\\x{9}\\x{20}"
-         : name == "ascii"  ? "\\x{0}-\\x{7f}"
-         : name == "punct"  ? "!-\\/:-@\\[-`{-~"
-         : name == "word"   ? "0-9a-zA-Z_"
-                            : "";
+  static const Sets sets{{"alpha", "a-zA-Z"},
+                         {"alnum", "0-9a-zA-Z"},
+                         {"digit", "0-9"},
+                         {"space", "\\x{9}-\\x{d}\\x{20}"},
+                         {"upper", "A-Z"},
+                         {"lower", "a-z"},
+                         {"graph", "!-~"},
+                         {"print", "\\x{20}-~"},
+                         {"cntrl", "\\x{0}-\\x{1f}\\x{7f}"},
+                         {"xdigit", "0-9a-fA-F"},
+                         {"blank", "\\x{9}\\x{20}"},
+                         {"ascii", "\\x{0}-\\x{7f}"},
+                         {"punct", "!-\\/:-@\\[-`{-~"},
+                         {"word", "0-9a-zA-Z_"}};
+  return set_of(sets, name);
 }
 
 std::string plain_name(std::string_view name) {
@@ -244,11 +245,10 @@ std::optional<CharSet> property(std::string_view written) {
   if (name == "word") {
     return word(scan::Dialect::onig, false);
   }
-  const std::string members = shared(name == "alphabetic"   ? "alpha"
-                                     : name == "uppercase"  ? "upper"
-                                     : name == "lowercase"  ? "lower"
-                                     : name == "whitespace" ? "space"
-                                                            : name);
+  static const std::map<std::string_view, std::string_view> long_names{
+      {"alphabetic", "alpha"}, {"uppercase", "upper"}, {"lowercase", "lower"}, {"whitespace", "space"}};
+  const auto brief = long_names.find(name);
+  const std::string members = shared(brief == long_names.end() ? std::string_view(name) : brief->second);
   if (!members.empty()) {
     return CharSet{members};
   }
@@ -259,10 +259,16 @@ std::optional<CharSet> property(std::string_view written) {
 std::optional<CharSet> posix(std::string_view name, scan::Dialect dialect) {
   const bool negated = name.starts_with('^');
   name.remove_prefix(negated ? 1 : 0);
-  const std::string members = dialect == scan::Dialect::rust ? ascii(name)
-                              : name == "punct"              ? of("P") + of("S")
-                              : name == "word"               ? word(dialect, true).members
-                                                             : shared(name);
+  std::string members;
+  if (dialect == scan::Dialect::rust) {
+    members = ascii(name);
+  } else if (name == "punct") {
+    members = of("P") + of("S");
+  } else if (name == "word") {
+    members = word(dialect, true).members;
+  } else {
+    members = shared(name);
+  }
   return members.empty() ? std::nullopt : std::optional<CharSet>{CharSet{members, negated}};
 }
 

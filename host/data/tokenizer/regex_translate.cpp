@@ -279,7 +279,11 @@ class Translator {
     };
     const char c = in_[at_ + 1];
     const bool braces = char_at(at_ + 2) == '{' && (c == 'x' || !onig_);
-    const std::string_view digits = digits_from(at_ + (braces ? 3 : 2), braces ? 8 : c == 'x' ? 2 : c == 'u' ? 4 : 8);
+    std::size_t most = 8;
+    if (!braces && c != 'U') {
+      most = c == 'x' ? 2 : 4;
+    }
+    const std::string_view digits = digits_from(at_ + (braces ? 3 : 2), most);
     if (onig_ && c == 'U') {
       put(2, "U");
     } else if (digits.empty() || (braces && char_at(at_ + 3 + digits.size()) != '}')) {

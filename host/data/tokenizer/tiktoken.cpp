@@ -160,7 +160,8 @@ std::unique_ptr<FileTokenizer> open_tiktoken(const std::string& content, const f
   }
   try {
     SpecialIds ids = special_ids(file.parent_path(), [&](std::string_view name) { return id_of(spec, name); });
-    ids = {said.bos ? said.bos : ids.bos, said.eos ? said.eos : ids.eos, said.pad ? said.pad : ids.pad};
+    const auto first = [](const auto& wins, const auto& other) { return wins ? wins : other; };
+    ids = {first(said.bos, ids.bos), first(said.eos, ids.eos), first(said.pad, ids.pad)};
     PostProcessor around = surrounding(file.parent_path(), ids, {begins, false});
     spec.before = std::move(around.before);
     spec.after = std::move(around.after);

@@ -17,7 +17,7 @@ std::size_t unfinished(std::string_view text) {
   for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
     const auto byte = static_cast<unsigned char>(text[text.size() - back]);
     if ((byte & 0xc0U) != 0x80U) {
-      const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+      const std::size_t length = 1 + (byte >= 0xc0) + (byte >= 0xe0) + (byte >= 0xf0);
       return back < length ? back : 0;
     }
   }
