@@ -107,6 +107,17 @@ TEST_CASE("hook: wrong tables are refused where they are registered", "[hook]") 
         "state and load belong together: what state() returns is given to load() when a run goes on; 'load' is missing");
 }
 
+TEST_CASE("hook: a table is what it was when it was registered", "[hook]") {
+  ScriptFixture f;
+  f.run(
+      "local kf = require('kf')\nlocal h = { every = 2, on_step_end = print }\nkf.register.hook('h', h)\nh.every, h.on_log, h.evry = 3, "
+      "print, 1");
+  const auto hook = f.hook("h");
+  CHECK(hook->wants(Event::step_end, 2));
+  CHECK_FALSE(hook->wants(Event::step_end, 3));
+  CHECK_FALSE(hook->wants(Event::log, 2));
+}
+
 TEST_CASE("hook: a factory gets options and the whole job; its table is checked when it is built", "[hook]") {
   ScriptFixture f;
   f.run(R"(local kf = require("kf")
