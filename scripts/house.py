@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Whether the house is as docs/architecture.md says: arrows between folders, who chooses kernels, the length of files, functions and expressions.
-Prints what is not."""
+"""Whether the house is as docs/architecture.md says: arrows between folders, who chooses kernels, the length of files, functions and expressions,
+and where the host waits for the device. Prints what is not."""
 import os
 import re
 import subprocess
@@ -18,6 +18,9 @@ CONTROL = re.compile(r"\s*(\}?\s*else|if|for|while|switch|do|try|\}?\s*catch|nam
 # A conditional operator, and what is none: comments, strings, characters. Statements end at the others.
 CONDITIONAL = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((?:.|\n)*?\)"|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|[?;{}]', re.S)
 MOST_CONDITIONALS = 2
+# What makes the host wait for the device, and where docs/architecture.md has a list of it.
+WAIT = re.compile(r"\.item(?:<|\()|\.to\(at::kCPU|\.cpu\(\)|\bnonzero\(|masked_select\(|(?:at::|\.)equal\(|_local_scalar_dense\(|[sS]ynchronize\(")
+WAITING = ("host/train/step/", "host/train/loop/", "host/model/", "host/kernels/", "host/optim/")
 faults = []
 
 
@@ -108,9 +111,23 @@ def check_conditionals():
                 count = 0
 
 
+def check_waits():
+    page = "docs/architecture.md"
+    listed = {name: int(reads) for name, reads in re.findall(r"^\| `(host/[^`]+\.(?:cpp|h))` \| (\d+) \|", read(page), re.M)}
+    found = {}
+    for name in tracked(*(folder + pattern for folder in WAITING for pattern in ("*.cpp", "*.h"))):
+        reads = sum(len(WAIT.findall(line.split("//")[0])) for line in read(name).split("\n"))
+        if reads:
+            found[name] = reads
+    for name in sorted({*listed, *found}):
+        if listed.get(name, 0) != found.get(name, 0):
+            faults.append(f"{name}: waits for the device at {found.get(name, 0)} places, and {page} lists {listed.get(name, 0)}")
+
+
 check_includes(arrows())
 check_kernel_set()
 check_lengths()
 check_conditionals()
+check_waits()
 print("\n".join(faults) if faults else "the house is as it says")
 sys.exit(1 if faults else 0)

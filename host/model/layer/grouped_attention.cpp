@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <cmath>
+#include <map>
 
 #include "config/plan/derived.h"
 #include "model/init.h"
@@ -205,10 +206,10 @@ namespace {
 void set_backend(ScoreOptions& options, const std::string& name, const Kernels& of_job) {
   using Backend = AttentionRules::Backend;
   options.kernels = name == "auto" ? &of_job : name == "math" ? &plain_kernels() : &fused_kernels();
-  options.rules.backend = name == "flash"       ? Backend::flash
-                          : name == "efficient" ? Backend::efficient
-                          : name == "cudnn"     ? Backend::cudnn
-                                                : Backend::any;
+  static const std::map<std::string, Backend> named{
+      {"flash", Backend::flash}, {"efficient", Backend::efficient}, {"cudnn", Backend::cudnn}};
+  const auto found = named.find(name);
+  options.rules.backend = found == named.end() ? Backend::any : found->second;
 }
 
 }  // namespace
