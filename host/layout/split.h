@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "model/parameter.h"
-#include "parallel/mesh.h"
+#include "parallel/mesh/mesh.h"
 
 namespace kf {
 
