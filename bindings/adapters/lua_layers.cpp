@@ -181,11 +181,7 @@ class LuaModel final : public Wrapped<Model> {
     return logits;
   }
 
-  AuxLosses aux_losses(const ForwardResults& results) const override { return experts_.losses(results, data_ranks()); }
-  void end_micro(const ForwardResults& results) override { experts_.end_micro(results); }
-  void end_step(bool updated, double progress) override { experts_.end_step(updated, progress, data_ranks()); }
-  bool follows_updates() const override { return !experts_.layers().empty(); }
-  std::vector<std::pair<std::string, double>> metrics() const override { return experts_.metrics(); }
+  StepBook* book() override { return &experts_; }
 
   bool has_cache() const override {
     std::vector<const Attention*> found;

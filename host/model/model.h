@@ -14,17 +14,9 @@
 #include "kernels/linear_loss/output_head.h"
 #include "model/forward.h"
 #include "model/module.h"
+#include "model/step_book.h"
 
 namespace kf {
-
-class Group;
-
-/// The auxiliary terms of a forward (mixture of experts), means over its tokens, summed over the layers; undefined tensors where there are
-/// none.
-struct AuxLosses {
-  at::Tensor balance;   // weighted by model.moe_aux_loss_weight, or by model.moe_sequence_aux_loss_weight (sigmoid scores)
-  at::Tensor router_z;  // weighted by model.moe_router_z_loss_weight
-};
 
 /// model.logits_dtype.
 OutputHead::Precision logits_precision(const std::string& name);
@@ -35,11 +27,9 @@ class Model : public Module {
   virtual at::Tensor forward(const at::Tensor& tokens, ForwardContext& context) = 0;
   /// The head alone: what ForwardResults::ahead holds (.., C) -> logits (.., V).
   virtual at::Tensor project(const at::Tensor& hidden) const;
-  /// Of a forward that left `results`.
-  virtual AuxLosses aux_losses(const ForwardResults& /*results*/) const { return {}; }
   /// The blocks that forward runs through their weight units (weight_unit.h); none where it runs everything itself.
   virtual std::vector<std::shared_ptr<Module>> unit_modules() const { return {}; }
-  /// Who shares the loss of a step, for what is counted over all of its tokens; null: this rank alone.
+  /// Who shares the loss of a step; null: this rank alone.
   void share_loss_with(Group* data_ranks) { data_ranks_ = data_ranks; }
   /// Before the forward of a training micro-batch, whose context this is.
   void begin_micro(ForwardContext& context) {
@@ -47,15 +37,14 @@ class Model : public Module {
     *moment_ = {context.step, context.micro};
   }
   std::shared_ptr<const Moment> moment() const { return moment_; }
-  /// After the backward of a training micro-batch: what its forward counted joins the step.
-  virtual void end_micro(const ForwardResults& /*results*/) {}
-  /// After the last micro-batch: rules that are not gradients move their buffers (selection biases of routers), once, and only when the
-  /// optimizer has moved the weights. `progress` = completed updates / all updates of the run, in [0, 1).
-  virtual void end_step(bool /*updated*/, double /*progress*/) {}
-  /// Whether `end_step` must know if the optimizer has moved the weights.
-  virtual bool follows_updates() const { return false; }
-  /// Numbers about the last step for its row of metrics ("moe/aux_loss"); waits for the device.
-  virtual std::vector<std::pair<std::string, double>> metrics() const { return {}; }
+  /// What it counts over the micro-batches of a step; null for nothing.
+  virtual StepBook* book() { return nullptr; }
+  // As those of the book, without one nothing; over the ranks that share the loss.
+  AuxLosses aux_losses(const ForwardResults& results);
+  void end_micro(const ForwardResults& results);
+  void end_step(bool updated, double progress);
+  bool follows_updates();
+  std::vector<std::pair<std::string, double>> metrics();
   /// What `forward` gives to its last matrix, (B, T, C); only of models with a `head`.
   virtual at::Tensor hidden(const at::Tensor& tokens, ForwardContext& context);
   virtual std::optional<OutputHead> head() { return std::nullopt; }
@@ -70,9 +59,6 @@ class Model : public Module {
   /// Whether what a cache holds of a text of `length` positions is right for a text of `longer` ones. Where it is not, the text has to run
   /// again from its beginning: rotary scalings that depend on the length move every number of every position.
   virtual bool keeps_cache(std::int64_t /*length*/, std::int64_t /*longer*/) const { return true; }
-
- protected:
-  Group* data_ranks() const { return data_ranks_; }
 
  private:
   Group* data_ranks_ = nullptr;

@@ -8,22 +8,22 @@
 #include <utility>
 #include <vector>
 
-#include "model/model.h"
 #include "model/moe/moe.h"
+#include "model/step_book.h"
 
 namespace kf {
 
-class MoeBook {
+class MoeBook final : public StepBook {
  public:
   /// Every such layer below `model`, in order; none for a dense one.
   explicit MoeBook(const Module& model);
 
-  /// Of a forward that left `results`, weighted. `data`: ranks that share the loss, or null; f_e is then the share of the assignments of
-  /// all of them, so N ranks with B rows each have the balance loss of one rank with N B rows.
-  AuxLosses losses(const ForwardResults& results, Group* data) const;
-  /// As Model::end_micro and end_step.
-  void end_micro(const ForwardResults& results);
-  void end_step(bool updated, double progress, Group* data);
+  /// Weighted. f_e is the share of the assignments of all ranks that share the loss, so N ranks with B rows each have the balance loss of
+  /// one rank with N B rows.
+  AuxLosses losses(const ForwardResults& results, Group* data) const override;
+  void end_micro(const ForwardResults& results) override;
+  void end_step(bool updated, double progress, Group* data) override;
+  bool follows_updates() const override { return !layers_.empty(); }
 
   /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place
   /// before `end_step`.
@@ -33,7 +33,7 @@ class MoeBook {
   /// at perfect balance with softmax routers), moe/router_z_loss. From the counts of all layers: moe/expert_balance = least / most loaded,
   /// moe/max_load = most loaded / mean, moe/load_entropy = mean over the layers of the entropy of the load over ln E (1 when even).
   /// moe/dropped = share of the assignments beyond the capacity, where there is one.
-  std::vector<std::pair<std::string, double>> metrics() const;
+  std::vector<std::pair<std::string, double>> metrics() const override;
 
   const std::vector<std::shared_ptr<MoeLayer>>& layers() const { return layers_; }
 

@@ -1,6 +1,5 @@
 #include "model/transformer/build.h"
 
-#include "core/error.h"
 #include "model/freeze.h"
 #include "model/transformer/adapters.h"
 
@@ -12,10 +11,6 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
   attach_adapters(*model, config, registries);
   freeze(*model, config.train);
   return model;
-}
-
-at::Tensor Model::project(const at::Tensor& /*hidden*/) const {
-  fail(Code::config, "this model has no head of its own to look ahead with");
 }
 
 }  // namespace kf

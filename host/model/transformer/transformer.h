@@ -27,12 +27,8 @@ class Transformer final : public Model {
   Transformer(const PartArgs& args, const config::Stage& stage);
   at::Tensor forward(const at::Tensor& in, ForwardContext& context) override;
   at::Tensor project(const at::Tensor& hidden) const override { return logits(hidden); }
-  AuxLosses aux_losses(const ForwardResults& results) const override { return experts_->losses(results, data_ranks()); }
   std::vector<std::shared_ptr<Module>> unit_modules() const override { return {blocks_.begin(), blocks_.end()}; }
-  void end_micro(const ForwardResults& results) override { experts_->end_micro(results); }
-  void end_step(bool updated, double progress) override { experts_->end_step(updated, progress, data_ranks()); }
-  bool follows_updates() const override { return !experts_->layers().empty(); }
-  std::vector<std::pair<std::string, double>> metrics() const override { return experts_->metrics(); }
+  StepBook* book() override { return experts_.get(); }
   at::Tensor hidden(const at::Tensor& in, ForwardContext& context) override;
   std::optional<OutputHead> head() override;
   void scale_queries(std::int64_t layer, const at::Tensor& factors) override;

@@ -83,7 +83,7 @@ LossTerms Language::from_logits(Model& model, const Micro& micro, const LossFact
 }
 
 /// The model's terms are means over this micro-batch's positions: their share of the step's mean, added to `total`.
-at::Tensor Language::aux_loss(const Model& model, const Micro& micro, at::Tensor& total) const {
+at::Tensor Language::aux_loss(Model& model, const Micro& micro, at::Tensor& total) const {
   at::Tensor sum;
   const AuxLosses aux = model.aux_losses(*micro.forward.results);
   for (const at::Tensor& term : {aux.balance, aux.router_z}) {

@@ -37,7 +37,7 @@ class Language final : public Objective {
  private:
   LossTerms from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const;
   LossTerms from_logits(Model& model, const Micro& micro, const LossFactors& factors) const;
-  at::Tensor aux_loss(const Model& model, const Micro& micro, at::Tensor& total) const;
+  at::Tensor aux_loss(Model& model, const Micro& micro, at::Tensor& total) const;
   at::Tensor mtp_loss(Model& model, const Micro& micro) const;
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }
 
