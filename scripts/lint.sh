@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Formatting of all C++ files, clang-tidy, luacheck. clang-tidy looks at every file that does not include torch (fast) and at the changed
-# ones of the others; FULL=1 takes all (half an hour on two cores). FIX=1 formats the files instead of complaining.
+# ones of the others; FULL=1 takes all (an hour on two cores). FIX=1 formats the files instead of complaining.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 failed=0
@@ -26,6 +26,7 @@ if [ ! -e build/lint/build.ninja ]; then
 else
   cmake build/lint >build/lint-configure.log 2>&1 || { cat build/lint-configure.log >&2; exit 1; }
 fi
+cmake --build build/lint --target kf_build_info >>build/lint-configure.log 2>&1 || { cat build/lint-configure.log >&2; exit 1; }
 mapfile -t sources < <(LIGHT_ONLY=${FULL:+no} python3 - <<'PY'
 import json, os, subprocess
 # A file that gets torch's include path takes a minute; it is looked at when it differs from the last commit.

@@ -227,7 +227,7 @@ class LuaTransform final : public Transform {
                  tensor->size(1) > 0 && (length == 0 || tensor->size(1) == length),
              Code::script, "{}: {} of the batch it returns must be int64 {}, got {}", where_, name, shape_text(),
              describe_any(L, lua_gettop(L)));
-    const at::Tensor ids = tensor->detach().contiguous();
+    at::Tensor ids = tensor->detach().contiguous();
     if (name != std::string_view("doc_ids")) {
       const auto [least, most] = at::aminmax(name == std::string_view("labels") ? ids.masked_fill(ids.eq(kIgnore), 0) : ids);
       KF_CHECK(least.item<std::int64_t>() >= 0 && most.item<std::int64_t>() < vocab_size_, Code::script,

@@ -18,7 +18,7 @@ std::string hook_origin(lua_State* L, int index, const std::string& fallback) {
   for (const std::string_view event : kEventNames) {
     push(L, "on_" + std::string(event));
     lua_rawget(L, index);
-    const std::string where = lua_isfunction(L, -1) ? definition_position(L, -1) : "";
+    std::string where = lua_isfunction(L, -1) ? definition_position(L, -1) : "";
     lua_pop(L, 1);
     if (!where.empty()) {
       return where;
@@ -35,7 +35,7 @@ std::string add_anonymous(lua_State* L, int index, int number, Session& session,
   lua_pop(L, 1);
   info.origin = hook_origin(L, index, position);
   info.doc = "A hook of the job's own table.";
-  const std::string name = info.name;
+  std::string name = info.name;
   add_hook_table(L, index, session, std::move(info));
   hooks.add(name);
   return name;
@@ -44,7 +44,7 @@ std::string add_anonymous(lua_State* L, int index, int number, Session& session,
 /// { "name", field = value } at `index`: the name, and the fields below <kind>.<name> of the table at `job`.
 std::string add_options(lua_State* L, int index, int job, const char* kind, const std::string& where) {
   lua_rawgeti(L, index, 1);
-  const std::string name = check_text(L, -1, where, format("the name of a {} first", kind));
+  std::string name = check_text(L, -1, where, format("the name of a {} first", kind));
   lua_pop(L, 1);
   lua_newtable(L);
   const int options = lua_gettop(L);

@@ -1,6 +1,7 @@
 // tostring(t): as PyTorch prints tensors, long ones with their middle left out.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>

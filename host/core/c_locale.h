@@ -1,8 +1,7 @@
 #pragma once
 // The C library's own locale for a stretch of code.
 
-#include <locale.h>
-#include <clocale>
+#include <locale.h>  // NOLINT(modernize-deprecated-headers): newlocale is POSIX, not C++
 
 namespace kf {
 

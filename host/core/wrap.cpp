@@ -45,7 +45,7 @@ std::string folded(std::string_view page) {
     const std::string_view line = page.substr(0, end);
     std::size_t indent = std::min(line.find_first_not_of(' '), line.size());
     const std::size_t gap = line.find("  ", indent);
-    if (gap != std::string_view::npos && gap < kFarthest) {
+    if (gap < kFarthest) {
       indent = std::min(line.find_first_not_of(' ', gap), line.size());
     }
     out += wrapped(line, kColumns, indent);

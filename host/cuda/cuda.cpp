@@ -24,10 +24,10 @@ void warn_on_sync() {
 
 extern "C" __attribute__((visibility("default"))) int kf_cuda_open(KfCudaDevice report, void* user, char* error, unsigned long size) {
   try {
-    const int count = c10::cuda::device_count_ensure_non_zero();
+    const c10::DeviceIndex count = c10::cuda::device_count_ensure_non_zero();
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     warn_on_sync();
-    for (int i = 0; i < count; ++i) {
+    for (c10::DeviceIndex i = 0; i < count; ++i) {
       cudaDeviceProp device{};
       C10_CUDA_CHECK(cudaGetDeviceProperties(&device, i));
       report(user, i, device.name, device.totalGlobalMem, device.major, device.minor);

@@ -41,6 +41,7 @@ struct FactoryOf<Product, void(More...)> {
 
 /// One member a kind: registries.optimizer.
 struct Registries {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a type and parameters
 #define KIND(name, product, more, chosen_by) Registry<FactoryOf<product, void more>::Type> name{#name};
 #include "registry/kinds.def"
 

@@ -1,5 +1,7 @@
 #include "run/trainee.h"
 
+#include <ATen/Context.h>
+
 #include <map>
 
 #include "checkpoint/files/head_source.h"

@@ -4,6 +4,7 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <cmath>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -43,7 +44,7 @@ config::Config job(const Registries& registries) {
 bench::Work products(double flops) {
   constexpr std::int64_t n = 768;
   const double each = 2.0 * n * n * n;
-  const int times = std::max(1, static_cast<int>(flops / each + 0.5));
+  const int times = std::max(1, static_cast<int>(std::lround(flops / each)));
   const at::Tensor a = at::randn({n, n});
   const at::Tensor b = at::randn({n, n});
   at::Tensor c = at::empty({n, n});

@@ -42,7 +42,7 @@ at::Tensor leaf(const std::vector<std::int64_t>& shape, at::ScalarType type = at
 }
 
 /// f of the leaves and backward to them, whose gradients are dropped.
-Work both_ways(std::string name, std::vector<at::Tensor> leaves, std::function<at::Tensor()> f) {
+Work both_ways(std::string name, const std::vector<at::Tensor>& leaves, std::function<at::Tensor()> f) {
   return {std::move(name), [leaves, f = std::move(f)] {
             f().sum().backward();
             for (const at::Tensor& each : leaves) {
@@ -143,10 +143,7 @@ void bench_adamw(const Registries& registries) {
     AdamWOptions options;
     options.kernels = &kernels;
     const auto optimizer = std::make_shared<AdamW>(decay_groups(model->parameters(), 0.1), options);
-    return Work{name, [=] {
-                  const auto keep = model;  // owns what the optimizer moves
-                  optimizer->step(1e-4);
-                }};
+    return Work{name, [model, optimizer] { optimizer->step(1e-4); }};  // the model owns what the optimizer moves
   };
   compare("adamw", work("one kernel for all weights", fused_kernels()), work("plain operators", plain_kernels()));
 }

@@ -1,5 +1,6 @@
 // Parts of the run from Lua: data sets, transforms, tokenizers, metrics, sinks, strategies, phases, plans.
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/equal.h>
 
 #include "bindings/context/rows.h"
 #include "config/plan/plan.h"

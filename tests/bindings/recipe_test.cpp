@@ -4,7 +4,6 @@
 #include "fixture.h"
 
 using namespace kf;
-using kf::test::first_line;
 using kf::test::ScriptFixture;
 
 namespace {

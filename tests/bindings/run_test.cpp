@@ -80,7 +80,7 @@ end
 
 TEST_CASE("run: a faulty job keeps its exit status and says which call it was", "[run]") {
   ScriptHost host;
-  host.run = [](config::Node) -> RunResult { throw Error(Code::config, "2 problems in the job\n  a\n  b"); };
+  host.run = [](const config::Node&) -> RunResult { throw Error(Code::config, "2 problems in the job\n  a\n  b"); };
   ScriptFixture f(host);
   CHECK(f.error("local kf = require('kf')\n\nkf.run({})", Code::config) ==
         "2 problems in the job\n  a\n  b\n  from the host's run\n  from recipe.lua:3");
@@ -90,7 +90,7 @@ TEST_CASE("run: a faulty job keeps its exit status and says which call it was", 
 TEST_CASE("run: nothing is registered and no other run started from a callback", "[run]") {
   ScriptHost host;
   ScriptFixture* fixture = nullptr;
-  host.run = [&](config::Node) {
+  host.run = [&](const config::Node&) {
     HookContext context;
     fixture->hook("h")->call(Event::step_end, context);
     return RunResult{};
@@ -154,7 +154,7 @@ TEST_CASE("run: after the script nothing is registered either", "[run]") {
 
 TEST_CASE("run: wrong arguments are errors at the caller's line", "[run]") {
   ScriptHost host;
-  host.run = [](config::Node) { return RunResult{}; };
+  host.run = [](const config::Node&) { return RunResult{}; };
   ScriptFixture f(host);
   CHECK(first_line(f.error("\nrequire('kf').run('base.toml')")) == "recipe.lua:2: kf.run: expected a table (a job), got 'base.toml'");
   ScriptFixture without;

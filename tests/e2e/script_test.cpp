@@ -726,8 +726,8 @@ namespace {
 /// The program at a terminal of its own.
 class Terminal {
  public:
-  explicit Terminal(const Toy& toy, std::vector<std::string> arguments) {
-    std::vector<std::string> command = toy.command(std::move(arguments));
+  explicit Terminal(const Toy& toy, const std::vector<std::string>& arguments) {
+    std::vector<std::string> command = toy.command(arguments);
     std::vector<char*> argv;
     for (std::string& word : command) {
       argv.push_back(word.data());

@@ -80,7 +80,7 @@ struct Pipe {
 /// One process and what it writes.
 class Rank {
  public:
-  Rank(std::int64_t number, std::vector<std::string> argv, const std::map<std::string, std::string>& environment) : number_(number) {
+  Rank(std::int64_t number, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment) : number_(number) {
     if (number == 0) {
       child_ = std::make_unique<Child>(argv, environment, ChildOutput{});
       return;

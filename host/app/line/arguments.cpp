@@ -61,7 +61,7 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
       out.sweep_trial = word.substr(14);
     } else if (word == "--help" || word == "-h") {
       out.help = true;
-    } else if (word.rfind("-", 0) != 0 && (word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word))) {
+    } else if (!word.starts_with('-') && (word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word))) {
       KF_CHECK(out.file.empty(), Code::config, "two files were given, {} and {}; one job or script at a time", out.file, word);
       out.file = word;
     } else {

@@ -254,7 +254,7 @@ std::int64_t sliding_window_or(Reader& c, std::int64_t usual) { return c.integer
 
 std::vector<std::string> take_layer_types(Reader& c, const std::vector<std::string>& fallback, std::int64_t window) {
   const Array* types = c.list("layer_types");
-  const std::vector<std::string> kinds = types ? kinds_of(c, *types) : fallback;
+  std::vector<std::string> kinds = types ? kinds_of(c, *types) : fallback;
   if (types && kinds.size() != fallback.size() && !kinds.empty()) {
     c.problem(format("layer_types names {} layers, num_hidden_layers is {}", kinds.size(), fallback.size()));
     return fallback;

@@ -1,5 +1,7 @@
 #include "config/rules/unbuilt.h"
 
+#include <algorithm>
+
 #include "config/schema/schema.h"
 #include "core/text.h"
 
@@ -78,12 +80,7 @@ void each_key(Visit visit) {
 }
 
 bool is_honest(const UnbuiltKey& key, const std::string& value) {
-  for (const char* honest : key.honest) {
-    if (value == honest) {
-      return true;
-    }
-  }
-  return false;
+  return std::any_of(key.honest.begin(), key.honest.end(), [&](const char* honest) { return value == honest; });
 }
 
 }  // namespace

@@ -225,7 +225,7 @@ Node real_schema(const Row& row, const SchemaContext&) { return number_schema(ro
 
 Node text_schema(const Row& row, const SchemaContext& context) {
   const Check& check = row.check;
-  const Node any_text = make_table({{"type", make_text("string")}});
+  Node any_text = make_table({{"type", make_text("string")}});
   if (!check.choices.empty()) {
     return make_table({{"type", make_text("string")}, {"enum", make_texts(check.choices)}});
   }
