@@ -60,8 +60,10 @@ int context_write_artifact(lua_State* L) {
   const std::string name = check_name(L, 2);
   KF_CHECK(!context.run_dir.empty(), Code::script, "{}() means nothing at {}", kWhere, event_name(slot_of(L)));
   const fs::path folder = context.run_dir / "artifacts";
-  fs::create_directories(folder);
-  write(L, 3, folder / name);
+  if (context.leads) {  // the others would write the same file
+    fs::create_directories(folder);
+    write(L, 3, folder / name);
+  }
   push(L, std::string_view((folder / name).native()));
   return 1;
 }

@@ -32,8 +32,12 @@ constexpr double kRedraw = 0.1;          // seconds
 /// The console whose bar log lines must not tear; the log's guard takes plain functions.
 ConsoleSink* active = nullptr;
 
-std::string right(std::string text, std::size_t width) { return text.size() < width ? std::string(width - text.size(), ' ') + text : text; }
-std::string left(std::string text, std::size_t width) { return text.size() < width ? text + std::string(width - text.size(), ' ') : text; }
+std::string right(const std::string& text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+std::string left(const std::string& text, std::size_t width) {
+  return text.size() < width ? text + std::string(width - text.size(), ' ') : text;
+}
 
 /// Fixed decimals while the number fits its column, else powers of ten; "nan" and "inf" without a sign of their own.
 std::string number(double value, int digits, double most, int power_digits = 0) {

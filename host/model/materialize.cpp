@@ -1,6 +1,7 @@
 // Storage and first values of the weights.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "core/error.h"
 #include "model/first_values.h"

@@ -54,7 +54,7 @@ void Module::train(bool on) {
 ParameterPtr Module::add_parameter(std::string name, std::vector<std::int64_t> shape, Init init, Role role) {
   auto parameter = std::make_shared<Parameter>();
   parameter->shape = std::move(shape);
-  parameter->init = init;
+  parameter->init = std::move(init);
   parameter->role = role;
   parameters_.emplace_back(std::move(name), parameter);
   return parameter;

@@ -1,6 +1,7 @@
 #include "model/parameter.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <functional>
 #include <numeric>

@@ -23,7 +23,7 @@ void clip_by_rms(std::vector<at::Tensor>& updates, double limit) {
 
 /// 0-dim; undefined without updates.
 at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates) const {
-  const at::Tensor mine = updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
+  at::Tensor mine = updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
   if (shards_ == nullptr || shards_->size() == 1) {
     return mine;
   }

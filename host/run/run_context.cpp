@@ -1,12 +1,14 @@
 #include "run/run_context.h"
 
 #include <chrono>
+#include <memory>
 
 #include "config/rules/unbuilt.h"
 #include "config/rules/unsaid.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "metrics/wall_time.h"
+#include "run/same_job.h"
 
 namespace kf {
 namespace {
@@ -32,7 +34,10 @@ ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
 
 World world_of(const RunRequest& request, const Mesh& mesh) {
   Launch launch = request.launch;
-  return {launch.all(std::chrono::seconds(request.loaded.config.distributed.nccl_timeout_sec)), mesh};
+  const config::Config& config = request.loaded.config;
+  const std::shared_ptr<Group> all = launch.all(std::chrono::seconds(config.distributed.nccl_timeout_sec));
+  check_same_job(config, *all);  // before anything follows from the settings
+  return {all, mesh};
 }
 
 }  // namespace

@@ -192,7 +192,7 @@
 ---@field z_loss? number  Weighted (train.z_loss_weight); a mean over all positions, those whose labels do not count too.
 ---@field aux_loss? number  Weighted: what the model adds by itself, as for the balance of experts; a mean over all positions.
 ---@field mtp_loss? number  Weighted (train.mtp_loss_weight): multi-token prediction, a mean over the labels of all its layers.
----@field ["moe/aux_loss"]? number  The balance loss before its weight, a mean over positions and a sum over layers: 1 a layer at perfect balance with softmax routers.
+---@field ["moe/aux_loss"]? number  The balance loss before its weight (that of sequences, model.moe_sequence_aux_loss_weight, with it), a mean over positions and a sum over layers: 1 a layer at perfect balance with softmax routers.
 ---@field ["moe/router_z_loss"]? number  The routers' z-loss before its weight, likewise.
 ---@field ["moe/expert_balance"]? number  Assignments of the least loaded expert of all layers / of the most loaded one.
 ---@field ["moe/max_load"]? number  Assignments of the most loaded expert / of each at an even load.

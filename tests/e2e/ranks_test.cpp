@@ -143,6 +143,41 @@ TEST_CASE("ranks: what a hook generates on several ranks is what it generates on
   CHECK_THAT(two, Contains("> rank 0: " + text) && Contains("> rank 1: " + text));
 }
 
+TEST_CASE("ranks: settings that a script gives by rank, and gradients that it changes on one replica, end all by name", "[ranks]") {
+  SECTION("settings") {
+    const ScriptRun run(job("optimizer = { weight_decay = 0.1 * (1 + kf.dist.rank) }"));
+    const Finished done = run_hooked(run);
+    INFO(done.err);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("rank 1 has another job than rank 0: `[optimizer] weight_decay = 0.2`"));
+    CHECK_FALSE(std::filesystem::exists(run.toy / "runs/s"));
+  }
+  SECTION("gradients") {
+    const ScriptRun run(
+        job("distributed = { dp_replicate = 2 }, hooks = { { name = 'one', on_backward_end = function(ctx) if kf.dist.rank == 1 then "
+            "for _, g in pairs(ctx:gradients()) do g:mul_(2) end end end } }"));
+    const Finished done = run_hooked(run);
+    INFO(done.err);
+    CHECK(done.status == 3);
+    CHECK_THAT(done.err, Contains("on_backward_end left other gradients on some ranks"));
+  }
+}
+
+TEST_CASE("ranks: files of hooks are written once, and what a rank has left behind keeps nobody waiting", "[ranks]") {
+  const ScriptRun run(
+      job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'writes', on_step_end = function(ctx) "
+          "ctx:write_artifact('who.txt', 'rank ' .. kf.dist.rank) if kf.dist.rank == 1 then os.execute('sleep 200 &') end end } }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  options.timeout = std::chrono::seconds(100);
+  Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK_FALSE(done.timed_out);
+  CHECK(done.status == 0);
+  CHECK(run.toy.read("runs/s/artifacts/who.txt") == "rank 0");
+}
+
 TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks]") {
   const ScriptRun run(hooked("error('out of luck')"));
   const Finished done = run_hooked(run, 3);

@@ -856,3 +856,29 @@ TEST_CASE("script: a misspelt function of a phase names the nearest", "[script]"
   CHECK(done.status == 3);
   CHECK(done.err.find("s.lua:3: phase 'phase 1': no function 'stop_wen'; did you mean 'stop_when'?") != std::string::npos);
 }
+
+TEST_CASE("script: steps that run ahead ask a strategy once each, and are told before an error is", "[script]") {
+  const auto outcome = [](int ahead) {
+    const ScriptRun run(R"(local n = 0
+kf.register.ckpt_strategy("third", function() return function(step) n = n + 1 return n % 3 == 0 end end)
+kf.register.scheduler("stops", function() return function(step) if step == 8 then error("no rate") end return 1 end end)
+)" + job("checkpoint = { strategy = 'third', keep_last_n = 0 }, scheduler = { name = 'stops' }, eval = { enabled = false }, "
+         "train = { max_steps = 12 }, metrics = { log_interval = 1 }, "
+         "hooks = { { on_error = function(ctx) print('> ' .. ctx.step .. ' ' .. ctx:loss()) end } }"));
+    const Finished done = run.go({"--train.run_ahead=" + std::to_string(ahead)});
+    INFO(done.err << done.out);
+    CHECK(done.status == 3);
+    std::string said = ScriptRun::said(done);
+    for (int step = 1; step <= 12; ++step) {
+      said += fs::exists(run.checkpoints() / ("step_" + std::to_string(step))) ? std::to_string(step) + " " : "";
+    }
+    for (const auto& [step, loss] : run.toy.series("s", "loss")) {
+      said += "\n" + std::to_string(step) + " " + loss;
+    }
+    return said;
+  };
+  const std::string expected = outcome(0);
+  CHECK(expected.find("8 ") == 0);
+  CHECK(expected.find("\n3 6 \n1 ") != std::string::npos);
+  CHECK(outcome(3) == expected);
+}

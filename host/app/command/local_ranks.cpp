@@ -74,8 +74,11 @@ struct Pipe {
     KF_CHECK(::pipe2(ends, O_CLOEXEC) == 0, Code::other, "no pipe for the output of a rank: {}", std::strerror(errno));
     read = Descriptor(ends[0]);
     write = Descriptor(ends[1]);
+    KF_CHECK(::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, Code::other, "the pipe for the output of a rank: {}", std::strerror(errno));
   }
 };
+
+constexpr int kPipeful = 32;  // reads that empty a pipe
 
 /// One process and what it writes.
 class Rank {
@@ -94,12 +97,12 @@ class Rank {
   std::int64_t number() const { return number_; }
   int output() const { return output_.get(); }
 
-  /// Reads what there is; at the end closes the pipe.
-  void forward() {
+  /// Reads what there is, and whether there was something; at the end closes the pipe.
+  bool forward() {
     char bytes[4096];
     const ssize_t got = ::read(output_.get(), bytes, sizeof bytes);
     if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
-      return;
+      return false;
     }
     text_.append(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
     for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
@@ -107,14 +110,27 @@ class Rank {
       text_.erase(0, end + 1);
     }
     if (got <= 0) {
-      if (!text_.empty()) {
-        print(text_);
-      }
-      const Descriptor ended = std::move(output_);
+      close();
+    }
+    return got > 0;
+  }
+
+  /// Of a process that has ended: what it has left. Its own children may hold the other end for ever; nobody waits for them.
+  void finish() {
+    for (int reads = 0; reads < kPipeful && output() >= 0 && forward(); ++reads) {
+    }
+    if (output() >= 0) {
+      close();
     }
   }
 
  private:
+  void close() {
+    if (!text_.empty()) {
+      print(text_);
+    }
+    const Descriptor ended = std::move(output_);
+  }
   void print(const std::string& line) const { std::fprintf(stderr, "[rank %lld] %s\n", static_cast<long long>(number_), line.c_str()); }
 
   std::int64_t number_;
@@ -161,8 +177,9 @@ class LocalRanks {
       const bool ended = rank->child().poll().has_value();
       if (ended) {
         note(*rank);
+        rank->finish();
       }
-      count += ended && rank->output() < 0 ? 0 : 1;
+      count += ended ? 0 : 1;
     }
     return count;
   }

@@ -125,8 +125,8 @@ Value map(const Value& value, const Arguments& arguments) {
       out.push_back(apply_filter(arguments.values[0].text()->bytes, item, rest));
       continue;
     }
-    Value found = attribute_of(item, printed(*attribute).bytes);
-    out.push_back(found.is_undefined() && fallback != nullptr ? *fallback : std::move(found));
+    const Value found = attribute_of(item, printed(*attribute).bytes);
+    out.push_back(found.is_undefined() && fallback != nullptr ? *fallback : found);
   }
   return out;
 }
@@ -270,7 +270,7 @@ Value sum(const Value& value, const Arguments& arguments) {
     const Value item = attribute_of(each, word(arguments, 0, "attribute", ""));
     KF_CHECK(item.is_number(), Code::data, "sum wants numbers, not {}", item.kind());
     real = real || item.real() != nullptr;
-    (item.real() != nullptr ? reals : reals) += item.real() != nullptr ? *item.real() : 0.0;
+    reals += item.real() != nullptr ? *item.real() : 0.0;
     integers += item.real() != nullptr ? 0 : static_cast<std::int64_t>(item.number());
   }
   return real ? Value(reals + static_cast<double>(integers)) : Value(integers);

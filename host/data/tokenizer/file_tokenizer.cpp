@@ -1,6 +1,7 @@
 #include "data/tokenizer/file_tokenizer.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/input_file.h"
@@ -42,12 +43,8 @@ std::optional<bool> flag(const fs::path& file, const char* key) {
 
 /// Classes of encoders with decoders, which put EOS behind a text and nothing in front.
 bool ends_texts_alone(std::string_view tokenizer_class) {
-  for (const char* start : {"T5", "MT5", "UMT5", "Pegasus"}) {
-    if (tokenizer_class.starts_with(start)) {
-      return true;
-    }
-  }
-  return false;
+  static constexpr const char* kStarts[] = {"T5", "MT5", "UMT5", "Pegasus"};
+  return std::any_of(std::begin(kStarts), std::end(kStarts), [&](const char* start) { return tokenizer_class.starts_with(start); });
 }
 
 std::optional<std::int64_t> find_special(const fs::path& folder, const char* key, std::initializer_list<const char*> usual,

@@ -116,7 +116,7 @@ at::Tensor fused_grouped_linear(const at::Tensor& x, const at::Tensor& weight, c
     const std::optional<at::Tensor> same_type = bias.defined() ? std::optional(bias.to(x.scalar_type())) : std::nullopt;
     return SliceLinear::apply(x, weight, same_type, rows.borders());
   }
-  const at::Tensor y = at::_grouped_mm(x, weight.transpose(1, 2), rows.ends());  // (R, O)
+  at::Tensor y = at::_grouped_mm(x, weight.transpose(1, 2), rows.ends());  // (R, O)
   if (!bias.defined()) {
     return y;
   }

@@ -1,6 +1,7 @@
 #include "model/layer/grouped_attention.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <map>
@@ -121,7 +122,7 @@ at::Tensor GroupedAttention::split(const at::Tensor& projected, const std::share
 }
 
 at::Tensor GroupedAttention::gated(const at::Tensor& mixed, const at::Tensor& x) const {
-  const at::Tensor flat = mixed.transpose(1, 2).flatten(2);  // (B, T, H * D)
+  at::Tensor flat = mixed.transpose(1, 2).flatten(2);  // (B, T, H * D)
   if (!gate_) {
     return flat;
   }

@@ -71,7 +71,7 @@ at::Tensor dynamic_frequencies(const RopeOptions& o, const at::Tensor& lengths) 
   const auto n = static_cast<double>(o.rotated());
   const at::Tensor stretch = lengths.clamp_min(o.orig_len).to(at::kDouble) / static_cast<double>(o.orig_len);
   const at::Tensor theta = (stretch * o.factor - (o.factor - 1)).pow(n / (n - 2)) * o.theta;
-  const at::Tensor frequencies = at::pow(theta, -components(o).to(lengths.device(), at::kDouble)).to(at::kFloat);
+  at::Tensor frequencies = at::pow(theta, -components(o).to(lengths.device(), at::kDouble)).to(at::kFloat);
   stop_past_fraction(o, frequencies);
   return frequencies;
 }

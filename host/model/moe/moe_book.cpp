@@ -1,6 +1,7 @@
 #include "model/moe/moe_book.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>

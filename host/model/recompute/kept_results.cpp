@@ -108,7 +108,7 @@ const std::vector<std::string>& result_names() {
 
 std::string operator_name(const std::string& text, const std::string& key) {
   const std::size_t colons = text.rfind("::");
-  const std::string name = "aten::" + (colons == std::string::npos ? text : text.substr(colons + 2));
+  std::string name = "aten::" + (colons == std::string::npos ? text : text.substr(colons + 2));
   for (const c10::OperatorName& known : c10::Dispatcher::singleton().getAllOpNames()) {
     if (known.name == name) {
       return name;

@@ -65,13 +65,13 @@ Transformer::Transformer(const PartArgs& args, const config::Stage& stage)
 ParameterPtr Transformer::add_table(const PartArgs& args, const std::string& name, std::int64_t rows) {
   const config::ModelConfig& m = args.config.model;
   const auto group = std::make_shared<Folder>();
-  const ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
+  ParameterPtr weight = group->add_parameter("embedding.weight", {rows, m.dim}, embedding_init(m), Role::embedding);
   add_child(name, group);
   return weight;
 }
 
 ParameterPtr Transformer::add_vocabulary(const PartArgs& args) {
-  const ParameterPtr table = add_table(args, "token_embedding", args.config.model.vocab_size);
+  ParameterPtr table = add_table(args, "token_embedding", args.config.model.vocab_size);
   table->split = Split::vocab;
   return table;
 }

@@ -53,6 +53,7 @@ struct HookContext {
   std::string phase;               // "" without phases
   std::optional<EvalResult> eval;  // the last one
   std::string path;                // checkpoint_save, checkpoint_load
+  bool leads = true;               // whether this rank writes the run's files
   fs::path run_dir;                // the run's folder, for what hooks write there; empty: there is none
   std::string message;             // error, train_end: why
   Model* model = nullptr;

@@ -70,6 +70,7 @@ void TrainLoop::fill_context() {
   context_.data = &parts_.train_data;
   context_.controls = &controls_;
   context_.run_dir = options_.run_dir;
+  context_.leads = options_.world.leads();
   context_.loss = [this] {
     const StepResult& step = last_step("loss");
     return step.has_loss() ? std::optional(step.loss) : std::nullopt;
@@ -125,6 +126,11 @@ RunResult TrainLoop::run(Inbox& inbox) {
   try {
     steps();
   } catch (const std::exception& e) {
+    try {
+      settle_all();  // what was done before is told
+    } catch (const std::exception& earlier) {
+      log::error("in a step before: {}", earlier.what());
+    }
     context_.message = e.what();
     try {
       heartbeat_.now("error", state_.run.step);
@@ -300,7 +306,7 @@ void TrainLoop::after_step(const StepResult& result) {
     publish_eval();
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
-  boundary(options_.save_due(step));
+  boundary(save_due(step));
   parts_.sinks.step_over(state_.run.step);
 }
 

@@ -109,10 +109,11 @@ class TrainLoop {
   void one_step();
   double rate(std::int64_t step) const;
   void count_tokens(const StepResult& result);
-  bool may_run_ahead(std::int64_t step) const;
+  bool may_run_ahead(std::int64_t step);
   void run_ahead(std::int64_t step);
   void settle_one();
   void settle_all();
+  bool save_due(std::int64_t step);
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
   void boundary(bool due_save, bool first = false);
@@ -171,7 +172,9 @@ class TrainLoop {
   Inbox* inbox_ = nullptr;     // while the run is on
   bool told_to_stop_ = false;  // by a message
   std::int64_t saved_step_ = -1;
-  double waited_ = 0;  // for data, since the last row
+  std::int64_t asked_step_ = -1;  // the last one that the strategy was asked about,
+  bool asked_due_ = false;        // and what it said
+  double waited_ = 0;             // for data, since the last row
   double stepped_for_ = 0;
   Watch watch_;
   WallTime wall_;

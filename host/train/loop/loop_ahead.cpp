@@ -10,7 +10,7 @@ namespace kf {
 
 /// Whether nobody looks at the update after `step` completed ones but the log: what hooks, evaluations, saves, phases and watches see or
 /// change is the state of their step.
-bool TrainLoop::may_run_ahead(std::int64_t step) const {
+bool TrainLoop::may_run_ahead(std::int64_t step) {
   if (options_.run_ahead == 0 || !stepped_) {
     return false;
   }
@@ -23,7 +23,7 @@ bool TrainLoop::may_run_ahead(std::int64_t step) const {
   const bool evaluates = !parts_.eval_sets.empty() && next % options_.eval_interval == 0;
   const bool reads_sources = logs(next) && !parts_.train_data.sources().empty();
   const bool last = next == options_.max_steps || parts_.stepper.first_micro(next + 1) > steering_.end();
-  return !evaluates && !reads_sources && !last && !controls_.eval && !options_.save_due(next) && !watch_.due(next) && steering_.is_steady();
+  return !evaluates && !reads_sources && !last && !controls_.eval && !save_due(next) && !watch_.due(next) && steering_.is_steady();
 }
 
 void TrainLoop::run_ahead(std::int64_t step) {
@@ -65,9 +65,20 @@ void TrainLoop::settle_one() {
     row_ = make_row(parts_.throughput.take_at(oldest.at));
     log_row();
   }
-  KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
+  if (!result.abort.empty()) {
+    ahead_.clear();  // the run ends here
+    fail(Code::other, "{}", result.abort);
+  }
   parts_.sinks.step_over(state_.run.step);
   state_.run = newest;
+}
+
+/// Strategies may be scripts that count: each step is asked about once.
+bool TrainLoop::save_due(std::int64_t step) {
+  if (std::exchange(asked_step_, step) != step) {
+    asked_due_ = options_.save_due(step);
+  }
+  return asked_due_;
 }
 
 void TrainLoop::settle_all() {

@@ -185,6 +185,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   if (changed) {
     norm = norm_of_gradients();  // norm, guard and clipping see what the optimizer will
     result.grad_norm = norm.item<double>();
+    check_replicas(result.grad_norm);
   }
   if (callbacks.watch != nullptr) {
     callbacks.watch->gradients();

@@ -123,6 +123,7 @@ class Stepper {
   std::vector<Batch> fetch(Loader& loader, std::int64_t step, StepResult& result) const;
   void reduce_gradients() const;
   void agree_on_gradients(bool& changed, StepResult& result) const;
+  void check_replicas(double norm) const;
   at::Tensor norm_of_gradients() const;
   void unscale() const;
   bool show_gradients(const Callbacks& callbacks, StepResult& result) const;

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/error.h"
+#include "core/text.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
 
@@ -61,6 +63,21 @@ void Stepper::agree_on_gradients(bool& changed, StepResult& result) const {
     changed = changed || told.front() == '1';
     result.skipped = result.skipped.empty() ? told.substr(1) : result.skipped;
   }
+}
+
+/// Replicas hold the same weights only as long as they make the same updates.
+void Stepper::check_replicas(double norm) const {
+  Group& replicas = options_.world.along(Axis::dp_replicate);
+  if (replicas.size() == 1) {
+    return;
+  }
+  const std::vector<std::string> norms = replicas.tell(format("{}", norm));
+  const auto other = std::find_if(norms.begin(), norms.end(), [&](const std::string& one) { return one != norms.front(); });
+  KF_CHECK(other == norms.end(), Code::script,
+           "on_backward_end left other gradients on some ranks: their norm is {} on replica 0 and {} on replica {}. A hook runs on every "
+           "rank and "
+           "must change gradients alike on all that hold the same weights (distributed.dp_replicate)",
+           norms.front(), *other, other - norms.begin());
 }
 
 void Stepper::reduce_gradients() const {
