@@ -155,7 +155,7 @@ TEST_CASE("ranks: settings that a script gives by rank, and gradients that it ch
   SECTION("gradients") {
     const ScriptRun run(
         job("distributed = { dp_replicate = 2 }, hooks = { { name = 'one', on_backward_end = function(ctx) if kf.dist.rank == 1 then "
-            "for _, g in pairs(ctx:gradients()) do g:mul_(2) end end end } }"));
+            "for _, g in ctx:gradients() do g:mul_(2) end end end } }"));
     const Finished done = run_hooked(run);
     INFO(done.err);
     CHECK(done.status == 3);
