@@ -180,22 +180,22 @@ RunResult train(RunContext& run, RunEnd& end) {
                         peak.flops * static_cast<double>(run.world.size()));
   Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run));
   LoopMembers parts{*trainee.model,
-                  *trainee.optimizer,
-                  stepper,
-                  *data.train,
-                  data.eval_sets,
-                  *trainee.schedule,
-                  data.tokenizer.get(),
-                  trainee.hooks,
-                  outputs.sinks,
-                  checkpoints,
-                  writer,
-                  throughput,
-                  trainee.average,
-                  std::move(trainee.phases),
-                  request.scope.states(),
-                  trainee.sampler.get(),
-                  run_info(run, trainee, state, end)};
+                    *trainee.optimizer,
+                    stepper,
+                    *data.train,
+                    data.eval_sets,
+                    *trainee.schedule,
+                    data.tokenizer.get(),
+                    trainee.hooks,
+                    outputs.sinks,
+                    checkpoints,
+                    writer,
+                    throughput,
+                    trainee.average,
+                    std::move(trainee.phases),
+                    request.scope.states(),
+                    trainee.sampler.get(),
+                    run_info(run, trainee, state, end)};
   TrainLoop loop(std::move(parts), loop_options(run, data, start, trainee, outputs, folders), std::move(state));
   const Reached reached{end, loop};
   const auto trained = [&] {
