@@ -28,7 +28,7 @@ std::string shown_source(const lua_Debug& ar) { return ar.source[0] == '@' ? ar.
 std::string frame_text(const lua_Debug& ar) {
   const std::string name = ar.name ? ar.name : "";
   if (ar.currentline > 0) {
-    const std::string where = format("{}:{}", shown_source(ar), ar.currentline);
+    std::string where = format("{}:{}", shown_source(ar), ar.currentline);
     if (ar.what == std::string_view("main")) {
       return where;
     }
