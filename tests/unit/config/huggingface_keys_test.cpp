@@ -211,7 +211,7 @@ TEST_CASE("huggingface: a changed key changes the model or is named, in every fa
   for (const auto& [family, entry] : families()) {
     CAPTURE(family);
     Mutations mutations(family, *entry.table()->find("config")->table());
-    CHECK(mutations.before().problems == "");
+    CHECK_THAT(mutations.before().problems, Catch::Equals(""));
     mutations.change_each();
   }
 }
@@ -236,7 +236,7 @@ TEST_CASE("huggingface: a key that is left out is what its class takes then, or 
       }
       const Reading left_out = reading(fewer), spelt_out = reading(full);
       if (left_out.problems.empty()) {  // else it is refused
-        CHECK(spelt_out.problems == "");
+        CHECK_THAT(spelt_out.problems, Catch::Equals(""));
         CHECK(left_out.model == spelt_out.model);
       }
     }
