@@ -1,7 +1,6 @@
 // t:backward(), kf.grad, kf.no_grad, gradient hooks: autograd as PyTorch has it, on the one thread that Lua runs on.
 
 #include <ATen/ATen.h>
-#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <memory>
@@ -17,22 +16,10 @@
 #include "bindings/vm/runtime.h"
 #include "bindings/vm/stack.h"
 #include "core/error.h"
+#include "model/single_threaded_backward.h"
 
 namespace kf::lua {
 namespace {
-
-/// Backward on this thread alone: hooks and functions may be Lua.
-class SingleThreaded {
- public:
-  SingleThreaded() : before_(state().get_multithreading_enabled()) { state().set_multithreading_enabled(false); }
-  ~SingleThreaded() { state().set_multithreading_enabled(before_); }
-  SingleThreaded(const SingleThreaded&) = delete;
-  SingleThreaded& operator=(const SingleThreaded&) = delete;
-
- private:
-  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
-  bool before_;
-};
 
 using Tensors = std::vector<at::Tensor>;
 
@@ -94,7 +81,7 @@ int grad(lua_State* L) {
   const Tensors inputs = tensors_at(L, 2, "kf.grad", "inputs");
   const Options options = read_options(L, 3, "kf.grad");
   const Crossing crossing(L);
-  const SingleThreaded single;
+  const SingleThreadedBackward single;
   const Tensors gradients =
       torch::autograd::grad(outputs, inputs, options.grad_outputs, options.retain_graph, options.create_graph, options.allow_unused);
   luaL_checkstack(L, static_cast<int>(gradients.size()) + 2, "too many results");
@@ -183,7 +170,7 @@ int backward(lua_State* L) {
   KF_CHECK(tensor.requires_grad(), Code::script,
            "t:backward: nothing that this tensor was made of requires gradients; make a leaf with { requires_grad = true }");
   const Crossing crossing(L);
-  const SingleThreaded single;
+  const SingleThreadedBackward single;
   torch::autograd::backward({tensor}, options.grad_outputs, options.retain_graph, options.create_graph);
   return 0;
 }

@@ -41,9 +41,9 @@ void check_same_job(const config::Config& config, Group& all) {
   const auto differs = std::mismatch(first.begin(), first.end(), second.begin(), second.end()).first;
   const auto at = static_cast<std::size_t>(differs - first.begin());
   fail(Code::config,
-       "rank {} has another job than rank 0: `{}` there, `{}` here on rank 0. A script runs on every rank and must give the same settings "
-       "on all "
-       "of them: they cannot follow from kf.dist.rank, a clock or random numbers",
+       "rank {} has another job than rank 0: `{}`, and rank 0 has `{}`. A script runs on every rank and must give the same settings on all "
+       "of "
+       "them; take kf.dist.rank, clocks and random numbers out of what it returns",
        other - jobs.begin(), setting(second, at), setting(first, at));
 }
 

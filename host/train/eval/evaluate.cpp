@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "kernels/linear_loss/output_head.h"
 #include "metrics/numbers.h"
 #include "model/mode.h"
 #include "model/own_draws.h"
@@ -16,7 +17,6 @@
 #include "model/weight_unit.h"
 #include "parallel/group.h"
 #include "train/eval/label_bytes.h"
-#include "train/step/fused_cross_entropy.h"
 #include "train/step/look_ahead.h"
 #include "train/step/losses.h"
 #include "train/step/to_device.h"

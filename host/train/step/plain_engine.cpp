@@ -1,26 +1,13 @@
 #include "train/step/plain_engine.h"
 
 #include <ATen/ATen.h>
-#include <c10/core/AutogradState.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include "model/single_threaded_backward.h"
 #include "train/step/to_device.h"
 
 namespace kf {
 namespace {
-
-/// Backward on this thread alone: gradient hooks may be Lua, and one device needs no more.
-class SingleThreadedBackward {
- public:
-  SingleThreadedBackward() : before_(state().get_multithreading_enabled()) { state().set_multithreading_enabled(false); }
-  ~SingleThreadedBackward() { state().set_multithreading_enabled(before_); }
-  SingleThreadedBackward(const SingleThreadedBackward&) = delete;
-  SingleThreadedBackward& operator=(const SingleThreadedBackward&) = delete;
-
- private:
-  static c10::AutogradState& state() { return c10::AutogradState::get_tls_state(); }
-  bool before_;
-};
 
 void add(StepSums& sums, const Minimised& loss, const at::Tensor& zero) {
   if (sums.terms.empty()) {
