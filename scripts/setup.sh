@@ -11,6 +11,7 @@ die() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 # --- Debian packages: each is asked for by what it brings, so that a tool from elsewhere counts too ---
 command_of() { command -v "$1" >/dev/null 2>&1; }
+clang_header_of() { [ -e "/usr/lib/llvm-14/include/$1" ]; }
 header_of() { [ -e "/usr/include/$1" ] || [ -e "/usr/local/include/$1" ]; }
 cmake_is_new() {
   local version
@@ -56,6 +57,7 @@ look() {
   want libtomlplusplus-dev header_of toml++/toml.h
   want nlohmann-json3-dev header_of nlohmann/json.hpp
   want zlib1g-dev header_of zlib.h
+  want libdeflate-dev header_of libdeflate.h
   want libsqlite3-dev header_of sqlite3.h
   want libzstd-dev header_of zstd.h
   want libpcre2-dev header_of pcre2.h
@@ -65,6 +67,7 @@ look() {
   want libssl-dev header_of openssl/evp.h
   want libxxhash-dev header_of xxhash.h
   want libyaml-cpp-dev header_of yaml-cpp/yaml.h
+  want libdw-dev header_of elfutils/libdwfl.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || ! have_pyarrow || { wants_cuda && ! have_cuda_set; }; then
@@ -76,6 +79,8 @@ look() {
       lint)
         want clang-format-14 command_of clang-format-14
         want clang-tidy-14 command_of clang-tidy-14
+        want libclang-14-dev clang_header_of clang-tidy/ClangTidyCheck.h
+        want llvm-14-dev clang_header_of llvm/Support/Regex.h
         want lua-check command_of luacheck
         ;;
       asan) want libclang-rt-14-dev sanitizers_of ;;

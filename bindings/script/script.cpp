@@ -10,6 +10,7 @@
 #include "bindings/sweep/sweep.h"
 #include "bindings/tensor/rng.h"
 #include "bindings/vm/interrupt.h"
+#include "bindings/vm/lua_stack.h"
 #include "bindings/vm/stack.h"
 #include "core/digest.h"
 #include "core/running.h"
@@ -150,6 +151,7 @@ Script::RunScope::RunScope(Script& script, config::Config config)
     : script_(script),
       config_(std::move(config)),
       interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)),
+      stack_(std::make_unique<lua::LuaStack>(*script.runtime_)),
       states_(std::make_unique<PartStates>()),
       draws_(std::make_unique<lua::RunDraws>(config_.train.seed)) {
   script.session_->job = &config_;

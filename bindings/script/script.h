@@ -23,6 +23,7 @@ struct Definition;
 }
 namespace lua {
 class Interrupt;
+class LuaStack;
 class RunDraws;
 class Runtime;
 struct Session;
@@ -99,6 +100,7 @@ class Script {
     Script& script_;
     config::Config config_;
     std::unique_ptr<lua::Interrupt> interrupt_;
+    std::unique_ptr<lua::LuaStack> stack_;
     std::unique_ptr<PartStates> states_;
     std::unique_ptr<lua::RunDraws> draws_;
   };

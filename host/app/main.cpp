@@ -39,6 +39,9 @@ extern "C" __attribute__((visibility("default"))) int kf_main(int argc, char** a
   } catch (const kf::Error& e) {
     print_failure(e.what());
     return static_cast<int>(e.code());
+  } catch (const c10::AcceleratorError& e) {
+    print_failure(std::string("the device failed: ") + e.what_without_backtrace());
+    return static_cast<int>(kf::Code::machine);
   } catch (const c10::Error& e) {
     const std::string memory = kf::memory_failure_text(e.what_without_backtrace());
     print_failure(memory.empty() ? std::string("LibTorch: ") + e.what_without_backtrace() : memory);

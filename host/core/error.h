@@ -10,8 +10,8 @@
 
 namespace kf {
 
-/// What went wrong, as the process's exit status.
-enum class Code : int { other = 1, config = 2, script = 3, communication = 4, data = 5, checkpoint = 6 };
+/// What went wrong, as the process's exit status. `machine`: a device failed, or a step stood still (train.stall_timeout_sec).
+enum class Code : int { other = 1, config = 2, script = 3, communication = 4, data = 5, checkpoint = 6, machine = 7 };
 
 /// A failure with a message for the user. Context lines are added while it unwinds ("while reading FILE").
 class Error : public std::exception {

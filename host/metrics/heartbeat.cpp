@@ -9,18 +9,28 @@
 
 namespace kf {
 
-Heartbeat::Heartbeat(fs::path file, double every, Clock clock) : file_(std::move(file)), every_(every), clock_(std::move(clock)) {}
+Heartbeat::Heartbeat(fs::path file, double every, Clock clock, Listener listener)
+    : file_(std::move(file)), every_(every), clock_(std::move(clock)), listener_(std::move(listener)) {}
 
 void Heartbeat::beat(const std::string& doing, std::int64_t step) {
+  if (listener_) {
+    listener_(doing, step);
+  }
   if (every_ > 0 && (last_ < 0 || clock_() - last_ >= every_)) {
-    now(doing, step);
+    write(doing, step);
   }
 }
 
 void Heartbeat::now(const std::string& doing, std::int64_t step) {
-  if (every_ <= 0) {
-    return;
+  if (listener_) {
+    listener_(doing, step);
   }
+  if (every_ > 0) {
+    write(doing, step);
+  }
+}
+
+void Heartbeat::write(const std::string& doing, std::int64_t step) {
   last_ = clock_();
   config::Table out;
   out["unix"] = config::Node(WallTime::system_clock()());

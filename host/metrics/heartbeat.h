@@ -2,6 +2,7 @@
 // metrics.heartbeat_sec: a file by which a watchdog sees that a run goes on.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/fs.h"
@@ -13,8 +14,11 @@ namespace kf {
 /// leaves an old file. Readers see the old or the new one, never half.
 class Heartbeat {
  public:
-  /// `every` seconds; 0: nothing is ever written.
-  Heartbeat(fs::path file, double every, Clock clock = steady_clock());
+  /// Somebody beside the file who wants to know.
+  using Listener = std::function<void(const std::string& doing, std::int64_t step)>;
+
+  /// `every` seconds; 0: nothing is ever written. `listener` is told of every call; may be empty.
+  Heartbeat(fs::path file, double every, Clock clock = steady_clock(), Listener listener = {});
 
   /// Writes where the last time is `every` seconds ago. Throws Code::other.
   void beat(const std::string& doing, std::int64_t step);
@@ -22,9 +26,12 @@ class Heartbeat {
   void now(const std::string& doing, std::int64_t step);
 
  private:
+  void write(const std::string& doing, std::int64_t step);
+
   fs::path file_;
   double every_;
   Clock clock_;
+  Listener listener_;
   double last_ = -1;
 };
 

@@ -17,17 +17,21 @@
 #include "run/memory_check.h"
 #include "run/outputs.h"
 #include "run/rate_change.h"
+#include "run/requeue.h"
 #include "run/run_checks.h"
 #include "run/run_context.h"
 #include "run/run_data.h"
 #include "run/run_end.h"
 #include "run/run_folders.h"
 #include "run/run_parts.h"
+#include "run/stall_watch.h"
 #include "run/start.h"
 #include "run/stored_result.h"
 #include "run/strategies.h"
 #include "run/trainee.h"
+#include "train/loop/incidents.h"
 #include "train/loop/loop.h"
+#include "train/loop/probe.h"
 
 namespace kf {
 namespace {
@@ -121,6 +125,8 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.heartbeat = run.plan.dir / "heartbeat.json";
   out.world = run.world;
   out.began = run.began;
+  out.probe = run.request.probe;
+  out.saves = run.request.probe == nullptr;
   return out;
 }
 
@@ -135,6 +141,33 @@ struct Reached {
   ~Reached() { end.reached(loop.step()); }
 };
 
+/// Signals, and the end behind the update that a probe looks at.
+class RunInbox final : public Inbox {
+ public:
+  RunInbox(const RunContext& run, const TrainLoop& loop)
+      : signals_(run.config.train.shutdown_timeout_sec),
+        loop_(loop),
+        last_(run.request.probe != nullptr ? run.request.probe->step() : -1) {}
+
+  std::vector<Message> take() override {
+    std::vector<Message> out = signals_.take();
+    if (last_ >= 0 && loop_.step() >= last_) {
+      out.push_back({Message::Kind::stop});
+    }
+    return out;
+  }
+
+ private:
+  SignalInbox signals_;
+  const TrainLoop& loop_;
+  std::int64_t last_;  // update; -1: the run goes to its own end
+};
+
+StallOptions stall_options(const RunContext& run) {
+  const config::RunConfig& config = run.config.run;
+  return {config.stall_timeout_sec, config.on_stall == "abort", run.plan.dir / "incidents", run.world.rank()};
+}
+
 /// The result, with the rows from before a resume; its loss is the last one that there was.
 RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   run.world.all().barrier();  // the leader has written its last row
@@ -148,7 +181,9 @@ RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   if (run.world.leads()) {
     store_result(result, end.id(), run.plan.dir);
   }
-  say_end(result, run.request, run.world.leads());
+  if (run.request.probe == nullptr) {
+    say_end(result, run.request, run.world.leads());
+  }
   return result;
 }
 
@@ -196,10 +231,15 @@ RunResult train(RunContext& run, RunEnd& end) {
                     request.scope.states(),
                     trainee.sampler.get(),
                     run_info(run, trainee, state, end)};
-  TrainLoop loop(std::move(parts), loop_options(run, data, start, trainee, outputs, folders), std::move(state));
+  LoopOptions options = loop_options(run, data, start, trainee, outputs, folders);
+  StallWatch stalls(stall_options(run));
+  options.pulse = [&stalls](const std::string& doing, std::int64_t step) { stalls.alive(doing, step); };
+  Incidents incidents(run.plan.dir / "incidents", run.config.run.keep_incidents, state.job_toml, run.world);
+  options.incidents = request.probe == nullptr ? &incidents : nullptr;
+  TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
   const auto trained = [&] {
-    SignalInbox inbox(run.config.train.shutdown_timeout_sec);
+    RunInbox inbox(run, loop);
     return loop.run(inbox);
   };
   return finish(run, trained(), end);
@@ -217,6 +257,9 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   try {
     RunResult result = train(run, end);
     end.well(result);
+    if (run.config.run.requeue && result.reason == "signal" && run.world.leads() && !request.of_sweep && request.probe == nullptr) {
+      requeue();
+    }
     return result;
   } catch (const c10::Error& e) {
     failed(e.what_without_backtrace());

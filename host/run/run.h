@@ -14,6 +14,8 @@
 
 namespace kf {
 
+class Probe;
+
 /// What the settings cannot tell.
 struct RunRequest {
   const config::Loaded& loaded;
@@ -26,7 +28,8 @@ struct RunRequest {
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.
   std::function<std::unique_ptr<Hook>()> hook = {};
-  Launch launch = {};  // this process among those that train together
+  Probe* probe = nullptr;  // looks at one update: the run ends behind it, and saves nothing; null: there is none
+  Launch launch = {};      // this process among those that train together
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong;

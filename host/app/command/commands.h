@@ -22,6 +22,8 @@ int sweep_command(const Arguments& args);
 int tokenizer_command(const Arguments& args);
 /// `kf-host adapter export CHECKPOINT FOLDER [--merged]`
 int adapter_command(const Arguments& args);
+/// `kf-host replay RUN/incidents/step_N [--section.key=value ...]`
+int replay_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

@@ -18,6 +18,7 @@
 #include <optional>
 #include <thread>
 
+#include "app/command/passed_signals.h"
 #include "core/child.h"
 #include "core/descriptor.h"
 #include "core/error.h"
@@ -33,38 +34,6 @@ constexpr int kTickMs = 200;
 // After the first failure: the others learn of it through the rendezvous and say so; then they are asked to end, then ended.
 constexpr std::chrono::seconds kTimeToSay{10};
 constexpr std::chrono::seconds kTimeToEnd{15};
-
-/// The signals that arrived here since the last look, for the ranks. One that was ignored when the program began (nohup) stays ignored.
-class PassedSignals {
- public:
-  PassedSignals() {
-    for (const int number : kNumbers) {
-      struct sigaction action {};
-      if (::sigaction(number, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
-        continue;
-      }
-      action = {};
-      action.sa_handler = [](int arrived) { count_of(arrived)++; };
-      action.sa_flags = SA_RESTART;
-      ::sigaction(number, &action, nullptr);
-    }
-  }
-  template <class Send>
-  void take(const Send& send) {
-    for (const int number : kNumbers) {
-      for (; count_of(number) > 0; count_of(number)--) {
-        send(number);
-      }
-    }
-  }
-
- private:
-  static constexpr int kNumbers[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
-  static std::atomic<int>& count_of(int number) {
-    static std::atomic<int> counts[NSIG] = {};  // free of locks, so a handler may
-    return counts[number];
-  }
-};
 
 /// Both ends of a pipe; the child gets the second one alone.
 struct Pipe {

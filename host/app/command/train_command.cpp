@@ -4,6 +4,7 @@
 #include "app/command/dry_run.h"
 #include "app/command/folder_run.h"
 #include "app/command/local_ranks.h"
+#include "app/command/restarts.h"
 #include "app/help/usage.h"
 #include "app/line/arguments.h"
 #include "app/script/script_parts.h"
@@ -64,14 +65,19 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
   dry_run(run, session.registries());
 }
 
+/// What is said of how to start this process again begins with the option that its parent took.
+void started_with(const char* option, std::int64_t number) {
+  std::vector<std::string> words = invocation();
+  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), {option, std::to_string(number)});
+  set_invocation(std::move(words));
+}
+
 /// Rank 0 tells for all; what is said of how to start again starts them all.
 void be_a_rank(const Launch& launch) {
   follow_launcher();
   Launch::hide_from_children();
   log::show_errors_only(!launch.leads());
-  std::vector<std::string> words = invocation();
-  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), {"--nproc", std::to_string(launch.world())});
-  set_invocation(std::move(words));
+  started_with("--nproc", launch.world());
 }
 
 }  // namespace
@@ -88,6 +94,12 @@ int train_command(const Arguments& args) {
       print_own_parts(arguments.file);
     }
     return 0;
+  }
+  if (arguments.restarts > 0) {
+    return run_with_restarts(arguments.restarts, without_restarts(args));
+  }
+  if (const std::int64_t restarts = follow_watcher(); restarts > 0) {
+    started_with("--max-restarts", restarts);
   }
   if (arguments.processes) {
     return run_local_ranks(*arguments.processes, without_processes(args));

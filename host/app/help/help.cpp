@@ -33,6 +33,7 @@ constexpr Page kPages[] = {
     {"lua", "", usage::kLua},
     {"sweep", "", usage::kSweep, true},
     {"adapter", "", usage::kAdapter, true},
+    {"replay", "", usage::kReplay, true},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

@@ -2,11 +2,12 @@
 
 namespace kf::usage {
 
-const char* const kTrain = R"(usage: kf-host [train] [--nproc N] FILE [--section.key=value ...] [-- ARGS]
+const char* const kTrain = R"(usage: kf-host [train] [--nproc N] [--max-restarts N] FILE [--section.key=value ...] [-- ARGS]
 
 Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.
---nproc N starts N processes on this machine that train it together (distributed.dp_replicate, dp_shard). --dry-run checks
-everything, prints plan and memory, and trains nothing.
+--nproc N starts N processes on this machine that train it together (distributed.dp_replicate, dp_shard). --max-restarts N
+starts it again, at most N times, where a signal killed it, a rank was lost or the machine failed. --dry-run checks everything,
+prints plan and memory, and trains nothing.
 Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):
 
 )";
@@ -181,6 +182,17 @@ A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.l
   best DIR              the settings of the best trial: a job, on standard output
   plot DIR              the objective against each parameter; also as plots/*.svg
   resume DIR [--failed] goes on where it stopped; --failed: failed trials run again
+)";
+
+const char* const kReplay = R"(usage: kf-host replay RUN/incidents/step_N [--section.key=value ...]
+
+Runs a step again whose loss or gradient was not finite: repeats the run from
+the checkpoint before it to that step, in the folder replay below, and prints
+what every layer gives, every gradient, and where the first number stands that
+is not finite. Nothing of the run itself is changed. Paths of the job count
+from the folder in which the run was started.
+
+exit status: 0 where such a number was found, 1 where there is none any more
 )";
 
 const char* const kRegistry = R"(usage: kf-host registry [KIND] [SCRIPT.lua]

@@ -13,6 +13,7 @@ extern const char* const kDataCache;
 extern const char* const kTokenizer;
 extern const char* const kAdapter;
 extern const char* const kSweep;
+extern const char* const kReplay;
 extern const char* const kRegistry;
 extern const char* const kTest;
 extern const char* const kLua;

@@ -23,33 +23,49 @@ static bool is_almost_dry_run(const std::string& word) {
   return word.starts_with("--") && name == "dryrun";
 }
 
-/// Takes "--nproc N" or "--nproc=N" off `words`; nothing where it is not there. Throws Code::config for what is no number.
-static std::optional<std::int64_t> take_processes(std::vector<std::string>& words) {
+/// A number behind an option, "--nproc N" or "--nproc=N".
+struct NumberOption {
+  std::string_view name;
+  const char* what;
+  std::int64_t least, most;
+};
+static constexpr NumberOption kProcesses{"--nproc", "processes that train together on this machine", 1, 4096};
+static constexpr NumberOption kRestarts{"--max-restarts", "restarts after a crash", 0, 1'000'000};
+
+/// Takes it off `words`; nothing where it is not there. Throws Code::config for what is no such number.
+static std::optional<std::int64_t> take(const NumberOption& option, std::vector<std::string>& words) {
+  const std::string with_value = std::string(option.name) + "=";
   const auto end = std::find(words.begin(), words.end(), "--");
   const auto at =
-      std::find_if(words.begin(), end, [](const std::string& word) { return word == "--nproc" || word.starts_with("--nproc="); });
+      std::find_if(words.begin(), end, [&](const std::string& word) { return word == option.name || word.starts_with(with_value); });
   if (at == end) {
     return std::nullopt;
   }
-  const bool apart = *at == "--nproc";
-  KF_CHECK(!apart || at + 1 != end, Code::config, "--nproc needs a number: of processes that train together on this machine");
-  const std::string text = apart ? *(at + 1) : at->substr(8);
+  const bool apart = *at == option.name;
+  KF_CHECK(!apart || at + 1 != end, Code::config, "{} needs a number: of {}", option.name, option.what);
+  const std::string text = apart ? *(at + 1) : at->substr(with_value.size());
   const std::optional<std::int64_t> count = config::parse_int(text);
-  constexpr std::int64_t kMost = 4096;
-  KF_CHECK(count && *count >= 1 && *count <= kMost, Code::config, "--nproc {}: must be a number of processes, 1 to {}", text, kMost);
+  KF_CHECK(count && *count >= option.least && *count <= option.most, Code::config, "{} {}: must be a number of {}, {} to {}", option.name,
+           text, option.what, option.least, option.most);
   words.erase(at, at + (apart ? 2 : 1));
   return count;
 }
 
 std::vector<std::string> without_processes(std::vector<std::string> args) {
-  take_processes(args);
+  take(kProcesses, args);
+  return args;
+}
+
+std::vector<std::string> without_restarts(std::vector<std::string> args) {
+  take(kRestarts, args);
   return args;
 }
 
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
-  out.processes = take_processes(words);
+  out.processes = take(kProcesses, words);
+  out.restarts = take(kRestarts, words).value_or(0);
   out.script = take_script_arguments(words);
   words = config::join_values(words);
   for (const std::string& word : words) {

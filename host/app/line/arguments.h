@@ -17,6 +17,7 @@ struct TrainArguments {
   std::string scratch = {};                    // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
   bool dry_run = false;                        // check everything, print plan and memory, train nothing
   std::optional<std::int64_t> processes = {};  // --nproc N: start so many of this program, which train together
+  std::int64_t restarts = 0;                   // --max-restarts N: start it again so often when the machine ends it
 };
 
 /// Takes "--" and what follows off `args` and returns what follows: the strings for a script (kf.args).
@@ -27,5 +28,7 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args);
 
 /// The words without --nproc: those of each process.
 std::vector<std::string> without_processes(std::vector<std::string> args);
+/// Those without --max-restarts.
+std::vector<std::string> without_restarts(std::vector<std::string> args);
 
 }  // namespace kf

@@ -1,8 +1,8 @@
 #include "checkpoint/files/durable_file.h"
 
 #include <fcntl.h>
+#include <libdeflate.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -18,9 +18,9 @@ namespace kf {
 
 std::uint32_t extend_crc32(std::uint32_t crc, const void* data, std::size_t size) {
   if (size == 0) {
-    return crc;  // zlib takes a null pointer, as empty tensors have, for a wish to begin anew
+    return crc;  // a null pointer, as empty tensors have, would be a wish to begin anew
   }
-  return static_cast<std::uint32_t>(::crc32_z(crc, static_cast<const Bytef*>(data), size));
+  return ::libdeflate_crc32(crc, data, size);
 }
 
 FileDigest digest_of(const fs::path& path, std::optional<std::uint64_t> expected) {

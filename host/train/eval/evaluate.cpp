@@ -171,6 +171,9 @@ EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options) {
   DeviceSums device{at::zeros({}, place.dtype(at::kDouble)), none(), none(), none()};
   EvalSums sums;
   for (std::int64_t index = 0; index < data.batches_per_epoch(); ++index) {
+    if (options.pulse) {
+      options.pulse();
+    }
     const Batch batch = data.batch(index);
     if (batch.tokens.size(0) == 0) {
       continue;  // of a rank whose share is shorter

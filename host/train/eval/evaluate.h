@@ -4,6 +4,7 @@
 #include <c10/core/Device.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct EvalOptions {
   std::uint64_t seed = 0;                // train.seed: transforms and parts that draw in evaluation draw the same each time (OwnDraws)
   std::int64_t mtp_head = 0;             // eval.mtp_head: whose acceptance rate is counted; 0 for none
   Group* data = nullptr;                 // ranks that share the sequences; null: this one alone
+  std::function<void()> pulse = {};      // called before every batch: the evaluation moves; may be empty
 };
 
 /// Over all batches of `data`, and those of the ranks of `options.data`: in evaluation mode, with the weights as they are. Nothing of the

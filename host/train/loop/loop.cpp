@@ -42,7 +42,7 @@ TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState sta
       watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer, options_.world),
       wall_(WallTime::system_clock(), options_.began),
       step_times_(options_.metrics.slow_step_factor),
-      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec) {
+      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec, steady_clock(), options_.pulse) {
   const config::Table& kept = state_.values;
   if (const config::Node& course = value_at(kept, kCourse); !course.is_null()) {
     steering_.load(course, state_.run.step);
@@ -272,6 +272,9 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   if (watch_.due(step + 1)) {
     callbacks.watch = &watch_;
   }
+  if (options_.probe != nullptr && options_.probe->step() == step + 1) {
+    options_.probe->join(callbacks, parts_.model);
+  }
   return callbacks;
 }
 
@@ -283,6 +286,7 @@ void TrainLoop::after_step(const StepResult& result) {
   if (!result.skipped.empty()) {
     log::warn("step {}: no update, {}", step, result.skipped);
   }
+  keep_incident(result);
   row_.reset();
   if (logs(step)) {  // before the hooks of the step: what they cost belongs to the next row
     row_ = make_row(parts_.throughput.take());
@@ -408,6 +412,9 @@ config::Table TrainLoop::values() const {
 }
 
 void TrainLoop::save(const std::string& name) {
+  if (!options_.saves) {
+    return;
+  }
   verify_sources();  // what was learned from data that changed under the run is not saved
   parts_.throughput.pause();
   const double begin = parts_.throughput.seconds();

@@ -32,6 +32,8 @@
 #include "registry/part_states.h"
 #include "train/loop/hooks.h"
 #include "train/loop/inbox.h"
+#include "train/loop/incidents.h"
+#include "train/loop/probe.h"
 #include "train/loop/steering.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
@@ -83,6 +85,10 @@ struct LoopOptions {
   double seconds_before = 0;           // that earlier processes of the run trained
   /// Called before each save; throws where the run has lost its folder. May be empty.
   std::function<void()> before_save = {};
+  Heartbeat::Listener pulse = {};       // is told what the run does, whenever it moves; may be empty
+  Incidents* incidents = nullptr;       // keeps steps whose numbers went wrong; null: nobody does
+  Probe* probe = nullptr;               // of one update; null: there is none
+  bool saves = true;                    // false: no checkpoint is written
   std::vector<std::int64_t> ends = {};  // ids that end its answers
   std::int64_t vocab_size = 0;          // of the model
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
@@ -116,6 +122,7 @@ class TrainLoop {
   bool save_due(std::int64_t step);
   Stepper::Callbacks callbacks(std::int64_t step);
   void after_step(const StepResult& result);
+  void keep_incident(const StepResult& result);
   void boundary(bool due_save, bool first = false);
   void change_phase(bool ask);
   void log_row();

@@ -60,6 +60,7 @@ void TrainLoop::settle_one() {
   if (!result.skipped.empty()) {
     log::warn("step {}: no update, {}", state_.run.step, result.skipped);
   }
+  keep_incident(result);
   row_.reset();
   if (logs(state_.run.step) || !result.abort.empty()) {
     row_ = make_row(parts_.throughput.take_at(oldest.at));

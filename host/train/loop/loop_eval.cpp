@@ -35,8 +35,8 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 }
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  const EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer,
-                            options_.seed,   options_.mtp_head,       &options_.world.data()};
+  EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head, &options_.world.data()};
+  options.pulse = [this] { heartbeat_.beat("evaluation", state_.run.step); };
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {

@@ -94,6 +94,7 @@ void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
     result.skipped = format("a gradient overflowed fp16 at loss scale {}; it is now {}", before, loss_scale_->value());
     return;
   }
+  result.not_finite = !std::isfinite(result.loss) || !std::isfinite(result.grad_norm);
   UpdateGuard::Verdict verdict = guard_.judge(result.loss, result.grad_norm, step, hides_infinity(result));
   result.skipped = std::move(verdict.skip);
   result.abort = std::move(verdict.abort);

@@ -41,6 +41,7 @@ struct StepResult : Means {
   std::int64_t counted = 0;         // labels that counted
   double data_seconds = 0;          // waited for batches
   std::vector<SourceLoss> sources;  // where they were asked for, by source of the mixture
+  bool not_finite = false;          // its loss or its gradient, other than by an overflow of fp16 that its scale takes care of
   std::string skipped;              // why no update was made; empty when one was
   std::string abort;                // why the run must end here; mostly empty
   bool has_loss() const { return counted > 0; }

@@ -1,0 +1,155 @@
+// What a run survives: crashes under --max-restarts, steps that stand still, Slurm's requeue, numbers that are not finite.
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "e2e/script_run.h"
+#include "support/process.h"
+
+using namespace kf::test;
+using Catch::Contains;
+
+namespace {
+
+/// A job whose hook does `body` after every step.
+std::string stepping(const std::string& body, const std::string& more = "") {
+  return "local ffi = require('ffi')\nffi.cdef[[ void abort(void); int usleep(unsigned); ]]\n" +
+         job("eval = { enabled = false }, " + more + " hooks = { { name = 'ender', on_step_end = function(ctx) " + body + " end } }");
+}
+
+/// Gives up its process after step 7 as long as the file `mark` is not there.
+const char* const kCrashOnce = "if ctx.step == 7 and not io.open('mark') then io.open('mark', 'w'):close() ffi.C.abort() end";
+
+Process start(const ScriptRun& run, const std::vector<std::string>& words, Options options = {}) {
+  options.cwd = run.toy.folder();
+  options.timeout = std::chrono::seconds(120);
+  return Process(run.toy.command(words), options);
+}
+
+}  // namespace
+
+TEST_CASE("surviving: a run that crashes goes on from its last checkpoint", "[surviving]") {
+  const std::string fresh = GENERATE("", "run = { fresh = true },");  // of the first start alone
+  const ScriptRun run(stepping(kCrashOnce, fresh));
+  const Finished done = run.go({"--max-restarts", "2"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("killed by signal 6") && Contains("restart 1 of 2 in 1 s") && !Contains("restart 2 of 2"));
+  CHECK(run.toy.series("s", "loss").size() == 10);
+  const ScriptRun straight(stepping("", fresh));
+  REQUIRE(straight.go().status == 0);
+  CHECK(run.toy.series("s", "loss") == straight.toy.series("s", "loss"));
+}
+
+TEST_CASE("surviving: restarts are used up, and errors of the job are none", "[surviving]") {
+  const ScriptRun crashing(stepping("if ctx.step == 7 then ffi.C.abort() end"));
+  const Finished used_up = crashing.go({"--max-restarts=1"});
+  INFO(used_up.err);
+  CHECK(used_up.status == 128 + SIGABRT);
+  CHECK_THAT(used_up.err, Contains("restart 1 of 1") && Contains("--max-restarts 1 is used up"));
+  const ScriptRun wrong(stepping("if ctx.step == 3 then error('no') end"));
+  const Finished failed = wrong.go({"--max-restarts", "3"});
+  CHECK(failed.status == 3);
+  CHECK_THAT(failed.err, !Contains("restart"));
+  const Finished number = wrong.go({"--max-restarts", "some"});
+  CHECK(number.status == 2);
+  CHECK_THAT(number.err, Contains("--max-restarts some: must be a number of restarts"));
+}
+
+TEST_CASE("surviving: a signal to the watching process stops the run after a save", "[surviving]") {
+  const ScriptRun run(
+      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 4000 },"));
+  Process process = start(run, {"s.lua", "--max-restarts", "2"});
+  REQUIRE(process.wait_for("> two"));
+  process.signal(SIGTERM);
+  const Finished done = process.wait();
+  INFO(done.out << done.err);
+  CHECK(done.status == 75);
+  CHECK_THAT(done.err, !Contains("restart"));
+  CHECK_THAT(done.out, Contains("--max-restarts 2") && Contains("goes on from there"));
+  CHECK(std::filesystem::exists(run.checkpoints() / "latest"));
+}
+
+TEST_CASE("surviving: a step that stands still leaves the stacks of all threads", "[surviving]") {
+  const ScriptRun run("jit.off()\n" + stepping("if ctx.step == 3 then local t = os.time() while os.time() < t + 60 do end end",
+                                               "run = { stall_timeout_sec = 1, on_stall = 'abort' },"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 7);
+  CHECK_THAT(done.err, Contains("the run has not moved for 1 s (step 3, steps; run.stall_timeout_sec)") &&
+                           Contains("hook 'ender', step_end, step 3"));
+  const std::string stacks = run.toy.read("runs/s/incidents/stall_step_3/stacks.txt");
+  INFO(stacks);
+  CHECK_THAT(stacks, Contains("kf::TrainLoop::run(") && Contains("hook 'ender', step_end, step 3"));
+  CHECK_THAT(stacks, Contains("Lua:\nstack traceback:") && Contains("s.lua:5: in function"));
+}
+
+TEST_CASE("surviving: a stall is reported and the run goes on", "[surviving]") {
+  const ScriptRun run(stepping("if ctx.step == 3 then ffi.C.usleep(2500000) end", "run = { stall_timeout_sec = 1 },"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(run.toy.read("runs/s/incidents/stall_step_3/stacks.txt"), Contains("usleep") || Contains("nanosleep"));
+}
+
+TEST_CASE("surviving: under Slurm a run that a signal has stopped asks for its job again", "[surviving]") {
+  const ScriptRun run(stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)",
+                               "train = { max_steps = 4000 }, run = { requeue = true },"));
+  // Slurm itself is not there: what matters here is which program is called with which words.
+  const std::filesystem::path scontrol = run.toy.write("bin/scontrol", "#!/bin/sh\necho \"$@\" >> asked\n");
+  std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);
+  Options slurm;
+  slurm.env = {{"SLURM_JOB_ID", "4711"}, {"PATH", (run.toy / "bin").string() + ":" + std::getenv("PATH")}};
+  Process process = start(run, {"s.lua"}, slurm);
+  REQUIRE(process.wait_for("> two"));
+  process.signal(SIGUSR1);
+  const Finished done = process.wait();
+  INFO(done.out << done.err);
+  CHECK(done.status == 75);
+  CHECK(run.toy.read("asked") == "requeue 4711\n");
+}
+
+TEST_CASE("surviving: a step whose numbers are not finite is kept and can be run again", "[surviving]") {
+  const ScriptRun run(
+      job("eval = { enabled = false }, checkpoint = { interval = 2 }, metrics = { log_interval = 1 }, hooks = { { name = 'bad', "
+          "on_backward_end = function(ctx) if ctx.step == 4 then for _, g in ctx:gradients() do g:fill_(0/0) break end end end } }"));
+  const Finished done = run.go();
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  const std::filesystem::path incident = run.toy / "runs/s/incidents/step_5";
+  CHECK_THAT(done.err + done.out, Contains("kf-host replay") && Contains("incidents/step_5"));
+  CHECK_THAT(run.toy.read("runs/s/incidents/step_5/incident.json"), Contains("\"step\": 5") && Contains("step_4"));
+  CHECK(std::filesystem::exists(incident / "batch.safetensors"));
+  const std::string before = run.toy.read("runs/s/metrics.jsonl");
+  const Finished again = run.toy.host({"replay", "runs/s/incidents/step_5"});
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK_THAT(again.out, Contains("equal those of the run, bit for bit") && Contains("stands in what a hook wrote, in the gradient of"));
+  CHECK_THAT(again.out, Contains("layers.0.attention") && Contains("layers.1.mlp.down_proj"));
+  CHECK(run.toy.read("runs/s/metrics.jsonl") == before);
+  CHECK_FALSE(std::filesystem::exists(incident / "replay/checkpoints/latest"));
+}
+
+TEST_CASE("surviving: weights that are not finite are found before the forward", "[surviving]") {
+  const Toy toy;
+  const Finished done = toy.train({"--optimizer.lr=1e38", "--train.grad_clip_norm=1e30", "--eval.enabled=false"});
+  INFO(done.out << done.err);
+  const std::filesystem::path incidents = toy / "runs/toy/incidents";
+  REQUIRE(std::filesystem::exists(incidents));
+  std::vector<std::string> kept;
+  for (const auto& entry : std::filesystem::directory_iterator(incidents)) {
+    kept.push_back(entry.path().filename().string());
+  }
+  CHECK(kept.size() == 3);  // run.keep_incidents
+  std::sort(kept.begin(), kept.end());
+  const Finished again = toy.host({"replay", "runs/toy/incidents/" + kept.front()});
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK_THAT(again.out, Contains("the first number that is not finite stands") && Contains("bit for bit"));
+  CHECK(toy.host({"replay", "runs/toy"}).status == 6);
+}
