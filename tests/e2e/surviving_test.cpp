@@ -153,3 +153,19 @@ TEST_CASE("surviving: weights that are not finite are found before the forward",
   CHECK_THAT(again.out, Contains("the first number that is not finite stands") && Contains("bit for bit"));
   CHECK(toy.host({"replay", "runs/toy"}).status == 6);
 }
+
+TEST_CASE("surviving: of several ranks each keeps its part of an incident, which one process cannot run again", "[surviving]") {
+  const ScriptRun run(
+      job("eval = { enabled = false }, train = { max_steps = 4 }, hooks = { { name = 'bad', "
+          "on_backward_end = function(ctx) if ctx.step == 1 then for _, g in ctx:gradients() do g:fill_(0/0) break end end end } }"));
+  const Finished done = run.go({"--nproc", "2"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  for (const char* file : {"incident.json", "weights.json", "weights.rank-1.json", "batch.safetensors", "batch.rank-1.safetensors"}) {
+    INFO(file);
+    CHECK(std::filesystem::exists(run.toy / "runs/s/incidents/step_2" / file));
+  }
+  const Finished again = run.toy.host({"replay", "runs/s/incidents/step_2"});
+  CHECK(again.status == 2);
+  CHECK_THAT(again.err, Contains("a run of 2 ranks"));
+}
