@@ -1,7 +1,7 @@
 #pragma once
 // Writing to a connection whose other end is gone must be an error, not the end of this process.
 
-#include <signal.h>  // POSIX's: sigtimedwait, pthread_sigmask
+#include <csignal>  // and of POSIX sigtimedwait, pthread_sigmask
 
 namespace kf {
 
