@@ -4,8 +4,10 @@
 
 #include "checkpoint/checkpoint_error.h"
 #include "checkpoint/cpu_rng.h"
+#include "checkpoint/foreign/distributed.h"
 #include "checkpoint/huggingface/import.h"
 #include "checkpoint/manager.h"
+#include "checkpoint/weights_file.h"
 #include "config/huggingface/huggingface.h"
 #include "core/plain_file.h"
 #include "data/hub/model.h"
@@ -170,10 +172,12 @@ void load_weights(const fs::path& asked, Model& model, const WeightPlaces& place
              "{} is no checkpoint of kf-host and has one set of weights; leave the choice of weights (saved, average, raw) out", source);
     if (config::is_huggingface_folder(source)) {
       load_huggingface(source, model, places.rows, places.placements);
+    } else if (const auto distributed = fs::is_directory(source) ? find_distributed(source) : std::nullopt) {
+      load_weights_from(open_distributed(*distributed), *distributed, model, places.rows, places.placements);
     } else if (fs::is_directory(source)) {
       CheckpointReader(find_checkpoint(source)).load_weights(model, {places.rows, {}, places.placements}, kind);
     } else {
-      load_weights_from(StoredTensors(source), model, places.rows, places.placements);
+      load_weights_file(source, model, places.rows, places.placements);
     }
   });
 }

@@ -56,9 +56,9 @@ class CheckpointReader {
 /// The checkpoint that a path stands for: itself, or the newest one in it or in its folder `checkpoints`. Throws Code::checkpoint.
 fs::path find_checkpoint(const fs::path& source);
 
-/// Weights alone, from a checkpoint (as `find_checkpoint` takes it), a Hugging Face folder or the name of a model of the hub, or a
-/// .safetensors file (`checkpoint.init_from`). Missing, extra and misshapen names are one error. `kind` other than saved needs a
-/// checkpoint.
+/// Weights alone (`checkpoint.init_from`): from a checkpoint (as `find_checkpoint` takes it), a Hugging Face folder or the name of a model
+/// of the hub, a folder of torch.distributed.checkpoint, or a file (weights_file.h). Missing, extra and misshapen names are one error.
+/// `kind` other than saved needs a checkpoint.
 void load_weights(const fs::path& source, Model& model, const WeightPlaces& places = {}, WeightKind kind = WeightKind::saved);
 
 }  // namespace kf

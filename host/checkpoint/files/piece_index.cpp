@@ -1,6 +1,8 @@
 #include "checkpoint/files/piece_index.h"
 
+#include <algorithm>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "core/error.h"
@@ -81,6 +83,30 @@ void add(PieceIndex& index, const PieceIndex& more) {
   }
 }
 
+namespace {
+
+/// Two parts that hold the same numbers, or nothing. Only parts that meet in the first dim are compared: there are few.
+std::optional<std::pair<Range, Range>> overlapping(const StoredTensor& tensor) {
+  std::vector<Range> ranges;
+  for (const StoredPiece& part : tensor.parts) {
+    ranges.push_back(part.range);
+  }
+  std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.begin < b.begin; });
+  for (std::size_t i = 0; i < ranges.size(); ++i) {
+    for (std::size_t next = i + 1; next < ranges.size(); ++next) {
+      if (!tensor.shape.empty() && ranges[next].begin[0] >= ranges[i].begin[0] + ranges[i].size[0]) {
+        break;
+      }
+      if (ranges[i].overlap(ranges[next])) {
+        return std::pair(ranges[i], ranges[next]);
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 void check_complete(const PieceIndex& index, const fs::path& path) {
   for (const auto& [name, tensor] : index) {
     const std::int64_t whole = Range::whole(tensor.shape).numel();
@@ -88,6 +114,8 @@ void check_complete(const PieceIndex& index, const fs::path& path) {
                                                [](std::int64_t sum, const StoredPiece& part) { return sum + part.range.numel(); });
     KF_CHECK(found == whole, Code::checkpoint, "{}: the parts of tensor '{}' have {} of its {} numbers: {}", path, name, found, whole,
              found < whole ? "one is missing" : "one is there twice");
+    KF_CHECK(!overlapping(tensor), Code::checkpoint, "{}: two parts of tensor '{}' hold the same numbers, and others are missing", path,
+             name);
   }
 }
 

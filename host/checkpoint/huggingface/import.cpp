@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <set>
 
-#include "checkpoint/files/safetensors.h"
 #include "checkpoint/huggingface/names.h"
 #include "checkpoint/huggingface/rules.h"
 #include "config/huggingface/huggingface.h"
@@ -20,22 +19,6 @@ namespace {
 
 using huggingface::Layout;
 using huggingface::Rule;
-
-constexpr const char* kIndex = "model.safetensors.index.json";
-
-/// Tensor names by file, from the index of a sharded folder.
-std::map<std::string, std::string> read_index(const fs::path& path) {
-  const config::Node json = config::parse_json(read_file(path), path.string());
-  const config::Node* map = json.table() ? json.table()->find("weight_map") : nullptr;
-  KF_CHECK(map && map->table(), Code::checkpoint, "{} has no weight_map", path);
-  std::map<std::string, std::string> files;
-  for (const auto& [name, file] : *map->table()) {
-    const auto* text = std::get_if<std::string>(&file.value);
-    KF_CHECK(text && text->find('/') == std::string::npos, Code::checkpoint, "{}: weight_map.{} is no file name of the folder", path, name);
-    files[name] = *text;
-  }
-  return files;
-}
 
 /// Buffers that older files hold and no forward reads.
 bool without_effect(const std::string& name) {
@@ -283,38 +266,6 @@ class Renaming {
 };
 
 }  // namespace
-
-NamedTensors open_huggingface(const fs::path& folder) {
-  std::map<std::string, std::string> where;  // tensor to file
-  std::map<std::string, std::shared_ptr<SafetensorsFile>> files;
-  const auto open = [&](const std::string& file) {
-    std::shared_ptr<SafetensorsFile>& opened = files[file];
-    if (!opened) {
-      KF_CHECK(fs::exists(folder / file), Code::checkpoint, "{} is missing: {} names it", folder / file, kIndex);
-      opened = std::make_shared<SafetensorsFile>(folder / file);
-    }
-    return opened;
-  };
-  if (fs::exists(folder / kIndex)) {
-    where = read_index(folder / kIndex);
-    for (const auto& [name, file] : where) {
-      KF_CHECK(open(file)->contains(name), Code::checkpoint, "{} holds no {}, which {} promises", folder / file, name, kIndex);
-    }
-  } else {
-    KF_CHECK(fs::exists(folder / "model.safetensors"), Code::checkpoint,
-             "{} holds neither model.safetensors nor {}; other formats are not read: save the model with safe_serialization = True", folder,
-             kIndex);
-    for (const std::string& name : open("model.safetensors")->names()) {
-      where[name] = "model.safetensors";
-    }
-  }
-  NamedTensors out;
-  for (const auto& [name, file] : where) {
-    out.names.push_back(name);
-  }
-  out.get = [where, files](const std::string& name) { return files.at(where.at(name))->tensor(name); };
-  return out;
-}
 
 NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& model) {
   const std::string model_type = config::model_type_of(folder / "config.json");

@@ -2,12 +2,17 @@
 """Makes tests/unit/checkpoint/saved again: what PyTorch writes, for the tests that read it. Needs Python's torch (made with 2.11)."""
 
 import collections
+import json
 import os
 import shutil
 import sys
 
 import torch
+import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
+import torch.multiprocessing
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import Shard, distribute_tensor
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 OUT = os.path.join(HERE, "saved")
@@ -48,8 +53,83 @@ def module():
     return layer.state_dict()
 
 
+VOCAB, DIM, HIDDEN, LAYERS, KV = 11, 8, 12, 2, 4
+
+
+def model():
+    """A model under our names, which are KempnerForge's: tensor k in the order of names is k, k + 1/1024, ..."""
+    shapes = {"token_embedding.embedding.weight": (VOCAB, DIM), "norm.weight": (DIM,), "output_head.proj.weight": (VOCAB, DIM)}
+    for layer in range(LAYERS):
+        base = f"layers.{layer}."
+        for name, shape in (("attention.q_proj", (DIM, DIM)), ("attention.k_proj", (KV, DIM)), ("attention.v_proj", (KV, DIM)),
+                            ("attention.o_proj", (DIM, DIM)), ("attention_norm", (DIM,)), ("mlp_norm", (DIM,)),
+                            ("mlp.gate_proj", (HIDDEN, DIM)), ("mlp.up_proj", (HIDDEN, DIM)), ("mlp.down_proj", (DIM, HIDDEN))):
+            shapes[base + name + ".weight"] = shape
+    return {name: numbers(*shapes[name], start=k, step=1 / 1024) for k, name in enumerate(sorted(shapes))}
+
+
+def huggingface_names(weights):
+    out = {}
+    for name, tensor in weights.items():
+        for ours, theirs in (("token_embedding.embedding", "model.embed_tokens"), ("output_head.proj", "lm_head"), ("layers.", "model.layers."),
+                             ("attention_norm", "input_layernorm"), ("mlp_norm", "post_attention_layernorm"), (".attention.", ".self_attn.")):
+            name = name.replace(ours, theirs)
+        out["model.norm.weight" if name == "norm.weight" else name] = tensor
+    return out
+
+
+def huggingface():
+    """A Llama in two pickled shards."""
+    folder = os.path.join(OUT, "huggingface")
+    os.makedirs(folder)
+    weights = huggingface_names(model())
+    names = sorted(weights)
+    files = ["pytorch_model-00001-of-00002.bin", "pytorch_model-00002-of-00002.bin"]
+    where = {name: files[k % 2] for k, name in enumerate(names)}
+    for file in files:
+        torch.save({name: weights[name] for name in names if where[name] == file}, os.path.join(folder, file))
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": DIM, "intermediate_size": HIDDEN,
+              "num_hidden_layers": LAYERS, "num_attention_heads": 2, "num_key_value_heads": 1, "vocab_size": VOCAB,
+              "max_position_embeddings": 64, "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "hidden_act": "silu", "tie_word_embeddings": False}
+    for name, value in (("config.json", config), ("pytorch_model.bin.index.json", {"metadata": {}, "weight_map": where})):
+        with open(os.path.join(folder, name), "w") as out:
+            json.dump(value, out, indent=1)
+            out.write("\n")
+
+
+def shards(rank, port):
+    """Two ranks: matrices by rows, output projections by columns, norms whole; a model and an optimizer, as KempnerForge saves them."""
+    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port), RANK=str(rank), WORLD_SIZE="2")
+    dist.init_process_group("gloo")
+    mesh = init_device_mesh("cpu", (2,))
+
+    def split(name, tensor):
+        if tensor.dim() < 2:
+            return tensor
+        return distribute_tensor(tensor, mesh, [Shard(1 if name.endswith("o_proj.weight") else 0)])
+
+    weights = {name: split(name, tensor) for name, tensor in model().items()}
+    moments = {name: split(name, tensor * 0) for name, tensor in model().items()}
+    dcp.save({"model": weights, "optimizer": {"state": moments, "lr": 0.1}}, checkpoint_id=os.path.join(OUT, "distributed", "step_10"))
+    dist.destroy_process_group()
+
+
+def stages():
+    """Two pipeline stages, a folder each."""
+    for stage in range(2):
+        own = {name: tensor.to(torch.bfloat16) for name, tensor in model().items()
+               if (name.startswith(("layers.1", "norm", "output"))) == (stage == 1)}
+        dcp.save({"model": own}, checkpoint_id=os.path.join(OUT, "stages", f"pp{stage}"), no_dist=True)
+
+
 def main():
-    os.makedirs(OUT, exist_ok=True)
+    shutil.rmtree(OUT, ignore_errors=True)
+    os.makedirs(OUT)
+    torch.save({"model": model()}, os.path.join(OUT, "model.pt"))
+    torch.save({"module." + name: tensor.t().contiguous().t() for name, tensor in model().items()}, os.path.join(OUT, "columns.pth"))
+    huggingface()
+    torch.multiprocessing.spawn(shards, args=(29533,), nprocs=2)
+    stages()
     torch.save(state_dict(), os.path.join(OUT, "state.pt"))
     torch.save(state_dict(), os.path.join(OUT, "protocol_5.pt"), pickle_protocol=5)
     torch.save({k: v for k, v in state_dict().items() if not k.startswith(("uint16", "float8"))}, os.path.join(OUT, "old_format.pt"),
