@@ -1,14 +1,41 @@
 #include "checkpoint/weights_file.h"
 
+#include <memory>
+#include <optional>
+
 #include "checkpoint/files/stored_tensors.h"
+#include "checkpoint/foreign/gpt2.h"
+#include "checkpoint/foreign/llmc.h"
 #include "checkpoint/foreign/state_dict.h"
 #include "checkpoint/pickle/saved_file.h"
 
 namespace kf {
+namespace {
+
+std::int64_t rows_of_embedding(Model& model) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->name == "token_embedding.embedding.weight") {
+      return parameter->shape[0];
+    }
+  }
+  return 0;
+}
+
+}  // namespace
 
 void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows, const Placements& placements) {
-  if (pickle::is_saved_file(MappedFile(path).bytes())) {
-    load_weights_from(open_state_dict(path), path, model, rows, placements);
+  const MappedFile file(path);
+  if (is_llmc(file.bytes())) {
+    const LlmcFile opened = open_llmc(path, rows_of_embedding(model));
+    load_gpt2(opened.tensors, opened.settings, path, model, rows, placements);
+  } else if (pickle::is_saved_file(file.bytes())) {
+    const auto saved = std::make_shared<const pickle::SavedFile>(path);
+    const NamedTensors tensors = open_state_dict(saved);
+    if (const std::optional<Gpt2Settings> settings = nanogpt_settings(*saved)) {
+      load_gpt2(tensors, *settings, path, model, rows, placements);
+    } else {
+      load_weights_from(tensors, path, model, rows, placements);
+    }
   } else {
     load_weights_from(StoredTensors(path), model, rows, placements);
   }

@@ -114,6 +114,107 @@ TEST_CASE("foreign weights: every form loads into the model bit for bit", "[chec
   SECTION("one of two pipeline stages") { load_weights(kSaved / "stages", *model), check_weights(*model, at::kBFloat16); }
 }
 
+namespace {
+
+/// The GPT-2 of make_saved.py.
+config::Config gpt2_config(bool biases) {
+  config::Config c = saved_config();
+  c.model.n_kv_heads = 2;
+  c.model.ffn_hidden_dim = 32;
+  c.model.max_seq_len = 16;
+  c.train.seq_len = 16;
+  c.model.norm_type = "layernorm";
+  c.model.norm_bias = biases;
+  c.model.activation = "gelu";
+  c.model.attn_bias = biases ? "all" : "none";
+  c.model.mlp_bias = biases;
+  c.model.pos_embedding = "learned";
+  c.model.tie_embeddings = true;
+  return c;
+}
+
+at::Tensor weight(Model& model, const std::string& name) {
+  for (const auto& [own, tensor] : weights_of(model)) {
+    if (own == name) {
+      return tensor;
+    }
+  }
+  FAIL("no weight " << name);
+  return {};
+}
+
+/// By the order of the file's names: with biases, or without.
+void check_gpt2(Model& model, bool biases, at::ScalarType type = at::kFloat) {
+  const auto expected = [&](const Shape& shape, double start) { return numbers(shape, start, 1.0 / 1024).to(type).to(at::kFloat); };
+  const at::Tensor attention = expected({24, 8}, biases ? 1 : 0);  // of layer 0
+  CHECK(at::equal(weight(model, "layers.0.attention.q_proj.weight"), attention.narrow(0, 0, 8)));
+  CHECK(at::equal(weight(model, "layers.0.attention.k_proj.weight"), attention.narrow(0, 8, 8)));
+  CHECK(at::equal(weight(model, "layers.0.attention.v_proj.weight"), attention.narrow(0, 16, 8)));
+  CHECK(at::equal(weight(model, "layers.1.mlp.down_proj.weight"), expected({8, 32}, biases ? 23 : 11)));
+  CHECK(at::equal(weight(model, "norm.weight"), expected({8}, biases ? 25 : 12)));
+  CHECK(at::equal(weight(model, "position_embedding.embedding.weight"), expected({16, 8}, biases ? 26 : 13)));
+  CHECK(at::equal(weight(model, "token_embedding.embedding.weight").narrow(0, 0, 11), expected({11, 8}, biases ? 27 : 14)));
+  if (biases) {
+    CHECK(at::equal(weight(model, "layers.0.attention.v_proj.bias"), expected({24}, 0).narrow(0, 16, 8)));
+    CHECK(at::equal(weight(model, "layers.1.mlp_norm.bias"), expected({8}, 18)));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("foreign weights: checkpoints of nanoGPT load", "[checkpoint]") {
+  const bool biases = GENERATE(false, true);
+  const auto model = test::tiny_model(gpt2_config(biases));
+  load_weights(kSaved / (biases ? "nanogpt_bias.pt" : "nanogpt.pt"), *model);
+  check_gpt2(*model, biases);
+}
+
+TEST_CASE("foreign weights: checkpoints of llm.c load, with and without the padding of their vocabulary", "[checkpoint]") {
+  const std::int64_t rows = GENERATE(11, 16);
+  const bool wide = GENERATE(false, true);
+  config::Config config = gpt2_config(true);
+  config.model.vocab_size = rows;
+  const auto model = test::tiny_model(config);
+  load_weights(kSaved / (wide ? "llmc.bin" : "llmc_bf16.bin"), *model);
+  check_gpt2(*model, true, wide ? at::kFloat : at::kBFloat16);
+  CHECK(weight(*model, "token_embedding.embedding.weight").narrow(0, 11, rows - 11).eq(0).all().item<bool>());
+}
+
+TEST_CASE("foreign weights: GPT-2's say which settings they need", "[checkpoint]") {
+  config::Config config = gpt2_config(true);
+  SECTION("heads, which no shape shows") {
+    config.model.n_heads = 4;
+    config.model.n_kv_heads = 4;
+    const auto model = test::tiny_model(config);
+    for (const char* name : {"nanogpt_bias.pt", "llmc.bin"}) {
+      CHECK_THAT(refusal([&] { load_weights(kSaved / name, *model); }), Contains("set model.n_heads = 2"));
+    }
+  }
+  SECTION("anything else") {
+    config.model.n_layers = 3;
+    config.model.max_seq_len = 32;
+    const auto model = test::tiny_model(config);
+    for (const char* name : {"nanogpt_bias.pt", "llmc.bin"}) {
+      CHECK_THAT(refusal([&] { load_weights(kSaved / name, *model); }),
+                 Contains("layers.2.attention.q_proj.weight") && Contains("position_embedding.embedding.weight is (16, 8) in the file") &&
+                     Contains("model.n_layers = 2") && Contains("model.max_seq_len = 16"));
+    }
+  }
+  SECTION("a damaged file") {
+    const test::TempDir dir;
+    const auto model = test::tiny_model(config);
+    const std::string file = read_file(kSaved / "llmc.bin");
+    const auto changed = [&](std::size_t at, char byte) {
+      std::string out = file;
+      out[at] = byte;
+      return out;
+    };
+    CHECK_THAT(refusal([&] { load_weights(dir.write("x.bin", file.substr(0, 5000)), *model); }), Contains("cut short"));
+    CHECK_THAT(refusal([&] { load_weights(dir.write("y.bin", changed(4, 2)), *model); }), Contains("version 2"));
+    CHECK_THAT(refusal([&] { load_weights(dir.write("z.bin", changed(19, '\x7f')), *model); }), Contains("layers, which is not between"));
+  }
+}
+
 TEST_CASE("foreign weights: what does not fit the model is one error with the names", "[checkpoint]") {
   config::Config config = saved_config();
   config.model.n_layers = 3;

@@ -122,6 +122,44 @@ def stages():
         dcp.save({"model": own}, checkpoint_id=os.path.join(OUT, "stages", f"pp{stage}"), no_dist=True)
 
 
+def gpt2(bias):
+    """A GPT-2 with nn.Linear's matrices, as nanoGPT and llm.c have it: tensor k in the order of names is k, k + 1/1024, ..."""
+    shapes = {"transformer.wte.weight": (VOCAB, DIM), "transformer.wpe.weight": (16, DIM), "transformer.ln_f.weight": (DIM,)}
+    for layer in range(LAYERS):
+        base = f"transformer.h.{layer}."
+        for name, shape in (("ln_1", (DIM,)), ("attn.c_attn", (3 * DIM, DIM)), ("attn.c_proj", (DIM, DIM)), ("ln_2", (DIM,)),
+                            ("mlp.c_fc", (4 * DIM, DIM)), ("mlp.c_proj", (DIM, 4 * DIM))):
+            shapes[base + name + ".weight"] = shape
+    if bias:
+        shapes.update({name[:-6] + "bias": shape[:1] for name, shape in list(shapes.items()) if ".wte" not in name and ".wpe" not in name})
+    return {name: numbers(*shapes[name], start=k, step=1 / 1024) for k, name in enumerate(sorted(shapes))}
+
+
+def nanogpt():
+    for name, bias in (("nanogpt.pt", False), ("nanogpt_bias.pt", True)):
+        weights = gpt2(bias)
+        weights["lm_head.weight"] = weights["transformer.wte.weight"]
+        weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 16, 16).tril()
+        args = {"n_layer": LAYERS, "n_head": 2, "n_embd": DIM, "block_size": 16, "bias": bias, "vocab_size": VOCAB, "dropout": 0.0}
+        torch.save({"model": {"_orig_mod." + key: value for key, value in weights.items()}, "optimizer": {"state": {}, "param_groups": []},
+                    "model_args": args, "iter_num": 7, "best_val_loss": torch.tensor(2.5), "config": {"dataset": "shakespeare"}},
+                   os.path.join(OUT, name))
+
+
+def llmc():
+    weights = gpt2(True)
+    parts = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
+    names = ["transformer.wpe.weight"] + [f"transformer.h.{layer}.{part}.{kind}" for part in parts for kind in ("weight", "bias")
+                                          for layer in range(LAYERS)] + ["transformer.ln_f.weight", "transformer.ln_f.bias"]
+    padded = torch.cat([weights["transformer.wte.weight"], torch.zeros(16 - VOCAB, DIM)])
+    for name, version, dtype in (("llmc.bin", 3, torch.float32), ("llmc_bf16.bin", 5, torch.bfloat16)):
+        header = torch.zeros(256, dtype=torch.int32)
+        header[:8] = torch.tensor([20240326, version, 16, VOCAB, LAYERS, 2, DIM, 16])
+        with open(os.path.join(OUT, name), "wb") as out:
+            for tensor in [header, padded.to(dtype)] + [weights[key].to(dtype) for key in names]:
+                out.write(bytes(tensor.contiguous().flatten().view(torch.uint8).tolist()))
+
+
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
     os.makedirs(OUT)
@@ -130,6 +168,8 @@ def main():
     huggingface()
     torch.multiprocessing.spawn(shards, args=(29533,), nprocs=2)
     stages()
+    nanogpt()
+    llmc()
     torch.save(state_dict(), os.path.join(OUT, "state.pt"))
     torch.save(state_dict(), os.path.join(OUT, "protocol_5.pt"), pickle_protocol=5)
     torch.save({k: v for k, v in state_dict().items() if not k.startswith(("uint16", "float8"))}, os.path.join(OUT, "old_format.pt"),
