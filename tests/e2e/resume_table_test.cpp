@@ -16,13 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Optimizers by their rate; each row takes the next feature, so that over the table every optimizer meets three of them. What `half` stops
-// after step 3 goes on in the next process.
+// What dropout draws depends on the number of ranks, so it is left out where a precision is given. Optimizers by their rate and eps, at
+// which the last bit of a sum decides nothing (tests/unit/layout/data_parallel_test.cpp); each row takes the next feature, so that over the
+// table every optimizer meets three of them. What `half` stops after step 3 goes on in the next process.
 const char* const kTable = R"(
 local optimizers = {
-  { 'adamw', 3e-3 }, { 'lion', 3e-4 }, { 'schedule_free_adamw', 3e-3 }, { 'muon', 3e-3 }, { 'sgdm', 3e-2 }, { 'cautious_adamw', 3e-3 },
-  { 'mars', 3e-3 }, { 'adopt', 3e-3 }, { 'adam_mini', 3e-3 }, { 'scion', 3e-4 }, { 'rmsprop', 3e-4 }, { 'kron', 1e-3 }, { 'soap', 3e-3 },
-  { 'sophia_h', 1e-3 },
+  { 'adamw', 1e-3 }, { 'lion', 1e-3 }, { 'schedule_free_adamw', 1e-3 }, { 'muon', 1e-3 }, { 'sgdm', 1e-3 }, { 'cautious_adamw', 3e-4 },
+  { 'mars', 1e-3 }, { 'adopt', 1e-3 }, { 'adam_mini', 1e-3 }, { 'scion', 1e-7 }, { 'rmsprop', 1e-4 }, { 'kron', 1e-3 },
+  { 'soap', 1e-3, 1e-3 }, { 'sophia_h', 1e-4, 1e-2 },
 }
 local features = {
   { 'plain', {} },
@@ -30,7 +31,7 @@ local features = {
   { 'phase', { phases = { { name = 'a', steps = 2 }, { name = 'b', lr_scale = 0.5 } } } },
   { 'packing', { data = { pack_sequences = true, pack_method = 'first_fit' } } },
   { 'moe', { model = { num_experts = 4, moe_top_k = 2, moe_router = 'sigmoid_topk', moe_bias_rate = 1e-3 } } },
-  { 'lora', { adapter = { name = 'lora', rank = 4, dropout = 0.1 } } },
+  { 'lora', { adapter = { name = 'lora', rank = 4, dropout = kf.args[2] and 0 or 0.1 } } },
   { 'lua', {} },
 }
 -- A script's own state decides about the course: an update is left out where a number that it keeps says so.
@@ -47,9 +48,9 @@ local function counting()
   }
 end
 
-local mode = kf.args[1]
+local mode, precisions = kf.args[1], kf.args[2] and { kf.args[2] } or { 'fp32', 'bf16', 'fp16' }
 local number = 0
-for turn, precision in ipairs { 'fp32', 'bf16', 'fp16' } do
+for turn, precision in ipairs(precisions) do
   for _, optimizer in ipairs(optimizers) do
     number = number + 1
     local feature = features[(number + 2 * turn) % #features + 1]
@@ -61,7 +62,8 @@ for turn, precision in ipairs { 'fp32', 'bf16', 'fp16' } do
     end
     local table = { extends = 'toy.toml', eval = { enabled = false }, checkpoint = { interval = 100 },
       run = { name = name .. (mode == 'whole' and '-whole' or ''), go_on = mode == 'rest' },
-      optimizer = { name = optimizer[1], lr = optimizer[2] }, train = { mixed_precision = precision, max_steps = 6 }, hooks = hooks }
+      optimizer = { name = optimizer[1], lr = optimizer[2], eps = optimizer[3] or 1e-5, soap = { max_dim = 16, frequency = 10 } },
+      train = { mixed_precision = precision, max_steps = 6, batch_size = 2, grad_accum_steps = 4 / kf.dist.world }, hooks = hooks }
     for section, keys in pairs(feature[2]) do
       table[section] = keys
     end
@@ -70,22 +72,33 @@ for turn, precision in ipairs { 'fp32', 'bf16', 'fp16' } do
 end
 )";
 
+/// Names of the runs of the table.
+std::vector<std::string> names(const Toy& toy) {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(toy / "runs")) {
+    const std::string name = entry.path().filename().string();
+    if (!name.ends_with("-whole")) {
+      out.push_back(name);
+    }
+  }
+  return out;
+}
+
+void train(const ScriptRun& run, const std::vector<std::string>& words) {
+  const Finished done = run.go(words);
+  INFO(words.back() << "\n" << done.out << done.err);
+  REQUIRE(done.status == 0);
+}
+
 }  // namespace
 
 TEST_CASE("resume: every optimizer in every precision goes on to the bit, with every feature of a job in turn", "[resume]") {
   const ScriptRun run(kTable);
   for (const char* mode : {"whole", "half", "rest"}) {
-    const Finished done = run.go({"--", mode});
-    INFO(mode << "\n" << done.out << done.err);
-    REQUIRE(done.status == 0);
+    train(run, {"--", mode});
   }
-  int rows = 0;
-  for (const auto& entry : fs::directory_iterator(run.toy / "runs")) {
-    const std::string name = entry.path().filename().string();
-    if (name.ends_with("-whole")) {
-      continue;
-    }
-    ++rows;
+  CHECK(names(run.toy).size() == 42);
+  for (const std::string& name : names(run.toy)) {
     INFO(name);
     CHECK(run.toy.series(name, "loss").size() == 6);
     CHECK(run.toy.series(name, "loss") == run.toy.series(name + "-whole", "loss"));
@@ -95,5 +108,21 @@ TEST_CASE("resume: every optimizer in every precision goes on to the bit, with e
       CHECK(run.toy.read(fs::path("runs") / name / last) == run.toy.read(fs::path("runs") / (name + "-whole") / last));
     }
   }
-  CHECK(rows == 42);
+}
+
+TEST_CASE("resume: every optimizer goes on with another number of ranks, up to the order of sums", "[resume][ranks]") {
+  const ScriptRun run(kTable);
+  train(run, {"--", "whole", "fp32"});
+  train(run, {"--nproc", "2", "--", "half", "fp32"});
+  train(run, {"--", "rest", "fp32"});
+  CHECK(names(run.toy).size() == 14);
+  for (const std::string& name : names(run.toy)) {
+    const auto whole = run.toy.series(name + "-whole", "loss"), parts = run.toy.series(name, "loss");
+    INFO(name);
+    REQUIRE(parts.size() == 6);
+    for (const auto& [step, loss] : whole) {
+      INFO("step " << step);
+      CHECK(std::stod(parts.at(step)) == Approx(std::stod(loss)).epsilon(1e-6));
+    }
+  }
 }
