@@ -4,6 +4,7 @@
 #include <semaphore.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -21,12 +22,19 @@ namespace {
 
 constexpr std::array<int, 4> kSignals{SIGINT, SIGTERM, SIGUSR1, SIGHUP};
 std::atomic<int> arrived{0};
+std::atomic<double> arrived_at{0};  // seconds of the steady clock
 std::atomic<void (*)()> listening{nullptr};
 std::atomic<sem_t*> waking{nullptr};  // of the watchdog
 std::array<struct sigaction, kSignals.size()> earlier{};
 struct sigaction earlier_pipe {};
 
 pthread_t owner{};  // the thread that made the StopSignals
+
+double steady_seconds() {
+  struct timespec now {};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
 
 extern "C" void on_signal(int number) {
   // Only async-signal-safe calls here.
@@ -37,6 +45,7 @@ extern "C" void on_signal(int number) {
   if (arrived.fetch_add(1) > 0) {
     _exit(130);
   }
+  arrived_at = steady_seconds();
   constexpr char text[] = "\nstopping after this step (again to leave at once)\n";
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
   if (sem_t* const watchdog = waking) {
@@ -125,7 +134,7 @@ class StopSignals::Watchdog {
   pthread_t thread_{};
 };
 
-StopSignals::StopSignals(double grace) {
+StopSignals::StopSignals(double grace) : grace_(grace) {
   arrived = 0;
   owner = pthread_self();
   constexpr double kLongest = 1e9;  // seconds; more is for ever
@@ -156,6 +165,10 @@ StopSignals::~StopSignals() {
 }
 
 bool StopSignals::requested() { return arrived > 0; }
+
+double StopSignals::seconds_left() const {
+  return requested() ? std::max(0.0, grace_ - (steady_seconds() - arrived_at)) : std::numeric_limits<double>::infinity();
+}
 
 void StopSignals::set_listener(void (*listener)()) { listening = listener; }
 

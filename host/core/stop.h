@@ -21,12 +21,15 @@ class StopSignals {
 
   /// Whether a signal has arrived.
   static bool requested();
+  /// How much of the grace is left, in seconds, not below 0; infinite before the first signal.
+  double seconds_left() const;
 
   /// `listener` is called by the signal's own handler, after the flag is set: it may do what signal handlers may. Null for none.
   static void set_listener(void (*listener)());
 
  private:
   class Watchdog;
+  double grace_;
   std::unique_ptr<Watchdog> watchdog_;
 };
 

@@ -22,6 +22,8 @@ class Inbox {
   virtual ~Inbox() = default;
   /// Those that have come since the last time, in order. Does not wait.
   virtual std::vector<Message> take() = 0;
+  /// Seconds until the process is ended from outside; infinite while nobody has asked for it.
+  virtual double seconds_left() const { return std::numeric_limits<double>::infinity(); }
 };
 
 /// Ctrl-C, SIGTERM and their like (StopSignals), while it exists.
@@ -31,6 +33,7 @@ class SignalInbox final : public Inbox {
   explicit SignalInbox(double grace = std::numeric_limits<double>::infinity()) : signals_(grace) {}
 
   std::vector<Message> take() override;
+  double seconds_left() const override { return signals_.seconds_left(); }
 
  private:
   StopSignals signals_;
