@@ -44,5 +44,6 @@ std::vector<Rule> data_rules();
 std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
+std::vector<Rule> save_rules();
 
 }  // namespace kf::config

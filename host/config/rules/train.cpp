@@ -69,15 +69,6 @@ void budget_agrees_with_steps(const Job& job, Findings& findings) {
   }
 }
 
-void window_runs_forward(const Job& job, Findings& findings) {
-  const auto& window = job.config.checkpoint.dyn_ckpt_window;
-  if (window && window->stop < window->start) {
-    findings.problem(
-        {"checkpoint.dyn_ckpt_window.stop", "checkpoint.dyn_ckpt_window.start"},
-        format("checkpoint.dyn_ckpt_window.stop ({}) must be >= checkpoint.dyn_ckpt_window.start ({})", window->stop, window->start));
-  }
-}
-
 void one_source_of_weights(const Job& job, Findings& findings) {
   const CheckpointConfig& c = job.config.checkpoint;
   if (c.init_weights != "saved" && !c.init_from) {
@@ -183,6 +174,7 @@ void run_name_is_a_name(const Job& job, Findings& findings) {
 void folders_are_spelled_out(const Job& job, Findings& findings) {
   const std::pair<const char*, const std::string&> folders[] = {{"run.dir", job.config.run.dir},
                                                                 {"checkpoint.dir", job.config.checkpoint.dir},
+                                                                {"checkpoint.mirror", job.config.checkpoint.mirror},
                                                                 {"metrics.tensorboard_dir", job.config.metrics.tensorboard_dir},
                                                                 {"profiling.trace_dir", job.config.profiling.trace_dir},
                                                                 {"data.cache_dir", job.config.data.cache_dir}};
@@ -209,7 +201,6 @@ std::vector<Rule> train_rules() {
           warmup_ends_within_run,
           decay_ends_within_schedule,
           budget_agrees_with_steps,
-          window_runs_forward,
           one_source_of_weights,
           profile_runs_forward,
           run_name_is_a_name,

@@ -53,7 +53,7 @@ void Findings::warn(const std::vector<std::string>& keys, const std::string& mes
 void validate(const Job& job, Report& report) {
   Findings findings(job, report);
   for (const std::vector<Rule>& rules :
-       {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), eval_rules(), phase_rules(), parallel_rules()}) {
+       {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), eval_rules(), phase_rules(), parallel_rules(), save_rules()}) {
     for (const Rule rule : rules) {
       rule(job, findings);
     }
