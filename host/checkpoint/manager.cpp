@@ -1,6 +1,5 @@
 #include "checkpoint/manager.h"
 
-#include <algorithm>
 #include <csignal>
 #include <utility>
 #include <vector>
@@ -14,51 +13,64 @@
 namespace kf {
 namespace {
 
-constexpr const char* kLatest = "latest";
-
-/// What is left undone here costs disk space, not the checkpoint that has just been saved.
-template <class Body>
-void tidy_up(Body&& body) {
-  try {
-    body();
-  } catch (const fs::filesystem_error& e) {
-    log::warn("old checkpoints were not removed: {}", e.what());
-  }
-}
-
-/// Steps below `dir`, highest first.
-std::vector<std::int64_t> steps_in(const fs::path& dir) {
-  std::vector<std::int64_t> steps;
-  for (const fs::directory_entry& entry : fs::directory_iterator(dir)) {
-    std::error_code loop;  // a link to itself is no folder
-    if (const auto step = step_of(entry.path().filename().string()); step && entry.is_directory(loop)) {
-      steps.push_back(*step);
-    }
-  }
-  std::sort(steps.rbegin(), steps.rend());
-  return steps;
-}
-
-std::string folder_name(std::int64_t step) { return "step_" + std::to_string(step); }
-
 void check_name(const std::string& name) {
   const std::string problem = save_name_problem(name);
   KF_CHECK(problem.empty(), Code::checkpoint, "{} cannot name a checkpoint: it {}", kf::quoted(name), problem);
 }
 
-/// The newest `keep_last` steps up to `step` stay, and so do milestones and what `latest` names. Higher steps, left by a run that was set
-/// back, are not counted and not touched.
-void remove_old(const CheckpointOptions& options, std::int64_t step) {
-  if (options.keep_last <= 0) {
-    return;
-  }
-  std::int64_t kept = 0;
-  for (const std::int64_t old : steps_in(options.dir)) {
-    const bool counted = old <= step && kept++ < options.keep_last;
-    if (old < step && !counted && !(options.keep_forever && options.keep_forever(old))) {
-      remove_folder(options.dir / folder_name(old));
+/// The newest whole one of a folder: what `latest` names comes first.
+std::optional<fs::path> newest_in(const fs::path& dir) {
+  return as_checkpoint_error([&]() -> std::optional<fs::path> {
+    std::error_code unreadable;  // a circle of links, say: making the folder will tell
+    if (!fs::is_directory(dir, unreadable)) {
+      return std::nullopt;
     }
-  }
+    const std::vector<std::int64_t> steps = steps_in(dir);
+    std::vector<fs::path> candidates;
+    const fs::path link = dir / kLatestLink;
+    if (fs::is_symlink(link)) {
+      candidates.push_back(dir / fs::read_symlink(link));
+    }
+    for (const std::int64_t step : steps) {
+      const fs::path path = dir / step_folder(step);
+      if (candidates.empty() || path != candidates.front()) {
+        candidates.push_back(path);
+      }
+    }
+    for (const fs::path& candidate : candidates) {
+      const std::string fault = checkpoint_fault(candidate);
+      if (fault.empty()) {
+        const auto step = step_of(candidate.filename().string());
+        if (step && steps.front() > *step) {
+          log::info("going on from {}; {} is above it and will be run again", candidate.filename(), step_folder(steps.front()));
+        }
+        return candidate;
+      }
+      log::warn("skipped the checkpoint {}: {}", candidate, fault);
+    }
+    KF_CHECK(candidates.empty(), Code::checkpoint,
+             "none of the checkpoints in {} can be used; move them away, or start over with run.fresh = true", dir);
+    return std::nullopt;
+  });
+}
+
+/// The newest whole one of a second folder, where it is above `step`.
+std::optional<fs::path> newer_copy(const fs::path& mirror, std::int64_t step) {
+  return as_checkpoint_error([&]() -> std::optional<fs::path> {
+    for (const std::int64_t copied : steps_in(mirror)) {
+      const fs::path candidate = mirror / step_folder(copied);
+      if (copied <= step) {
+        break;
+      }
+      const std::string fault = checkpoint_fault(candidate);
+      if (fault.empty()) {
+        log::info("going on from the copy {}: it is newer than what is left of the checkpoints themselves", candidate);
+        return candidate;
+      }
+      log::warn("skipped the copy {}: {}", candidate, fault);
+    }
+    return std::nullopt;
+  });
 }
 
 }  // namespace
@@ -72,7 +84,7 @@ fs::path CheckpointManager::place(std::int64_t step, const std::string& name) co
   if (!name.empty()) {
     check_name(name);
   }
-  return options_.dir / (name.empty() ? folder_name(step) : name);
+  return options_.dir / (name.empty() ? step_folder(step) : name);
 }
 
 void CheckpointManager::make_room(const fs::path& place) const {
@@ -80,47 +92,42 @@ void CheckpointManager::make_room(const fs::path& place) const {
   KF_CHECK(!named || !fs::exists(fs::symlink_status(place)) || path_exists(place / kStateFile), Code::checkpoint,
            "{} exists and is no checkpoint; choose another name", place);
   fs::create_directories(options_.dir);
-  tidy_up([&] { remove_leftovers(options_.dir); });
+  try {
+    remove_leftovers(options_.dir);
+  } catch (const fs::filesystem_error& e) {
+    log::warn("what a killed process left of a save was not removed: {}", e.what());
+  }
 }
 
-void CheckpointManager::publish(std::int64_t step) const {
-  point_link(options_.dir / kLatest, folder_name(step));
-  tidy_up([&] { remove_old(options_, step); });
+std::vector<std::int64_t> CheckpointManager::outdated_by(const CheckpointState& state) const {
+  try {
+    return outdated(saved_steps(options_.dir, options_), {state.run.step, metric_of(state, options_.best_metric)}, options_);
+  } catch (const fs::filesystem_error& e) {
+    log::warn("old checkpoints are not removed: {}", e.what());
+    return {};
+  }
+}
+
+void CheckpointManager::publish(std::int64_t step, const std::vector<std::int64_t>& outdated) const {
+  point_link(options_.dir / kLatestLink, step_folder(step));
+  remove_steps(options_.dir, outdated);
 }
 
 std::optional<fs::path> CheckpointManager::newest() const {
-  return as_checkpoint_error([&]() -> std::optional<fs::path> {
-    std::error_code unreadable;  // a circle of links, say: making the folder will tell
-    if (!fs::is_directory(options_.dir, unreadable)) {
-      return std::nullopt;
-    }
-    const std::vector<std::int64_t> steps = steps_in(options_.dir);
-    std::vector<fs::path> candidates;
-    const fs::path link = options_.dir / kLatest;
-    if (fs::is_symlink(link)) {
-      candidates.push_back(options_.dir / fs::read_symlink(link));
-    }
-    for (const std::int64_t step : steps) {
-      const fs::path path = options_.dir / folder_name(step);
-      if (candidates.empty() || path != candidates.front()) {
-        candidates.push_back(path);
-      }
-    }
-    for (const fs::path& candidate : candidates) {
-      const std::string fault = checkpoint_fault(candidate);
-      if (fault.empty()) {
-        const auto step = step_of(candidate.filename().string());
-        if (step && steps.front() > *step) {
-          log::info("going on from {}; {} is above it and will be run again", candidate.filename(), folder_name(steps.front()));
-        }
-        return candidate;
-      }
-      log::warn("skipped the checkpoint {}: {}", candidate, fault);
-    }
-    KF_CHECK(candidates.empty(), Code::checkpoint,
-             "none of the checkpoints in {} can be used; move them away, or start over with run.fresh = true", options_.dir);
-    return std::nullopt;
-  });
+  if (options_.mirror.empty()) {
+    return newest_in(options_.dir);
+  }
+  std::optional<fs::path> own;
+  std::string fault;
+  try {
+    own = newest_in(options_.dir);
+  } catch (const Error& e) {
+    fault = e.what();
+  }
+  const std::int64_t step = own ? step_of(own->filename().string()).value_or(-1) : -1;
+  const std::optional<fs::path> copy = newer_copy(options_.mirror, step);
+  KF_CHECK(copy || fault.empty(), Code::checkpoint, "{}; nor can one in checkpoint.mirror ({})", fault, options_.mirror);
+  return copy ? copy : own;
 }
 
 }  // namespace kf

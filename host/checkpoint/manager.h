@@ -8,19 +8,14 @@
 // <dir>/latest                        relative symbolic link, switched after the folder is durable
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "checkpoint/retention.h"
 #include "core/fs.h"
 
 namespace kf {
-
-struct CheckpointOptions {
-  fs::path dir;
-  std::int64_t keep_last = 3;                      // <= 0 keeps all
-  std::function<bool(std::int64_t)> keep_forever;  // milestones; may be empty
-};
 
 class CheckpointManager {
  public:
@@ -31,12 +26,17 @@ class CheckpointManager {
   /// Makes what is above such a folder, and removes there what killed processes left. Throws Code::checkpoint where something else has a
   /// named one's name.
   void make_room(const fs::path& place) const;
-  /// step_N is there: lets `latest` name it, and removes old ones.
-  void publish(std::int64_t step) const;
+  /// Steps that will have to go once this state has been saved. May call a script.
+  std::vector<std::int64_t> outdated_by(const CheckpointState& state) const;
+  /// step_N is there: lets `latest` name it, and removes these.
+  void publish(std::int64_t step, const std::vector<std::int64_t>& outdated) const;
 
-  /// The newest complete checkpoint (what `latest` names, else the highest complete step), or nothing where none was
-  /// ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but none can be used.
+  /// The newest complete checkpoint (what `latest` names, else the highest complete step; one in options.mirror where that is of a higher
+  /// step), or nothing where none was ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but
+  /// none can be used.
   std::optional<fs::path> newest() const;
+
+  const CheckpointOptions& options() const { return options_; }
 
  private:
   CheckpointOptions options_;

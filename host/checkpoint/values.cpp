@@ -1,5 +1,8 @@
 #include "checkpoint/values.h"
 
+#include "core/error.h"
+#include "metrics/eval_table.h"
+
 namespace kf {
 
 const config::Node& value_at(const config::Table& values, const std::string& key) {
@@ -23,6 +26,24 @@ void put_under(config::Table& values, const std::string& group, const std::map<s
   for (const auto& [name, value] : more) {
     values[group + "/" + name] = value;
   }
+}
+
+void put_eval(config::Table& values, const EvalResult& eval) {
+  config::Table out = to_numbers(eval);
+  out["step"] = config::Node(eval.step);
+  values[kEval] = config::Node(std::move(out));
+}
+
+std::optional<EvalResult> eval_in(const config::Table& values) {
+  const config::Node& node = value_at(values, kEval);
+  if (node.is_null()) {
+    return std::nullopt;
+  }
+  KF_CHECK(node.table() != nullptr && node.table()->find("step") != nullptr, Code::checkpoint,
+           "the last evaluation in the checkpoint lacks 'step'");
+  const auto* const step = std::get_if<std::int64_t>(&node.table()->find("step")->value);
+  KF_CHECK(step != nullptr, Code::checkpoint, "the last evaluation in the checkpoint has no whole number as its step");
+  return from_numbers(*node.table(), *step);
 }
 
 }  // namespace kf

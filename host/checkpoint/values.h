@@ -6,9 +6,11 @@
 // "sinks" (what sinks keep). A new keeper takes a key of its own and changes nothing else.
 
 #include <map>
+#include <optional>
 #include <string>
 
 #include "config/tree/node.h"
+#include "metrics/eval_result.h"
 
 namespace kf {
 
@@ -21,5 +23,9 @@ const config::Node& value_at(const config::Table& values, const std::string& key
 std::map<std::string, config::Node> values_under(const config::Table& values, const std::string& group);
 /// Adds these as "GROUP/NAME", nulls too.
 void put_under(config::Table& values, const std::string& group, const std::map<std::string, config::Node>& more);
+
+/// Adds the last evaluation, and reads it: nothing where there is none. Throws Code::checkpoint for what is no evaluation.
+void put_eval(config::Table& values, const EvalResult& eval);
+std::optional<EvalResult> eval_in(const config::Table& values);
 
 }  // namespace kf

@@ -182,7 +182,7 @@ fs::path CheckpointWriter::write(const Staged& staged, Group& files, const std::
         folder->commit();
       }
       if (name.empty()) {
-        checkpoints_.publish(step);
+        checkpoints_.publish(step, staged.outdated);
       }
     }
     return {};
@@ -192,7 +192,11 @@ fs::path CheckpointWriter::write(const Staged& staged, Group& files, const std::
 
 fs::path CheckpointWriter::save(const CheckpointState& state, Model& model, const Optimizer& optimizer, Group& files,
                                 const std::string& name) {
-  return write(stage(snapshot(state, model, optimizer)), files, name);
+  Staged staged = stage(snapshot(state, model, optimizer));
+  if (name.empty()) {
+    staged.outdated = checkpoints_.outdated_by(state);
+  }
+  return write(staged, files, name);
 }
 
 }  // namespace kf

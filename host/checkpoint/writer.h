@@ -40,7 +40,8 @@ struct Staged {
     PieceIndex index;  // its files have no name yet
   };
   File model, optimizer;
-  Snapshot rest;  // without pieces
+  Snapshot rest;                       // without pieces
+  std::vector<std::int64_t> outdated;  // steps that go once this one is there, as CheckpointManager::outdated_by has it: the first rank's
 };
 
 class CheckpointWriter {
@@ -50,11 +51,13 @@ class CheckpointWriter {
 
   /// All that lies here. Tensors are the live ones. Where ranks hold the same piece, the caller takes it out on all but one.
   Snapshot snapshot(const CheckpointState& state, Model& model, const Optimizer& optimizer, const Placements& placements = own_placement);
-  /// Lays the pieces out in files. Tensors are still the live ones: whoever lets `write` run behind the training copies them here.
+  /// Lays the pieces out in files. Tensors are still the live ones: whoever lets `write` run behind the training takes copies of them
+  /// (HostCopies).
   static Staged stage(Snapshot snapshot);
   /// Saves step_N (or `name`, kept for ever and never `latest`), as every rank of `files` calls it. Atomic: temporary folder, fsync,
   /// rename, then `latest`, then retention. An undamaged folder of the same name and content is left as it is; any other checkpoint there
-  /// is replaced in one move. Throws Code::checkpoint, on all ranks where one has failed; older checkpoints are untouched then.
+  /// is replaced in one move. Throws Code::checkpoint, on all ranks where one has failed; older checkpoints are untouched then. May be
+  /// called by another thread than the rest: it calls nothing of a script, and `files` alone.
   fs::path write(const Staged& staged, Group& files, const std::string& name = {});
 
   /// The three in a row.

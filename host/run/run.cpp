@@ -88,6 +88,11 @@ StepperOptions stepper_options(const RunContext& run) {
   return out;
 }
 
+SaverOptions saver_options(const config::CheckpointConfig& config) {
+  return {config.async_mode != "disabled", config.async_mode == "async_with_pinned_mem", config.on_error == "stop",
+          config.interval_minutes};
+}
+
 LoopOptions loop_options(const RunContext& run, const RunData& data, const Start& start, const Trainee& trainee, const Outputs& outputs,
                          std::optional<RunFolders>& folders) {
   const config::Config& config = run.config;
@@ -99,6 +104,8 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.eval_at_start = config.eval.at_start;
   out.save_due = save_rule(config, run.registries);
   out.save_at_start = milestone_rule(config, run.registries)(0);
+  out.save_at_end = config.checkpoint.on_completion;
+  out.saves = saver_options(config.checkpoint);
   out.device = run.device();
   out.resumed_from = start.resumes() ? start.resume.checkpoint.string() : "";
   out.target_loss = config.eval.target_loss;
@@ -126,7 +133,7 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.world = run.world;
   out.began = run.began;
   out.probe = run.request.probe;
-  out.saves = run.request.probe == nullptr;
+  out.writes_checkpoints = run.request.probe == nullptr;
   return out;
 }
 
@@ -156,6 +163,7 @@ class RunInbox final : public Inbox {
     }
     return out;
   }
+  double seconds_left() const override { return signals_.seconds_left(); }
 
  private:
   SignalInbox signals_;

@@ -72,11 +72,31 @@ void check_fresh(const config::Config& config, const config::Plan& plan) {
   }
   can_move(plan.dir, "run.dir");
   can_move(plan.checkpoint_dir, "checkpoint.dir");
+  if (const fs::path mirror = mirror_folder(config, plan); !mirror.empty()) {
+    can_move(mirror, "checkpoint.mirror");
+  }
+}
+
+void check_mirror(const fs::path& mirror, const config::Plan& plan) {
+  for (const fs::path& own : {plan.dir, plan.checkpoint_dir}) {
+    KF_CHECK(!is_within(mirror, own) && !is_within(own, mirror), Code::config,
+             "checkpoint.mirror would copy checkpoints to {}, which is no place beside {}; name a folder on another file system", mirror,
+             own);
+  }
 }
 
 }  // namespace
 
-RunFolders::RunFolders(const config::Config& config, const config::Plan& plan) : plan_(plan), fresh_(config.run.fresh) {
+fs::path mirror_folder(const config::Config& config, const config::Plan& plan) {
+  const std::string& mirror = config.checkpoint.mirror;
+  return mirror.empty() ? fs::path() : (fs::path(mirror) / plan.dir.lexically_normal().relative_path()).lexically_normal();
+}
+
+RunFolders::RunFolders(const config::Config& config, const config::Plan& plan)
+    : plan_(plan), mirror_(mirror_folder(config, plan)), fresh_(config.run.fresh) {
+  if (!mirror_.empty()) {
+    check_mirror(mirror_, plan);
+  }
   if (fresh_) {
     check_fresh(config, plan);
   }
@@ -90,6 +110,9 @@ void RunFolders::make(const CheckpointManager& checkpoints, bool nothing_saved) 
     run_.reset();  // the lock goes with the folder
     move_aside(plan_.dir, "run.dir");
     move_aside(plan_.checkpoint_dir, "checkpoint.dir");
+    if (!mirror_.empty()) {
+      move_aside(mirror_, "checkpoint.mirror");
+    }
   }
   if (!run_) {
     make_folder("run.dir", plan_.dir);
@@ -98,6 +121,10 @@ void RunFolders::make(const CheckpointManager& checkpoints, bool nothing_saved) 
   make_folder("checkpoint.dir", plan_.checkpoint_dir);  // now, and not when the first checkpoint is due
   if (!is_within(plan_.checkpoint_dir, plan_.dir)) {    // another run may save there, too
     checkpoints_.emplace(plan_.checkpoint_dir);
+  }
+  if (!mirror_.empty()) {
+    make_folder("checkpoint.mirror", mirror_);
+    copies_.emplace(mirror_);
   }
   checkpoints_id_ = file_id(plan_.checkpoint_dir);
   tidy();

@@ -11,11 +11,15 @@
 
 namespace kf {
 
+/// Where the copies of checkpoint.mirror lie: below it as run.dir lies below the working folder, so that runs can share one. Empty: none.
+fs::path mirror_folder(const config::Config& config, const config::Plan& plan);
+
 /// Keeps other processes out of the folders of a run. A run that has been here before is locked before anything of it is read: what
 /// is decided about a checkpoint must still hold when training goes on from it.
 class RunFolders {
  public:
-  /// With run.fresh, throws Code::config where what lies there is no earlier run that could be moved aside.
+  /// Throws Code::config where checkpoint.mirror is no second place; with run.fresh, what lies there is no earlier run that could be moved
+  /// aside.
   RunFolders(const config::Config& config, const config::Plan& plan);
 
   /// Makes the folders, after everything that could be wrong with the job has been looked at; run.fresh moves earlier ones aside now, not
@@ -32,9 +36,11 @@ class RunFolders {
 
  private:
   const config::Plan& plan_;
+  const fs::path mirror_;  // empty: none
   bool fresh_;
   std::optional<RunLock> run_;
   std::optional<RunLock> checkpoints_;
+  std::optional<RunLock> copies_;
   std::optional<FileId> checkpoints_id_;
 };
 

@@ -1,8 +1,19 @@
 #include "run/strategies.h"
 
-namespace kf {
+#include <algorithm>
 
-std::function<bool(std::int64_t)> milestone_rule(const config::Config& config, const Registries& registries) {
+namespace kf {
+namespace {
+
+using Rule = std::function<bool(std::int64_t)>;
+
+/// The first rule that is not over says.
+bool is_kept(const config::List<config::KeepRule>& rules, std::int64_t step) {
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const config::KeepRule& one) { return !one.until || step <= *one.until; });
+  return step > 0 && rule != rules.end() && step % rule->every == 0;
+}
+
+Rule window_rule(const config::Config& config, const Registries& registries) {
   const auto& window = config.checkpoint.dyn_ckpt_window;
   if (!window) {
     return [](std::int64_t) { return false; };
@@ -12,13 +23,22 @@ std::function<bool(std::int64_t)> milestone_rule(const config::Config& config, c
   };
 }
 
-std::function<bool(std::int64_t)> save_rule(const config::Config& config, const Registries& registries) {
+}  // namespace
+
+Rule milestone_rule(const config::Config& config, const Registries& registries) {
+  return [window = window_rule(config, registries), keep = config.checkpoint.keep](std::int64_t step) {
+    return is_kept(keep, step) || window(step);
+  };
+}
+
+Rule save_rule(const config::Config& config, const Registries& registries) {
   const auto& window = config.checkpoint.dyn_ckpt_window;
-  return [window, milestone = milestone_rule(config, registries),
+  return [window, keep = config.checkpoint.keep, milestone = window_rule(config, registries),
           due = make_part(registries.ckpt_strategy, config.checkpoint.strategy, config, registries),
           last = config.train.max_steps](std::int64_t step) {
     const bool inside = window && window->start <= step && step <= window->stop;
-    return inside ? milestone(step) : due(0, last, step);
+    const bool asked = inside ? milestone(step) : due(0, last, step);  // scripts that count are asked about each step
+    return asked || is_kept(keep, step);
   };
 }
 

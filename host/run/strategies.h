@@ -8,10 +8,10 @@
 
 namespace kf {
 
-/// Whether `step` is one of checkpoint.dyn_ckpt_window's, which are kept for ever.
+/// Whether `step` is one of checkpoint.dyn_ckpt_window's or checkpoint.keep's, which are kept for ever.
 std::function<bool(std::int64_t step)> milestone_rule(const config::Config& config, const Registries& registries);
 
-/// Inside the window its strategy decides, outside checkpoint.strategy does.
+/// Inside the window its strategy decides, outside checkpoint.strategy does; what checkpoint.keep names is saved, too.
 std::function<bool(std::int64_t step)> save_rule(const config::Config& config, const Registries& registries);
 
 }  // namespace kf

@@ -3,36 +3,17 @@
 #include <cmath>
 #include <utility>
 
-#include "checkpoint/own_pieces.h"
 #include "checkpoint/reader.h"
 #include "core/crash.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
 #include "core/source_watch.h"
-#include "metrics/eval_table.h"
 #include "metrics/names/names.h"
 #include "train/eval/evaluate.h"
 #include "train/loop/agree.h"
 
 namespace kf {
-namespace {
-
-config::Table to_table(const EvalResult& eval) {
-  config::Table out = to_numbers(eval);
-  out["step"] = config::Node(eval.step);
-  return out;
-}
-
-EvalResult read_eval(const config::Node& node) {
-  KF_CHECK(node.table() != nullptr && node.table()->find("step") != nullptr, Code::checkpoint,
-           "the last evaluation in the checkpoint lacks 'step'");
-  const auto* const step = std::get_if<std::int64_t>(&node.table()->find("step")->value);
-  KF_CHECK(step != nullptr, Code::checkpoint, "the last evaluation in the checkpoint has no whole number as its step");
-  return from_numbers(*node.table(), *step);
-}
-
-}  // namespace
 
 TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState state)
     : parts_(std::move(parts)),
@@ -42,7 +23,8 @@ TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState sta
       watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer, options_.world),
       wall_(WallTime::system_clock(), options_.began),
       step_times_(options_.metrics.slow_step_factor),
-      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec, steady_clock(), options_.pulse) {
+      heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec, steady_clock(), options_.pulse),
+      saver_(options_.saves, parts_.checkpoints, parts_.writer, options_.world) {
   const config::Table& kept = state_.values;
   if (const config::Node& course = value_at(kept, kCourse); !course.is_null()) {
     steering_.load(course, state_.run.step);
@@ -50,9 +32,7 @@ TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState sta
   } else {
     steering_.begin();
   }
-  if (const config::Node& eval = value_at(kept, kEval); !eval.is_null()) {
-    context_.eval = read_eval(eval);
-  }
+  context_.eval = eval_in(kept);
   fill_context();
   if (const std::string why = options_.run_ahead > 0 ? parts_.stepper.why_not_ahead() : ""; !why.empty()) {
     log::info("train.run_ahead = {} has no effect, every step is read before the next begins: {}", options_.run_ahead, why);
@@ -160,6 +140,7 @@ void TrainLoop::steps() {
   if (!options_.resumed_from.empty()) {
     context_.path = options_.resumed_from;
     fire(Event::checkpoint_load);
+    saver_.catch_up(options_.resumed_from);
   }
   if (state_.run.step == 0) {
     start_fresh();
@@ -171,9 +152,8 @@ void TrainLoop::steps() {
     one_step();
   }
   settle_all();
-  if (saved_step_ != state_.run.step) {
-    save();
-  }
+  save_last();
+  saver_.await_copies();
   context_.message = stop_reason_;
   fire(Event::train_end);
   heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
@@ -187,8 +167,11 @@ bool TrainLoop::told_to_stop() {
   return told_to_stop_;
 }
 
-/// What any rank asks for, all ask for.
+/// What any rank asks for, all ask for. What the clock asks for is the leader's to say.
 void TrainLoop::agree_on_requests() {
+  if (options_.world.leads() && saver_.is_due_by_clock()) {
+    controls_.saves.emplace_back();
+  }
   Requests agreed = agree({std::move(controls_), inbox_->take()}, options_.world.all());
   controls_ = std::move(agreed.controls);
   for (const Message& message : agreed.messages) {
@@ -316,6 +299,9 @@ void TrainLoop::after_step(const StepResult& result) {
 
 /// Between two steps: what hooks asked for, the change of phase, what is to be saved.
 void TrainLoop::boundary(bool due_save, bool first) {
+  if (saver_.is_under_way() && saver_.is_over()) {
+    end_save();
+  }
   agree_on_requests();
   const Controls asked = std::exchange(controls_, {});
   controls_.eval = asked.eval;  // by on_train_begin or on_eval_end: with the next step
@@ -329,11 +315,13 @@ void TrainLoop::boundary(bool due_save, bool first) {
     return;
   }
   change_phase(!first);
-  if (state_.run.step > 0 && (due_save || finished())) {
+  if (state_.run.step > 0 && (due_save || (finished() && (!complete() || options_.save_at_end)))) {
     save();
   }
   for (const std::string& name : asked.saves) {
-    save(name);
+    if (!name.empty() || saver_.step() != state_.run.step) {
+      save(name);
+    }
   }
 }
 
@@ -352,6 +340,7 @@ void TrainLoop::change_phase(bool ask) {
 
 /// To the newest checkpoint, without the data since then.
 void TrainLoop::roll_back(const std::string& reason) {
+  end_save();
   const std::int64_t from = state_.run.step;
   const std::optional<fs::path> newest = newest_checkpoint();
   if (!newest) {
@@ -369,7 +358,7 @@ void TrainLoop::roll_back(const std::string& reason) {
   wall_.roll_back(value_at(saved.values, kWall));
   parts_.states.roll_back(values_under(saved.values, kParts));  // hooks go on as they are: they know why the run went back
   parts_.sinks.rewind(saved.run.step);
-  saved_step_ = saved.run.step;
+  saver_.roll_back(saved.run.step);
   log::warn("step {}: rolled back to {} ({}); the data since then are left out", from, newest->filename().string(), reason);
   context_.path = newest->string();
   fire(Event::checkpoint_load);
@@ -382,13 +371,6 @@ std::optional<fs::path> TrainLoop::newest_checkpoint() const {
   return told.empty() ? std::nullopt : std::optional<fs::path>(told);
 }
 
-fs::path TrainLoop::write_checkpoint(const std::string& name) {
-  const WithAverages averages(parts_.optimizer);
-  Snapshot snapshot = parts_.writer.snapshot(state_, parts_.model, parts_.optimizer);
-  keep_own_pieces(snapshot, parts_.model, options_.world);
-  return parts_.writer.write(CheckpointWriter::stage(std::move(snapshot)), options_.world.files(), name);
-}
-
 /// What the parts of the run keep, as they are now.
 config::Table TrainLoop::values() const {
   config::Table out;
@@ -397,7 +379,7 @@ config::Table TrainLoop::values() const {
   out[kTrain] = parts_.stepper.state();
   out[kCourse] = steering_.state();
   if (context_.eval) {
-    out[kEval] = config::Node(to_table(*context_.eval));
+    put_eval(out, *context_.eval);
   }
   if (options_.metrics.goodput) {
     out[kWall] = wall_.state();
@@ -409,36 +391,6 @@ config::Table TrainLoop::values() const {
     out[kStop] = config::Node(stop_reason_);
   }
   return out;
-}
-
-void TrainLoop::save(const std::string& name) {
-  if (!options_.saves) {
-    return;
-  }
-  verify_sources();  // what was learned from data that changed under the run is not saved
-  parts_.throughput.pause();
-  const double begin = parts_.throughput.seconds();
-  heartbeat_.now("checkpoint", state_.run.step);
-  state_.finished = finished();
-  state_.values = values();
-  if (options_.before_save) {
-    options_.before_save();
-  }
-  parts_.sinks.before_save();
-  fs::path path;
-  {
-    const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), state_.run.step);
-    path = write_checkpoint(name);
-  }
-  if (name.empty()) {
-    saved_step_ = state_.run.step;
-    outcome_.checkpoint = path.string();  // a named one beside it is no place to go on from
-  }
-  wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
-  context_.path = path.string();
-  parts_.sinks.saved(state_.run.step, path);
-  fire(Event::checkpoint_save);
-  parts_.throughput.resume();
 }
 
 RunResult TrainLoop::result(double seconds) const {

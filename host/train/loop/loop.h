@@ -34,6 +34,7 @@
 #include "train/loop/inbox.h"
 #include "train/loop/incidents.h"
 #include "train/loop/probe.h"
+#include "train/loop/saver.h"
 #include "train/loop/steering.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
@@ -69,6 +70,8 @@ struct LoopOptions {
   bool eval_at_start = false;  // of a fresh run
   std::function<bool(std::int64_t step)> save_due;
   bool save_at_start = false;  // a checkpoint of the fresh weights, step_0
+  bool save_at_end = true;     // checkpoint.on_completion
+  SaverOptions saves = {};
   at::Device device = at::kCPU;
   std::string resumed_from;     // the checkpoint, for the hooks; empty for a new run
   double target_loss = 0;       // an evaluation at or below it ends the run; 0 for none
@@ -88,7 +91,7 @@ struct LoopOptions {
   Heartbeat::Listener pulse = {};       // is told what the run does, whenever it moves; may be empty
   Incidents* incidents = nullptr;       // keeps steps whose numbers went wrong; null: nobody does
   Probe* probe = nullptr;               // of one update; null: there is none
-  bool saves = true;                    // false: no checkpoint is written
+  bool writes_checkpoints = true;       // false: a run that only looks saves nothing
   std::vector<std::int64_t> ends = {};  // ids that end its answers
   std::int64_t vocab_size = 0;          // of the model
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
@@ -135,15 +138,19 @@ class TrainLoop {
   std::vector<Completion> generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options);
   void publish_eval();
   void roll_back(const std::string& reason);
-  void save(const std::string& name = {});
+  bool save(const std::string& name = {});
+  void await_earlier_save();
+  double end_save();
+  void save_last();
+  bool save_fits_in_time();
   void agree_on_requests();
   void follow(const Message& message);
   bool told_to_stop();
-  fs::path write_checkpoint(const std::string& name);
   std::optional<fs::path> newest_checkpoint() const;
   config::Table values() const;
   void fill_context();
-  bool finished() const { return state_.run.step >= options_.max_steps || stopped_by_hook_ || data_over(); }
+  bool complete() const { return state_.run.step >= options_.max_steps || data_over(); }
+  bool finished() const { return complete() || stopped_by_hook_; }
   bool data_over() const;
   bool logs(std::int64_t step) const {
     return step == 1 || step % options_.log_interval == 0 || step == options_.max_steps || watch_.due(step);
@@ -176,9 +183,8 @@ class TrainLoop {
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
-  Inbox* inbox_ = nullptr;     // while the run is on
-  bool told_to_stop_ = false;  // by a message
-  std::int64_t saved_step_ = -1;
+  Inbox* inbox_ = nullptr;        // while the run is on
+  bool told_to_stop_ = false;     // by a message
   std::int64_t asked_step_ = -1;  // the last one that the strategy was asked about,
   bool asked_due_ = false;        // and what it said
   double waited_ = 0;             // for data, since the last row
@@ -187,6 +193,8 @@ class TrainLoop {
   WallTime wall_;
   StepTimes step_times_;
   Heartbeat heartbeat_;
+  bool save_over_ = false;  // the save that was under way has ended, on all ranks, while steps ran ahead
+  Saver saver_;             // last: the thread that writes ends before the rest
 };
 
 }  // namespace kf

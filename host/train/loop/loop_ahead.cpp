@@ -23,7 +23,8 @@ bool TrainLoop::may_run_ahead(std::int64_t step) {
   const bool evaluates = !parts_.eval_sets.empty() && next % options_.eval_interval == 0;
   const bool reads_sources = logs(next) && !parts_.train_data.sources().empty();
   const bool last = next == options_.max_steps || parts_.stepper.first_micro(next + 1) > steering_.end();
-  return !evaluates && !reads_sources && !last && !controls_.eval && !save_due(next) && !watch_.due(next) && steering_.is_steady();
+  const bool saves = save_over_ || !controls_.saves.empty() || save_due(next);
+  return !evaluates && !reads_sources && !last && !controls_.eval && !saves && !watch_.due(next) && steering_.is_steady();
 }
 
 void TrainLoop::run_ahead(std::int64_t step) {
@@ -36,6 +37,7 @@ void TrainLoop::run_ahead(std::int64_t step) {
   count_tokens(launched.result);
   ahead_.push_back({std::move(launched), state_.run, lr, parts_.throughput.seconds()});
   agree_on_requests();
+  save_over_ = saver_.is_under_way() && saver_.is_over();
   while (static_cast<std::int64_t>(ahead_.size()) > options_.run_ahead) {
     settle_one();
   }

@@ -16,6 +16,7 @@ function M.new(opts)
   local kf = require("kf")
   local o = options.read("weight_ema", M.fields, opts)
   local average -- name -> tensor
+  local saved -- the same, as the save that is on has it: it may be complete some steps later
   local skipped = 0 -- steps without an update that have been seen
 
   --- The averages and the live weights, as lists in the same order.
@@ -36,6 +37,10 @@ function M.new(opts)
       end
     end,
     state = function()
+      saved = {}
+      for name, mean in pairs(average or {}) do
+        saved[name] = mean:clone()
+      end
       return { skipped = skipped }
     end,
     load = function(state)
@@ -62,7 +67,7 @@ function M.new(opts)
       ctx:log({ ema_loss = ema.loss })
     end,
     on_checkpoint_save = function(_, path)
-      kf.safetensors.save(path .. "/ema.safetensors", average)
+      kf.safetensors.save(path .. "/ema.safetensors", saved)
     end,
     on_checkpoint_load = function(_, path)
       average = kf.safetensors.load(path .. "/ema.safetensors")

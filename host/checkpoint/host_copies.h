@@ -1,0 +1,28 @@
+#pragma once
+// What goes to the disk behind the training is copied first: the weights move on meanwhile.
+
+#include <ATen/core/Tensor.h>
+
+#include <map>
+#include <string>
+
+#include "checkpoint/writer.h"
+
+namespace kf {
+
+class HostCopies {
+ public:
+  /// `kept`: one set of buffers serves every save, as page-locked memory where tensors come from a GPU; else each save has new ones.
+  explicit HostCopies(bool kept) : kept_(kept) {}
+
+  /// Puts copies in the place of the live tensors. With kept buffers: those of the last save, which must have ended, are written over.
+  void take(Staged& staged);
+
+ private:
+  void take(Staged::File& file, const std::string& stem);
+
+  bool kept_;
+  std::map<std::string, at::Tensor> buffers_;  // by file and name
+};
+
+}  // namespace kf

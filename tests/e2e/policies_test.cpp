@@ -1,0 +1,109 @@
+// Which steps are saved and which checkpoints stay, through the real program.
+
+#include <catch2/catch.hpp>
+
+#include <csignal>
+
+#include "e2e/faulty_disk.h"
+
+using namespace kf::test;
+using Catch::Contains;
+
+using Names = std::set<std::string>;
+
+TEST_CASE("policies: checkpoint.keep makes checkpoints of its own and keeps them", "[saves]") {
+  const FaultyDisk disk;
+  disk.toy.write("keep.toml",
+                 "extends = 'toy.toml'\n[checkpoint]\ninterval = 5\nkeep_last_n = 1\n"
+                 "keep = [{ every = 2, until = 4 }, { every = 3, until = 9 }]\n[run]\nname = 'toy'\n");
+  const Finished done = disk.toy.host({"keep.toml"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(disk.listing() == Names{"latest", "step_10", "step_2", "step_4", "step_6", "step_9"});
+  // A run that goes on keeps them, too.
+  REQUIRE(disk.toy.host({"keep.toml", "--train.max_steps=12"}).status == 0);
+  CHECK(disk.listing() == Names{"latest", "step_12", "step_2", "step_4", "step_6", "step_9"});
+}
+
+TEST_CASE("policies: the best checkpoints stay beside the newest, over a restart", "[saves]") {
+  const FaultyDisk disk;
+  const std::string mode = GENERATE("min", "max");
+  const auto go = [&](const std::string& steps, const std::string& best) {
+    const Finished done =
+        disk.toy.train({"--checkpoint.interval=1", "--eval.interval=1", "--checkpoint.keep_last_n=1", "--checkpoint.best_k=2",
+                        "--scheduler.total_steps=10", "--train.max_steps=" + steps, "--checkpoint.best_mode=" + best});
+    INFO(done.out << done.err);
+    REQUIRE(done.status == 0);
+  };
+  go("6", "min");
+  CHECK(disk.listing() == Names{"latest", "step_5", "step_6"});
+  go("10", mode);
+  double before = 1e9;
+  for (const auto& [step, perplexity] : disk.toy.series("toy", "perplexity")) {  // so the names below are right
+    CHECK(std::stod(perplexity) < before);
+    before = std::stod(perplexity);
+  }
+  CHECK(disk.listing() == (mode == "min" ? Names{"latest", "step_10", "step_9"} : Names{"latest", "step_10", "step_5", "step_6"}));
+}
+
+TEST_CASE("policies: minutes save beside steps", "[saves]") {
+  const FaultyDisk disk;
+  const Finished done = disk.toy.train({"--checkpoint.interval=1000", "--checkpoint.interval_minutes=1e-9", "--checkpoint.keep_last_n=0"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(disk.listing().contains("step_3"));
+  CHECK(disk.listing().contains("step_7"));
+}
+
+TEST_CASE("policies: two ranks save when the leader's clock says so", "[saves]") {
+  const FaultyDisk disk;
+  const Finished done =
+      disk.toy.host({"--nproc", "2", "toy.toml", "--train.batch_size=2", "--checkpoint.interval=1000", "--checkpoint.interval_minutes=1e-9",
+                     "--checkpoint.keep_last_n=0", "--checkpoint.async_mode=async", "--train.run_ahead=2"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(disk.listing().size() > 3);
+  CHECK(disk.listing().contains("step_10"));
+}
+
+TEST_CASE("policies: a run that is complete is not saved without checkpoint.on_completion, one that is stopped is", "[saves]") {
+  const FaultyDisk disk;
+  const Finished done = disk.toy.train({"--checkpoint.interval=4", "--checkpoint.on_completion=false"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(disk.listing() == Names{"latest", "step_4", "step_8"});
+  disk.toy.write("s.lua",
+                 "return { extends = 'toy.toml', checkpoint = { interval = 4, on_completion = false }, hooks = { { name = 'end', "
+                 "on_step_end = function(ctx) if ctx.step == 6 then ctx:stop('enough') end end } } }");
+  REQUIRE(disk.toy.host({"s.lua"}).status == 0);
+  CHECK(disk.listing("s") == Names{"latest", "step_4", "step_6"});
+}
+
+TEST_CASE("policies: after a signal a save that could not end in time is not begun", "[saves]") {
+  const FaultyDisk disk;
+  const int number = GENERATE(SIGTERM, SIGUSR1);
+  const bool enough = GENERATE(false, true);
+  Process process(disk.command({"--train.max_steps=1000000", "--checkpoint.interval=5", "--eval.enabled=false",
+                                std::string("--train.shutdown_timeout_sec=") + (enough ? "60" : "0.9")}),
+                  disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_PATH", "checkpoints/.step_5."}, {"KF_DISK_DELAY_MS", "400"}}));
+  REQUIRE(process.wait_for("saved step_5"));
+  process.signal(number);
+  const Finished done = process.wait();
+  INFO(done.out << done.err);
+  CHECK(done.status == 75);  // stopped by a signal
+  if (enough) {
+    CHECK_THAT(done.err, !Contains("is not saved"));
+  } else {
+    CHECK_THAT(done.err, Contains("is not saved: the last save took") && Contains("train.shutdown_timeout_sec"));
+  }
+  CHECK(disk.listing().contains("step_5"));
+  CHECK(disk.listing().size() == (enough ? 3 : 2));
+}
+
+TEST_CASE("policies: rules that cannot be are refused", "[saves]") {
+  const FaultyDisk disk;
+  disk.toy.write("keep.toml", "extends = 'toy.toml'\n[checkpoint]\nkeep = [{ every = 2 }, { every = 3, until = 9 }]\n");
+  const Finished done = disk.toy.host({"config", "check", "keep.toml", "--checkpoint.best_metric=loss"});
+  CHECK(done.status == 2);
+  CHECK_THAT(done.out + done.err, Contains("checkpoint.keep[0] has no until") && Contains("checkpoint.best_metric ('loss')"));
+}
