@@ -2,7 +2,6 @@
 
 #include <csignal>
 #include <utility>
-#include <vector>
 
 #include "checkpoint/checkpoint_error.h"
 #include "checkpoint/files/folder.h"
@@ -19,7 +18,7 @@ void check_name(const std::string& name) {
 }
 
 /// The newest whole one of a folder: what `latest` names comes first.
-std::optional<fs::path> newest_in(const fs::path& dir) {
+std::optional<fs::path> newest_in(const fs::path& dir, const FileCheck& check) {
   return as_checkpoint_error([&]() -> std::optional<fs::path> {
     std::error_code unreadable;  // a circle of links, say: making the folder will tell
     if (!fs::is_directory(dir, unreadable)) {
@@ -38,7 +37,7 @@ std::optional<fs::path> newest_in(const fs::path& dir) {
       }
     }
     for (const fs::path& candidate : candidates) {
-      const std::string fault = checkpoint_fault(candidate);
+      const std::string fault = checkpoint_fault(candidate, check);
       if (fault.empty()) {
         const auto step = step_of(candidate.filename().string());
         if (step && steps.front() > *step) {
@@ -55,14 +54,14 @@ std::optional<fs::path> newest_in(const fs::path& dir) {
 }
 
 /// The newest whole one of a second folder, where it is above `step`.
-std::optional<fs::path> newer_copy(const fs::path& mirror, std::int64_t step) {
+std::optional<fs::path> newer_copy(const fs::path& mirror, std::int64_t step, const FileCheck& check) {
   return as_checkpoint_error([&]() -> std::optional<fs::path> {
     for (const std::int64_t copied : steps_in(mirror)) {
       const fs::path candidate = mirror / step_folder(copied);
       if (copied <= step) {
         break;
       }
-      const std::string fault = checkpoint_fault(candidate);
+      const std::string fault = checkpoint_fault(candidate, check);
       if (fault.empty()) {
         log::info("going on from the copy {}: it is newer than what is left of the checkpoints themselves", candidate);
         return candidate;
@@ -113,19 +112,25 @@ void CheckpointManager::publish(std::int64_t step, const std::vector<std::int64_
   remove_steps(options_.dir, outdated);
 }
 
-std::optional<fs::path> CheckpointManager::newest() const {
+std::optional<std::int64_t> CheckpointManager::latest() const {
+  std::error_code none;
+  const std::string name = fs::read_symlink(options_.dir / kLatestLink, none).filename().string();
+  return fs::is_directory(options_.dir / name, none) ? step_of(name) : std::nullopt;
+}
+
+std::optional<fs::path> CheckpointManager::newest(const FileCheck& check) const {
   if (options_.mirror.empty()) {
-    return newest_in(options_.dir);
+    return newest_in(options_.dir, check);
   }
   std::optional<fs::path> own;
   std::string fault;
   try {
-    own = newest_in(options_.dir);
+    own = newest_in(options_.dir, check);
   } catch (const Error& e) {
     fault = e.what();
   }
   const std::int64_t step = own ? step_of(own->filename().string()).value_or(-1) : -1;
-  const std::optional<fs::path> copy = newer_copy(options_.mirror, step);
+  const std::optional<fs::path> copy = newer_copy(options_.mirror, step, check);
   KF_CHECK(copy || fault.empty(), Code::checkpoint, "{}; nor can one in checkpoint.mirror ({})", fault, options_.mirror);
   return copy ? copy : own;
 }

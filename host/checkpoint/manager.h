@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/file_check.h"
 #include "checkpoint/retention.h"
 #include "core/fs.h"
 
@@ -34,7 +35,10 @@ class CheckpointManager {
   /// The newest complete checkpoint (what `latest` names, else the highest complete step; one in options.mirror where that is of a higher
   /// step), or nothing where none was ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but
   /// none can be used.
-  std::optional<fs::path> newest() const;
+  std::optional<fs::path> newest(const FileCheck& check = check_here) const;
+
+  /// The step that `latest` names; nothing where it names none that is there.
+  std::optional<std::int64_t> latest() const;
 
   const CheckpointOptions& options() const { return options_; }
 

@@ -227,21 +227,12 @@ StateFile read_state(const fs::path& checkpoint) {
   return content;
 }
 
-void verify_files(const fs::path& checkpoint, const StateFile& content) {
-  for (const auto& [name, expected] : content.files) {
-    const fs::path path = checkpoint / name;
-    const FileDigest found = digest_of(path, expected.bytes);
-    KF_CHECK(found.bytes == expected.bytes, Code::checkpoint, "{} has {} bytes instead of {}", path, found.bytes, expected.bytes);
-    KF_CHECK(found == expected, Code::checkpoint, "{} is damaged: its checksum does not match", path);
-  }
-}
-
-std::string checkpoint_fault(const fs::path& checkpoint) {
+std::string checkpoint_fault(const fs::path& checkpoint, const FileCheck& check) {
   try {
     std::error_code error;
     KF_CHECK(fs::is_directory(checkpoint, error), Code::checkpoint, "{} {}", checkpoint,
              path_exists(checkpoint) ? "is no folder" : "does not exist");
-    verify_files(checkpoint, read_state_file(checkpoint));
+    check(checkpoint, read_state_file(checkpoint).files);
     return {};
   } catch (const std::exception& e) {
     return e.what();

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 
+#include "checkpoint/file_check.h"
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/left_out.h"
 #include "checkpoint/state.h"
@@ -44,10 +45,7 @@ StateFile read_state_file(const fs::path& checkpoint);
 /// state.json as `read_state_file` has it, and job.toml with it. Reads these two files alone. Throws Code::checkpoint.
 StateFile read_state(const fs::path& checkpoint);
 
-/// Throws Code::checkpoint saying which file of `checkpoint` is missing or damaged; reads every byte.
-void verify_files(const fs::path& checkpoint, const StateFile& content);
-
-/// Why the checkpoint cannot be used, after a look at every byte of it; "" where it can.
-std::string checkpoint_fault(const fs::path& checkpoint);
+/// Why the checkpoint cannot be used, after `check` has looked at its files; "" where it can.
+std::string checkpoint_fault(const fs::path& checkpoint, const FileCheck& check = check_here);
 
 }  // namespace kf

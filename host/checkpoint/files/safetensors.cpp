@@ -92,31 +92,24 @@ std::string shape_text(const std::vector<std::int64_t>& shape) {
   return "[" + join(parts, ", ") + "]";
 }
 
-MappedFile open_mapped(const fs::path& path) {
-  try {
-    return MappedFile(path);
-  } catch (const Error& e) {
-    throw Error(Code::checkpoint, e.what());
-  }
-}
-
-/// The header as text, and where the data begins.
-std::string_view header_text(std::span<const std::byte> bytes, const fs::path& path) {
-  KF_CHECK(bytes.size() >= 8, Code::checkpoint, "{}: {} bytes are too few for a safetensors file", path, bytes.size());
+/// The header as text.
+std::string header_text(const PositionedFile& file) {
+  const fs::path& path = file.path();
+  KF_CHECK(file.size() >= 8, Code::checkpoint, "{}: {} bytes are too few for a safetensors file", path, file.size());
   std::uint64_t length = 0;
-  std::memcpy(&length, bytes.data(), sizeof length);
+  file.read(0, &length, sizeof length);
   KF_CHECK(length <= kMaxSafetensorsHeader, Code::checkpoint,
            "{}: claims a header of {} bytes, the format allows {}; is this a safetensors file?", path, length, kMaxSafetensorsHeader);
-  KF_CHECK(length <= bytes.size() - 8, Code::checkpoint, "{}: claims a header of {} bytes, but only {} follow: the file is cut short", path,
-           length, bytes.size() - 8);
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<std::size_t>(length));
+  KF_CHECK(length <= file.size() - 8, Code::checkpoint, "{}: claims a header of {} bytes, but only {} follow: the file is cut short", path,
+           length, file.size() - 8);
+  std::string text(static_cast<std::size_t>(length), '\0');
+  file.read(8, text.data(), text.size());
   KF_CHECK(!text.empty() && text.front() == '{', Code::checkpoint, "{}: the header does not begin with '{'", path);
   return text;
 }
 
 /// Padded so that the data begins at a multiple of 8.
-std::string make_header(const std::vector<std::pair<std::string, at::Tensor>>& tensors, const std::map<std::string, std::string>& metadata,
-                        const fs::path& path) {
+std::string make_header(const std::vector<LazyTensor>& tensors, const std::map<std::string, std::string>& metadata, const fs::path& path) {
   std::vector<std::string> entries;
   if (!metadata.empty()) {
     std::vector<std::string> pairs;
@@ -128,14 +121,13 @@ std::string make_header(const std::vector<std::pair<std::string, at::Tensor>>& t
   }
   std::set<std::string> seen;
   std::uint64_t offset = 0;
-  for (const auto& [name, tensor] : tensors) {
+  for (const auto& [name, type, shape, make] : tensors) {
     KF_CHECK(is_utf8(name) && name != kSafetensorsMetadata, Code::checkpoint, "{}: {} cannot be the name of a tensor", path,
              kf::quoted(name));
     KF_CHECK(seen.insert(name).second, Code::checkpoint, "{}: two tensors are named '{}'", path, name);
-    KF_CHECK(tensor.defined(), Code::checkpoint, "{}: tensor '{}' has no storage", path, name);
-    const std::uint64_t end = offset + tensor.nbytes();
-    entries.push_back(format("{}:{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}", kf::quoted(name),
-                             name_of(name, tensor.scalar_type(), path), shape_text(tensor.sizes().vec()), offset, end));
+    const std::uint64_t end = offset + bytes_of({name, {}, shape}, type, path);
+    entries.push_back(format("{}:{\"dtype\":\"{}\",\"shape\":{},\"data_offsets\":[{},{}]}", kf::quoted(name), name_of(name, type, path),
+                             shape_text(shape), offset, end));
     offset = end;
   }
   std::string header = "{" + join(entries, ",") + "}";
@@ -145,38 +137,54 @@ std::string make_header(const std::vector<std::pair<std::string, at::Tensor>>& t
   return header;
 }
 
-/// Copies a box out of a contiguous tensor of this shape. Dims behind the last cut one are runs of neighbours: a cut of rows is one run.
-void copy_box(const std::byte* from, std::byte* to, const Shape& shape, const Range& range, std::size_t element) {
-  std::size_t run = element;
-  std::size_t dims = shape.size();  // in front of the run
-  while (dims > 0) {
-    --dims;
-    run *= static_cast<std::size_t>(range.size[dims]);
-    if (range.size[dims] != shape[dims]) {
-      break;
+constexpr std::size_t kPiece = std::size_t{8} << 20;    // bytes that are converted at a time
+constexpr std::size_t kWindow = std::size_t{1} << 20;   // read at a time where short runs lie close together
+constexpr std::size_t kClose = std::size_t{128} << 10;  // from the beginning of one run to the next
+
+/// A box of a contiguous tensor as runs of bytes that are neighbours: dims behind the last cut one are a run, a cut of rows is one.
+class Runs {
+ public:
+  Runs(const Shape& shape, const Range& range, std::size_t element)
+      : shape_(shape), range_(range), element_(element), size_(element), dims_(shape.size()) {
+    while (dims_ > 0) {
+      --dims_;
+      size_ *= static_cast<std::size_t>(range.size[dims_]);
+      if (range.size[dims_] != shape[dims_]) {
+        break;
+      }
     }
+    count_ =
+        std::accumulate(range.size.begin(), range.size.begin() + static_cast<std::ptrdiff_t>(dims_), std::int64_t{1}, std::multiplies<>());
   }
-  const std::int64_t runs =
-      std::accumulate(range.size.begin(), range.size.begin() + static_cast<std::ptrdiff_t>(dims), std::int64_t{1}, std::multiplies<>());
-  for (std::int64_t number = 0; number < runs; ++number) {
-    std::int64_t offset = 0, stride = 1, rest = number;  // offset of the run's first element
-    for (std::size_t dim = shape.size(); dim-- > 0;) {
-      const std::int64_t step = dim < dims ? rest % range.size[dim] : 0;
-      rest = dim < dims ? rest / range.size[dim] : rest;
-      offset += (range.begin[dim] + step) * stride;
-      stride *= shape[dim];
+
+  std::int64_t count() const { return count_; }
+  std::size_t size() const { return size_; }
+  /// Of a run, in bytes.
+  std::size_t offset(std::int64_t number) const {
+    std::int64_t offset = 0, stride = 1;
+    for (std::size_t dim = shape_.size(); dim-- > 0;) {
+      const std::int64_t step = dim < dims_ ? number % range_.size[dim] : 0;
+      number = dim < dims_ ? number / range_.size[dim] : number;
+      offset += (range_.begin[dim] + step) * stride;
+      stride *= shape_[dim];
     }
-    std::memcpy(to + static_cast<std::size_t>(number) * run, from + static_cast<std::size_t>(offset) * element, run);
+    return static_cast<std::size_t>(offset) * element_;
   }
-}
+
+ private:
+  const Shape& shape_;
+  const Range& range_;
+  std::size_t element_, size_, dims_;  // dims in front of a run
+  std::int64_t count_ = 0;
+};
 
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(open_mapped(path)) {
-  const std::string_view text = header_text(file_.bytes(), path);
+SafetensorsFile::SafetensorsFile(const fs::path& path) : file_(path) {
+  const std::string text = header_text(file_);
   const std::size_t data_begin = 8 + text.size();
   SafetensorsHeader header = parse_safetensors_header(text, path);
-  check_layout(header, file_.bytes().size() - data_begin, path);
+  check_layout(header, file_.size() - data_begin, path);
   for (SafetensorsRow& row : header.rows) {
     const at::ScalarType type = type_of(row, path);
     const std::uint64_t bytes = bytes_of(row, type, path);
@@ -201,33 +209,87 @@ at::Tensor SafetensorsFile::tensor(const std::string& name) const { return slice
 
 at::Tensor SafetensorsFile::slice(const std::string& name, const Range& range) const {
   const Entry& found = entry(name);
-  at::Tensor out = at::empty(range.size, at::TensorOptions().dtype(found.type));
-  if (out.numel() == 0) {
-    return out;
+  const at::Tensor out = at::empty(range.size, at::TensorOptions().dtype(found.type));
+  read_box(found, name, range, out);
+  return out;
+}
+
+void SafetensorsFile::read(const std::string& name, const Range& range, const at::Tensor& into) const {
+  const Entry& found = entry(name);
+  if (into.scalar_type() == found.type && into.device().is_cpu() && into.is_contiguous()) {
+    read_box(found, name, range, into);
+    return;
   }
-  auto* const to = static_cast<std::byte*>(out.mutable_data_ptr());
-  copy_box(file_.bytes().data() + found.begin, to, found.shape, range, c10::elementSize(found.type));
+  if (range.size.empty()) {
+    into.copy_(slice(name, range));
+    return;
+  }
+  const std::int64_t rows = range.size[0], row = std::max<std::int64_t>(range.numel() / std::max<std::int64_t>(rows, 1), 1);
+  const std::int64_t step = std::max<std::int64_t>(static_cast<std::int64_t>(kPiece / c10::elementSize(found.type)) / row, 1);
+  for (std::int64_t begin = 0; begin < rows; begin += step) {
+    Range part = range;
+    part.begin[0] += begin;
+    part.size[0] = std::min(step, rows - begin);
+    into.narrow(0, begin, part.size[0]).copy_(slice(name, part));
+  }
+}
+
+void SafetensorsFile::read_box(const Entry& found, const std::string& name, const Range& range, const at::Tensor& into) const {
+  if (into.numel() == 0) {
+    return;
+  }
+  auto* const to = static_cast<std::byte*>(into.mutable_data_ptr());
+  const Runs runs(found.shape, range, c10::elementSize(found.type));
+  const bool close = runs.count() > 1 && runs.offset(1) - runs.offset(0) <= kClose;
+  std::vector<std::byte> window;
+  std::size_t begin = 0;  // of the window, in the tensor
+  for (std::int64_t number = 0; number < runs.count(); ++number) {
+    const std::size_t offset = runs.offset(number);
+    std::byte* const at = to + static_cast<std::size_t>(number) * runs.size();
+    if (!close) {
+      file_.read(found.begin + offset, at, runs.size());
+      continue;
+    }
+    if (window.empty() || offset < begin || offset + runs.size() > begin + window.size()) {
+      begin = offset;
+      window.resize(std::min(std::max(kWindow, runs.size()), found.end - found.begin - offset));
+      file_.read(found.begin + begin, window.data(), window.size());
+    }
+    std::memcpy(at, window.data() + (offset - begin), runs.size());
+  }
   if (found.type == at::kBool) {  // any other byte would be undefined behaviour as a C++ bool
-    KF_CHECK(std::all_of(to, to + out.nbytes(), [](std::byte b) { return b <= std::byte{1}; }), Code::checkpoint,
+    KF_CHECK(std::all_of(to, to + into.nbytes(), [](std::byte b) { return b <= std::byte{1}; }), Code::checkpoint,
              "{}: tensor '{}' is BOOL but holds bytes other than 0 and 1", file_.path(), name);
   }
-  return out;
 }
 
 std::vector<std::int64_t> SafetensorsFile::shape(const std::string& name) const { return entry(name).shape; }
 
-FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+FileDigest write_safetensors(const fs::path& path, const std::vector<LazyTensor>& tensors,
                              const std::map<std::string, std::string>& metadata) {
   const std::string header = make_header(tensors, metadata, path);
   const std::uint64_t length = header.size();
   DurableFile file(path);
   file.write(&length, sizeof length);
   file.write(header);
-  for (const auto& [name, tensor] : tensors) {
-    const at::Tensor flat = tensor.detach().to(at::kCPU).contiguous().resolve_conj();  // one at a time: a copy of one tensor is held
+  for (const LazyTensor& announced : tensors) {
+    const at::Tensor tensor = announced.make().detach();
+    KF_CHECK(tensor.scalar_type() == announced.type && tensor.sizes() == announced.shape, Code::checkpoint,
+             "{}: tensor '{}' is not as it was announced", path, announced.name);
+    const at::Tensor flat = tensor.to(at::kCPU).contiguous().resolve_conj();
     file.write(flat.const_data_ptr(), flat.nbytes());
   }
   return file.commit();
+}
+
+FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
+                             const std::map<std::string, std::string>& metadata) {
+  std::vector<LazyTensor> all;
+  for (const auto& [name, tensor] : tensors) {
+    KF_CHECK(tensor.defined(), Code::checkpoint, "{}: tensor '{}' has no storage", path, name);
+    all.push_back({name, tensor.scalar_type(), tensor.sizes().vec(), [&tensor = tensor] { return tensor; }});
+  }
+  return write_safetensors(path, all, metadata);
 }
 
 }  // namespace kf

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "checkpoint/files/durable_file.h"
+#include "checkpoint/files/positioned_file.h"
 #include "core/fs.h"
 #include "model/placement.h"
 
@@ -27,6 +29,8 @@ class SafetensorsFile {
   at::Tensor tensor(const std::string& name) const;
   /// The same of a part alone; nothing else of the tensor is read. `range` lies inside of it.
   at::Tensor slice(const std::string& name, const Range& range) const;
+  /// The part into a tensor of its size, which may be of another type and anywhere; beside it a few MB are held.
+  void read(const std::string& name, const Range& range, const at::Tensor& into) const;
   std::vector<std::int64_t> shape(const std::string& name) const;
   at::ScalarType type(const std::string& name) const { return entry(name).type; }
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -39,13 +43,25 @@ class SafetensorsFile {
     std::size_t end = 0;
   };
   const Entry& entry(const std::string& name) const;
+  void read_box(const Entry& entry, const std::string& name, const Range& range, const at::Tensor& into) const;
 
-  MappedFile file_;
+  PositionedFile file_;
   std::vector<std::string> names_;
   std::map<std::string, Entry> entries_;
   std::map<std::string, std::string> metadata_;
 };
 
+/// A tensor that is there only while it is written.
+struct LazyTensor {
+  std::string name;
+  at::ScalarType type = at::kFloat;
+  Shape shape;
+  std::function<at::Tensor()> make;
+};
+
+/// As below, one after the other: of many large ones, memory holds one. Throws Code::checkpoint where one is made otherwise than announced.
+FileDigest write_safetensors(const fs::path& path, const std::vector<LazyTensor>& tensors,
+                             const std::map<std::string, std::string>& metadata = {});
 /// Writes tensors (any device, any strides) in the order given; fsyncs. Throws Code::checkpoint (disk full, ...), leaving no file behind
 /// and an older one of that name as it was.
 FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,

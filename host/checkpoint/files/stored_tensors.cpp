@@ -102,7 +102,7 @@ void StoredTensors::read(const TensorPiece& into) const {
     if (!both) {
       continue;
     }
-    both->within(into.range).of(into.tensor).copy_(file(part).slice(part.name, both->within(part.range)));
+    file(part).read(part.name, both->within(part.range), both->within(into.range).of(into.tensor));
     found += both->numel();
   }
   KF_CHECK(found == into.range.numel(), Code::checkpoint, "{}: its parts of the tensor '{}' overlap or leave holes", path_, into.name);

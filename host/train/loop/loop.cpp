@@ -347,7 +347,7 @@ void TrainLoop::roll_back(const std::string& reason) {
     log::warn("step {}: no roll-back ({}): there is no checkpoint yet", from, reason);
     return;
   }
-  const CheckpointReader reader(*newest);
+  const CheckpointReader reader(*newest, checked_before);  // by the leader, who looked for it
   const CheckpointState& saved = reader.state();
   reader.load(parts_.model, parts_.optimizer);
   state_.run = saved.run;

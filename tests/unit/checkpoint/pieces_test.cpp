@@ -253,7 +253,9 @@ TEST_CASE("pieces: a damaged part is found by its checksum, and the earlier chec
   CHECK(log::count(log::Level::warn) == warnings + 1);
   const CheckpointReader reader(bad);  // looks at the state alone
   CHECK(reader.state().run.step == 3);
-  CHECK_THROWS_WITH(reader.weights(), Contains(file + " is damaged: its checksum does not match"));
+  const bool moments = file.starts_with("optimizer");
+  CHECK_NOTHROW(moments ? reader.weights() : reader.moments());  // only what is asked for is read
+  CHECK_THROWS_WITH(moments ? reader.moments() : reader.weights(), Contains(file + " is damaged: its checksum does not match"));
   fs::remove(bad / file);
   CHECK(CheckpointManager(in(dir.path())).newest() == good);
 }
