@@ -34,13 +34,8 @@ Earlier as_the_leader(const World& world, const Earlier& mine) {
 }  // namespace
 
 CheckpointOptions checkpoint_options(const RunContext& run) {
-  CheckpointOptions out;
+  CheckpointOptions out = retention_of(run.config, run.registries);
   out.dir = run.plan.checkpoint_dir;
-  out.keep_last = run.config.checkpoint.keep_last_n;
-  out.keep_forever = milestone_rule(run.config, run.registries);
-  out.keep_best = run.config.checkpoint.best_k;
-  out.best_metric = run.config.checkpoint.best_metric.substr(std::string_view("eval.").size());
-  out.best_is_largest = run.config.checkpoint.best_mode == "max";
   out.mirror = mirror_folder(run.config, run.plan);
   return out;
 }

@@ -42,4 +42,14 @@ Rule save_rule(const config::Config& config, const Registries& registries) {
   };
 }
 
+CheckpointOptions retention_of(const config::Config& config, const Registries& registries) {
+  CheckpointOptions out;
+  out.keep_last = config.checkpoint.keep_last_n;
+  out.keep_forever = milestone_rule(config, registries);
+  out.keep_best = config.checkpoint.best_k;
+  out.best_metric = config.checkpoint.best_metric.substr(std::string_view("eval.").size());
+  out.best_is_largest = config.checkpoint.best_mode == "max";
+  return out;
+}
+
 }  // namespace kf

@@ -1,9 +1,10 @@
 #pragma once
-// When a run saves.
+// When a run saves, and what it keeps.
 
 #include <cstdint>
 #include <functional>
 
+#include "checkpoint/retention.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -13,5 +14,8 @@ std::function<bool(std::int64_t step)> milestone_rule(const config::Config& conf
 
 /// Inside the window its strategy decides, outside checkpoint.strategy does; what checkpoint.keep names is saved, too.
 std::function<bool(std::int64_t step)> save_rule(const config::Config& config, const Registries& registries);
+
+/// Which checkpoints stay, by [checkpoint]; without folders.
+CheckpointOptions retention_of(const config::Config& config, const Registries& registries);
 
 }  // namespace kf

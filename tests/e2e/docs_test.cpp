@@ -92,8 +92,8 @@ TEST_CASE("docs: every block of Lua is a script that runs", "[docs]") {
 namespace {
 
 /// In the order of reading.
-const std::vector<std::string> kPages{"README.md",         "docs/running.md", "docs/data.md",    "docs/evaluation.md",
-                                      "docs/scripting.md", "docs/sweeps.md",  "docs/adapters.md"};
+const std::vector<std::string> kPages{"README.md",         "docs/running.md", "docs/data.md",     "docs/evaluation.md",
+                                      "docs/scripting.md", "docs/sweeps.md",  "docs/adapters.md", "docs/checkpoints.md"};
 
 void run_page(const Project& project, const std::string& page) {
   CAPTURE(page);

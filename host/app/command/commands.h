@@ -22,6 +22,8 @@ int sweep_command(const Arguments& args);
 int tokenizer_command(const Arguments& args);
 /// `kf-host adapter export CHECKPOINT FOLDER [--merged]`
 int adapter_command(const Arguments& args);
+/// `kf-host checkpoint list|info|verify|diff|average|convert|merge-lora|prune ...`
+int checkpoint_command(const Arguments& args);
 /// `kf-host replay RUN/incidents/step_N [--section.key=value ...]`
 int replay_command(const Arguments& args);
 /// `kf-host registry [KIND]`

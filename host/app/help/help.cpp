@@ -33,7 +33,8 @@ constexpr Page kPages[] = {
     {"lua", "", usage::kLua},
     {"sweep", "", usage::kSweep, true},
     {"adapter", "", usage::kAdapter, true},
-    {"replay", "", usage::kReplay, true},
+    {"checkpoint", "", usage::kCheckpoint, true},
+    {"replay", "", usage::kReplay},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

@@ -22,12 +22,12 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
+  kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host adapter export C D  what [adapter] has trained, for PEFT, or merged
   kf-host replay INCIDENT     a step with bad numbers again, layer by layer
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
-  kf-host COMMAND --help      one command (train: the sections); also:
-                              --version, completion bash
+  kf-host COMMAND --help      one command; also: completion bash, --version
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 7 machine, 1 other

@@ -174,6 +174,31 @@ Writes what a run with [adapter] has trained. CHECKPOINT is a step_N folder or a
   --script FILE    Lua, run up to its first kf.run: registers the parts that the job names
 )";
 
+const char* const kCheckpoint = R"(usage: kf-host checkpoint COMMAND ...
+
+Works on what was saved, without building a model. CHECKPOINT is a step_N folder, a run folder (its newest checkpoint), a
+.safetensors file, or a folder of Hugging Face; RUN the folder of a run, or one of checkpoints.
+
+  list RUN [--verify] [--format text|json]
+                  each checkpoint: step, tokens, loss of its last evaluation, size, age, and whether it is whole: by the sizes of
+                  its files, with --verify by every byte
+  info CHECKPOINT job, weights by shape, and optimizer; reads headers alone
+  verify CHECKPOINT|RUN ...
+                  every byte against its checksum; exit status 6 when one is not what was written
+  diff A B [--limit N] [--format text|json]
+                  which weights moved how far, the farthest first (default 20; 0 shows all)
+  average A B ... -o OUT [--dtype T]
+                  the mean of each weight (the uniform soup), added up in fp32; OUT is a file, OUT.safetensors, or a folder with
+                  the settings of the last one, for generate, eval and checkpoint.init_from
+  convert CHECKPOINT OUT [--dtype fp32|bf16|fp16] [--experts packed|each]
+                  the weights in another type, or experts as one tensor a stack or one an expert; OUT as above
+  merge-lora CHECKPOINT FOLDER [--script FILE]
+                  the adapter added to the weights, as kf-host adapter export --merged
+  prune RUN [--keep-last N] [--dry-run] [--script FILE]
+                  removes what retention would: all but the newest N (default: checkpoint.keep_last_n), milestones, named ones,
+                  and never what latest names
+)";
+
 const char* const kSweep = R"(usage: kf-host sweep COMMAND DIR
 
 A script that returns kf.sweep{ ... } is started like any other: `kf-host FILE.lua`, with --dry-run to check it; DIR is then runs/NAME.

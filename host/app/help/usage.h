@@ -12,6 +12,7 @@ extern const char* const kDataInfo;
 extern const char* const kDataCache;
 extern const char* const kTokenizer;
 extern const char* const kAdapter;
+extern const char* const kCheckpoint;
 extern const char* const kSweep;
 extern const char* const kReplay;
 extern const char* const kRegistry;

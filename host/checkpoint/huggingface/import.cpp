@@ -289,10 +289,10 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   return out;
 }
 
-void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows, const Placements& placements) {
+void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows, const Placements& placements, const LoadRules& rules) {
   const std::string type = config::model_type_of(folder / "config.json");
-  const NamedTensors ours = as_ours(open_huggingface(folder), folder, model);
-  load_weights_from(ours, folder, model, rows, placements);
+  const NamedTensors ours = as_ours(renamed(open_huggingface(folder), rules.names, folder), folder, model);
+  load_weights_from(ours, folder, model, rows, placements, rules);
   log::info("{}: weights of a {} model, {} tensors", folder, type, ours.names.size());
 }
 

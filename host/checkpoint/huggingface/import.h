@@ -24,7 +24,8 @@ NamedTensors open_huggingface(const fs::path& folder);
 NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& model);
 
 /// Both, and into the model: `checkpoint.init_from` on a folder with a config.json. Types may be any real ones; one error lists what is
-/// missing, unknown or misshapen.
-void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement);
+/// missing, unknown or misshapen. `rules.names` changes the names that the family's table is asked for.
+void load_huggingface(const fs::path& folder, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement,
+                      const LoadRules& rules = {});
 
 }  // namespace kf
