@@ -23,21 +23,21 @@ std::int64_t rows_of_embedding(Model& model) {
 
 }  // namespace
 
-void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows, const Placements& placements) {
+void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows, const Placements& placements, const LoadRules& rules) {
   const MappedFile file(path);
   if (is_llmc(file.bytes())) {
     const LlmcFile opened = open_llmc(path, rows_of_embedding(model));
-    load_gpt2(opened.tensors, opened.settings, path, model, rows, placements);
+    load_gpt2(opened.tensors, opened.settings, path, model, rows, placements, rules);
   } else if (pickle::is_saved_file(file.bytes())) {
     const auto saved = std::make_shared<const pickle::SavedFile>(path);
     const NamedTensors tensors = open_state_dict(saved);
     if (const std::optional<Gpt2Settings> settings = nanogpt_settings(*saved)) {
-      load_gpt2(tensors, *settings, path, model, rows, placements);
+      load_gpt2(tensors, *settings, path, model, rows, placements, rules);
     } else {
-      load_weights_from(tensors, path, model, rows, placements);
+      load_weights_from(tensors, path, model, rows, placements, rules);
     }
   } else {
-    load_weights_from(StoredTensors(path), model, rows, placements);
+    load_weights_from(StoredTensors(path), model, rows, placements, rules);
   }
 }
 

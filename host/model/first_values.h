@@ -11,4 +11,7 @@ namespace kf {
 /// that both of its forms start alike.
 at::Tensor first_values(const Parameter& parameter, std::uint64_t seed, const Range& range);
 
+/// Fills the weights that are still `unfilled`: what a file lacked that may lack it. For after loading; what forward reads follows.
+void draw_unfilled(const ParameterList& parameters, std::uint64_t seed);
+
 }  // namespace kf

@@ -67,6 +67,19 @@ void materialize(const ParameterList& parameters, at::Device device, at::ScalarT
   publish(parts);
 }
 
+void draw_unfilled(const ParameterList& parameters, std::uint64_t seed) {
+  const at::NoGradGuard no_grad;
+  ParameterList drawn;
+  for (const ParameterPtr& parameter : parameters) {
+    if (parameter->unfilled) {
+      parameter->kept().detach().copy_(first_values(*parameter, seed, parameter->placement.of(parameter->shape)));
+      parameter->unfilled = false;
+      drawn.push_back(parameter);
+    }
+  }
+  publish(drawn);
+}
+
 void require_values(const ParameterList& parameters) {
   std::vector<std::string> names;
   for (const ParameterPtr& parameter : parameters) {

@@ -30,6 +30,7 @@ struct OptimizerState {
   std::map<std::string, at::Tensor> tensors;     // "exp_avg.layers.0.attention.q_proj.weight"
   std::map<std::string, std::int64_t> integers;  // "step"
   std::map<std::string, double> reals;           // e.g. the sum of averaging weights
+  bool partial = false;                          // to be loaded: a weight of which a slot is missing or has another shape begins anew
 };
 
 /// An estimate of the diagonal of the Hessian of a step's loss: one fp32 tensor a weight that has a gradient, by name.

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 
 namespace kf {
@@ -34,6 +36,13 @@ void Slots::save(OptimizerState& state) const {
   }
 }
 
+bool Slots::holds_all(const OptimizerState& state, const Parameter& parameter) const {
+  return std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
+    const auto found = state.tensors.find(kind.name + "." + parameter.name);
+    return found != state.tensors.end() && found->second.sizes() == make(kind, parameter).sizes();
+  });
+}
+
 void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& known) {
   tensors_.clear();
   if (kinds_.empty()) {
@@ -43,6 +52,9 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
     for (const ParameterPtr& parameter : group.parameters) {
       if (parameter->part_numel() == 0 || state.tensors.count(kinds_.front().name + "." + parameter->name) == 0) {
         continue;  // another rank's, or this parameter never had a gradient
+      }
+      if (state.partial && !holds_all(state, *parameter)) {
+        continue;
       }
       for (std::size_t i = 0; i < kinds_.size(); ++i) {
         const std::string name = kinds_[i].name + "." + parameter->name;

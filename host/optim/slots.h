@@ -36,6 +36,7 @@ class Slots {
   void load(const OptimizerState& state, const std::vector<ParamGroup>& known);
 
  private:
+  bool holds_all(const OptimizerState& state, const Parameter& parameter) const;
   at::Tensor make(const Kind& kind, const Parameter& parameter) const;
 
   std::vector<Kind> kinds_;

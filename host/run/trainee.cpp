@@ -4,14 +4,18 @@
 
 #include <map>
 
-#include "checkpoint/files/head_source.h"
+#include "checkpoint/file_check.h"
 #include "checkpoint/peft.h"
 #include "checkpoint/reader.h"
+#include "config/plan/batch_plan.h"
 #include "config/show/emit.h"
 #include "config/tree/json.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "layout/parallelize.h"
+#include "model/first_values.h"
 #include "model/transformer/build.h"
+#include "run/load_settings.h"
 #include "run/memory_check.h"
 #include "run/phases.h"
 #include "run/precision_note.h"
@@ -23,13 +27,6 @@
 
 namespace kf {
 namespace {
-
-/// What becomes of rows of the vocabulary that checkpoint.init_from lacks.
-VocabRows vocab_rows(const config::Config& config) {
-  const std::string& how = config.checkpoint.init_vocab;
-  const VocabRows::Fill fill = how == "mean" ? VocabRows::Fill::mean : how == "init" ? VocabRows::Fill::init : VocabRows::Fill::none;
-  return {fill, config.model.vocab_size, head_source(config.checkpoint.init_head)};
-}
 
 /// What scripts say of how their weights are to be split, once: with one rank nothing is.
 void say_sharding_hints(Model& model) {
@@ -53,10 +50,19 @@ void set_matmul_precision(const config::TrainConfig& train) { at::globalContext(
 
 /// Which weights are drawn: all of a new run; where a file follows, what may be asked of them beside it.
 DrawsWeight draws_of(const config::Config& config, const Start& start) {
-  if (!start.resumes() && !config.checkpoint.init_from) {
+  const LoadFrom from = loads_from(config, start);
+  if (from == LoadFrom::nowhere) {
     return {};
   }
-  return [rows = start.resumes() ? VocabRows() : vocab_rows(config)](const Parameter& p) { return needs_first_values(p, rows); };
+  return [rows = from == LoadFrom::init_from ? vocab_rows(config) : VocabRows(),
+          rules = load_rules(config.checkpoint, from)](const Parameter& p) { return needs_first_values(p, rows, rules); };
+}
+
+/// What a file may lack has its first values behind this.
+void fill_gaps(const LoadRules& rules, const config::Config& config, Model& model) {
+  if (rules.leave_gaps()) {
+    draw_unfilled(model.parameters(), static_cast<std::uint64_t>(config.train.seed));
+  }
 }
 
 void make_storage(const RunContext& run, const Start& start, Model& model) {
@@ -67,10 +73,53 @@ void make_storage(const RunContext& run, const Start& start, Model& model) {
   sum_gradients_in(train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model.parameters());
 }
 
-void take_initial_weights(const config::CheckpointConfig& checkpoint, const VocabRows& rows, Model& model) {
+void take_initial_weights(const RunContext& run, Model& model) {
+  const config::CheckpointConfig& checkpoint = run.config.checkpoint;
   const std::string& kind = checkpoint.init_weights;
-  load_weights(*checkpoint.init_from, model, {rows}, weight_kind_named(kind, "checkpoint.init_weights"));
+  WeightPlaces places;
+  places.rows = vocab_rows(run.config);
+  places.rules = load_rules(checkpoint, LoadFrom::init_from);
+  places.check = shared_check(run.world.files());
+  load_weights(*checkpoint.init_from, model, places, weight_kind_named(kind, "checkpoint.init_weights"));
+  fill_gaps(places.rules, run.config, model);
   log::info("weights from {}{}", *checkpoint.init_from, kind == "saved" ? "" : " (" + kind + ")");
+}
+
+/// checkpoint.exclude_from_loading = ["data"]: the micro-batch after this step is the first one of the data.
+void begin_data_anew(CheckpointState& state, const RunContext& run) {
+  config::Node* const course = state.values.find(kCourse);
+  KF_CHECK(course != nullptr && course->table() != nullptr, Code::checkpoint,
+           "{} does not say how far its data were read, so checkpoint.exclude_from_loading cannot leave \"data\" out",
+           run.config.checkpoint.load_path.value_or(""));
+  config::Table table = *course->table();
+  table["skipped_micro_batches"] = config::Node(-config::BatchPlan(run.config.train, run.plan.data_ranks).first_micro(state.run.step));
+  table["readers"] = config::Node(run.world.share().world);
+  table["data"] = config::Node(config::Array{});
+  *course = config::Node(std::move(table));
+  log::info("the data begin anew (checkpoint.exclude_from_loading)");
+}
+
+/// The checkpoint into the trainee, as far as the settings say.
+CheckpointState resumed_state(const RunContext& run, const Start& start, Trainee& trainee) {
+  const config::Config& config = run.config;
+  const LoadFrom from = loads_from(config, start);
+  const LeftParts left = left_parts(config.checkpoint, start, from);
+  // Its own checkpoint the leader has read whole to find it.
+  const CheckpointReader reader(start.resume.checkpoint,
+                                from == LoadFrom::own ? FileCheck(checked_before) : shared_check(run.world.files()));
+  CheckpointState state = reader.state();
+  WeightPlaces places;
+  places.frozen_from = start.frozen_from;
+  places.rules = load_rules(config.checkpoint, from);
+  places.check = shared_check(run.world.files());
+  reader.load(*trainee.model, *trainee.optimizer, places, left.state);
+  fill_gaps(places.rules, config, *trainee.model);
+  trainee.hooks.load(values_under(state.values, kHooks));
+  if (left.data) {
+    begin_data_anew(state, run);
+  }
+  log::info("resumed from {}: step {}, {} tokens", start.resume.checkpoint, state.run.step, grouped(state.run.tokens));
+  return state;
 }
 
 /// The leader measures, the others take its choice: all compute alike.
@@ -136,7 +185,7 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   check_phases(out.phases, *out.model, *data.train);
   out.hooks = make_hooks(config, run.registries, run.request.hook);
   if (!start.resumes() && config.checkpoint.init_from) {
-    take_initial_weights(config.checkpoint, vocab_rows(config), *out.model);
+    take_initial_weights(run, *out.model);
   }
   if (!start.resumes() && !config.adapter.path.empty()) {
     read_peft(config.adapter, config.checkpoint.init_from.value_or(""), *out.model);
@@ -148,11 +197,7 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
   const config::Config& config = run.config;
   CheckpointState state;
   if (start.resumes()) {
-    const CheckpointReader reader(start.resume.checkpoint);
-    state = reader.state();
-    reader.load(*trainee.model, *trainee.optimizer, {{}, start.frozen_from});
-    trainee.hooks.load(values_under(state.values, kHooks));
-    log::info("resumed from {}: step {}, {} tokens", start.resume.checkpoint, state.run.step, grouped(state.run.tokens));
+    state = resumed_state(run, start, trainee);
   }
   require_values(trainee.model->parameters());
   state.data_fingerprint = data.record;

@@ -67,8 +67,8 @@ int checkpoint_prune(const Arguments& args) {
   const std::vector<std::int64_t> old = outdated(saved_steps(dir, options), saved, options);
   double bytes = 0;
   for (const CheckpointEntry& entry : entries) {
-    const bool goes = entry.step && entry.path.filename() == step_folder(*entry.step) &&
-                      std::find(old.begin(), old.end(), *entry.step) != old.end();
+    const bool goes =
+        entry.step && entry.path.filename() == step_folder(*entry.step) && std::find(old.begin(), old.end(), *entry.step) != old.end();
     if (goes) {
       std::cout << entry.path.string() << "  " << human_bytes(static_cast<double>(entry.bytes)) << '\n';
       bytes += static_cast<double>(entry.bytes);

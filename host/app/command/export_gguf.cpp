@@ -13,9 +13,7 @@ void export_gguf(const LoadedModel& loaded, const fs::path& file, const std::str
   const fs::path folder = fs::absolute(file).parent_path();
   KF_CHECK(fs::is_directory(folder), Code::config, "{} is no folder to write into", folder);
   const std::string& tokenizer = loaded.config.data.tokenizer_path;
-  const GgufModel model{loaded.config,
-                        merged_weights(*loaded.model),
-                        *loaded.tokenizer,
+  const GgufModel model{loaded.config, merged_weights(*loaded.model), *loaded.tokenizer,
                         tokenizer.empty() ? fs::path() : hub::locate(tokenizer, hub::ModelFiles::tokenizer),
                         loaded.config.run.name.empty() ? file.stem().string() : loaded.config.run.name};
   write_gguf(file, model, gguf::type_named(dtype.empty() ? "F16" : dtype));

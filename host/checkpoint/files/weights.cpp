@@ -30,18 +30,7 @@ NamedTensors tensors_in(const StoredTensors& stored) {
     return all;
   }
   log::info("{}: took the {} tensors named {}*, left {} others", stored.path(), names.size(), kPrefix, all.names.size() - names.size());
-  NamedTensors out;
-  for (const auto& [ours, theirs] : names) {
-    out.names.push_back(ours);
-  }
-  out.get = [get = all.get, names](const std::string& name) { return get(names.at(name)); };
-  out.ranged = {[kind = all.ranged->kind, names](const std::string& name) { return kind(names.at(name)); },
-                [read = all.ranged->read, names](const TensorPiece& into) {
-                  TensorPiece piece = into;
-                  piece.name = names.at(into.name);
-                  read(piece);
-                }};
-  return out;
+  return renamed(all, names);
 }
 
 /// NamedTensors, of which those that can only be had whole are held once they were asked for.
@@ -99,21 +88,28 @@ struct Match {
 /// Which tensors of the file each parameter takes; every name by which the model knows it counts, and stacks in either form.
 class Matcher {
  public:
-  Matcher(const std::vector<std::string>& names, Source& source, const fs::path& path, Model& model, const VocabRows& rows)
-      : source_(source), rows_(rows), names_(names.begin(), names.end()) {
+  Matcher(const std::vector<std::string>& names, Source& source, const fs::path& path, Model& model, const VocabRows& rows,
+          const LoadRules& rules)
+      : source_(source), rows_(rows), rules_(rules), names_(names.begin(), names.end()), layers_(count_layers(names)) {
     for (const auto& [alias, listed] : model.aliases()) {
       aliases_[listed].push_back(alias);
     }
+    exclude(model, path);
     for (const ParameterPtr& parameter : model.parameters()) {
-      match(parameter);
+      if (excluded_.count(parameter->name) == 0) {
+        match(parameter);
+      }
     }
     for (const std::string& name : names_) {
-      if (used_.count(name) == 0) {
+      if (used_.count(name) == 0 && excluded_.count(name) == 0) {
         faults_.unexpected.push_back(name);
       }
     }
     if (holds_added_) {
       faults_.missing.insert(faults_.missing.end(), not_added_.begin(), not_added_.end());
+    }
+    if (!rules.strict) {
+      pass_over(path);
     }
     faults_.remedy += remedy();
     faults_.check(path);
@@ -122,6 +118,56 @@ class Matcher {
   const std::vector<Match>& matches() const { return matches_; }
 
  private:
+  /// Names of a weight, any of which leaves it out.
+  std::vector<std::string> names_of(const Parameter& parameter) {
+    std::vector<std::string> out{parameter.name};
+    for (const std::vector<StoredView>& form : parameter.forms()) {
+      for (const StoredView& view : form) {
+        out.push_back(view.name);
+      }
+    }
+    out.insert(out.end(), aliases_[parameter.name].begin(), aliases_[parameter.name].end());
+    return out;
+  }
+
+  void exclude(Model& model, const fs::path& path) {
+    if (rules_.exclude.empty()) {
+      return;
+    }
+    std::vector<std::string> known(names_.begin(), names_.end());
+    std::vector<std::vector<std::string>> weights;
+    for (const ParameterPtr& parameter : model.parameters()) {
+      weights.push_back(names_of(*parameter));
+      known.insert(known.end(), weights.back().begin(), weights.back().end());
+    }
+    const std::vector<bool> chosen = excluded(rules_.exclude, known);
+    for (std::size_t i = 0; i < known.size(); ++i) {
+      if (chosen[i]) {
+        excluded_.insert(known[i]);
+      }
+    }
+    for (const std::vector<std::string>& names : weights) {
+      if (std::any_of(names.begin(), names.end(), [&](const std::string& name) { return excluded_.count(name) > 0; })) {
+        excluded_.insert(names.begin(), names.end());
+      }
+    }
+    log::info("{}: checkpoint.exclude_from_loading leaves out {}", path, join({excluded_.begin(), excluded_.end()}, ", "));
+  }
+
+  /// checkpoint.strict = false: what would be faults is said instead.
+  void pass_over(const fs::path& path) {
+    if (!faults_.missing.empty()) {
+      log::warn("{}: {} weights are missing there and keep their first values: {}", path, faults_.missing.size(),
+                join(faults_.missing, ", "));
+    }
+    if (!faults_.unexpected.empty()) {
+      log::warn("{}: {} tensors are unknown to the model and were left out: {}", path, faults_.unexpected.size(),
+                join(faults_.unexpected, ", "));
+    }
+    faults_.missing.clear();
+    faults_.unexpected.clear();
+  }
+
   /// What to do where embedding and head alone do not fit.
   std::string remedy() const {
     static const std::string head = "output_head.proj.", embedding = "token_embedding.embedding.weight";
@@ -182,7 +228,7 @@ class Matcher {
             format("{} and {} are one weight in the model, but differ in the file", chosen.front().view.name, found.front().view.name));
       }
     }
-    if (fits && chosen.empty() && parameter->counted) {
+    if (fits && chosen.empty() && parameter->counted && !is_fresh(rules_, parameter->name, layers_)) {
       for (const StoredView& view : forms.front()) {
         (parameter->added ? not_added_ : faults_.missing).push_back(view.name);
       }
@@ -202,7 +248,7 @@ class Matcher {
     if (std::none_of(form.begin(), form.end(), in_file)) {
       return true;
     }
-    const std::size_t before = faults_.missing.size() + faults_.misfits.size();
+    const std::size_t before_missing = faults_.missing.size(), before = before_missing + faults_.misfits.size();
     for (const StoredView& view : form) {
       if (!in_file(view)) {
         faults_.missing.push_back(view.name);
@@ -218,7 +264,8 @@ class Matcher {
         faults_.misfits.push_back(misfit);
       }
     }
-    return faults_.missing.size() + faults_.misfits.size() == before;
+    const std::size_t missing = rules_.strict ? faults_.missing.size() : before_missing;
+    return missing + faults_.misfits.size() == before;
   }
 
   /// Whether the tensor has one row an id and fewer than the model, which gives the others another way.
@@ -271,8 +318,11 @@ class Matcher {
 
   Source& source_;
   VocabRows rows_;
+  const LoadRules& rules_;
   std::set<std::string> names_;
   std::map<std::string, std::vector<std::string>> aliases_;
+  std::int64_t layers_ = 0;         // of the file
+  std::set<std::string> excluded_;  // all names of what is left out
   std::set<std::string> used_;
   Faults faults_;
   std::vector<std::string> not_added_;  // weights of adapters that the file lacks: no fault where it lacks all of them
@@ -323,9 +373,11 @@ std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model) {
   return weights;
 }
 
-bool needs_first_values(const Parameter& parameter, const VocabRows& rows) {
+bool needs_first_values(const Parameter& parameter, const VocabRows& rows, const LoadRules& rules) {
   const bool by_id = std::find(parameter.shape.begin(), parameter.shape.end(), rows.vocab_size) != parameter.shape.end();
-  return !parameter.counted || parameter.added || (by_id && rows.fill == VocabRows::Fill::init) || head_is_own(rows.head, parameter.name);
+  const bool in_part = !rules.strict && parameter.stack.has_value();  // a file may have some experts of a stack
+  return in_part || !parameter.counted || parameter.added || (by_id && rows.fill == VocabRows::Fill::init) ||
+         head_is_own(rows.head, parameter.name);
 }
 
 NamedTensors named(const StoredTensors& stored) {
@@ -336,15 +388,16 @@ NamedTensors named(const StoredTensors& stored) {
                                [&stored](const TensorPiece& into) { stored.read(into); }}};
 }
 
-void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows, const Placements& placements) {
-  load_weights_from(tensors_in(stored), stored.path(), model, rows, placements);
+void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows, const Placements& placements,
+                       const LoadRules& rules) {
+  load_weights_from(renamed(tensors_in(stored), rules.names, stored.path()), stored.path(), model, rows, placements, rules);
 }
 
-void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows,
-                       const Placements& placements) {
-  const NamedTensors taken = with_head_from(rows.head, tensors, model);
+void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows, const Placements& placements,
+                       const LoadRules& rules) {
+  const NamedTensors taken = with_head_from(rows.head, with_layers(rules.layers, tensors, model, path), model);
   Source source(taken);
-  const Matcher matcher(taken.names, source, path, model, rows);
+  const Matcher matcher(taken.names, source, path, model, rows, rules);
   const at::NoGradGuard no_grad;
   for (const Match& match : matcher.matches()) {
     match.parameter->unfilled = false;

@@ -2,34 +2,17 @@
 // Weights of a model by name: out for a checkpoint, in from any safetensors file that has them.
 
 #include <cstdint>
-#include <functional>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "checkpoint/files/load_rules.h"
 #include "checkpoint/files/pieces.h"
 #include "checkpoint/files/stored_tensors.h"
+#include "checkpoint/files/weights_by_name.h"
 #include "model/model.h"
 
 namespace kf {
-
-struct TensorKind {
-  Shape shape;
-  at::ScalarType type = at::kFloat;
-};
-
-/// Tensors by name, from wherever they lie.
-struct NamedTensors {
-  /// What can be known and read without reading all of a tensor.
-  struct Ranged {
-    std::function<TensorKind(const std::string&)> kind;
-    std::function<void(const TensorPiece& into)> read;
-  };
-  std::vector<std::string> names;
-  std::function<at::Tensor(const std::string&)> get;  // all of it, for each of `names`
-  std::optional<Ranged> ranged = {};                  // nothing: `get` is asked for whatever is needed
-};
 
 /// Where the output head of a model comes from when it takes its weights from elsewhere (checkpoint.init_head).
 enum class HeadSource {
@@ -54,7 +37,7 @@ std::string list_names(const char* what, const std::vector<std::string>& names);
 std::vector<std::pair<std::string, at::Tensor>> weights_of(Model& model);
 
 /// Whether a weight needs its first values although a file follows: files may lack it, or `rows` take from them what the file lacks.
-bool needs_first_values(const Parameter& parameter, const VocabRows& rows = {});
+bool needs_first_values(const Parameter& parameter, const VocabRows& rows = {}, const LoadRules& rules = {});
 
 /// The tensors of a file as they stand. `stored` outlives what is returned.
 NamedTensors named(const StoredTensors& stored);
@@ -63,10 +46,11 @@ NamedTensors named(const StoredTensors& stored);
 /// "weights." gives those alone, without the prefix (and the log says so). A shared weight may stand under any of its names; under several,
 /// they must agree. A stack of experts may stand as one tensor or as one an expert. Buffers that are not counted (running means) may be
 /// missing, and so may the weights of adapters, all of them together. One Code::checkpoint error lists what is missing, unexpected or
-/// misshapen; the model is then as it was.
-void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement);
+/// misshapen; the model is then as it was. By `rules` weights may stay unfilled (LoadRules::leave_gaps, draw_unfilled).
+void load_weights_from(const StoredTensors& stored, Model& model, const VocabRows& rows = {}, const Placements& placements = own_placement,
+                       const LoadRules& rules = {});
 /// The same for tensors from elsewhere; `path` is for messages.
 void load_weights_from(const NamedTensors& tensors, const fs::path& path, Model& model, const VocabRows& rows = {},
-                       const Placements& placements = own_placement);
+                       const Placements& placements = own_placement, const LoadRules& rules = {});
 
 }  // namespace kf

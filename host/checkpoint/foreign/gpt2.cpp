@@ -175,10 +175,12 @@ NamedTensors gpt2_as_ours(const NamedTensors& theirs, const fs::path& path) {
 }
 
 void load_gpt2(const NamedTensors& theirs, const Gpt2Settings& settings, const fs::path& path, Model& model, const VocabRows& rows,
-               const Placements& placements) {
+               const Placements& placements, const LoadRules& rules) {
+  LoadRules ours = rules;  // names are changed as they stand in the file
+  ours.names = {};
   try {
     check_heads(settings, path, model);
-    load_weights_from(gpt2_as_ours(theirs, path), path, model, rows, placements);
+    load_weights_from(gpt2_as_ours(renamed(theirs, rules.names, path), path), path, model, rows, placements, ours);
   } catch (Error& error) {
     throw error.context("the file holds " + words_for(settings));
   }

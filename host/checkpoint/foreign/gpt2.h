@@ -28,6 +28,6 @@ NamedTensors gpt2_as_ours(const NamedTensors& theirs, const fs::path& path);
 
 /// Into the model. An error says what the settings have to be. What shapes do not show, the number of heads, is compared first.
 void load_gpt2(const NamedTensors& theirs, const Gpt2Settings& settings, const fs::path& path, Model& model, const VocabRows& rows,
-               const Placements& placements);
+               const Placements& placements, const LoadRules& rules = {});
 
 }  // namespace kf

@@ -213,11 +213,15 @@ std::string mlp_name(const std::string& activation) {
 
 std::int64_t mlp_matrices(const ModelConfig& model) { return mlp_gated(model) ? 3 : 2; }
 
+bool takes_init_as_it_is(const CheckpointConfig& c) {
+  const CheckpointConfig usual;
+  return c.init_vocab == usual.init_vocab && c.init_weights == usual.init_weights && c.init_head == usual.init_head &&
+         c.init_layers == usual.init_layers && c.strict && c.exclude_from_loading.empty() && c.name_map.empty();
+}
+
 bool saves_frozen(const Config& config) {
   const CheckpointConfig& c = config.checkpoint;
-  const CheckpointConfig usual;
-  const bool as_it_is = c.init_vocab == usual.init_vocab && c.init_weights == usual.init_weights && c.init_head == usual.init_head;
-  return c.save_frozen.value_or(config.adapter.name.empty() || !c.init_from || !as_it_is);
+  return c.save_frozen.value_or(config.adapter.name.empty() || !c.init_from || !takes_init_as_it_is(c));
 }
 
 std::int64_t parameter_count(const ModelConfig& model) {

@@ -55,6 +55,8 @@ std::int64_t mlp_matrices(const ModelConfig& model);
 /// The mlp part that an activation stands for: silu is swiglu, gelu standard_gelu, relu standard_relu; other names stand for themselves.
 std::string mlp_name(const std::string& activation);
 
+/// Whether the weights of checkpoint.init_from are those of the model, to the last one.
+bool takes_init_as_it_is(const CheckpointConfig& checkpoint);
 /// Whether checkpoints hold weights that never train: checkpoint.save_frozen; unset, not those that an adapter leaves as they are in
 /// checkpoint.init_from.
 bool saves_frozen(const Config& config);

@@ -5,6 +5,9 @@
 #include "config/plan/derived.h"
 #include "config/rules/rules.h"
 #include "config/schema/schema.h"
+#include "core/error.h"
+#include "core/name_map.h"
+#include "core/name_pattern.h"
 #include "core/text.h"
 
 namespace kf::config {
@@ -99,6 +102,38 @@ void accepted_changes_are_known(const Job& job, Findings& findings) {
   }
 }
 
+/// What is loaded in part, from where; and whether the patterns are any.
+void loading_in_part_fits(const Job& job, Findings& findings) {
+  const CheckpointConfig& c = job.config.checkpoint;
+  const std::string key = "checkpoint.exclude_from_loading", map = "checkpoint.name_map";
+  try {
+    for (const std::string& text : c.exclude_from_loading) {
+      const NamePattern compiled(text, key);
+    }
+  } catch (const Error& e) {
+    findings.problem({key}, e.what());
+  }
+  try {
+    std::vector<std::pair<std::string, std::string>> rules;
+    for (const NameRule& rule : c.name_map) {
+      rules.emplace_back(rule.from, rule.to);
+    }
+    const NameMap compiled(rules, map);
+  } catch (const Error& e) {
+    findings.problem({map}, e.what());
+  }
+  for (const std::string& given : {key, map, std::string("checkpoint.strict")}) {
+    if (!c.init_from && !c.load_path && findings.given(given)) {
+      findings.warn({given}, format("{} has no effect: it needs checkpoint.init_from or checkpoint.load_path; a run's own checkpoints are "
+                                    "loaded whole",
+                                    given));
+    }
+  }
+  if (!c.init_from && findings.given("checkpoint.init_layers")) {
+    findings.warn({"checkpoint.init_layers"}, "checkpoint.init_layers has no effect: it needs checkpoint.init_from");
+  }
+}
+
 void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
   const Config& c = job.config;
   const bool saved = saves_frozen(c);
@@ -106,12 +141,11 @@ void frozen_weights_come_from_somewhere(const Job& job, Findings& findings) {
     findings.problem({"checkpoint.save_frozen", "checkpoint.init_from"},
                      "checkpoint.save_frozen = false needs checkpoint.init_from: the weights that are not saved come from there again");
   }
-  const CheckpointConfig defaults;
-  if (!saved && (c.checkpoint.init_vocab != defaults.init_vocab || c.checkpoint.init_weights != defaults.init_weights ||
-                 c.checkpoint.init_head != defaults.init_head)) {
+  if (!saved && !takes_init_as_it_is(c.checkpoint)) {
     findings.problem({"checkpoint.save_frozen"},
                      "checkpoint.save_frozen = false takes the frozen weights of checkpoint.init_from as they are; checkpoint.init_vocab, "
-                     "init_weights and init_head change them: leave these out, or save all weights");
+                     "init_weights, init_head, init_layers, strict, exclude_from_loading and name_map change them: leave these out, or "
+                     "save all weights");
   }
   if (!saved && c.train.frozen.empty() && c.train.trainable.empty() && c.adapter.name.empty()) {
     findings.warn({"checkpoint.save_frozen"}, "checkpoint.save_frozen has no effect: every weight trains (train.frozen, train.trainable)");
@@ -202,6 +236,7 @@ std::vector<Rule> train_rules() {
           decay_ends_within_schedule,
           budget_agrees_with_steps,
           one_source_of_weights,
+          loading_in_part_fits,
           profile_runs_forward,
           run_name_is_a_name,
           folders_are_spelled_out,
