@@ -79,7 +79,8 @@ void add_tensors(const GgufModel& model, const std::vector<TensorRule>& rules, T
 void write_gguf(const fs::path& path, const GgufModel& model, Type type) {
   const at::NoGradGuard no_grad;
   const gguf::Architecture architecture = gguf::architecture_of(model.config);
-  const gguf::Vocabulary vocabulary = gguf::read_vocabulary(model.tokenizer_file, model.tokenizer, model.config.model.vocab_size);
+  gguf::Vocabulary vocabulary = gguf::read_vocabulary(model.tokenizer_file, model.tokenizer, model.config.model.vocab_size);
+  vocabulary.begins_with_bos = model.begins_with_bos;
   gguf::File out;
   out.add("general.architecture", architecture.name);
   out.add("general.type", "model");

@@ -19,6 +19,7 @@ struct GgufModel {
   std::vector<std::pair<std::string, at::Tensor>> weights;  // by our names, whole, without adapters (merged_weights)
   const Tokenizer& tokenizer;
   fs::path tokenizer_file;  // a tokenizer.json, or the folder with it; "" for bytes
+  bool begins_with_bos;     // texts do, as the model was trained
   std::string name;         // for people
 };
 

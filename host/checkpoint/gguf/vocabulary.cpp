@@ -126,11 +126,6 @@ std::string chat_template_in(const fs::path& folder) {
   return text != nullptr && text->type == json::Value::Type::string ? text->text : "";
 }
 
-bool begins_with_bos(const Tokenizer& tokenizer) {
-  const std::vector<std::int64_t> ids = encode_prompt(tokenizer, "a");
-  return tokenizer.bos_id() && !ids.empty() && ids.front() == *tokenizer.bos_id();
-}
-
 }  // namespace
 
 Vocabulary read_vocabulary(const fs::path& path, const Tokenizer& tokenizer, std::int64_t rows) {
@@ -158,7 +153,6 @@ Vocabulary read_vocabulary(const fs::path& path, const Tokenizer& tokenizer, std
   out.bos = tokenizer.bos_id();
   out.eos = tokenizer.eos_id();
   out.pad = tokenizer.pad_id();
-  out.begins_with_bos = begins_with_bos(tokenizer);
   return out;
 }
 
