@@ -14,14 +14,10 @@ void export_gguf(const LoadedModel& loaded, const fs::path& file, const std::str
   const fs::path folder = fs::absolute(file).parent_path();
   KF_CHECK(fs::is_directory(folder), Code::config, "{} is no folder to write into", folder);
   const std::string& tokenizer = loaded.config.data.tokenizer_path;
-<<<<<<< ours
-  const GgufModel model{loaded.config, merged_weights(*loaded.model), *loaded.tokenizer,
-=======
   const std::vector<std::int64_t> begun = begun_ids(*loaded.tokenizer, "a", loaded.prompts);
   const GgufModel model{loaded.config,
                         merged_weights(*loaded.model),
                         *loaded.tokenizer,
->>>>>>> theirs
                         tokenizer.empty() ? fs::path() : hub::locate(tokenizer, hub::ModelFiles::tokenizer),
                         loaded.tokenizer->bos_id() && begun.front() == *loaded.tokenizer->bos_id(),
                         loaded.config.run.name.empty() ? file.stem().string() : loaded.config.run.name};
