@@ -260,6 +260,34 @@ TEST_CASE("pieces: a damaged part is found by its checksum, and the earlier chec
   CHECK(CheckpointManager(in(dir.path())).newest() == good);
 }
 
+TEST_CASE("pieces: a changed byte anywhere, a byte less and a byte more are found", "[checkpoint][pieces]") {
+  const test::TempDir dir;
+  const fs::path path = save_by(2, dir.path());
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(path)) {
+    files.push_back(entry.path());
+  }
+  REQUIRE(files.size() == 8);  // four of tensors, two indexes, state.json, job.toml
+  for (const fs::path& file : files) {
+    const std::string whole = read_file(file);
+    const auto damaged = [&](const std::string& bytes) {
+      write_file_atomic(file, bytes);
+      return !checkpoint_fault(path).empty();
+    };
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      std::string bytes = whole;
+      bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
+      INFO(file << ", byte " << at);
+      REQUIRE(damaged(bytes));
+    }
+    INFO(file);
+    CHECK(damaged(whole.substr(0, whole.size() - 1)));
+    CHECK(damaged(whole + " "));
+    CHECK(damaged(""));
+    CHECK_FALSE(damaged(whole));
+  }
+}
+
 namespace {
 
 /// The weights of `model` cut by rows over the ranks, with the moment that FakeOptimizer has of one of them.
