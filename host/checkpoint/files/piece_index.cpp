@@ -1,6 +1,7 @@
 #include "checkpoint/files/piece_index.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -30,6 +31,7 @@ class Entry {
   StoredTensor read(const Node& node) const {
     StoredTensor out;
     out.shape = numbers(node, "shape");
+    check_size(out.shape);
     for (const Node& part : get<Array>(node, "parts")) {
       const Node* const as = part.table() != nullptr ? part.table()->find("as") : nullptr;
       out.parts.push_back({get<std::string>(part, "file"),
@@ -57,6 +59,14 @@ class Entry {
       out.push_back(*number);
     }
     return out;
+  }
+  /// LibTorch multiplies sizes without looking.
+  void check_size(const Shape& shape) const {
+    std::int64_t left = std::numeric_limits<std::int64_t>::max() / 16;  // bytes of the widest type
+    for (const std::int64_t dim : shape) {
+      left /= std::max<std::int64_t>(dim, 1);
+    }
+    KF_CHECK(left > 0 && shape.size() <= 64, Code::checkpoint, "{}: tensor '{}' has a shape that no tensor can have", path_, name_);
   }
   void check(const StoredPiece& part, const Shape& shape) const {
     KF_CHECK(fs::path(part.file).filename() == part.file, Code::checkpoint, "{}: tensor '{}' lies in '{}', which is no file beside it",
