@@ -270,6 +270,8 @@ constexpr ApiRow kRows[] = {
     {"kf.HookContext", "report", "fun(self: kf.HookContext, value: number)", "To the sweep that this run is a trial of."},
     {"kf.HookContext", "stop", "fun(self: kf.HookContext, reason?: string)", "Ends the run at the step boundary, with a checkpoint."},
     {"kf.HookContext", "request_save", "fun(self: kf.HookContext, name?: string)", "A checkpoint; a named one is kept for ever."},
+    {"kf.HookContext", "request_export", "fun(self: kf.HookContext, folder?: string)",
+     "A folder that Hugging Face's transformers load, of a checkpoint of this step: exports/step_N, or this one, below the run's folder."},
     {"kf.HookContext", "request_eval", "fun(self: kf.HookContext)", "An evaluation at the step boundary."},
     {"kf.HookContext", "request_rollback", "fun(self: kf.HookContext, reason?: string)",
      "Back to the newest checkpoint; the data since then are left out."},

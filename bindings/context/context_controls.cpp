@@ -56,6 +56,14 @@ int context_request_save(lua_State* L) {
   return 0;
 }
 
+int context_request_export(lua_State* L) {
+  Controls& asked = controls(L, "request_export");
+  const std::string folder = optional_text(L, 2, "ctx:request_export", "a folder");
+  KF_CHECK(folder.find('\0') == std::string::npos, Code::script, "ctx:request_export: the folder {} has a NUL", kf::quoted(folder));
+  asked.exports.push_back(folder);
+  return 0;
+}
+
 int context_request_eval(lua_State* L) {
   controls(L, "request_eval").eval = true;
   return 0;
@@ -142,6 +150,7 @@ void add_controls(lua_State* L, ContextSlot* slot) {
   set_function(L, "log", &guarded<context_log>, slot);
   set_function(L, "stop", &guarded<context_stop>, slot);
   set_function(L, "request_save", &guarded<context_request_save>, slot);
+  set_function(L, "request_export", &guarded<context_request_export>, slot);
   set_function(L, "request_eval", &guarded<context_request_eval>, slot);
   set_function(L, "request_rollback", &guarded<context_request_rollback>, slot);
   set_function(L, "skip_update", &guarded<context_skip_update>, slot);

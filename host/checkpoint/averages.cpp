@@ -71,17 +71,12 @@ void overlay_schedule_free(const StoredTensors& stored, double beta, Model& mode
   publish(model.parameters());
 }
 
-void load_average(const CheckpointReader& checkpoint, bool schedule_free, Model& model, const Placements& placements) {
-  if (overlay(checkpoint.moments(), kAveragePrefix, model, placements) > 0) {
-    return;
+void load_average(const CheckpointReader& checkpoint, Model& model, const Placements& placements) {
+  const AverageTensors average = average_tensors(checkpoint);
+  if (average.stored) {
+    KF_CHECK(overlay(*average.stored, average.prefix, model, placements) > 0, Code::checkpoint, "{} holds none of the model's weights",
+             average.stored->path());
   }
-  const fs::path hook = checkpoint.path() / kHookFile;
-  if (fs::exists(hook)) {
-    KF_CHECK(overlay(StoredTensors(hook), "", model, placements) > 0, Code::checkpoint, "{} holds none of the model's weights", hook);
-    return;
-  }
-  KF_CHECK(schedule_free, Code::checkpoint,
-           "{} holds no running average of the weights: its run had averaging.type = \"none\" and no hook weight_ema", checkpoint.path());
 }
 
 }  // namespace
@@ -97,15 +92,31 @@ WeightKind weight_kind_named(std::string_view word, std::string_view option) {
   return WeightKind::raw;
 }
 
-void load_kind(const CheckpointReader& checkpoint, WeightKind kind, Model& model, const Placements& placements) {
-  if (kind == WeightKind::saved) {
-    return;
+AverageTensors average_tensors(const CheckpointReader& checkpoint) {
+  const StoredTensors& moments = checkpoint.moments();
+  for (const std::string& name : moments.names()) {
+    if (name.starts_with(kAveragePrefix)) {
+      return {{std::shared_ptr<void>(), &moments}, kAveragePrefix};  // the reader's own
+    }
   }
-  const bool schedule_free = is_schedule_free(checkpoint.state());
+  const fs::path hook = checkpoint.path() / kHookFile;
+  if (fs::exists(hook)) {
+    return {std::make_shared<const StoredTensors>(hook), ""};
+  }
+  KF_CHECK(is_schedule_free(checkpoint.state()), Code::checkpoint,
+           "{} holds no running average of the weights: its run had averaging.type = \"none\" and no hook weight_ema", checkpoint.path());
+  return {};
+}
+
+std::optional<double> schedule_free_beta(const CheckpointReader& checkpoint) {
+  return is_schedule_free(checkpoint.state()) ? std::optional(betas_first(checkpoint.state(), checkpoint.path())) : std::nullopt;
+}
+
+void load_kind(const CheckpointReader& checkpoint, WeightKind kind, Model& model, const Placements& placements) {
   if (kind == WeightKind::average) {
-    load_average(checkpoint, schedule_free, model, placements);
-  } else if (schedule_free) {
-    overlay_schedule_free(checkpoint.moments(), betas_first(checkpoint.state(), checkpoint.path()), model, placements);
+    load_average(checkpoint, model, placements);
+  } else if (const std::optional<double> beta = kind == WeightKind::raw ? schedule_free_beta(checkpoint) : std::nullopt) {
+    overlay_schedule_free(checkpoint.moments(), *beta, model, placements);
   }
 }
 

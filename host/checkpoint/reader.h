@@ -35,6 +35,8 @@ class CheckpointReader {
 
   const fs::path& path() const { return path_; }
   const CheckpointState& state() const { return content_.state; }
+  /// Whether frozen weights are not in it (checkpoint.save_frozen).
+  bool leaves_out() const { return !content_.left_out.names.empty(); }
 
   /// By state-dict name, without what the checkpoint leaves out.
   const StoredTensors& weights() const;

@@ -13,6 +13,7 @@
 #include "metrics/peak.h"
 #include "parallel/world.h"
 #include "run/answer_ends.h"
+#include "run/exports.h"
 #include "run/header.h"
 #include "run/memory_check.h"
 #include "run/outputs.h"
@@ -103,6 +104,11 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.eval_interval = config.eval.interval;
   out.eval_at_start = config.eval.at_start;
   out.save_due = save_rule(config, run.registries);
+  out.export_interval = config.checkpoint.hf_export_interval;
+  if (out.export_interval > 0) {  // an export is made of a checkpoint
+    out.save_due = [due = out.save_due, every = out.export_interval](std::int64_t step) { return due(step) || step % every == 0; };
+  }
+  out.export_checkpoint = exporter_of(run);
   out.save_at_start = milestone_rule(config, run.registries)(0);
   out.save_at_end = config.checkpoint.on_completion;
   out.saves = saver_options(config.checkpoint);
@@ -209,6 +215,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   if (start.complete()) {
     return already_complete(run, start.resume);
   }
+  check_exports(run);
   Trainee trainee = make_trainee(run, data, start);
   open_folder(run, data, start, trainee, checkpoints, folders, end);
   CheckpointState state = starting_state(run, data, start, trainee);

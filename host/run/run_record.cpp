@@ -13,12 +13,14 @@
 
 #include "build_info.h"
 #include "checkpoint/files/folder.h"
+#include "config/huggingface/huggingface.h"
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "core/processor.h"
 #include "data/hub/model.h"
+#include "data/tokenizer/tokenizer_files.h"
 #include "run/invocation.h"
 #include "run/run_lock.h"
 
@@ -33,6 +35,7 @@ constexpr const char* kFile = "run.json";
 constexpr const char* kCode = "code";
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kTemplate = "chat_template";
+constexpr const char* kSource = "source";
 constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMostTokenizer = std::uint64_t{1} << 28;
 
@@ -179,34 +182,10 @@ Table put_code(const fs::path& dir, const RunStart& start) {
   return places;
 }
 
-/// Files of a tokenizer given by its path: of a folder, those that belong to one.
-std::map<fs::path, std::string> tokenizer_files(const fs::path& given) {
-  static const std::set<std::string> names{"tokenizer.json",
-                                           "tokenizer_config.json",
-                                           "special_tokens_map.json",
-                                           "added_tokens.json",
-                                           "vocab.json",
-                                           "merges.txt",
-                                           "tokenizer.model",
-                                           "tekken.json",
-                                           "config.json",
-                                           "generation_config.json",
-                                           "chat_template.jinja",
-                                           "vocab.txt"};
-  std::vector<fs::path> paths;
-  std::error_code error;
-  if (unlike_a_file(given).empty()) {
-    paths.push_back(given);
-  }
-  for (fs::directory_iterator it(given, error), end; !error && it != end; it.increment(error)) {
-    const fs::path& path = it->path();
-    const bool one = names.contains(path.filename().string()) || path.extension() == ".tiktoken" || path.extension() == ".jinja";
-    if (one && unlike_a_file(path).empty()) {
-      paths.push_back(path);
-    }
-  }
+/// The files of the tokenizer at `given`, with what config.json says beside them.
+std::map<fs::path, std::string> copies_of(const fs::path& given) {
   std::map<fs::path, std::string> out;
-  for (const fs::path& path : paths) {
+  for (const fs::path& path : tokenizer_files(given)) {
     if (fs::file_size(path) <= kMostTokenizer) {
       out[path.filename()] = read_file(path);
     }
@@ -217,7 +196,7 @@ std::map<fs::path, std::string> tokenizer_files(const fs::path& given) {
 /// Copies what data.tokenizer_path names; returns the copy's path below the run's folder, "" without one.
 std::string put_tokenizer(const fs::path& dir, const std::string& name) {
   const std::string given = hub::locate(name, hub::ModelFiles::tokenizer).string();  // of a name of the hub, what was fetched
-  const std::map<fs::path, std::string> files = given.empty() ? std::map<fs::path, std::string>() : tokenizer_files(given);
+  const std::map<fs::path, std::string> files = given.empty() ? std::map<fs::path, std::string>() : copies_of(given);
   if (files.empty()) {
     return {};
   }
@@ -234,6 +213,17 @@ std::string put_template(const fs::path& dir, const std::string& given) {
   const fs::path name = fs::path(given).filename();
   put_folder(dir / kTemplate, {{name, read_file(given)}});
   return (fs::path(kTemplate) / name).string();
+}
+
+/// Copies what a folder of Hugging Face, from which the model comes, says of it: an export says it again. "" without one.
+std::string put_source(const fs::path& dir, const config::Config& config) {
+  const fs::path folder = model_source(config);
+  const std::map<fs::path, std::string> files = folder.empty() ? std::map<fs::path, std::string>() : copies_of(folder);
+  if (files.empty()) {
+    return {};
+  }
+  put_folder(dir / kSource, files);
+  return kSource;
 }
 
 /// run.json of an earlier start; nothing where there is none, or it is damaged (the log says so).
@@ -254,6 +244,24 @@ std::optional<Table> read_record(const fs::path& dir) {
 
 }  // namespace
 
+fs::path model_source(const config::Config& config) {
+  const std::string& name = config.model.preset;
+  const fs::path preset = name.find('/') == std::string::npos ? fs::path(name) : hub::locate(name, hub::ModelFiles::tokenizer);
+  if (config::is_huggingface_folder(preset)) {
+    return preset;
+  }
+  const std::string weights = config.checkpoint.init_from.value_or("");
+  if (weights.empty()) {
+    return {};
+  }
+  const fs::path folder = hub::locate(weights, hub::ModelFiles::tokenizer);
+  if (config::is_huggingface_folder(folder)) {
+    return folder;
+  }
+  const std::optional<fs::path> run = path_exists(folder) ? run_folder_of(folder) : std::nullopt;
+  return run ? recorded_source(*run) : fs::path();
+}
+
 std::string utc_now() { return time_text("%Y-%m-%dT%H:%M:%SZ"); }
 
 RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir)), folder_(file_id(dir_)) {
@@ -265,7 +273,7 @@ RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir))
   table_["name"] = Node(start.name);
   table_["tags"] = strings(run.tags);
   if (start.from_folder && earlier) {
-    for (const char* key : {"job", "script", "arguments", "modules", "tokenizer", "chat_template"}) {
+    for (const char* key : {"job", "script", "arguments", "modules", "tokenizer", "chat_template", "source"}) {
       if (const Node* const value = earlier->find(key)) {
         table_[key] = *value;
       }
@@ -296,6 +304,9 @@ void RunRecord::copy_parts(const RunStart& start) {
   }
   if (const std::string chat = put_template(dir_, start.loaded.config.data.chat_template); !chat.empty()) {
     table_["chat_template"] = Node(chat);
+  }
+  if (const std::string source = put_source(dir_, start.loaded.config); !source.empty()) {
+    table_["source"] = Node(source);
   }
 }
 
@@ -362,6 +373,12 @@ RecordedScript recorded_script(const fs::path& run_dir) {
 std::string recorded_name(const fs::path& run_dir) {
   const std::optional<Table> record = read_record(run_dir);
   return record ? text_at(*record, "name") : "";
+}
+
+fs::path recorded_source(const fs::path& run_dir) {
+  const std::optional<Table> record = read_record(run_dir);
+  const std::string path = record ? text_at(*record, kSource) : "";
+  return path.empty() || !path_exists(run_dir / path) ? fs::path() : run_dir / path;
 }
 
 fs::path recorded_copy(const fs::path& run_dir, const std::string& key) {

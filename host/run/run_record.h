@@ -6,6 +6,7 @@
 //  "modules": {"parts.wave": "code/lua/parts/wave.lua"},            ...what it requires, and reads by dofile ("file PATH")
 //  "tokenizer": "tokenizer/tokenizer.json",                         ...of a path
 //  "chat_template": "chat_template/chat.jinja",                     ...of a file
+//  "source": "source",                                              config.json and more of the Hugging Face folder that the model is of
 //  "starts": [{"time": "2026-11-28T21:47:03Z", "command": "kf-host examples/toy/job.toml", "folder": "/home/me", "version": "0.1.0",
 //              "commit": "97b084e", "torch": "2.11.0", "host": "box", "system": "Linux 6.1 x86_64", "processor": "...", "threads": 2,
 //              "device": "cpu", "pid": 4711, "step": 0, "end": "2026-11-28T22:01:44Z", "status": "complete", "steps": 80}]}
@@ -73,6 +74,11 @@ std::optional<fs::path> run_folder_of(const fs::path& source);
 RecordedScript recorded_script(const fs::path& run_dir);
 /// Name of the run, "" where its folder does not say.
 std::string recorded_name(const fs::path& run_dir);
+/// The Hugging Face folder from which a job takes its model (model.preset, checkpoint.init_from, or what the run of that came from); empty
+/// without one.
+fs::path model_source(const config::Config& config);
+/// The copy that the folder holds of what that says beside the weights; empty without one.
+fs::path recorded_source(const fs::path& run_dir);
 /// The copy that the folder holds of what a key of [data] names ("tokenizer_path", "chat_template"); empty without one.
 fs::path recorded_copy(const fs::path& run_dir, const std::string& key);
 

@@ -1,5 +1,6 @@
 #include <iostream>
 
+#include "app/command/adapter_export.h"
 #include "app/command/commands.h"
 #include "app/command/merged.h"
 #include "app/help/usage.h"
@@ -19,24 +20,31 @@ std::string base_of(const fs::path& checkpoint) {
   return text != nullptr ? *text : "";
 }
 
-}  // namespace
-
-int adapter_command(const Arguments& args) {
-  const OptionList list = parse_options(args, {"kf-host adapter", {"--script"}, {"--merged"}, false});
-  KF_CHECK(list.words.size() == 3 && list.words[0] == "export", Code::config, "{}", usage::kAdapter);
-  const fs::path source = list.words[1];
-  const fs::path folder = plain_folder(list.words[2]);
-  const RecordedScript own = script_for(list.last("--script"), source);
+int export_with(const fs::path& source, const fs::path& given, const std::string& script_file, bool merged) {
+  const fs::path folder = plain_folder(given.string());
+  const RecordedScript own = script_for(script_file, source);
   ScriptSession script(own.path, own.arguments, own.copies);
   const LoadedModel loaded = load_with_adapter(source, script);
-  if (list.has("--merged")) {
+  if (merged) {
     write_merged(folder, loaded, script.registries());
   } else {
     write_peft(folder, *loaded.model, loaded.config.adapter, base_of(loaded.path));
   }
-  std::cout << folder.string() << ": " << (list.has("--merged") ? "weights with the adapter in them" : "the adapter, for PEFT") << ", of "
+  std::cout << folder.string() << ": " << (merged ? "weights with the adapter in them" : "the adapter, for PEFT") << ", of "
             << loaded.path.string() << '\n';
   return 0;
+}
+
+}  // namespace
+
+int export_adapter(const fs::path& source, const fs::path& folder, const std::string& script) {
+  return export_with(source, folder, script, /*merged=*/false);
+}
+
+int adapter_command(const Arguments& args) {
+  const OptionList list = parse_options(args, {"kf-host adapter", {"--script"}, {"--merged"}, false});
+  KF_CHECK(list.words.size() == 3 && list.words[0] == "export", Code::config, "{}", usage::kAdapter);
+  return export_with(list.words[1], list.words[2], list.last("--script"), list.has("--merged"));
 }
 
 }  // namespace kf

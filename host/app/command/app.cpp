@@ -92,6 +92,7 @@ constexpr Entry kCommands[] = {
     {"test", test_command},
     {"lua", lua_command},
     {"sweep", sweep_command},
+    {"export", export_command},
     {"adapter", adapter_command},
     {"checkpoint", checkpoint_command},
     {"replay", replay_command},

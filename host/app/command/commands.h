@@ -26,6 +26,9 @@ int adapter_command(const Arguments& args);
 int checkpoint_command(const Arguments& args);
 /// `kf-host replay RUN/incidents/step_N [--section.key=value ...]`
 int replay_command(const Arguments& args);
+/// `kf-host export CHECKPOINT FOLDER [--dtype T] [--family F] [--weights saved|average|raw] [--max-shard-size S] [--adapter]`, or
+/// `... FILE.gguf [--dtype T]`
+int export_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

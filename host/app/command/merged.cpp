@@ -14,21 +14,12 @@
 #include "model/transformer/adapters.h"
 #include "model/transformer/build.h"
 #include "parallel/one_rank.h"
+#include "run/exports.h"
 #include "run/resume.h"
 
 #include <iostream>
 
 namespace kf {
-namespace {
-
-/// Settings of a model without adapters, whose weights hold them.
-config::Config without_adapter(config::Config config) {
-  config.adapter = {};
-  return config;
-}
-
-}  // namespace
-
 fs::path plain_folder(const std::string& given) {
   const fs::path folder = fs::path(given).lexically_normal();
   return folder.has_filename() ? folder : folder.parent_path();

@@ -32,6 +32,7 @@ constexpr Page kPages[] = {
     {"test", "", usage::kTest},
     {"lua", "", usage::kLua},
     {"sweep", "", usage::kSweep, true},
+    {"export", "", usage::kExport, true},
     {"adapter", "", usage::kAdapter, true},
     {"checkpoint", "", usage::kCheckpoint, true},
     {"replay", "", usage::kReplay},

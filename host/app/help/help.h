@@ -23,6 +23,7 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
+  kf-host export CKPT DIR     for transformers; FILE.gguf: for llama.cpp
   kf-host adapter export C D  what [adapter] has trained, for PEFT, or merged
   kf-host replay INCIDENT     a step with bad numbers again, layer by layer
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume

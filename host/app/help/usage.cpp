@@ -164,6 +164,23 @@ train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DAT
   --threads N       threads that count (default: all)
 )";
 
+const char* const kExport = R"(usage: kf-host export CHECKPOINT FOLDER|FILE.gguf [options]
+
+Writes a model as Hugging Face's transformers load it: config.json, weights as safetensors, and the tokenizer. CHECKPOINT is a step_N
+folder or a run folder (its latest checkpoint). FOLDER appears whole or not at all; an earlier export in it is replaced. A model that
+came from a Hugging Face folder gets its config.json again, changed where the settings say something else; any other model that of a
+family with the same settings. What is written is read back and compared. Adapters ([adapter]) are merged.
+
+  --dtype T             float32, bfloat16 or float16 (default: checkpoint.export_dtype)
+  --family F            a model_type: llama, qwen3, ...
+  --weights WHICH       saved (default), average: their running average, raw: those that schedule_free_adamw goes on from
+  --max-shard-size S    the largest file: 500MB, 2GiB (default 5GB)
+  --adapter             instead what the adapter has trained, for PEFT
+  --script FILE         Lua, run up to its first kf.run: registers the parts that the job names
+
+FILE.gguf is written for llama.cpp instead: --dtype F32, F16 (default), BF16 or Q8_0; --tokenizer PATH where the job names none.
+)";
+
 const char* const kAdapter = R"(usage: kf-host adapter export CHECKPOINT FOLDER [--merged] [--script FILE]
 
 Writes what a run with [adapter] has trained. CHECKPOINT is a step_N folder or a run folder (its latest checkpoint).

@@ -11,6 +11,7 @@ extern const char* const kData;
 extern const char* const kDataInfo;
 extern const char* const kDataCache;
 extern const char* const kTokenizer;
+extern const char* const kExport;
 extern const char* const kAdapter;
 extern const char* const kCheckpoint;
 extern const char* const kSweep;

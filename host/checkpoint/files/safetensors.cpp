@@ -265,6 +265,14 @@ void SafetensorsFile::read_box(const Entry& found, const std::string& name, cons
 
 std::vector<std::int64_t> SafetensorsFile::shape(const std::string& name) const { return entry(name).shape; }
 
+std::uint64_t LazyTensor::bytes() const {
+  std::uint64_t out = c10::elementSize(type);
+  for (const std::int64_t dim : shape) {
+    out *= static_cast<std::uint64_t>(dim);
+  }
+  return out;
+}
+
 FileDigest write_safetensors(const fs::path& path, const std::vector<LazyTensor>& tensors,
                              const std::map<std::string, std::string>& metadata) {
   const std::string header = make_header(tensors, metadata, path);

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,6 +58,8 @@ struct LazyTensor {
   at::ScalarType type = at::kFloat;
   Shape shape;
   std::function<at::Tensor()> make;
+
+  std::uint64_t bytes() const;
 };
 
 /// As below, one after the other: of many large ones, memory holds one. Throws Code::checkpoint where one is made otherwise than announced.

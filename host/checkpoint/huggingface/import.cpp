@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "checkpoint/huggingface/layouts.h"
 #include "checkpoint/huggingface/names.h"
 #include "checkpoint/huggingface/rules.h"
 #include "config/huggingface/huggingface.h"
@@ -17,7 +18,11 @@
 namespace kf {
 namespace {
 
+using huggingface::by_groups;
+using huggingface::by_rows;
+using huggingface::cut;
 using huggingface::Layout;
+using huggingface::Piece;
 using huggingface::Rule;
 
 /// Buffers that older files hold and no forward reads.
@@ -108,106 +113,6 @@ void check_constants(const NamedTensors& theirs) {
   }
 }
 
-/// Width of a head by the config.json; 0 where it does not say.
-std::int64_t head_dim_in(const fs::path& folder) {
-  const config::Table json = config::text_config_of(folder / "config.json");
-  const auto number = [&](std::initializer_list<const char*> keys) {
-    for (const char* key : keys) {
-      const config::Node* const node = json.find(key);
-      if (const auto* value = node ? std::get_if<std::int64_t>(&node->value) : nullptr; value && *value > 0) {
-        return *value;
-      }
-    }
-    return std::int64_t{0};
-  };
-  const std::int64_t given = number({"head_dim"});
-  const std::int64_t heads = number({"num_attention_heads", "n_head"});
-  return given > 0 ? given : heads > 0 ? number({"hidden_size", "n_embd", "n_embed"}) / heads : 0;
-}
-
-/// Part of a tensor of the file.
-struct Piece {
-  std::string theirs;
-  Layout layout = Layout::same;
-  std::int64_t first = 0;  // rows: where ours begins
-  std::int64_t count = 0;
-  std::int64_t all = 0;   // rows of the tensor by the model
-  std::int64_t head = 0;  // groups: width of a head
-};
-
-/// The queries, the keys or the values of (Hkv (H / Hkv + 2) D, ..) rows.
-at::Tensor cut_group(const at::Tensor& whole, const Piece& piece) {
-  const std::int64_t rows = whole.size(0);
-  const bool queries = piece.layout == Layout::group_q;
-  KF_CHECK(piece.head > 0 && rows % piece.head == 0 && piece.count % piece.head == 0 && piece.count > 0, Code::checkpoint,
-           "{} has {} rows, which are no whole heads of {}", piece.theirs, rows, piece.head);
-  const std::int64_t heads = piece.count / piece.head;  // of ours
-  const std::int64_t groups = queries ? (rows / piece.head - heads) / 2 : heads;
-  KF_CHECK(groups > 0 && rows / piece.head % groups == 0 && (!queries || heads % groups == 0), Code::checkpoint,
-           "{} has {} heads of queries, keys and values together, which do not fit the model's", piece.theirs, rows / piece.head);
-  const std::int64_t each = rows / piece.head / groups;
-  const at::Tensor grouped = whole.unflatten(0, {groups, each, piece.head});
-  const at::Tensor part = queries                           ? grouped.narrow(1, 0, each - 2)
-                          : piece.layout == Layout::group_k ? grouped.narrow(1, each - 2, 1)
-                                                            : grouped.narrow(1, each - 1, 1);
-  return part.flatten(0, 2);
-}
-
-/// One of three in each of four blocks of rows.
-at::Tensor cut_shards(const at::Tensor& whole, const Piece& piece, std::int64_t which) {
-  KF_CHECK(whole.size(0) % 12 == 0, Code::checkpoint, "{} has {} rows, which are no four blocks of queries, values and keys", piece.theirs,
-           whole.size(0));
-  return whole.unflatten(0, {4, 3, -1}).select(1, which).flatten(0, 1);
-}
-
-at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
-  const auto every_second = [&](std::int64_t first) { return whole.slice(-1, first, whole.size(-1), 2); };
-  const auto rows = [&](const at::Tensor& x) {
-    KF_CHECK(x.size(0) == piece.all, Code::checkpoint, "{} has {} rows; the model wants {}", piece.theirs, x.size(0), piece.all);
-    return x.narrow(0, piece.first, piece.count);
-  };
-  const auto half = [&](std::int64_t dim, std::int64_t which) {
-    KF_CHECK(whole.dim() > 1 && whole.size(dim) % 2 == 0, Code::checkpoint, "{} holds no two halves", piece.theirs);
-    return whole.narrow(dim, which * whole.size(dim) / 2, whole.size(dim) / 2);
-  };
-  switch (piece.layout) {
-    case Layout::same: return whole;
-    case Layout::transposed: return whole.t();
-    case Layout::rows: return rows(whole);
-    case Layout::rows_of_transposed: return rows(whole.t());
-    case Layout::even: return every_second(0);
-    case Layout::odd: return every_second(1);
-    case Layout::first_half: return half(-1, 0);
-    case Layout::second_half: return half(-1, 1);
-    case Layout::upper: return half(1, 0).mT();
-    case Layout::lower: return half(1, 1).mT();
-    case Layout::swapped: return whole.mT();
-    case Layout::stacked:
-    case Layout::stacked_swapped: {
-      KF_CHECK(piece.count > 0 && whole.size(0) % piece.count == 0, Code::checkpoint, "{} has {} rows, which are no {} equal blocks",
-               piece.theirs, whole.size(0), piece.count);
-      const at::Tensor stack = whole.unflatten(0, {piece.count, -1});
-      return piece.layout == Layout::stacked ? stack : stack.mT();
-    }
-    case Layout::flat: return whole.flatten();
-    case Layout::behind_two: return whole.narrow(0, 2, whole.size(0) - 2);
-    case Layout::group_q:
-    case Layout::group_k:
-    case Layout::group_v: return cut_group(whole, piece);
-    case Layout::shard_q: return cut_shards(whole, piece, 0);
-    case Layout::shard_v: return cut_shards(whole, piece, 1);
-    case Layout::shard_k: return cut_shards(whole, piece, 2);
-    case Layout::half_swapped:
-      KF_CHECK(piece.head > 0 && piece.head % 2 == 0 && whole.size(0) % piece.head == 0, Code::checkpoint,
-               "{} has {} rows, which are no whole heads of {} with two halves", piece.theirs, whole.size(0), piece.head);
-      return whole.unflatten(0, {-1, 2, piece.head / 2}).flip(1).flatten(0, 2);
-  }
-  return whole;
-}
-
-bool by_groups(Layout layout) { return layout == Layout::group_q || layout == Layout::group_k || layout == Layout::group_v; }
-bool by_rows(Layout layout) { return layout == Layout::rows || layout == Layout::rows_of_transposed; }
-
 /// Our names and the pieces they are made of.
 class Renaming {
  public:
@@ -277,7 +182,7 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   if (const std::size_t left = all - read.names.size(); left > 0) {
     log::info("left out {} tensors of multi-token prediction layers, which {} does not read", left, model_type);
   }
-  const Renaming renaming(read, huggingface::rules_of(model_type), model, head_dim_in(folder));
+  const Renaming renaming(read, huggingface::rules_of(model_type), model, huggingface::head_dim_in(config::text_config_of(folder / "config.json")));
   NamedTensors out;
   for (const auto& [name, piece] : renaming.pieces()) {
     out.names.push_back(name);

@@ -82,8 +82,8 @@ Rules granite_moe_swa_rules() {
 Rules sigmoid_moe_rules() {
   return embedding_rules() + norm_rules(false) + attention_rules(true) + qk_norm_rules() + gated_mlp_rules(false) + expert_rules("mlp") +
          shared_expert_rules("model.layers.{l}.mlp.shared_experts.") +
-         Rules{{"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"},
-               {"model.layers.{l}.mlp.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
+         Rules{{"model.layers.{l}.mlp.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"},
+               {"model.layers.{l}.mlp.gate.e_score_correction_bias", "layers.{l}.mlp.router.expert_bias"}};
 }
 
 /// q, k and v one below the other.

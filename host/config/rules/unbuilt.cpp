@@ -56,10 +56,6 @@ const std::vector<Unbuilt>& unbuilt() {
         {"profiling.start_step", {"5"}, "there is no profiler"},
         {"profiling.end_step", {"8"}, "there is no profiler"},
         {"profiling.trace_dir", {"'profiler_traces'"}, "there is no profiler"}}},
-      {"Export for Python's libraries",
-       "Checkpoints hold the weights in fp32 (or bf16, by `train.param_dtype`) under kf-host's own names; no folder is written that "
-       "`transformers` loads, and nothing is uploaded.",
-       {{"checkpoint.export_dtype", {"'bfloat16'"}, "there is no export"}}},
       {"Quantized weights", "Quantized files are refused, so adapters (`[adapter]`) stand beside weights of full precision.", {}},
   };
   return all;

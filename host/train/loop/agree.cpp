@@ -52,6 +52,22 @@ std::vector<Message> messages_of(const Node& node) {
   return out;
 }
 
+Node names_node(const std::vector<std::string>& names) {
+  Array out;
+  for (const std::string& name : names) {
+    out.emplace_back(name);
+  }
+  return Node(std::move(out));
+}
+
+std::vector<std::string> names_of(const Node& node) {
+  std::vector<std::string> out;
+  for (const Node& name : *node.array()) {
+    out.push_back(std::get<std::string>(name.value));
+  }
+  return out;
+}
+
 /// What a rank asks for, as text; "" for nothing, which is nearly always.
 std::string to_text(const Requests& mine) {
   Controls c = mine.controls;
@@ -63,11 +79,8 @@ std::string to_text(const Requests& mine) {
   if (c.stop) {
     out["stop"] = Node(*c.stop);
   }
-  Array saves;
-  for (const std::string& name : c.saves) {
-    saves.emplace_back(name);
-  }
-  out["saves"] = Node(std::move(saves));
+  out["saves"] = names_node(c.saves);
+  out["exports"] = names_node(c.exports);
   out["eval"] = Node(c.eval);
   if (c.lr_scale) {
     out["lr_scale"] = Node(*c.lr_scale);
@@ -102,9 +115,8 @@ Requests from_text(const std::string& text) {
   const Node node = config::parse_json(text, "what a rank asks for", config::JsonStyle::exact);
   const Table& table = *node.table();
   out.stop = optional_of<std::string>(table, "stop");
-  for (const Node& name : *table.find("saves")->array()) {
-    out.saves.push_back(std::get<std::string>(name.value));
-  }
+  out.saves = names_of(*table.find("saves"));
+  out.exports = names_of(*table.find("exports"));
   out.eval = std::get<bool>(table.find("eval")->value);
   out.lr_scale = optional_of<double>(table, "lr_scale");
   if (const Node* const mixture = table.find("mixture")) {
@@ -142,6 +154,7 @@ void merge(Controls& all, const Controls& other, std::size_t rank) {
   all.rollback = all.rollback ? all.rollback : other.rollback;
   all.eval = all.eval || other.eval;
   add_once(all.saves, other.saves);
+  add_once(all.exports, other.exports);
   add_once(all.freezing, other.freezing);
   take(all.lr_scale, other.lr_scale, "the factor of the learning rate", rank);
   take(all.mixture, other.mixture, "the mixture", rank);

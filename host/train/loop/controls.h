@@ -20,6 +20,7 @@ struct Controls {
 
   std::optional<std::string> stop;                       // the reason, maybe ""
   std::vector<std::string> saves;                        // names; "" is a numbered checkpoint
+  std::vector<std::string> exports;                      // folders, below that of the run; "" is exports/step_N
   bool eval = false;                                     // an evaluation as those of eval.interval
   std::optional<double> lr_scale;                        // multiplies the learning rate from the next step on
   std::optional<std::map<std::string, double>> mixture;  // weights by source name, from the next step on

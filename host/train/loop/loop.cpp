@@ -323,6 +323,7 @@ void TrainLoop::boundary(bool due_save, bool first) {
       save(name);
     }
   }
+  export_models(asked.exports);
 }
 
 /// Phases change before the checkpoint is written, so that a resumed run begins in the new one.

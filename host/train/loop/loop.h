@@ -92,6 +92,9 @@ struct LoopOptions {
   Incidents* incidents = nullptr;       // keeps steps whose numbers went wrong; null: nobody does
   Probe* probe = nullptr;               // of one update; null: there is none
   bool writes_checkpoints = true;       // false: a run that only looks saves nothing
+  std::int64_t export_interval = 0;  // checkpoint.hf_export_interval
+  /// Writes a folder for other programs out of a checkpoint; of the leader. Empty: nothing can be exported.
+  std::function<void(const fs::path& checkpoint, const fs::path& folder)> export_checkpoint = {};
   std::vector<std::int64_t> ends = {};  // ids that end its answers
   std::int64_t vocab_size = 0;          // of the model
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
@@ -143,6 +146,8 @@ class TrainLoop {
   double end_save();
   void save_last();
   bool save_fits_in_time();
+  bool export_due() const;
+  void export_models(const std::vector<std::string>& asked);
   void agree_on_requests();
   void follow(const Message& message);
   bool told_to_stop();

@@ -1,0 +1,276 @@
+#include "config/export/config_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+
+#include "config/export/class_names.h"
+#include "config/export/comparable.h"
+#include "config/export/spellings.h"
+#include "config/huggingface/families.h"
+#include "config/huggingface/huggingface.h"
+#include "config/schema/schema.h"
+#include "config/tree/json.h"
+#include "core/error.h"
+#include "core/text.h"
+
+namespace kf::config {
+namespace {
+
+std::string type_of(const Table& json) {
+  const Node* const type = json.find("model_type");
+  const auto* const text = type != nullptr ? std::get_if<std::string>(&type->value) : nullptr;
+  return text != nullptr ? *text : "";
+}
+
+/// What a file says of a model.
+struct Reading {
+  Table model;  // as it was read
+  std::vector<std::string> problems;
+  std::vector<std::string> read_problems;  // of the reading alone
+  std::vector<Difference> wrong;           // settings that change numbers
+  std::vector<Difference> lost;            // settings of training
+
+  std::pair<std::size_t, std::size_t> score() const { return {problems.size() + wrong.size(), lost.size()}; }
+};
+
+/// Reads files and compares them with the model that they are to stand for.
+class Judge {
+ public:
+  explicit Judge(const ModelConfig& model) : ours_(comparable(model)), training_(kf::config::of_training(model)) {}
+
+  /// What the file says; not compared yet.
+  static Reading read(const Table& json) {
+    Reading out;
+    out.model = model_of_config_json(Node(json), "config.json", out.problems);
+    return out;
+  }
+
+  void compare(Reading& reading) const {
+    Config config;
+    for (const auto& [key, value] : reading.model) {
+      const Row* const row = find_row("model." + key);
+      KF_CHECK(row != nullptr, Code::other, "model.{} of a config.json is no setting", key);
+      row->set(config, value);
+    }
+    const ModelConfig& m = config.model;
+    if (m.n_heads < 1 || m.n_layers < 0 || m.n_layers > kMostLayers || m.moe_frequency < 1) {
+      reading.problems.emplace_back("the file makes no model");
+      return;
+    }
+    reading.wrong = differences(ours_, comparable(m));
+    reading.lost = differences(training_, kf::config::of_training(m));
+  }
+
+  Reading judge(const Table& json) const {
+    Reading out = read(json);
+    out.read_problems = out.problems;
+    compare(out);
+    return out;
+  }
+
+ private:
+  static constexpr std::int64_t kMostLayers = 100'000;
+  Settings ours_, training_;
+};
+
+/// `json`, changed by whatever spelling brings it nearer, until none does. Spellings that the family does not read are left out after the
+/// first look.
+Table nearer(Table json, const std::vector<Spelling>& proposals, const Judge& judge) {
+  Reading best = judge.judge(json);
+  std::vector<const Spelling*> left;
+  for (const Spelling& proposal : proposals) {
+    left.push_back(&proposal);
+  }
+  for (bool moved = true; moved && best.score() != Reading().score();) {
+    moved = false;
+    std::vector<const Spelling*> read;
+    for (const Spelling* const proposal : left) {
+      Table changed = with(json, *proposal);
+      if (changed == json) {
+        read.push_back(proposal);
+        continue;
+      }
+      Reading reading = Judge::read(changed);
+      if (reading.model == best.model && reading.problems == best.read_problems) {
+        continue;
+      }
+      read.push_back(proposal);
+      reading.read_problems = reading.problems;
+      judge.compare(reading);
+      if (reading.score() < best.score()) {
+        best = std::move(reading);
+        json = std::move(changed);
+        moved = true;
+      }
+    }
+    left = std::move(read);
+  }
+  return json;
+}
+
+/// Another value of the same type.
+std::optional<Node> other(const Node& node) {
+  if (const auto* const value = std::get_if<std::int64_t>(&node.value)) {
+    return Node(*value + 1);
+  }
+  if (const auto* const value = std::get_if<double>(&node.value)) {
+    return Node(2 * *value + 1);
+  }
+  if (const auto* const value = std::get_if<bool>(&node.value)) {
+    return Node(!*value);
+  }
+  if (const auto* const value = std::get_if<std::string>(&node.value)) {
+    return Node(*value + "x");
+  }
+  return std::nullopt;
+}
+
+/// What classes take by default is said, too, where they read it: programs with other defaults read the same.
+Table said_in_full(Table json, const std::vector<Spelling>& proposals, const Judge& judge) {
+  const auto best = judge.judge(json).score();
+  for (const Spelling& proposal : proposals) {
+    const auto& [key, value] = proposal.front();
+    const std::optional<Node> changed = proposal.size() == 1 && value ? other(*value) : std::nullopt;
+    if (!changed || key.find('.') != std::string::npos || json.find(key) != nullptr) {
+      continue;
+    }
+    Table said = with(json, proposal);
+    const Reading now = Judge::read(said), another = Judge::read(with(json, {{key, changed}}));
+    const bool word = std::holds_alternative<std::string>(value->value);
+    const bool is_read = another.model != now.model || (word && another.problems != now.problems);
+    if (is_read && judge.judge(said).score() == best) {
+      json = std::move(said);
+    }
+  }
+  return json;
+}
+
+/// A file from elsewhere names the program that wrote it and code beside it.
+Table without_origin(Table json) {
+  for (const char* key : {"_name_or_path", "auto_map", "transformers_version"}) {
+    json.erase(key);
+  }
+  return json;
+}
+
+std::string list_of(const Reading& reading, const std::string& family) {
+  std::string out;
+  for (const Difference& one : reading.wrong) {
+    out += format("\n  {} is {}; {} has {}", one.key, brief(one.ours), family, brief(one.theirs));
+  }
+  for (const std::string& problem : reading.problems) {
+    out += "\n  " + problem;
+  }
+  return out;
+}
+
+/// What was tried last and what is nearest.
+struct Search {
+  const Judge& judge;
+  const std::vector<Spelling>& proposals;
+  std::optional<std::pair<std::string, Reading>> nearest = {};
+
+  /// Nothing where the family does not have the settings.
+  std::optional<Table> attempt(const Table& from, const std::string& family) {
+    Table json = nearer(from, proposals, judge);
+    Reading reading = judge.judge(json);
+    if (reading.problems.empty() && reading.wrong.empty()) {
+      return json;
+    }
+    if (!nearest || reading.score() < nearest->second.score()) {
+      nearest = {family, std::move(reading)};
+    }
+    return std::nullopt;
+  }
+};
+
+ConfigJson finished(Table json, const Judge& judge, bool of_source, bool keep_class) {
+  ConfigJson out;
+  out.family = type_of(json);
+  const std::string kind = class_of_family(out.family);
+  if (!keep_class && !kind.empty()) {
+    json["architectures"] = Node(Array{Node(kind)});
+  }
+  for (const Difference& one : judge.judge(json).lost) {
+    out.lost.push_back(one.key);
+  }
+  out.json = std::move(json);
+  out.of_source = of_source;
+  return out;
+}
+
+bool names_a_language_model(const Table& json) {
+  const Node* const classes = json.find("architectures");
+  const Array* const list = classes != nullptr ? classes->array() : nullptr;
+  const auto* const name = list != nullptr && !list->empty() ? std::get_if<std::string>(&list->front().value) : nullptr;
+  return name != nullptr && (name->ends_with("ForCausalLM") || name->ends_with("LMHeadModel"));
+}
+
+Table bare(const std::string& family) {
+  Table json;
+  json["model_type"] = Node(family);
+  return json;
+}
+
+/// The source's, then those that most models are, then the others by how near they are as they stand.
+std::vector<std::string> families_to_try(const std::string& asked, const Table* source, const Judge& judge) {
+  const FamiliesByUse all = families_by_use();
+  if (!asked.empty()) {
+    const std::vector<std::string> names = huggingface::family_names();
+    const std::string near = nearest(asked, names);
+    KF_CHECK(std::find(names.begin(), names.end(), asked) != names.end(), Code::config, "there is no family '{}'{}; have: {}", asked,
+             near.empty() ? "" : "; did you mean '" + near + "'?", join(names, ", "));
+    return {asked};
+  }
+  std::vector<std::string> out = source != nullptr ? std::vector{type_of(*source)} : std::vector<std::string>();
+  out.insert(out.end(), all.common.begin(), all.common.end());
+  std::vector<std::pair<std::size_t, std::string>> others;
+  for (const std::string& name : all.others) {
+    others.emplace_back(judge.judge(bare(name)).score().first, name);
+  }
+  std::sort(others.begin(), others.end());
+  for (const auto& [score, name] : others) {
+    out.push_back(name);
+  }
+  return out;
+}
+
+void sort(Table& table) {
+  std::sort(table.begin(), table.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (auto& [key, value] : table) {
+    if (value.table() != nullptr) {
+      sort(*value.table());
+    }
+  }
+}
+
+}  // namespace
+
+ConfigJson config_json_of(const ModelConfig& model, const Table* source, const std::string& family) {
+  const Judge judge(model);
+  const std::vector<Spelling> proposals = spellings(model);
+  Search search{judge, proposals};
+  if (source != nullptr && (family.empty() || family == type_of(*source))) {
+    if (std::optional<Table> json = search.attempt(without_origin(*source), type_of(*source))) {
+      return finished(std::move(*json), judge, true, names_a_language_model(*source));
+    }
+  }
+  for (const std::string& name : families_to_try(family, source, judge)) {
+    if (std::optional<Table> json = search.attempt(bare(name), name)) {
+      return finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
+    }
+  }
+  const auto& [near, reading] = *search.nearest;
+  fail(Code::config, "{} of Hugging Face has the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
+       family.empty() ? "no family" : "'" + family + "'", family.empty() ? "the nearest is " + near : "what differs:",
+       list_of(reading, near));
+}
+
+std::string to_text_file(const Table& json) {
+  Table sorted = json;
+  sort(sorted);
+  return to_json(Node(std::move(sorted)), JsonStyle::plain, 2) + "\n";
+}
+
+}  // namespace kf::config

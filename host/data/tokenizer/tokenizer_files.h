@@ -1,0 +1,19 @@
+#pragma once
+// The files of tokenizers, as a folder for others holds them.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/fs.h"
+
+namespace kf {
+
+/// What belongs to the tokenizer at `given`: the file itself; of a folder, the files of tokenizers and templates, config.json and
+/// generation_config.json. None where there is nothing.
+std::vector<fs::path> tokenizer_files(const fs::path& given);
+
+/// tokenizer.json and tokenizer_config.json, by name, of the tokenizer of bytes, so that Hugging Face's libraries have the same ids.
+std::map<std::string, std::string> byte_tokenizer_files();
+
+}  // namespace kf

@@ -1,0 +1,95 @@
+#include "run/exports.h"
+
+#include <c10/util/Exception.h>
+
+#include <utility>
+
+#include "core/error.h"
+#include "core/log.h"
+#include "core/plain_file.h"
+#include "data/tokenizer/tokenizer_files.h"
+#include "model/transformer/adapters.h"
+#include "model/transformer/build.h"
+#include "run/answer_ends.h"
+#include "run/job_tokenizer.h"
+#include "run/run_record.h"
+
+namespace kf {
+namespace {
+
+/// The files of the tokenizer that the model was trained with: the run's own copy, or where they are.
+std::vector<fs::path> tokenizer_of_run(const std::optional<fs::path>& run, const config::Config& config) {
+  const fs::path copy = run ? recorded_copy(*run, "tokenizer_path") : fs::path();
+  const fs::path given = config.data.tokenizer_path;
+  return copy.empty() ? given.empty() || !path_exists(given) ? std::vector<fs::path>() : tokenizer_files(given) : tokenizer_files(copy);
+}
+
+ExportFiles files_of(const ExportRequest& request) {
+  const std::optional<fs::path> run = run_folder_of(request.checkpoint);
+  ExportFiles out;
+  out.source = run ? recorded_source(*run) : fs::path();
+  out.tokenizer = tokenizer_of_run(run, request.config);
+  const std::unique_ptr<Tokenizer> tokenizer = tokenizer_of(request.config, request.registries);
+  out.ends = answer_ends(request.config, tokenizer.get());
+  out.bos = tokenizer != nullptr ? tokenizer->bos_id() : std::nullopt;
+  if (tokenizer != nullptr && tokenizer->summary() == ByteTokenizer().summary() && out.tokenizer.empty() && out.source.empty()) {
+    out.more = byte_tokenizer_files();
+  }
+  return out;
+}
+
+}  // namespace
+
+config::Config without_adapter(config::Config config) {
+  config.adapter = {};
+  return config;
+}
+
+Exported export_checkpoint(const ExportRequest& request) {
+  const CheckpointReader reader(request.checkpoint);
+  const config::Config plain = without_adapter(request.config);
+  const std::shared_ptr<Model> shapes = build_model(plain, request.registries);
+  const ExportFiles files = files_of(request);
+  if (request.config.adapter.name.empty() && !reader.leaves_out()) {
+    return export_model(request.folder, plain.model, *shapes, weights_in(reader, request.weights), files, request.options);
+  }
+  const std::shared_ptr<Model> whole = build_model(request.config, request.registries);
+  materialize(*whole, at::kCPU, at::kFloat, 0, at::kFloat, [](const Parameter& p) { return needs_first_values(p); });
+  reader.load_weights(*whole, {}, request.weights);
+  require_values(whole->parameters());
+  return export_model(request.folder, plain.model, *shapes, weights_in(merged_weights(*whole)), files, request.options);
+}
+
+std::string export_text(const Exported& done, const fs::path& folder, const ExportOptions& options) {
+  return format("{}: a {} model, {} tensors in {} ({:.1f} MB, {} file{})", folder, done.config.family, done.tensors, options.dtype,
+                static_cast<double>(done.shards.bytes) / 1e6, done.shards.files, done.shards.files == 1 ? "" : "s");
+}
+
+void check_exports(const RunContext& run) {
+  if (run.config.checkpoint.hf_export_interval > 0 && run.world.leads()) {
+    try {
+      export_config(run.config.model, model_source(run.config), "");
+    } catch (Error& error) {
+      throw error.context("checkpoint.hf_export_interval asks for exports; set it to 0 to train without them");
+    }
+  }
+}
+
+std::function<void(const fs::path& checkpoint, const fs::path& folder)> exporter_of(const RunContext& run) {
+  return [&run](const fs::path& checkpoint, const fs::path& folder) {
+    ExportRequest request{checkpoint, run.config, run.registries, folder};
+    request.options.dtype = run.config.checkpoint.export_dtype;
+    const auto warn = [&](const char* message) {
+      log::warn("the export into {} failed, the run goes on (kf-host export {} DIR makes it later): {}", folder, checkpoint, message);
+    };
+    try {
+      log::info("export: {}", export_text(export_checkpoint(request), folder, request.options));
+    } catch (const c10::Error& error) {
+      warn(error.what_without_backtrace());
+    } catch (const std::exception& error) {
+      warn(error.what());
+    }
+  };
+}
+
+}  // namespace kf
