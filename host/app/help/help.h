@@ -23,12 +23,10 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host test SPEC.lua ...   tests written in Lua
   kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
-  kf-host export CKPT DIR     for transformers; FILE.gguf: for llama.cpp
-  kf-host adapter export C D  what [adapter] has trained, for PEFT, or merged
-  kf-host replay INCIDENT     a step with bad numbers again, layer by layer
+  kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
-  kf-host COMMAND --help      one command; also: completion bash, --version
+  kf-host COMMAND --help      one command; also: adapter, replay, completion
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 7 machine, 1 other
