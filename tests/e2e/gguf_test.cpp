@@ -55,8 +55,17 @@ struct Family {
   std::vector<std::string> settings;
 };
 
-const std::vector<std::string> kTokenizer{
-    "--model.vocab_size=512", std::string("--data.tokenizer_path=") + KF_SOURCE_DIR + "/examples/hub-stand-in/root/kf-host/tiny"};
+enum class Tokens { bytes, bpe, pieces };
+
+std::vector<std::string> settings_of(Tokens tokens) {
+  const std::string source = "--data.tokenizer_path=" + std::string(KF_SOURCE_DIR);
+  switch (tokens) {
+    case Tokens::bytes: return {};
+    case Tokens::bpe: return {"--model.vocab_size=512", source + "/examples/hub-stand-in/root/kf-host/tiny"};
+    case Tokens::pieces: return {"--model.vocab_size=1000", source + "/tests/unit/data/tokenizer/files/spm_bpe_bytes"};
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -69,14 +78,13 @@ TEST_CASE("gguf: trained models give the same greedy text and log-probabilities 
                Family{"gemma",
                       {"--model.norm_unit_offset=true", "--model.embed_scale=0", "--model.activation=gelu_tanh", "--model.mlp_gated=true",
                        "--model.tie_embeddings=true"}});
-  const bool bytes = GENERATE(false, true);
-  CAPTURE(family.architecture, family.settings, bytes);
+  const Tokens tokens = family.settings.empty() ? GENERATE(Tokens::bytes, Tokens::bpe, Tokens::pieces) : Tokens::bpe;
+  CAPTURE(family.architecture, family.settings, static_cast<int>(tokens));
   const Toy toy;
   std::vector<std::string> settings = family.settings;
   settings.insert(settings.end(), {"--model.init_std=0.15", "--model.ffn_hidden_dim=64"});
-  if (!bytes) {
-    settings.insert(settings.end(), kTokenizer.begin(), kTokenizer.end());
-  }
+  const std::vector<std::string> tokenizer = settings_of(tokens);
+  settings.insert(settings.end(), tokenizer.begin(), tokenizer.end());
   REQUIRE(toy.train(settings).status == 0);
   const Finished done = toy.host({"export", "runs/toy", "toy.gguf", "--dtype", "F32"});
   INFO(done.err);
