@@ -24,9 +24,17 @@ constexpr std::string_view kHolders[] = {"state_dict", "model_state_dict", "mode
 constexpr std::string_view kWrappers[] = {"_orig_mod.", "_fsdp_wrapped_module.", "_checkpoint_wrapped_module."};
 constexpr std::string_view kParallel = "module.";
 
+std::optional<SavedTensor> named_tensor(const SavedFile& file, const std::string& name, const Value& value) {
+  try {
+    return file.tensor(value);
+  } catch (Error& error) {
+    throw error.context(format("the tensor '{}'", name));
+  }
+}
+
 bool has_tensors(const SavedFile& file, const Value& dict) {
   for (std::size_t i = 0; i < dict.size(); ++i) {
-    if (dict.key(i).is(Kind::text) && file.tensor(dict.value(i))) {
+    if (dict.key(i).is(Kind::text) && named_tensor(file, std::string(dict.key(i).text()), dict.value(i))) {
       return true;
     }
   }
@@ -89,7 +97,7 @@ Tensors tensors_in(const SavedFile& file, const Value& dict) {
       continue;
     }
     std::string name(dict.key(i).text());
-    std::optional<SavedTensor> tensor = file.tensor(dict.value(i));
+    std::optional<SavedTensor> tensor = named_tensor(file, name, dict.value(i));
     if (!tensor) {
       others.push_back(name);
       continue;

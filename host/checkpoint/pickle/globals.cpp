@@ -56,6 +56,14 @@ constexpr std::string_view kOthers[] = {
     "builtins.int",
     "builtins.float",
     "_codecs.encode",
+    // Numbers and settings beside them in training checkpoints.
+    "numpy.core.multiarray.scalar",
+    "numpy._core.multiarray.scalar",
+    "numpy.core.multiarray._reconstruct",
+    "numpy._core.multiarray._reconstruct",
+    "numpy.ndarray",
+    "numpy.dtype",
+    "argparse.Namespace",
     // The index of a distributed checkpoint.
     "torch.distributed.checkpoint.metadata.Metadata",
     "torch.distributed.checkpoint.metadata.MetadataIndex",

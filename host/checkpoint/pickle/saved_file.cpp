@@ -74,7 +74,10 @@ SavedFile::SavedFile(std::shared_ptr<const MappedFile> file, std::uint64_t begin
 void SavedFile::open_zip() {
   const std::map<std::string, ZipEntry> entries = zip_entries(bytes_, place_);
   const std::string folder = folder_in(entries, place_);
-  const auto content = [&](const ZipEntry& entry) { return bytes_.subspan(entry.begin, entry.size); };
+  const auto content = [&](const ZipEntry& entry) {
+    check_stored(entry, folder, place_);
+    return bytes_.subspan(entry.begin, entry.size);
+  };
   if (const auto order = entries.find(folder + "byteorder"); order != entries.end()) {
     const std::span<const std::byte> text = content(order->second);
     KF_CHECK(std::string_view(reinterpret_cast<const char*>(text.data()), text.size()) == "little", Code::checkpoint,
@@ -138,6 +141,7 @@ void SavedFile::find_storages(const std::vector<std::string>& keys, std::uint64_
 const ZipEntry& SavedFile::entry(const std::string& key) const {
   const auto found = storages_.find(key);
   KF_CHECK(found != storages_.end(), Code::checkpoint, "{}: the storage '{}' of a tensor is missing", place_.file, key);
+  check_stored(found->second, found->first, place_);
   return found->second;
 }
 

@@ -60,9 +60,19 @@ class TensorReader {
     out.offset = static_cast<std::uint64_t>(number(argument(call, 1)));
     out.shape = numbers(argument(call, 2));
     out.strides = numbers(argument(call, 3));
+    check_plain(call, typed ? 7 : 6);
     const std::uint64_t numbers_there = static_cast<std::uint64_t>(count.integer()) / (typed ? out.type->bytes : 1);
     check_inside(out, numbers_there);
     return out;
+  }
+
+  /// Views may say that their storage holds the negative or the conjugate of their numbers.
+  void check_plain(const Value& call, std::size_t index) const {
+    const Value marks = index < call.size() ? call.item(index) : call;
+    for (std::size_t i = 0; marks.is(Kind::dict) && i < marks.size(); ++i) {
+      check(marks.value(i).is(Kind::boolean) && !marks.value(i).boolean(),
+            "a tensor is a negative or conjugate view of its storage; save a copy of it (.resolve_neg().resolve_conj())");
+    }
   }
 
   static std::string_view text_of(const Value& value) { return value.is(Kind::global) ? value.text() : words_for(value.kind()); }

@@ -125,10 +125,10 @@ class Reader {
     wide_numbers(in.take(extra_size), {&entry.size, &packed, &header}, name);
     in.take(comment_size);
     check((flags & 1) == 0, "the entry '{}' is encrypted", name);
-    check(method == 0 && packed == entry.size, "the entry '{}' is compressed; unpack the archive and pack it again without compression",
-          name);
+    entry.compressed = method != 0 || packed != entry.size;
     entry.begin = begin_of(header, directory, name);
-    check(entry.size <= directory - entry.begin, "the entry '{}' lies outside of it", name);
+    check(packed <= directory - entry.begin && (entry.compressed || entry.size <= directory - entry.begin),
+          "the entry '{}' lies outside of it", name);
     check(out.emplace(name, entry).second, "two entries are named '{}'", name);
   }
 
@@ -176,6 +176,12 @@ bool is_zip(std::span<const std::byte> bytes) { return bytes.size() >= 4 && Curs
 
 std::map<std::string, ZipEntry> zip_entries(std::span<const std::byte> archive, const Place& place) {
   return Reader(archive, place).entries();
+}
+
+void check_stored(const ZipEntry& entry, const std::string& name, const Place& place) {
+  KF_CHECK(!entry.compressed, Code::checkpoint,
+           "{}: the entry '{}' of the archive is compressed, which torch.save never does; unpack it and pack it again without compression",
+           place.file, name);
 }
 
 void check_crc(std::span<const std::byte> bytes, const ZipEntry& entry, const std::string& name, const Place& place) {

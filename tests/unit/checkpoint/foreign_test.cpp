@@ -94,6 +94,11 @@ TEST_CASE("foreign weights: tensors of a state dict come as they were, whatever 
   CHECK_THAT(refusal([&] { tensors.get("expanded"); }), Contains("1000 numbers over a") && Contains("contiguous"));
 }
 
+TEST_CASE("foreign weights: files whose numbers are not those of their storages, and programs, are refused", "[checkpoint]") {
+  CHECK_THAT(refusal([] { open_state_dict(kSaved / "negative.pt"); }), Contains("negative or conjugate view") && Contains("'negative'"));
+  CHECK_THAT(refusal([] { open_state_dict(kSaved / "script.pt"); }), Contains("torch.jit.save"));
+}
+
 TEST_CASE("foreign weights: a state dict is found in what training scripts save, and loses the names of wrappers", "[checkpoint]") {
   for (const char* name : {"module.pt", "training.pt", "wrapped.pt", "lightning.ckpt"}) {
     CAPTURE(name);

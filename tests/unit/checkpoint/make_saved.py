@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Makes tests/unit/checkpoint/saved again: what PyTorch writes, for the tests that read it. Needs Python's torch (made with 2.11)."""
+"""Makes tests/unit/checkpoint/saved again: what PyTorch writes, for the tests that read it. Needs Python's torch (made with 2.11) and numpy."""
 
+import argparse
 import collections
 import json
 import os
 import shutil
 import sys
 
+import numpy as np
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
@@ -175,9 +177,11 @@ def main():
     torch.save({k: v for k, v in state_dict().items() if not k.startswith(("uint16", "float8"))}, os.path.join(OUT, "old_format.pt"),
                _use_new_zipfile_serialization=False)
     torch.save(module(), os.path.join(OUT, "module.pt"))
+    torch.save({"fine": numbers(2), "negative": torch.ones(2)._neg_view()}, os.path.join(OUT, "negative.pt"))
+    torch.jit.script(torch.nn.Identity()).save(os.path.join(OUT, "script.pt"))
     torch.save({"epoch": 3, "loss": 0.5, "model": module(), "optimizer": {"state": {}, "param_groups": [{"lr": 0.1, "params": [0, 1]}]},
                 "big": 2**80, "negative": -5, "long": 2**40, "names": {"a", "b"}, "size": torch.Size([2, 3]), "dtype": torch.bfloat16,
-                "device": torch.device("cpu"), "bytes": b"\x00\xff"}, os.path.join(OUT, "training.pt"))
+                "device": torch.device("cpu"), "bytes": b"\x00\xff", "numpy": np.float64(0.5), "random": np.arange(3), "args": argparse.Namespace(lr=0.1)}, os.path.join(OUT, "training.pt"))
     prefixed = {"_orig_mod." + k: v for k, v in module().items()}
     torch.save({"state_dict": prefixed}, os.path.join(OUT, "wrapped.pt"))
     torch.save({"pytorch-lightning_version": "2.5.0", "state_dict": {"model." + k: v for k, v in module().items()}, "epoch": 1},

@@ -91,6 +91,8 @@ TEST_CASE("saved files: what lies beside tensors is read as plain values", "[che
   CHECK(root.find("size")->is(Kind::object, "torch.Size"));
   CHECK(file.tensor(*root.find("model")->find("weight"))->shape == std::vector<std::int64_t>{2, 3});
   CHECK(!file.tensor(*root.find("epoch")));
+  CHECK(root.find("numpy")->is(Kind::object, "numpy._core.multiarray.scalar"));  // a name with arguments: nothing was called
+  CHECK(root.find("args")->state()->find("lr")->real() == 0.1);
 }
 
 TEST_CASE("saved files: a file that is cut short or changed anywhere is an error or gives other values, never more", "[checkpoint]") {
