@@ -18,10 +18,24 @@
 namespace kf::hub {
 namespace {
 
-constexpr const char* kIndex = "model.safetensors.index.json";
-constexpr const char* kWeights = "model.safetensors";
+/// A model's weights, whole or in the shards that an index names.
+struct Weights {
+  const char* file;
+  const char* index;
+};
+// In the order of preference. Pickled ones are read by checkpoint/pickle, which calls nothing.
+constexpr Weights kWeights[] = {{"model.safetensors", "model.safetensors.index.json"},
+                                {"pytorch_model.bin", "pytorch_model.bin.index.json"}};
 
 using Names = std::vector<std::string>;
+
+/// The first kind of which there is a file; the first one where there is none.
+template <class Has>
+const Weights& weights_in(const Has& has) {
+  const auto* const found =
+      std::find_if(std::begin(kWeights), std::end(kWeights), [&](const Weights& kind) { return has(kind.file) || has(kind.index); });
+  return found == std::end(kWeights) ? kWeights[0] : *found;
+}
 
 /// The shards that the index names.
 Names shards_of(const fs::path& index) {
@@ -97,7 +111,7 @@ class Fetcher {
     }
     const auto take = [&](const std::string& path) {
       const auto at = listed.find(path);
-      KF_CHECK(at != listed.end(), Code::data, "{} has no {}, which its {} names", name_.name, path, kIndex);
+      KF_CHECK(at != listed.end(), Code::data, "{} has no {}, which its index names", name_.name, path);
       return fetch_into(cache_, client, name_.name, commit, at->second);
     };
     check_listed(names);
@@ -113,7 +127,8 @@ class Fetcher {
       }
     }
     if (part_ == ModelFiles::weights) {
-      for (const std::string& name : names.contains(kIndex) ? shards_of(take(kIndex)) : Names{kWeights}) {
+      const Weights& kind = weights_in([&](const char* name) { return names.contains(name); });
+      for (const std::string& name : names.contains(kind.index) ? shards_of(take(kind.index)) : Names{kind.file}) {
         take(name);
       }
     }
@@ -128,15 +143,11 @@ class Fetcher {
              "{} has no config.json, so it is no model that can be read", name_.name);
     KF_CHECK(part_ != ModelFiles::tokenizer || !tokenizer_files(names).empty(), Code::data,
              "{} holds no tokenizer: tokenizer.json, tekken.json, tokenizer.model, vocab.json with merges.txt or *.tiktoken", name_.name);
-    if (part_ != ModelFiles::weights || names.contains(kWeights) || names.contains(kIndex)) {
-      return;
-    }
-    const bool pickled =
-        std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.ends_with(".bin") || name.ends_with(".pt"); });
-    fail(Code::data, "{} holds neither {} nor {}{}", name_.name, kWeights, kIndex,
-         pickled ? "; its weights are pickled files of PyTorch, which may run code and are not read: look for a revision with safetensors "
-                   "(ORG/NAME@refs/pr/N), or save it again with safe_serialization = True"
-                 : "");
+    const Weights& kind = weights_in([&](const char* name) { return names.contains(name); });
+    KF_CHECK(part_ != ModelFiles::weights || names.contains(kind.file) || names.contains(kind.index), Code::data,
+             "{} holds none of model.safetensors, pytorch_model.bin and their indexes (model.safetensors.index.json, "
+             "pytorch_model.bin.index.json), so it has no weights that can be read",
+             name_.name);
   }
 
   bool is_whole(const std::string& commit) const {
@@ -154,7 +165,8 @@ class Fetcher {
     if (!has("config.json") || part_ == ModelFiles::config) {
       return has("config.json");
     }
-    const Names shards = has(kIndex) ? shards_of(folder / kIndex) : Names{kWeights};
+    const Weights& kind = weights_in(has);
+    const Names shards = has(kind.index) ? shards_of(folder / kind.index) : Names{kind.file};
     return std::all_of(shards.begin(), shards.end(), has);
   }
 

@@ -1,6 +1,6 @@
 #pragma once
 // Models and tokenizers of the hub by name: fetched into the cache that Python's tools use, or found there. Only configs, tokenizers and
-// safetensors; nothing that is pickled.
+// weights: safetensors, or pickled ones where there are no others.
 
 #include <cstdint>
 #include <memory>

@@ -111,15 +111,29 @@ TEST_CASE("hub: a model of the cache needs no hub: offline, by its commit, and w
   CHECK_THROWS_WITH(hub::fetch_model({"org/part"}, ModelFiles::tokenizer), Contains("127.0.0.1") && Contains("HF_HUB_OFFLINE=1"));
 }
 
+TEST_CASE("hub: pickled weights are fetched where there are no safetensors", "[hub]") {
+  const test::HubServer server;
+  for (const char* file : {"config.json", "pytorch_model-00001-of-00001.bin", "training_args.bin"}) {
+    server.add_to("org/pickled", file, std::string("the content of ") + file);
+  }
+  server.add_to("org/pickled", "pytorch_model.bin.index.json", R"({"weight_map": {"a": "pytorch_model-00001-of-00001.bin"}})");
+  server.add_to("org/one", "config.json", "{}");
+  server.add_to("org/one", "pytorch_model.bin", "x");
+  const Place place(server.endpoint("ok"));
+  CHECK(names_in(hub::fetch_model({"org/pickled"}, ModelFiles::weights)) ==
+        Names{"config.json", "pytorch_model-00001-of-00001.bin", "pytorch_model.bin.index.json"});
+  CHECK(names_in(hub::fetch_model({"org/one"}, ModelFiles::weights)) == Names{"config.json", "pytorch_model.bin"});
+}
+
 TEST_CASE("hub: models that cannot be had say why", "[hub]") {
   const test::HubServer server;
   server.add_to("org/pickled", "config.json", "{}");
-  server.add_to("org/pickled", "pytorch_model.bin", "x");
+  server.add_to("org/pickled", "model.onnx", "x");
   server.add_to("org/data", "train.txt", "x");
   server.add_to("gpt2", "tokenizer.json", "{}");
   const Place place(server.endpoint("ok"));
   CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelFiles::weights),
-                    Contains("pickled files of PyTorch") && Contains("safetensors"));
+                    Contains("model.safetensors") && Contains("pytorch_model.bin") && Contains("no weights"));
   CHECK_THROWS_WITH(hub::fetch_model({"org/pickled"}, ModelFiles::tokenizer), Contains("holds no tokenizer"));
   CHECK_THROWS_WITH(hub::fetch_model({"org/data"}, ModelFiles::config), Contains("has no config.json"));
   CHECK_THROWS_WITH(hub::locate("org/nowhere", ModelFiles::weights),
