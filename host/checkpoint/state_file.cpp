@@ -1,7 +1,6 @@
 #include "checkpoint/state_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "config/tree/json.h"
@@ -69,13 +68,6 @@ std::map<std::string, T> read_map(const Fields& fields) {
     map[key] = fields.get<T>(key);
   }
   return map;
-}
-
-std::uint32_t read_hex32(const std::string& text, const fs::path& path) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-  KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::checkpoint, "{}: the checksum '{}' is none", path, text);
-  return value;
 }
 
 /// Always as long, so that it can be cut off before it is known.
@@ -149,7 +141,7 @@ std::map<std::string, FileDigest> digests_from(const Node& node, const fs::path&
   std::map<std::string, FileDigest> digests;
   for (const auto& [name, value] : fields.table()) {
     const Fields digest = fields.fields(name);
-    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")), read_hex32(digest.get<std::string>("crc32"), path)};
+    digests[name] = {static_cast<std::uint64_t>(digest.get<std::int64_t>("bytes")), crc32_from(digest.get<std::string>("crc32"), path)};
   }
   return digests;
 }
@@ -173,6 +165,8 @@ std::string to_text(const StateFile& content) {
   }
   table["values"] = Node(content.state.values);
   table["kernels"] = content.state.kernels;
+  table["versions"] = content.state.versions;
+  table["mesh"] = content.state.mesh;
   table["job"] = content.state.job;
   table["folder"] = Node(content.state.folder);
   table["code"] = content.state.code;
@@ -199,11 +193,11 @@ StateFile read_state_file(const fs::path& checkpoint) {
   content.state.data_fingerprint = fields.get<std::string>("data_fingerprint");
   content.state.job = fields.node("job");
   content.state.folder = fields.table().find("folder") != nullptr ? fields.get<std::string>("folder") : "";  // earlier versions had none
-  if (const Node* const code = fields.table().find("code")) {                                                // earlier versions had none
-    content.state.code = *code;
-  }
-  if (const Node* const kernels = fields.table().find("kernels")) {  // earlier versions had none
-    content.state.kernels = *kernels;
+  for (const auto& [key, into] : {std::pair("code", &content.state.code), std::pair("kernels", &content.state.kernels),
+                                  std::pair("versions", &content.state.versions), std::pair("mesh", &content.state.mesh)}) {
+    if (const Node* const found = fields.table().find(key)) {  // earlier versions had none
+      *into = *found;
+    }
   }
   content.state.values = version == 1 ? values_of_version_1(fields) : fields.fields("values").table();
   content.cpu_rng = fields.get<std::string>("cpu_rng");

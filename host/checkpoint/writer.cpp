@@ -64,10 +64,20 @@ struct Written {
   PieceIndex model, optimizer;
 };
 
-PieceIndex in_file(PieceIndex index, const std::string& file) {
-  for (auto& [name, tensor] : index) {
-    for (StoredPiece& part : tensor.parts) {
-      part.file = file;
+/// Writes the tensors of one file, and says where their parts lie.
+PieceIndex write_file(const fs::path& folder, const std::string& name, const Staged::File& file,
+                      const std::map<std::string, std::string>& metadata, Written& out) {
+  std::vector<StoredBytes> where;
+  out.files[name] = write_safetensors(folder / name, file.tensors, metadata, &where);
+  std::map<std::string, StoredBytes> by_name;
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    by_name[file.tensors[i].first] = where[i];
+  }
+  PieceIndex index = file.index;
+  for (auto& [tensor, stored] : index) {
+    for (StoredPiece& part : stored.parts) {
+      part.file = name;
+      part.bytes = by_name.at(part.name);
     }
   }
   return index;
@@ -75,11 +85,8 @@ PieceIndex in_file(PieceIndex index, const std::string& file) {
 
 Written write_tensors(const fs::path& folder, const Staged& staged, const Group& files) {
   Written out;
-  const std::string model = file_name("model", files), optimizer = file_name("optimizer", files);
-  out.files[model] = write_safetensors(folder / model, staged.model.tensors, {{"format", "pt"}});
-  out.files[optimizer] = write_safetensors(folder / optimizer, staged.optimizer.tensors);
-  out.model = in_file(staged.model.index, model);
-  out.optimizer = in_file(staged.optimizer.index, optimizer);
+  out.model = write_file(folder, file_name("model", files), staged.model, {{"format", "pt"}}, out);
+  out.optimizer = write_file(folder, file_name("optimizer", files), staged.optimizer, {}, out);
   return out;
 }
 

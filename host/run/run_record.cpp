@@ -67,6 +67,13 @@ Node strings(const std::vector<std::string>& words) {
   return Node(std::move(out));
 }
 
+/// Adds what the program is made of.
+void add_versions(Table& out) {
+  out["version"] = Node(std::string(build::kVersion));
+  out["commit"] = Node(std::string(build::kGit));
+  out["torch"] = Node(std::string(build::kTorch));
+}
+
 Table this_start(const RunStart& start) {
   utsname system{};
   ::uname(&system);
@@ -76,9 +83,7 @@ Table this_start(const RunStart& start) {
   out["command"] = Node(is_utf8(line) ? line : std::string("(not UTF-8)"));
   std::error_code ignored;
   out["folder"] = Node(fs::current_path(ignored).string());
-  out["version"] = Node(std::string(build::kVersion));
-  out["commit"] = Node(std::string(build::kGit));
-  out["torch"] = Node(std::string(build::kTorch));
+  add_versions(out);
   out["host"] = Node(std::string(system.nodename));
   out["system"] = Node(format("{} {} {}", system.sysname, system.release, system.machine));
   out["processor"] = Node(processor_name());
@@ -260,6 +265,12 @@ fs::path model_source(const config::Config& config) {
   }
   const std::optional<fs::path> run = path_exists(folder) ? run_folder_of(folder) : std::nullopt;
   return run ? recorded_source(*run) : fs::path();
+}
+
+Node program_versions() {
+  Table out;
+  add_versions(out);
+  return Node(std::move(out));
 }
 
 std::string utc_now() { return time_text("%Y-%m-%dT%H:%M:%SZ"); }

@@ -60,6 +60,9 @@ class RunRecord {
   config::Table table_;
 };
 
+/// {"version": ..., "commit": ..., "torch": ...}: what this program is made of.
+config::Node program_versions();
+
 /// The script of a run, as its folder holds it.
 struct RecordedScript {
   fs::path path;  // empty: the run had none, or its folder does not say

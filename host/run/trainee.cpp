@@ -22,6 +22,7 @@
 #include "run/run_checks.h"
 #include "run/run_parts.h"
 #include "run/run_products.h"
+#include "run/run_record.h"
 #include "train/loop/steering.h"
 #include "train/step/language.h"
 
@@ -43,6 +44,15 @@ void say_sharding_hints(Model& model) {
   if (!words.empty()) {
     log::info("sharding hints of weights: {}; they have no effect on one rank", join(words, ", "));
   }
+}
+
+/// {"dp_shard": 2, ...}: all axes.
+config::Node mesh_node(const Mesh& mesh) {
+  config::Table out;
+  for (const Axis axis : kAxes) {
+    out[std::string(name_of(axis))] = config::Node(mesh.degree(axis));
+  }
+  return config::Node(std::move(out));
 }
 
 /// "high" is TF32, "medium" bf16, where the device has them; global to the process, so every run sets it.
@@ -204,6 +214,8 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
   state.job = config::Node(job_values(config));
   state.folder = folder_text();
   state.code = code_digests(start.compared);
+  state.versions = program_versions();
+  state.mesh = mesh_node(run.world.mesh());
   state.max_steps = run.plan.max_steps;
   state.job_toml = config::to_toml(config);
   state.kernels = kernels_of_all(run, *trainee.model, state.kernels);

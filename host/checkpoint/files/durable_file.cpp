@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <utility>
@@ -56,6 +57,13 @@ std::string hex32(std::uint32_t value) {
   return text.data();
 }
 
+std::uint32_t crc32_from(const std::string& text, const fs::path& path) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  KF_CHECK(error == std::errc() && end == text.data() + text.size(), Code::checkpoint, "{}: the checksum '{}' is none", path, text);
+  return value;
+}
+
 DurableFile::DurableFile(fs::path path) : path_(std::move(path)), temporary_(path_.string() + ".tmp" + std::to_string(::getpid())) {
   fd_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd_ < 0) {
@@ -70,9 +78,10 @@ DurableFile::~DurableFile() {
   }
 }
 
-void DurableFile::write(const void* data, std::size_t size) {
+std::uint32_t DurableFile::write(const void* data, std::size_t size) {
   const char* at = static_cast<const char*>(data);
-  digest_.crc32 = extend_crc32(digest_.crc32, data, size);
+  const std::uint32_t crc = extend_crc32(0, data, size);
+  digest_.crc32 = static_cast<std::uint32_t>(::crc32_combine(digest_.crc32, crc, static_cast<z_off_t>(size)));
   digest_.bytes += size;
   while (size > 0) {
     const ssize_t written = ::write(fd_, at, std::min<std::size_t>(size, std::size_t{1} << 30));  // one write() takes at most 2 GiB
@@ -85,6 +94,7 @@ void DurableFile::write(const void* data, std::size_t size) {
     at += written;
     size -= static_cast<std::size_t>(written);
   }
+  return crc;
 }
 
 FileDigest DurableFile::commit() {

@@ -22,8 +22,9 @@ struct FileDigest {
 std::uint32_t extend_crc32(std::uint32_t crc, const void* data, std::size_t size);
 /// Reads the whole file; of one that has not the `expected` size, where that is given, only the size is told. Throws Code::checkpoint.
 FileDigest digest_of(const fs::path& path, std::optional<std::uint64_t> expected = std::nullopt);
-/// 8 lower-case hex digits.
+/// 8 lower-case hex digits, and back; the latter throws Code::checkpoint naming `path` for anything else.
 std::string hex32(std::uint32_t value);
+std::uint32_t crc32_from(const std::string& text, const fs::path& path);
 
 /// A file under a temporary name until `commit`. Every failure throws Code::checkpoint with the system's reason; without a commit nothing
 /// stays.
@@ -34,7 +35,8 @@ class DurableFile {
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  void write(const void* data, std::size_t size);
+  /// Gives the CRC-32 of these bytes alone.
+  std::uint32_t write(const void* data, std::size_t size);
   void write(std::string_view text) { write(text.data(), text.size()); }
   /// fsync, rename to the final name (over an older file), fsync of the folder.
   FileDigest commit();

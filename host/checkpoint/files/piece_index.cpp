@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "checkpoint/files/durable_file.h"
 #include "core/error.h"
 
 namespace kf {
@@ -36,7 +37,8 @@ class Entry {
       const Node* const as = part.table() != nullptr ? part.table()->find("as") : nullptr;
       out.parts.push_back({get<std::string>(part, "file"),
                            as != nullptr ? get<std::string>(part, "as") : name_,
-                           {numbers(part, "begin"), numbers(part, "size")}});
+                           {numbers(part, "begin"), numbers(part, "size")},
+                           bytes(part)});
       check(out.parts.back(), out.shape);
     }
     KF_CHECK(!out.parts.empty(), Code::checkpoint, "{}: tensor '{}' lies nowhere", path_, name_);
@@ -50,6 +52,15 @@ class Entry {
     const T* const value = found != nullptr ? std::get_if<T>(&found->value) : nullptr;
     KF_CHECK(value != nullptr, Code::checkpoint, "{}: tensor '{}' lacks '{}', or it has the wrong type", path_, name_, key);
     return *value;
+  }
+  std::optional<StoredBytes> bytes(const Node& part) const {
+    if (part.table()->find("offset") == nullptr) {
+      return std::nullopt;
+    }
+    const auto offset = get<std::int64_t>(part, "offset");
+    KF_CHECK(offset >= 0, Code::checkpoint, "{}: tensor '{}' has an 'offset' below 0", path_, name_);
+    return StoredBytes{get<std::string>(part, "type"), static_cast<std::uint64_t>(offset),
+                       crc32_from(get<std::string>(part, "crc32"), path_)};
   }
   Shape numbers(const Node& node, const char* key) const {
     Shape out;
@@ -141,6 +152,11 @@ Node to_node(const PieceIndex& index) {
       }
       entry["begin"] = to_node(part.range.begin);
       entry["size"] = to_node(part.range.size);
+      if (part.bytes) {
+        entry["type"] = Node(part.bytes->type);
+        entry["offset"] = Node(static_cast<std::int64_t>(part.bytes->offset));
+        entry["crc32"] = Node(hex32(part.bytes->crc32));
+      }
       parts.emplace_back(std::move(entry));
     }
     if (tensor.parts.size() == 1) {

@@ -274,30 +274,35 @@ std::uint64_t LazyTensor::bytes() const {
 }
 
 FileDigest write_safetensors(const fs::path& path, const std::vector<LazyTensor>& tensors,
-                             const std::map<std::string, std::string>& metadata) {
+                             const std::map<std::string, std::string>& metadata, std::vector<StoredBytes>* where) {
   const std::string header = make_header(tensors, metadata, path);
   const std::uint64_t length = header.size();
   DurableFile file(path);
   file.write(&length, sizeof length);
   file.write(header);
+  std::uint64_t offset = sizeof length + length;
   for (const LazyTensor& announced : tensors) {
     const at::Tensor tensor = announced.make().detach();
     KF_CHECK(tensor.scalar_type() == announced.type && tensor.sizes() == announced.shape, Code::checkpoint,
              "{}: tensor '{}' is not as it was announced", path, announced.name);
     const at::Tensor flat = tensor.to(at::kCPU).contiguous().resolve_conj();
-    file.write(flat.const_data_ptr(), flat.nbytes());
+    const std::uint32_t crc = file.write(flat.const_data_ptr(), flat.nbytes());
+    if (where != nullptr) {
+      where->push_back({name_of(announced.name, announced.type, path), offset, crc});
+    }
+    offset += flat.nbytes();
   }
   return file.commit();
 }
 
 FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                             const std::map<std::string, std::string>& metadata) {
+                             const std::map<std::string, std::string>& metadata, std::vector<StoredBytes>* where) {
   std::vector<LazyTensor> all;
   for (const auto& [name, tensor] : tensors) {
     KF_CHECK(tensor.defined(), Code::checkpoint, "{}: tensor '{}' has no storage", path, name);
     all.push_back({name, tensor.scalar_type(), tensor.sizes().vec(), [&tensor = tensor] { return tensor; }});
   }
-  return write_safetensors(path, all, metadata);
+  return write_safetensors(path, all, metadata, where);
 }
 
 }  // namespace kf

@@ -52,6 +52,13 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
+/// Where a tensor's bytes lie in its file, and what they are.
+struct StoredBytes {
+  std::string type;          // as the format names it: "F32"
+  std::uint64_t offset = 0;  // from the beginning of the file
+  std::uint32_t crc32 = 0;   // of these bytes
+};
+
 /// A tensor that is there only while it is written.
 struct LazyTensor {
   std::string name;
@@ -64,10 +71,10 @@ struct LazyTensor {
 
 /// As below, one after the other: of many large ones, memory holds one. Throws Code::checkpoint where one is made otherwise than announced.
 FileDigest write_safetensors(const fs::path& path, const std::vector<LazyTensor>& tensors,
-                             const std::map<std::string, std::string>& metadata = {});
+                             const std::map<std::string, std::string>& metadata = {}, std::vector<StoredBytes>* where = nullptr);
 /// Writes tensors (any device, any strides) in the order given; fsyncs. Throws Code::checkpoint (disk full, ...), leaving no file behind
-/// and an older one of that name as it was.
+/// and an older one of that name as it was. `where` gets a line for each, in order.
 FileDigest write_safetensors(const fs::path& path, const std::vector<std::pair<std::string, at::Tensor>>& tensors,
-                             const std::map<std::string, std::string>& metadata = {});
+                             const std::map<std::string, std::string>& metadata = {}, std::vector<StoredBytes>* where = nullptr);
 
 }  // namespace kf

@@ -128,6 +128,8 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
   job["optimizer.lr"] = config::Node(3e-4);
   state.job = config::Node(job);
   state.code = config::Node(hook);
+  state.versions = config::Node(hook);
+  state.mesh = config::Node(job);
   state.max_steps = 40;
   state.run.skipped = 3;
   at::rand({3});
@@ -162,6 +164,8 @@ TEST_CASE("checkpoint: everything comes back bit for bit", "[checkpoint]") {
     CHECK(text(config::Node(read.values)) == text(config::Node(state.values)));
     CHECK(text(read.job) == text(state.job));
     CHECK(text(read.code) == text(state.code));
+    CHECK(text(read.versions) == text(state.versions));
+    CHECK(text(read.mesh) == text(state.mesh));
   }
 }
 

@@ -161,6 +161,18 @@ TEST_CASE("pieces: the index tells which range of which tensor lies in which fil
   const SafetensorsFile file(saved / rows.parts[1].file);
   CHECK(same(file.tensor("rows"), whole_tensors().at("rows").narrow(0, 5, 2)));  // the part under the tensor's own name
   CHECK_THAT(read_file(saved / "model.index.json"), Contains(R"("scalar": "model-00004-of-00004.safetensors")"));
+  for (const StoredPiece& part : rows.parts) {  // its bytes can be read and checked alone
+    REQUIRE(part.bytes.has_value());
+    const std::string bytes = read_file(saved / part.file);
+    const auto size = static_cast<std::size_t>(part.range.numel()) * sizeof(float);
+    REQUIRE(part.bytes->offset + size <= bytes.size());
+    CHECK(part.bytes->type == "F32");
+    CHECK(part.bytes->crc32 == extend_crc32(0, bytes.data() + part.bytes->offset, size));
+  }
+  StoredPiece old = rows.parts.front();
+  old.bytes.reset();  // as earlier versions wrote it
+  const PieceIndex back = piece_index_from(to_node(PieceIndex{{"rows", {rows.shape, {old}}}}), "old.json");
+  CHECK_FALSE(back.at("rows").parts.front().bytes.has_value());
 }
 
 TEST_CASE("pieces: several parts of a tensor in one file have names of their own", "[checkpoint][pieces]") {
