@@ -216,3 +216,27 @@ TEST_CASE("saves: two ranks save in the background beside their steps, and a dis
   CHECK(stopped.status == 6);
   CHECK(disk.listing("stopped") == std::set<std::string>{"latest", "step_2"});
 }
+
+TEST_CASE("saves: a folder of checkpoints that is gone or read-only for a while is a warning where checkpoint.on_error says so",
+          "[saves]") {
+  const FaultyDisk disk;
+  const std::string on_error = GENERATE("warn", "stop");
+  disk.toy.write("s.lua", R"(
+return { extends = 'toy.toml', checkpoint = { dir = 'elsewhere', interval = 2, keep_last_n = 0, on_error = ')" +
+                              on_error + R"(' }, hooks = { { name = 'mount', on_step_end = function(ctx)
+  if ctx.step == 3 then os.rename('elsewhere', 'gone') io.open('elsewhere', 'w'):close() end
+  if ctx.step == 5 then os.remove('elsewhere') os.rename('gone', 'elsewhere') end
+end } } }
+)");
+  const Finished done = run(disk.toy.command({"s.lua"}), disk.options({}));
+  INFO(done.out << done.err);
+  CHECK_THAT(done.err, Contains("the save of step 4 failed"));
+  if (on_error == "warn") {
+    CHECK(done.status == 0);
+    CHECK(FaultyDisk::names_in(disk.toy / "elsewhere") ==
+          std::set<std::string>{".lock", "latest", "step_10", "step_2", "step_6", "step_8"});
+  } else {
+    CHECK(done.status == 6);
+    CHECK(fs::exists(disk.toy / "gone/latest/state.json"));
+  }
+}

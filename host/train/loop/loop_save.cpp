@@ -17,24 +17,23 @@ bool TrainLoop::save(const std::string& name) {
   verify_sources();  // what was learned from data that changed under the run is not saved
   parts_.throughput.pause();
   await_earlier_save();
-  const bool begins = save_fits_in_time();
-  if (begins) {
-    const double begin = parts_.throughput.seconds();
+  const bool fits = save_fits_in_time();
+  const double begin = parts_.throughput.seconds();
+  if (fits) {
     heartbeat_.now("checkpoint", state_.run.step);
+  }
+  if (fits && saver_.prepare(state_.run.step, name, options_.before_save)) {
     state_.finished = finished();
     state_.values = values();
-    if (options_.before_save) {
-      options_.before_save();
-    }
     parts_.sinks.before_save();
-    saver_.begin(state_, parts_.model, parts_.optimizer, name);
+    saver_.begin(state_, parts_.model, parts_.optimizer);
     wall_.add(WallTime::Cause::save, parts_.throughput.seconds() - begin);
     if (!saver_.behind()) {
       end_save();
     }
   }
   parts_.throughput.resume();
-  return begins;
+  return fits;
 }
 
 void TrainLoop::await_earlier_save() {

@@ -5,7 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "checkpoint/checkpoint_error.h"
 #include "checkpoint/own_pieces.h"
+#include "checkpoint/together.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
@@ -48,14 +50,14 @@ std::string Saver::what() const {
   return name_.empty() ? format("the save of step {}", under_way_) : format("the save '{}' of step {}", name_, under_way_);
 }
 
-Staged Saver::stage(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name) {
+Staged Saver::stage(const CheckpointState& state, Model& model, Optimizer& optimizer) {
   Snapshot snapshot = writer_.snapshot(state, model, optimizer);
   keep_own_pieces(snapshot, model, world_);
   Staged staged = CheckpointWriter::stage(std::move(snapshot));
   if (options_.behind) {
     copies_.take(staged);
   }
-  if (world_.leads() && name.empty()) {
+  if (world_.leads() && name_.empty()) {
     staged.outdated = checkpoints_.outdated_by(state);
     if (mirror_) {  // what is still to be copied goes with a later save
       const std::vector<std::int64_t> needed = mirror_->needed();
@@ -65,20 +67,39 @@ Staged Saver::stage(const CheckpointState& state, Model& model, Optimizer& optim
   return staged;
 }
 
-void Saver::begin(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name) {
+bool Saver::prepare(std::int64_t step, const std::string& name, const std::function<void()>& check) {
   KF_CHECK(!flight_.valid(), Code::other, "{} is still under way", what());
-  under_way_ = state.run.step;
+  under_way_ = step;
   name_ = name;
-  const Running running("the save of a checkpoint", name.empty() ? nullptr : name.c_str(), under_way_);
-  const Clock::time_point begin = Clock::now();
+  began_ = Clock::now();
   if (name.empty()) {
-    begun_ = begin;
+    begun_ = began_;
+  }
+  try {
+    together(world_.files(), [&] {
+      return as_checkpoint_error([&] {
+        if (check) {
+          check();
+        }
+        return std::string();
+      });
+    });
+  } catch (const Error& e) {
+    judge(e);
+    return false;
+  }
+  return true;
+}
+
+void Saver::begin(const CheckpointState& state, Model& model, Optimizer& optimizer) {
+  const Running running("the save of a checkpoint", name_.empty() ? nullptr : name_.c_str(), under_way_);
+  if (name_.empty()) {
     step_ = under_way_;
   }
   const WithAverages averages(optimizer);
-  auto write = [this, staged = stage(state, model, optimizer, name), name, begin] {
+  auto write = [this, staged = stage(state, model, optimizer), name = name_, began = began_] {
     Written out{writer_.write(staged, world_.files(), name)};
-    out.seconds = seconds_since(begin);
+    out.seconds = seconds_since(began);
     return out;
   };
   if (options_.behind) {
@@ -102,10 +123,7 @@ std::optional<Saver::Saved> Saver::end() {
     seconds_ = written.seconds;
     return Saved{under_way_, name_, written.path};
   } catch (const Error& e) {
-    if (e.code() != Code::checkpoint) {
-      throw;
-    }
-    failed(e);
+    judge(e);
     return std::nullopt;
   }
 }
@@ -129,15 +147,16 @@ void Saver::await_copies() {
   }
 }
 
-/// The earlier checkpoints are as they were.
-void Saver::failed(const std::exception& e) {
+/// Returns where the run goes on after this failure. The earlier checkpoints are as they were.
+void Saver::judge(const Error& e) {
+  if (e.code() != Code::checkpoint) {
+    throw e;
+  }
   if (name_.empty()) {
     step_ = -1;
   }
   KF_CHECK(!options_.stops_on_error, Code::checkpoint,
-           "{} failed: {} (the earlier checkpoints are untouched; checkpoint.on_error = "
-           "\"warn\" goes on without it)",
-           what(), e.what());
+           "{} failed: {} (the earlier checkpoints are untouched; checkpoint.on_error = 'warn' goes on without it)", what(), e.what());
   log::warn("{} failed: {}; the run goes on (checkpoint.on_error), the earlier checkpoints are untouched", what(), e.what());
 }
 

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <future>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include "checkpoint/manager.h"
 #include "checkpoint/mirror.h"
 #include "checkpoint/writer.h"
+#include "core/error.h"
 #include "model/model.h"
 #include "optim/optimizer.h"
 #include "parallel/world.h"
@@ -24,7 +26,7 @@ struct SaverOptions {
   double interval_minutes = 0;  // checkpoint.interval_minutes
 };
 
-/// At most one save is under way, from `begin` to `end`. All ranks call everything in the same order.
+/// At most one save is under way, from `prepare` to `end`. All ranks call everything in the same order.
 ///
 /// A save behind the training has the copies that `begin` makes and the communicator World::files() for itself; whatever else uses that
 /// communicator ends first (`end`). The destructor waits for the thread and logs what failed.
@@ -41,8 +43,11 @@ class Saver {
   Saver(const Saver&) = delete;
   Saver& operator=(const Saver&) = delete;
 
-  /// Begins to save `state`; `end` must have been called for the one before. Behind the training it returns when everything is copied.
-  void begin(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name);
+  /// A save of this step, step_N or `name`, comes; `end` must have been called for the one before. `check` may throw on some ranks what
+  /// keeps it from being made: that is a failure on all, as in `end`, and false where the run goes on after it. May be empty.
+  bool prepare(std::int64_t step, const std::string& name, const std::function<void()>& check);
+  /// Begins to save `state`. Behind the training it returns when everything is copied.
+  void begin(const CheckpointState& state, Model& model, Optimizer& optimizer);
   bool is_under_way() const { return flight_.valid(); }
   /// Whether the one that is under way has come to its end on all ranks: `end` will not wait. True where there is none.
   bool is_over() const;
@@ -74,8 +79,8 @@ class Saver {
     double seconds = 0;
   };
 
-  Staged stage(const CheckpointState& state, Model& model, Optimizer& optimizer, const std::string& name);
-  void failed(const std::exception& e);
+  Staged stage(const CheckpointState& state, Model& model, Optimizer& optimizer);
+  void judge(const Error& e);
   std::string what() const;
 
   SaverOptions options_;
@@ -85,6 +90,7 @@ class Saver {
   HostCopies copies_;
   std::optional<Mirror> mirror_;                 // the leader's
   std::chrono::steady_clock::time_point begun_;  // the last step_N
+  std::chrono::steady_clock::time_point began_;  // the last of any name
   std::int64_t step_ = -1;
   double seconds_ = 0;
   std::int64_t under_way_ = -1;  // its step
