@@ -112,6 +112,20 @@ void CheckpointManager::publish(std::int64_t step, const std::vector<std::int64_
   remove_steps(options_.dir, outdated);
 }
 
+void CheckpointManager::tidy(std::int64_t step) const {
+  for (const fs::path& dir : {options_.dir, options_.mirror}) {
+    try {
+      for (const SavedStep& saved : saved_steps(dir, options_)) {
+        if (saved.step == step) {
+          remove_steps(dir, outdated(saved_steps(dir, options_), saved, options_));
+        }
+      }
+    } catch (const fs::filesystem_error& e) {
+      log::warn("old checkpoints are not removed: {}", e.what());
+    }
+  }
+}
+
 std::optional<std::int64_t> CheckpointManager::latest() const {
   std::error_code none;
   const std::string name = fs::read_symlink(options_.dir / kLatestLink, none).filename().string();

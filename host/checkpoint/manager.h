@@ -32,6 +32,9 @@ class CheckpointManager {
   /// step_N is there: lets `latest` name it, and removes these.
   void publish(std::int64_t step, const std::vector<std::int64_t>& outdated) const;
 
+  /// Removes in both places what should have gone with step_N but was still to be copied. May call a script.
+  void tidy(std::int64_t step) const;
+
   /// The newest complete checkpoint (what `latest` names, else the highest complete step; one in options.mirror where that is of a higher
   /// step), or nothing where none was ever saved. Says in the log what it skipped and why. Throws Code::checkpoint when there are some, but
   /// none can be used.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -80,26 +81,35 @@ Mirror::~Mirror() {
 void Mirror::add(const fs::path& checkpoint) {
   Task task{checkpoint, step_of(checkpoint.filename().string())};
   std::vector<SavedStep> there;
+  std::set<std::int64_t> passed_over;
   {
     const std::lock_guard lock(mutex_);
     there = there_;
+    for (const Task& earlier : waiting_) {
+      if (earlier.step && task.step) {
+        passed_over.insert(*earlier.step);
+      }
+    }
   }
+  std::erase_if(passed_over, [this](std::int64_t step) { return options_.keep_forever && options_.keep_forever(step); });
   if (task.step) {
     const std::optional<double> metric = options_.keep_best > 0 ? metric_in(checkpoint, options_.best_metric) : std::nullopt;
     task.outdated = outdated(std::move(there), {*task.step, metric}, options_);
   }
   {
     const std::lock_guard lock(mutex_);
-    std::erase_if(waiting_, [&](const Task& earlier) {
-      if (earlier.step && task.step) {
-        log::info("{} is not copied to {}: {} is there before its turn has come", earlier.checkpoint.filename(), options_.mirror,
-                  checkpoint.filename());
-      }
-      return earlier.step && task.step;
-    });
+    std::set<std::int64_t> begun = passed_over;  // meanwhile
+    for (const Task& earlier : waiting_) {
+      begun.erase(earlier.step.value_or(-1));
+    }
+    std::erase_if(passed_over, [&](std::int64_t step) { return begun.contains(step); });
+    std::erase_if(waiting_, [&](const Task& earlier) { return earlier.step && passed_over.contains(*earlier.step); });
     waiting_.push_back(std::move(task));
   }
   changed_.notify_all();
+  for (const std::int64_t step : passed_over) {
+    log::info("{} is not copied to {}: a newer one is there before its turn has come", step_folder(step), options_.mirror);
+  }
 }
 
 std::vector<std::int64_t> Mirror::needed() const {

@@ -29,8 +29,8 @@ class Mirror {
   Mirror(const Mirror&) = delete;
   Mirror& operator=(const Mirror&) = delete;
 
-  /// Copies this one when its turn comes; of step_N folders that wait, the newest alone. Old ones go there as the options say, which may
-  /// ask a script: for the training thread.
+  /// Copies this one when its turn comes; of step_N folders that wait, the newest alone and milestones. Old ones go there as the options
+  /// say, which may ask a script: for the training thread.
   void add(const fs::path& checkpoint);
   /// Steps whose folders are still to be copied, or are being copied.
   std::vector<std::int64_t> needed() const;

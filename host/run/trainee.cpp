@@ -158,7 +158,12 @@ PlannedModel plan_model(const RunContext& run) {
   PlannedModel out;
   out.model = build_model(config, run.registries);
   const ParameterList parameters = out.model->parameters();
-  out.memory = of_rank(training_memory(config, parameters), config.distributed, run.world.size());
+  MemoryEstimate whole = training_memory(config, parameters);
+  if (config.checkpoint.async_mode != "disabled" && run.device().is_cpu()) {  // of a GPU it lies in the host's memory
+    const double copy = whole.of("weights") + whole.of("optimizer (" + config.optimizer.name + ")");
+    whole.parts.emplace_back("a copy for saves", copy);
+  }
+  out.memory = of_rank(std::move(whole), config.distributed, run.world.size());
   out.room = room_on(run.device());
   out.room.bytes /= static_cast<double>(run.world.size());  // all ranks are on this machine
   const bool tight = out.memory.total() > out.room.bytes;

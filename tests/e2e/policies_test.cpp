@@ -107,3 +107,19 @@ TEST_CASE("policies: rules that cannot be are refused", "[saves]") {
   CHECK(done.status == 2);
   CHECK_THAT(done.out + done.err, Contains("checkpoint.keep[0] has no until") && Contains("checkpoint.best_metric ('loss')"));
 }
+
+TEST_CASE("policies: a strategy of a script decides what stays of saves in the background, and of their copies", "[saves]") {
+  const FaultyDisk disk;
+  disk.toy.write("s.lua", R"(
+local kf = require('kf')
+kf.register.ckpt_strategy('odd', function() return function(step) return step % 2 == 1 end end)
+return { extends = 'toy.toml', checkpoint = { interval = 2, keep_last_n = 1, async_mode = 'async', mirror = 'second',
+  dyn_ckpt_window = { start = 1, stop = 6, strategy = 'odd' } } }
+)");
+  // Slow, so that the steps run beside the thread; the copies are not slowed, so that none is left out.
+  const Finished done = run(disk.toy.command({"s.lua"}), disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_DELAY_MS", "20"}}));
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  CHECK(disk.listing("s") == Names{"latest", "step_1", "step_10", "step_3", "step_5"});
+  CHECK(FaultyDisk::names_in(disk.toy / "second/runs/s") == Names{".lock", "latest", "step_1", "step_10", "step_3", "step_5"});
+}

@@ -56,6 +56,8 @@ TEST_CASE("saves: steps go on while a slow disk is written to, and the next save
   const Finished behind = disk.run({"--run.name=behind", "--checkpoint.async_mode=async"}, slow);
   INFO(behind.out << behind.err);
   REQUIRE(behind.status == 0);
+  CHECK_THAT(behind.out, Contains("a copy for saves"));
+  CHECK_THAT(plain.out, !Contains("a copy for saves"));
   CHECK_THAT(behind.err, Contains("step 10: waited") && Contains("the disk is slower than saves follow each other"));
   // The table of steps has gone on before the first checkpoint is there.
   CHECK(plain.out.find("saved step_5") < plain.out.find("\n    6 "));

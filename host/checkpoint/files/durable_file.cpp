@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <libdeflate.h>
 #include <unistd.h>
+#include <zlib.h>  // crc32_combine
 
 #include <algorithm>
 #include <array>

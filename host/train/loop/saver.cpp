@@ -144,6 +144,7 @@ void Saver::await_copies() {
   if (mirror_) {
     const Running running("the copy of a checkpoint to checkpoint.mirror");
     mirror_->wait();
+    checkpoints_.tidy(step_);
   }
 }
 

@@ -60,7 +60,7 @@ class Saver {
   void copy(const fs::path& checkpoint);
   /// The same for the checkpoint that the run goes on from, where it is its own: the process before may not have come to it.
   void catch_up(const fs::path& checkpoint);
-  /// Returns when all copies have ended.
+  /// Returns when all copies have ended, and what had to stay for them has gone.
   void await_copies();
 
   bool behind() const { return options_.behind; }

@@ -58,7 +58,7 @@ struct Run {
     Saver saver({.behind = true, .keeps_buffers = true}, checkpoints, writer, World());
     model.fill(static_cast<double>(step));
     optimizer.step(0.5);
-    saver.begin(state_of(step), model, optimizer, "");
+    saver.begin(state_of(step), model, optimizer);
     model.fill(static_cast<double>(step) + 0.5);
     saver.end();
   }
