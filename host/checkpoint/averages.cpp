@@ -25,7 +25,7 @@ std::size_t overlay(const StoredTensors& stored, const std::string& prefix, Mode
   std::size_t count = 0;
   for (const ParameterPtr& parameter : model.parameters()) {
     const std::string name = prefix + parameter->name;
-    if (!stored.contains(name)) {
+    if (!stored.contains(name) || parameter->unfilled) {  // unfilled: excluded from loading
       continue;
     }
     KF_CHECK(stored.shape(name) == parameter->shape, Code::checkpoint, "{}: '{}' has another shape than the weight", stored.path(), name);
@@ -57,7 +57,7 @@ void overlay_schedule_free(const StoredTensors& stored, double beta, Model& mode
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& parameter : model.parameters()) {
     const std::string z = "z." + parameter->name, x = "x." + parameter->name;
-    if (!stored.contains(z) || !stored.contains(x)) {
+    if (!stored.contains(z) || !stored.contains(x) || parameter->unfilled) {
       continue;
     }
     const auto part = [&](const std::string& name) {

@@ -99,6 +99,7 @@ OptimizerState CheckpointReader::stored_moments(Model& model, const WeightPlaces
     }
   };
   OptimizerState out;
+  out.owned = true;
   each_here(content_.optimizer_integers, [&](const std::string& name, std::int64_t number) { out.integers[name] = number; });
   each_here(content_.optimizer_reals, [&](const std::string& name, double number) { out.reals[name] = number; });
   for (const std::string& name : stored.names()) {

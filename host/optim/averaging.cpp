@@ -104,7 +104,8 @@ void Averaged::load(const OptimizerState& state) {
     }
     KF_CHECK(found != state.tensors.end() && found->second.sizes() == averages_[i].sizes(), Code::checkpoint,
              "the optimizer state lacks '{}', or it has another shape", name);
-    averages_[i].copy_(found->second);
+    const bool alike = found->second.scalar_type() == averages_[i].scalar_type() && found->second.device() == averages_[i].device();
+    state.owned&& alike ? void(averages_[i] = found->second) : void(averages_[i].copy_(found->second));
   }
   updates_ = updates->second;
   weight_sum_ = sum->second;

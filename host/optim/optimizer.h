@@ -30,6 +30,7 @@ struct OptimizerState {
   std::map<std::string, at::Tensor> tensors;     // "exp_avg.layers.0.attention.q_proj.weight"
   std::map<std::string, std::int64_t> integers;  // "step"
   std::map<std::string, double> reals;           // e.g. the sum of averaging weights
+  bool owned = false;                            // to be loaded: the tensors are nobody else's and may be kept instead of copied
   bool partial = false;                          // to be loaded: a weight of which a slot is missing or has another shape begins anew
 };
 

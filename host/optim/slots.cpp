@@ -18,6 +18,17 @@ at::Tensor Slots::make(const Kind& kind, const Parameter& parameter) const {
   return {};
 }
 
+/// Where the tensor may be kept, it is, so that a resume does not hold a state twice.
+at::Tensor Slots::loaded(const Kind& kind, const Parameter& parameter, const at::Tensor& stored, bool owned) const {
+  const bool like_weight = kind.start != Start::scalar && !kind.shape;
+  if (owned && like_weight && stored.sizes() == parameter.master.sizes() && stored.scalar_type() == kind.type &&
+      stored.device() == parameter.master.device() && stored.is_contiguous() && parameter.master.is_contiguous()) {
+    return stored;
+  }
+  const at::Tensor own = make(kind, parameter);
+  return stored.sizes() == own.sizes() ? own.copy_(stored) : at::Tensor();
+}
+
 std::vector<at::Tensor>& Slots::of(const Parameter& parameter) {
   std::vector<at::Tensor>& mine = tensors_[parameter.name];
   if (mine.empty()) {
@@ -60,10 +71,10 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
         const std::string name = kinds_[i].name + "." + parameter->name;
         const auto found = state.tensors.find(name);
         KF_CHECK(found != state.tensors.end(), Code::checkpoint, "the optimizer state lacks '{}'", name);
-        at::Tensor& mine = of(*parameter)[i];
-        KF_CHECK(found->second.sizes() == mine.sizes(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter",
-                 name);
-        mine.copy_(found->second);
+        std::vector<at::Tensor>& slots = tensors_[parameter->name];
+        slots.resize(kinds_.size());
+        slots[i] = loaded(kinds_[i], *parameter, found->second, state.owned);
+        KF_CHECK(slots[i].defined(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter", name);
       }
     }
   }

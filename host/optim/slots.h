@@ -37,6 +37,8 @@ class Slots {
 
  private:
   bool holds_all(const OptimizerState& state, const Parameter& parameter) const;
+  /// `stored` as a slot; undefined where it has another shape.
+  at::Tensor loaded(const Kind& kind, const Parameter& parameter, const at::Tensor& stored, bool owned) const;
   at::Tensor make(const Kind& kind, const Parameter& parameter) const;
 
   std::vector<Kind> kinds_;

@@ -124,6 +124,10 @@ TEST_CASE("loading: another optimizer keeps step, data and what both know of a w
   REQUIRE(lion.status == 0);
   CHECK_THAT(lion.err, Contains("kept exp_avg of") && Contains("stays behind: exp_avg_sq of") && Contains("step 5"));
   CHECK(toy.series("run", "loss").size() == 10);
+  // A first moment without the second one and its count of steps would be no state of adamw.
+  const Finished back = train(toy, "run", {"--train.max_steps=12", "--checkpoint.accept_changes=[\"optimizer.name\"]"});
+  REQUIRE(back.status == 0);
+  CHECK_THAT(back.err, Contains("kept nothing; stays behind: exp_avg of"));
 }
 
 TEST_CASE("loading: load_path leaves the optimizer, the data or the random numbers where they are", "[checkpoint][loading]") {
@@ -154,4 +158,28 @@ TEST_CASE("loading: load_path leaves the optimizer, the data or the random numbe
   REQUIRE(on("parts", "[\"optimizer\", \"data\"]").status == 0);
   REQUIRE(on("straight", "[\"optimizer\", \"data\"]").status == 0);
   CHECK(loss("parts") == loss("straight"));
+}
+
+TEST_CASE("loading: ranks fill gaps as one does, and go on with another optimizer", "[checkpoint][loading][ranks]") {
+  const Toy toy;
+  const auto on_ranks = [&](int ranks, const std::string& name, Words more) {
+    Words args{"--nproc", std::to_string(ranks), "toy.toml", "--run.name=" + name};
+    args.insert(args.end(), more.begin(), more.end());
+    const Finished done = toy.host(args);
+    UNSCOPED_INFO(done.out << done.err);
+    return done;
+  };
+  REQUIRE(on_ranks(2, "base", {"--train.max_steps=5", "--scheduler.total_steps=10"}).status == 0);
+  const Words gaps = still({"--checkpoint.init_from=runs/base", "--model.n_layers=3", "--checkpoint.strict=false",
+                            "--checkpoint.exclude_from_loading=[\"token_embedding.*\"]"});
+  REQUIRE(train(toy, "one", gaps).status == 0);
+  REQUIRE(on_ranks(3, "three", gaps).status == 0);
+  CHECK_THAT(diff(toy, "runs/one", "runs/three"), Contains("the same: 0 weights moved"));
+  for (const std::string optimizer : {"lion", "muon", "schedule_free_adamw"}) {
+    Words words{"--optimizer.name=" + optimizer, "--scheduler.total_steps=10", "--optimizer.lr=1e-4", "--checkpoint.load_path=runs/base",
+                "--checkpoint.accept_changes=[\"optimizer.name\"]"};
+    const Finished done = on_ranks(2, optimizer, words);
+    CHECK(done.status == 0);
+    CHECK_THAT(done.err, Contains("stays behind: "));
+  }
 }

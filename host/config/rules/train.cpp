@@ -129,6 +129,12 @@ void loading_in_part_fits(const Job& job, Findings& findings) {
                                     given));
     }
   }
+  if (c.init_weights != "saved" && (c.init_layers != "exact" || !c.name_map.empty())) {
+    findings.problem({"checkpoint.init_weights", c.init_layers != "exact" ? "checkpoint.init_layers" : map},
+                     format("checkpoint.init_weights = \"{}\" finds averages by the names of the model's weights, which "
+                            "checkpoint.init_layers and name_map change; leave one of them out",
+                            c.init_weights));
+  }
   if (!c.init_from && findings.given("checkpoint.init_layers")) {
     findings.warn({"checkpoint.init_layers"}, "checkpoint.init_layers has no effect: it needs checkpoint.init_from");
   }
