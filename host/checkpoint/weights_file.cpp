@@ -2,12 +2,15 @@
 
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 
 #include "checkpoint/files/stored_tensors.h"
 #include "checkpoint/foreign/gpt2.h"
 #include "checkpoint/foreign/llmc.h"
 #include "checkpoint/foreign/state_dict.h"
 #include "checkpoint/pickle/saved_file.h"
+#include "core/error.h"
 
 namespace kf {
 namespace {
@@ -37,6 +40,10 @@ void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows
       load_weights_from(tensors, path, model, rows, placements, rules);
     }
   } else {
+    static const std::set<std::string> pickled{".pt", ".pth", ".bin", ".ckpt"};
+    KF_CHECK(!pickled.contains(path.extension().string()), Code::checkpoint,
+             "{}: is no file that torch.save or llm.c wrote; save weights with torch.save(model.state_dict(), FILE), or as safetensors",
+             path);
     load_weights_from(StoredTensors(path), model, rows, placements, rules);
   }
 }

@@ -73,6 +73,7 @@ TEST_CASE("gguf: trained models give the same greedy text and log-probabilities 
   const Family family =
       GENERATE(Family{"llama", {}},
                Family{"llama", {"--model.rope_scaling=llama3", "--model.rope_factor=8", "--model.rope_orig_len=32", "--model.head_dim=24"}},
+               Family{"llama", {"--model.attn_bias=all", "--model.rope_layout=interleaved"}}, Family{"llama", {"--model.attn_bias=all"}},
                Family{"qwen2", {"--model.attn_bias=qkv", "--model.tie_embeddings=true"}},
                Family{"qwen3", {"--model.qk_norm=true", "--model.head_dim=16"}},
                Family{"gemma",
@@ -97,8 +98,10 @@ TEST_CASE("gguf: trained models give the same greedy text and log-probabilities 
   const json theirs = run_in_llama_cpp(toy / "toy.gguf", prompt), ours = run_here(toy, prompt);
   CHECK(theirs["architecture"] == family.architecture);
   CHECK(theirs["prompt_tokens"] == ours["prompt_tokens"]);
-  CHECK(theirs["ids"] == ours["ids"]);
-  for (std::size_t i = 0; i < kCount; ++i) {  // llama.cpp keeps keys and values in fp16
+  REQUIRE(theirs["ids"].size() > kCount - 4);  // an unfinished character at the end is kept back there
+  for (std::size_t i = 0; i < theirs["ids"].size(); ++i) {
+    CHECK(theirs["ids"][i] == ours["ids"][i]);
+    // llama.cpp keeps keys and values in fp16.
     CHECK(std::abs(theirs["logprobs"][i].get<double>() - ours["logprobs"][i].get<double>()) < 0.02);
   }
 }

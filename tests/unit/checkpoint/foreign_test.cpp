@@ -285,6 +285,13 @@ TEST_CASE("foreign weights: a damaged distributed checkpoint is an error that na
   }
 }
 
+TEST_CASE("foreign weights: a file of something else says what is needed", "[checkpoint]") {
+  const test::TempDir dir;
+  const auto model = test::tiny_model(saved_config());
+  CHECK_THAT(refusal([&] { load_weights(dir.write("x.pt", "some text"), *model); }), Contains("torch.save or llm.c"));
+  CHECK_THAT(refusal([&] { load_weights(dir.write("y.safetensors", "some text"), *model); }), Contains("safetensors file?"));
+}
+
 TEST_CASE("foreign weights: a Hugging Face folder says what of its pickled shards is missing", "[checkpoint]") {
   const test::TempDir dir;
   copy_folder(kSaved / "huggingface", dir / "x");

@@ -4,6 +4,7 @@
 
 #include "checkpoint/gguf/architecture.h"
 #include "checkpoint/gguf/file.h"
+#include "checkpoint/gguf/vocabulary.h"
 #include "core/error.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
@@ -48,6 +49,21 @@ TEST_CASE("gguf: a file is a header of keys and tensors, then numbers at multipl
   wrong.add_tensor("a", {4}, gguf::Type::f32, [] { return at::zeros({3}); });
   CHECK_THROWS_WITH(wrong.write(dir / "y.gguf"), Contains("another shape"));
   CHECK(!fs::exists(dir / "y.gguf"));
+}
+
+TEST_CASE("gguf: tokenizers that llama.cpp does not have are refused", "[checkpoint]") {
+  const fs::path files = fs::path(KF_SOURCE_DIR) / "tests/unit/data/tokenizer/files";
+  const auto refusal = [&](const std::string& name) {
+    try {
+      gguf::read_vocabulary(files / name, ByteTokenizer(), 100'000);
+      return std::string();
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+  };
+  CHECK_THAT(refusal("spm_unigram_nmt_nfkc"), Contains("it is no BPE that spells unknown characters by bytes"));
+  CHECK_THAT(refusal("tiktoken_llama"), Contains("tokenizer.model"));
+  CHECK(refusal("spm_bpe_bytes").empty());
 }
 
 TEST_CASE("gguf: llama's queries and keys are paired by neighbours, other models' by halves", "[checkpoint]") {
