@@ -61,8 +61,8 @@ Exported export_checkpoint(const ExportRequest& request) {
 }
 
 std::string export_text(const Exported& done, const fs::path& folder, const ExportOptions& options) {
-  return format("{}: a {} model, {} tensors in {} ({:.1f} MB, {} file{})", folder, done.config.family, done.tensors, options.dtype,
-                static_cast<double>(done.shards.bytes) / 1e6, done.shards.files, done.shards.files == 1 ? "" : "s");
+  return format("{}: a {} model, {} tensors in {} ({}, {} file{})", folder, done.config.family, done.tensors, options.dtype,
+                human_bytes(static_cast<double>(done.shards.bytes)), done.shards.files, done.shards.files == 1 ? "" : "s");
 }
 
 void check_exports(const RunContext& run) {

@@ -15,8 +15,8 @@
 namespace kf {
 
 struct ExportOptions {
-  std::string dtype = "bfloat16";                // checkpoint.export_dtype: float32, bfloat16, float16
-  std::string family = {};                       // model_type, "" for the source's or whichever has the settings
+  std::string dtype = "bfloat16";                 // checkpoint.export_dtype: float32, bfloat16, float16
+  std::string family = {};                        // model_type, "" for the source's or whichever has the settings
   std::uint64_t max_shard_bytes = 5'000'000'000;  // as transformers divides
 };
 
@@ -25,10 +25,10 @@ std::uint64_t bytes_of(const std::string& text, const std::string& option);
 
 /// What lies beside the weights.
 struct ExportFiles {
-  fs::path source = {};                       // folder with the config.json that the model was made from; empty: there is none
-  std::vector<fs::path> tokenizer = {};       // its files
+  fs::path source = {};                          // folder with the config.json that the model was made from; empty: there is none
+  std::vector<fs::path> tokenizer = {};          // its files
   std::map<std::string, std::string> more = {};  // name to content, where the folder has no file of the name yet
-  std::optional<std::int64_t> bos = {};       // where no file says them
+  std::optional<std::int64_t> bos = {};          // where no file says them
   std::vector<std::int64_t> ends = {};
 };
 

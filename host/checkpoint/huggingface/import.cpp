@@ -182,7 +182,8 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   if (const std::size_t left = all - read.names.size(); left > 0) {
     log::info("left out {} tensors of multi-token prediction layers, which {} does not read", left, model_type);
   }
-  const Renaming renaming(read, huggingface::rules_of(model_type), model, huggingface::head_dim_in(config::text_config_of(folder / "config.json")));
+  const Renaming renaming(read, huggingface::rules_of(model_type), model,
+                          huggingface::head_dim_in(config::text_config_of(folder / "config.json")));
   NamedTensors out;
   for (const auto& [name, piece] : renaming.pieces()) {
     out.names.push_back(name);

@@ -105,9 +105,10 @@ std::vector<OutwardTensor> outward_tensors(const config::Table& json, Model& mod
       unknown.push_back(parameter->name);
     }
   }
-  const std::vector<std::string> shown(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(unknown.size(), 10)));
-  KF_CHECK(unknown.empty(), Code::checkpoint, "a {} model of Hugging Face has no tensors for these weights ({}): {}{}", type, unknown.size(),
-           join(shown, ", "), unknown.size() > shown.size() ? ", ..." : "");
+  const std::vector<std::string> shown(unknown.begin(),
+                                       unknown.begin() + static_cast<std::ptrdiff_t>(std::min<std::size_t>(unknown.size(), 10)));
+  KF_CHECK(unknown.empty(), Code::checkpoint, "a {} model of Hugging Face has no tensors for these weights ({}): {}{}", type,
+           unknown.size(), join(shown, ", "), unknown.size() > shown.size() ? ", ..." : "");
   return outward.take();
 }
 

@@ -101,10 +101,10 @@ std::string class_of_family(const std::string& model_type) {
 }
 
 FamiliesByUse families_by_use() {
-  FamiliesByUse out{{"llama",   "mistral", "qwen2",    "qwen3",    "olmo2",   "olmo",  "gemma",     "gemma2",    "gemma3_text", "granite", "gpt2",
-                     "gpt_neox", "phi",     "phi3",     "cohere",   "stablelm", "nemotron", "mixtral",   "olmoe",     "qwen3_moe",   "qwen2_moe",
-                     "deepseek_v3"},
-                    {}};
+  FamiliesByUse out{
+      {"llama",    "mistral", "qwen2", "qwen3",  "olmo2",    "olmo",     "gemma",   "gemma2", "gemma3_text", "granite",   "gpt2",
+       "gpt_neox", "phi",     "phi3",  "cohere", "stablelm", "nemotron", "mixtral", "olmoe",  "qwen3_moe",   "qwen2_moe", "deepseek_v3"},
+      {}};
   for (const std::string& name : huggingface::family_names()) {
     if (std::find(out.common.begin(), out.common.end(), name) == out.common.end()) {
       out.others.push_back(name);

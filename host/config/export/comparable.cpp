@@ -37,7 +37,7 @@ const std::set<std::string>& without_effect() {
 }
 
 const std::set<std::string>& training() {
-  static const std::set<std::string> all{"init_std",     "embed_init_std", "dropout_embed",      "dropout_attn",
+  static const std::set<std::string> all{"init_std",      "embed_init_std", "dropout_embed",      "dropout_attn",
                                          "dropout_resid", "pad_id",         "moe_aux_loss_weight"};
   return all;
 }
@@ -216,7 +216,8 @@ class Canonical {
     if (yarn) {
       temperature();
     } else if (longrope) {
-      const double own = m_.rope_factor <= 1 ? 1 : std::sqrt(1 + std::log(m_.rope_factor) / std::log(static_cast<double>(m_.rope_orig_len)));
+      const double own =
+          m_.rope_factor <= 1 ? 1 : std::sqrt(1 + std::log(m_.rope_factor) / std::log(static_cast<double>(m_.rope_orig_len)));
       set("rope_gain", m_.rope_gain.value_or(own));
     } else {
       drop({"rope_gain"});

@@ -74,6 +74,28 @@ class Judge {
   Settings ours_, training_;
 };
 
+/// Takes out keys that came with others and that the family does not know.
+bool drop_what_is_not_read(Table& json, Reading& best, const Judge& judge) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : json) {
+    keys.push_back(key);
+  }
+  bool dropped = false;
+  for (const std::string& key : keys) {
+    if (best.problems.empty() || key == "model_type") {
+      continue;
+    }
+    Table without = json;
+    without.erase(key);
+    if (Reading reading = judge.judge(without); reading.score() < best.score()) {
+      best = std::move(reading);
+      json = std::move(without);
+      dropped = true;
+    }
+  }
+  return dropped;
+}
+
 /// `json`, changed by whatever spelling brings it nearer, until none does. Spellings that the family does not read are left out after the
 /// first look.
 Table nearer(Table json, const std::vector<Spelling>& proposals, const Judge& judge) {
@@ -105,6 +127,7 @@ Table nearer(Table json, const std::vector<Spelling>& proposals, const Judge& ju
       }
     }
     left = std::move(read);
+    moved = drop_what_is_not_read(json, best, judge) || moved;
   }
   return json;
 }
@@ -126,13 +149,29 @@ std::optional<Node> other(const Node& node) {
   return std::nullopt;
 }
 
+/// Rotary settings as transformers 5 spells them, where the family reads that.
+Table with_rope_parameters(Table json, const std::vector<Spelling>& proposals, const Judge& judge) {
+  const auto best = judge.judge(json).score();
+  for (const Spelling& proposal : proposals) {
+    if (json.find("rope_parameters") == nullptr && proposal.front().first == "rope_parameters") {
+      Table said = with(json, proposal);
+      const Reading now = judge.judge(said), another = Judge::read(with(said, {{"rope_parameters.rope_theta", Node(1.5)}}));
+      if (now.score() == best && another.model != now.model) {
+        return said;
+      }
+    }
+  }
+  return json;
+}
+
 /// What classes take by default is said, too, where they read it: programs with other defaults read the same.
 Table said_in_full(Table json, const std::vector<Spelling>& proposals, const Judge& judge) {
   const auto best = judge.judge(json).score();
   for (const Spelling& proposal : proposals) {
     const auto& [key, value] = proposal.front();
     const std::optional<Node> changed = proposal.size() == 1 && value ? other(*value) : std::nullopt;
-    if (!changed || key.find('.') != std::string::npos || json.find(key) != nullptr) {
+    const bool spelled = key == "rope_theta" && json.find("rope_parameters") != nullptr;
+    if (!changed || spelled || key.find('.') != std::string::npos || json.find(key) != nullptr) {
       continue;
     }
     Table said = with(json, proposal);
@@ -191,6 +230,11 @@ ConfigJson finished(Table json, const Judge& judge, bool of_source, bool keep_cl
   const std::string kind = class_of_family(out.family);
   if (!keep_class && !kind.empty()) {
     json["architectures"] = Node(Array{Node(kind)});
+  }
+  if (!of_source) {  // what classes take by default may be no id of this vocabulary, or one that means something else
+    for (const char* key : {"bos_token_id", "eos_token_id", "pad_token_id"}) {
+      json[key];
+    }
   }
   for (const Difference& one : judge.judge(json).lost) {
     out.lost.push_back(one.key);
@@ -258,13 +302,15 @@ ConfigJson config_json_of(const ModelConfig& model, const Table* source, const s
   }
   for (const std::string& name : families_to_try(family, source, judge)) {
     if (std::optional<Table> json = search.attempt(bare(name), name)) {
+      json = with_rope_parameters(std::move(*json), proposals, judge);
       return finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
     }
   }
   const auto& [near, reading] = *search.nearest;
-  fail(Code::config, "{} of Hugging Face has the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
-       family.empty() ? "no family" : "'" + family + "'", family.empty() ? "the nearest is " + near : "what differs:",
-       list_of(reading, near));
+  fail(Code::config,
+       "{} of Hugging Face has the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
+       family.empty() ? "no family" : "'" + family + "'",
+       family.empty() ? "the nearest is " + near : "what differs:", list_of(reading, near));
 }
 
 std::string to_text_file(const Table& json) {

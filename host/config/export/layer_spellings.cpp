@@ -44,10 +44,8 @@ void add_windows(std::vector<Spelling>& out, const ModelConfig& m) {
   out.push_back({{"sliding_window", window}});
   out.push_back({{"sliding_window", window}, {"layer_types", types}});
   out.push_back({{"use_sliding_window", Node(true)}, {"sliding_window", window}, {"layer_types", types}});
-  out.push_back({{"use_sliding_window", Node(true)},
-                 {"sliding_window", window},
-                 {"max_window_layers", Node(first)},
-                 {"layer_types", std::nullopt}});
+  out.push_back(
+      {{"use_sliding_window", Node(true)}, {"sliding_window", window}, {"max_window_layers", Node(first)}, {"layer_types", std::nullopt}});
 }
 
 /// GPT-Neo's: kinds once through.

@@ -15,7 +15,8 @@ void put_yarn(Table& out, const ModelConfig& m) {
     out["truncate"] = Node(false);
   }
   if (m.rope_attn_factor == "softmax") {  // mscale / mscale_all_dim, 1, on queries and keys; mscale_all_dim squared on the scores
-    out["mscale"] = out["mscale_all_dim"] = Node(m.rope_mscale);
+    out["mscale"] = Node(m.rope_mscale);
+    out["mscale_all_dim"] = Node(m.rope_mscale);
     if (m.rope_gain && *m.rope_gain != 1) {
       out["attention_factor"] = Node(*m.rope_gain);
     }

@@ -38,8 +38,9 @@ class Proposals {
 
 void add_shape(Proposals& out, const ModelConfig& m) {
   // Together: each alone may make heads of a wrong width.
-  for (const auto& [dim, heads] : {std::pair("hidden_size", "num_attention_heads"), std::pair("hidden_size", "n_head"),
-                                   std::pair("hidden_size", "num_heads"), std::pair("n_embd", "n_head"), std::pair("d_model", "n_heads")}) {
+  for (const auto& [dim, heads] :
+       {std::pair("hidden_size", "num_attention_heads"), std::pair("n_embd", "n_head"), std::pair("d_model", "n_heads"),
+        std::pair("hidden_size", "n_head"), std::pair("hidden_size", "num_heads")}) {
     out.add(Spelling{{dim, Node(m.dim)}, {heads, Node(m.n_heads)}});
   }
   out.add({"hidden_size", "n_embd", "d_model", "n_embed"}, m.dim);

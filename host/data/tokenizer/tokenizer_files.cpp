@@ -50,7 +50,8 @@ Table letters() {
   for (const char* key : {"dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix"}) {
     out[key] = Node();
   }
-  out["fuse_unk"] = out["byte_fallback"] = Node(false);
+  out["fuse_unk"] = Node(false);
+  out["byte_fallback"] = Node(false);
   out["vocab"] = Node(std::move(vocabulary));
   out["merges"] = Node(Array());
   return out;
@@ -89,9 +90,13 @@ std::vector<fs::path> tokenizer_files(const fs::path& given) {
 std::map<std::string, std::string> byte_tokenizer_files() {
   Table file, config;
   file["version"] = text("1.0");
-  file["truncation"] = file["padding"] = file["normalizer"] = file["post_processor"] = Node();
+  for (const char* key : {"truncation", "padding", "normalizer", "post_processor"}) {
+    file[key] = Node();
+  }
   file["added_tokens"] = Node(Array{Node(end_token())});
-  file["pre_tokenizer"] = file["decoder"] = Node(byte_level());
+  for (const char* key : {"pre_tokenizer", "decoder"}) {
+    file[key] = Node(byte_level());
+  }
   file["model"] = Node(letters());
   config["tokenizer_class"] = text("PreTrainedTokenizerFast");
   config["eos_token"] = text(kEnd);

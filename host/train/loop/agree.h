@@ -15,9 +15,9 @@ struct Requests {
   std::vector<Message> messages;
 };
 
-/// The requests of all ranks, the same on each of them: a stop, an evaluation, a roll-back that any rank asks for; messages, saves, exports and
-/// freezing in order of ranks, the latter each once; of numbers (lr_scale, mixture, loss weights) those of the lowest rank that gives one,
-/// with a warning where others give another. On one rank `mine` itself. `skip_update` is the step's own matter and stays as it is.
+/// The requests of all ranks, the same on each of them: a stop, an evaluation, a roll-back that any rank asks for; messages, saves, exports
+/// and freezing in order of ranks, the latter each once; of numbers (lr_scale, mixture, loss weights) those of the lowest rank that gives
+/// one, with a warning where others give another. On one rank `mine` itself. `skip_update` is the step's own matter and stays as it is.
 Requests agree(Requests mine, Group& all);
 
 /// Whether any rank says so.
