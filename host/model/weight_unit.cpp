@@ -89,13 +89,17 @@ std::map<at::ScalarType, ParameterList> by_type(const ParameterList& weights) {
 
 /// The identity, with something to do when backward comes by.
 struct WeightUnit::Node : torch::autograd::Function<WeightUnit::Node> {
+  struct Held : c10::intrusive_ptr_target {
+    explicit Held(WeightUnit* whole) : unit(whole) {}
+    WeightUnit* unit;
+  };
   static Variable forward(AutogradContext* context, const Variable& x, WeightUnit* unit, bool at_start) {
-    context->saved_data["unit"] = reinterpret_cast<std::int64_t>(unit);
+    context->saved_data["unit"] = c10::IValue::make_capsule(c10::make_intrusive<Held>(unit));
     context->saved_data["at_start"] = at_start;
     return x.view_as(x);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    auto* const unit = reinterpret_cast<WeightUnit*>(context->saved_data["unit"].toInt());
+    WeightUnit* const unit = c10::static_intrusive_pointer_cast<Held>(context->saved_data["unit"].toCapsule())->unit;
     if (context->saved_data["at_start"].toBool()) {
       unit->gather();
     } else {

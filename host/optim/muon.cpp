@@ -69,7 +69,7 @@ bool muon_takes(const Parameter& parameter, bool by_shape) {
   return static_cast<double>(std::max(rows, columns)) / static_cast<double>(std::max<std::int64_t>(std::min(rows, columns), 1)) <= 10;
 }
 
-Muon::Muon(std::vector<ParamGroup> groups, const MuonOptions& options)
+Muon::Muon(const std::vector<ParamGroup>& groups, const MuonOptions& options)
     : groups_(share(groups, options).taken), options_(options), slots_({{"momentum"}}), adam_(share(groups, options).left, options.adam) {}
 
 double Muon::scale(double rows, double columns) const {

@@ -37,7 +37,7 @@ bool muon_takes(const Parameter& parameter, bool by_shape);
 
 class Muon final : public Optimizer {
  public:
-  Muon(std::vector<ParamGroup> groups, const MuonOptions& options);
+  Muon(const std::vector<ParamGroup>& groups, const MuonOptions& options);
   /// The matrices that it orthogonalises are whole.
   Needs needs(const Parameter& weight) const override;
   void step(double lr) override;

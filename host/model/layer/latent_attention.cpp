@@ -28,7 +28,7 @@ LatentAttention::LatentAttention(const PartArgs& args, const Place& place)
   const bool bias = config::has_input_bias(m);
   NormOptions latent = norm_options(args);
   latent.eps = m.mla_norm_eps.value_or(latent.eps);
-  const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, Init init, bool with_bias) {
+  const auto linear = [&](const char* name, std::int64_t in, std::int64_t out, const Init& init, bool with_bias) {
     return add_child(name, std::make_shared<Linear>(in, out, init, Role::hidden, with_bias));
   };
   if (m.mla_q_rank == 0) {

@@ -93,7 +93,7 @@ class SecondRun {
 
 struct Recompute : ag::Function<Recompute> {
   /// `anchor` needs a gradient, so that the node is part of the graph also where x needs none.
-  static ag::variable_list forward(ag::AutogradContext* context, c10::intrusive_ptr<Replay> replay, const at::Tensor& x,
+  static ag::variable_list forward(ag::AutogradContext* context, const c10::intrusive_ptr<Replay>& replay, const at::Tensor& x,
                                    const at::Tensor& anchor) {
     (void)anchor;
     replay->rng = generator_states(x.device());

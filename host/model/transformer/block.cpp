@@ -73,7 +73,7 @@ void StandardBlock::add_special_parts(const PartArgs& args, const Place& inner) 
 
 at::Tensor StandardBlock::finished(const at::Tensor& y) const { return scalar_ != nullptr ? y * scalar_->value.to(y.scalar_type()) : y; }
 
-at::Tensor StandardBlock::scaled(at::Tensor branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
+at::Tensor StandardBlock::scaled(const at::Tensor& branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
 
 at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
   if (shares_norm_) {  // x is normed already

@@ -55,7 +55,7 @@ class StandardBlock final : public Block {
   at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
   at::Tensor fed_forward(const at::Tensor& x,
                          const ForwardContext& context) const;  // mlp_ with what stands beside it, and the norms of both
-  at::Tensor scaled(at::Tensor branch) const;
+  at::Tensor scaled(const at::Tensor& branch) const;
   at::Tensor finished(const at::Tensor& y) const;  // the learned number
   /// The branches, made again in backward where the policy says so.
   at::Tensor attended(const at::Tensor& x, const ForwardContext& context) const;
