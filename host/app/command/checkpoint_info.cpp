@@ -129,8 +129,9 @@ void print_checkpoint(const fs::path& path) {
   add_origin(rows, content, path);
   for (const char* key : kTold) {
     const config::Node* const value = state.job.table() != nullptr ? state.job.table()->find(key) : nullptr;
-    if (value != nullptr && !value->is_null() && !value_text(*value).empty()) {
-      rows.push_back({key, value_text(*value)});
+    const std::string text = value != nullptr && !value->is_null() ? value_text(*value) : "";
+    if (!text.empty() && text != "none" && text != "0") {
+      rows.push_back({key, text});
     }
   }
   if (!content.left_out.names.empty()) {
