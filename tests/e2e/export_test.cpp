@@ -112,6 +112,24 @@ TEST_CASE("export: pieces of several ranks make the same folder", "[export]") {
   CHECK(has(toy.read("runs/a/checkpoints/step_10/model.index.json"), "weight_map"));
 }
 
+TEST_CASE("export: the running average, and experts in either form", "[export]") {
+  const Toy toy;
+  good(toy.train(
+      {"--run.name=a", "--averaging.type=ema", "--averaging.beta=0.5", "--model.num_experts=4", "--model.moe_packed_experts=true"}));
+  for (const char* kind : {"saved", "average"}) {
+    good(toy.host({"export", "runs/a", kind, "--dtype", "float32", "--weights", kind}));
+    CHECK(json_of(toy, fs::path(kind) / "config.json")["model_type"] == "mixtral");
+    const auto loss = [&](std::vector<std::string> words) {
+      words.insert(words.begin(), "eval");
+      words.insert(words.end(), {"--data", "text"});
+      const std::string said = good(toy.host(words)).out;
+      return said.substr(said.find("loss"), 16);
+    };
+    CHECK(loss({kind}) == loss({"runs/a", "--weights", kind}));
+  }
+  CHECK(toy.read("saved/model.safetensors") != toy.read("average/model.safetensors"));
+}
+
 TEST_CASE("export: adapters are merged, or written for PEFT", "[export]") {
   const Toy toy;
   good(toy.train({"--run.name=base", "--train.max_steps=4"}));

@@ -187,4 +187,10 @@ CASES = {
                                      vision_config=dict(VISION, head_dim=8, num_key_value_heads=2, position_embedding_size=64), audio_config=None)),
     "afmoe": ("afmoe", dict(WIDE, num_hidden_layers=4, moe_intermediate_size=24, num_experts=4, num_experts_per_tok=2, num_shared_experts=1,
                             num_dense_layers=1, sliding_window=6, mup_enabled=True, route_scale=1.5)),
+    "llama_yarn_factor_ratio": ("llama", dict(GROUPED, rope_parameters=dict(YARN, attention_factor=0.8, mscale=0.5, mscale_all_dim=1.5))),
+    "llama_yarn_half_ratio": ("llama", dict(GROUPED, rope_parameters=dict(YARN, mscale=0.5))),
+    "deepseek_v3_yarn_factor": ("deepseek_v3", dict(SMALL, num_key_value_heads=4, first_k_dense_replace=1, kv_lora_rank=16, q_lora_rank=20, qk_nope_head_dim=12,
+                                                    qk_rope_head_dim=8, v_head_dim=10, n_routed_experts=8, num_experts_per_tok=2, n_shared_experts=1,
+                                                    moe_intermediate_size=24, n_group=2, topk_group=1,
+                                                    rope_parameters=dict(YARN, attention_factor=0.7, mscale=0.5, mscale_all_dim=1.5))),
 }

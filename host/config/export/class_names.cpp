@@ -101,12 +101,15 @@ std::string class_of_family(const std::string& model_type) {
 }
 
 FamiliesByUse families_by_use() {
-  FamiliesByUse out{
-      {"llama",    "mistral", "qwen2", "qwen3",  "olmo2",    "olmo",     "gemma",   "gemma2", "gemma3_text", "granite",   "gpt2",
-       "gpt_neox", "phi",     "phi3",  "cohere", "stablelm", "nemotron", "mixtral", "olmoe",  "qwen3_moe",   "qwen2_moe", "deepseek_v3"},
-      {}};
+  FamiliesByUse out{{"llama", "mistral", "qwen2", "qwen3", "mixtral"},
+                    {"olmo2", "olmo", "gemma", "gemma2", "gemma3_text", "granite", "gpt2", "gpt_neox", "phi", "phi3", "cohere", "stablelm",
+                     "nemotron", "olmoe", "qwen3_moe", "qwen2_moe", "deepseek_v3"},
+                    {}};
+  const auto holds = [](const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   for (const std::string& name : huggingface::family_names()) {
-    if (std::find(out.common.begin(), out.common.end(), name) == out.common.end()) {
+    if (!holds(out.first, name) && !holds(out.common, name)) {
       out.others.push_back(name);
     }
   }

@@ -257,9 +257,9 @@ Table bare(const std::string& family) {
   return json;
 }
 
-/// The source's, then those that most models are, then the others by how near they are as they stand.
+/// The source's, then what most models are, then all others by how near they are as they stand.
 std::vector<std::string> families_to_try(const std::string& asked, const Table* source, const Judge& judge) {
-  const FamiliesByUse all = families_by_use();
+  constexpr std::size_t better_known = 3;  // settings that a family of few may be nearer by
   if (!asked.empty()) {
     const std::vector<std::string> names = huggingface::family_names();
     const std::string near = nearest(asked, names);
@@ -267,14 +267,18 @@ std::vector<std::string> families_to_try(const std::string& asked, const Table* 
              near.empty() ? "" : "; did you mean '" + near + "'?", join(names, ", "));
     return {asked};
   }
+  const FamiliesByUse all = families_by_use();
   std::vector<std::string> out = source != nullptr ? std::vector{type_of(*source)} : std::vector<std::string>();
-  out.insert(out.end(), all.common.begin(), all.common.end());
-  std::vector<std::pair<std::size_t, std::string>> others;
-  for (const std::string& name : all.others) {
-    others.emplace_back(judge.judge(bare(name)).score().first, name);
+  out.insert(out.end(), all.first.begin(), all.first.end());
+  std::vector<std::pair<std::size_t, std::string>> order;
+  for (const std::string& name : all.common) {
+    order.emplace_back(judge.judge(bare(name)).score().first, name);
   }
-  std::sort(others.begin(), others.end());
-  for (const auto& [score, name] : others) {
+  for (const std::string& name : all.others) {
+    order.emplace_back(judge.judge(bare(name)).score().first + better_known, name);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [score, name] : order) {
     out.push_back(name);
   }
   return out;
