@@ -2,7 +2,7 @@
 # Puts Python's gguf and llama.cpp (xllamacpp, a wheel for CPUs) into .deps/gguf-oracle for the tests that run exported models in it. Without a
 # network or pip nothing happens: the tests then check the files' headers alone, and say so.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 [ -e .deps/gguf-oracle/xllamacpp ] && exit 0
 command -v python3 >/dev/null && python3 -m pip --version >/dev/null 2>&1 || exit 0
 mkdir -p .deps

@@ -118,7 +118,7 @@ Tensors tensors_in(const SavedFile& file, const Value& dict) {
 
 NamedTensors open_state_dict(const fs::path& path) { return open_state_dict(std::make_shared<const SavedFile>(path)); }
 
-NamedTensors open_state_dict(std::shared_ptr<const SavedFile> file) {
+NamedTensors open_state_dict(const std::shared_ptr<const SavedFile>& file) {
   const auto tensors = std::make_shared<const Tensors>(tensors_in(*file, find_dict(*file)));
   NamedTensors out;
   for (const auto& [name, tensor] : *tensors) {

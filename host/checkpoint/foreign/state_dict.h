@@ -11,6 +11,6 @@ namespace kf {
 /// (the log says so). Names lose what wrappers of PyTorch put into them ("_orig_mod.", "module."), and, in files of Lightning, the name of
 /// the model's attribute where all of them have it. What is no tensor is left out, with a log line. Throws Code::checkpoint.
 NamedTensors open_state_dict(const fs::path& path);
-NamedTensors open_state_dict(std::shared_ptr<const pickle::SavedFile> file);
+NamedTensors open_state_dict(const std::shared_ptr<const pickle::SavedFile>& file);
 
 }  // namespace kf

@@ -101,7 +101,7 @@ TEST_CASE("saved files: a file that is cut short or changed anywhere is an error
   const test::TempDir dir;
   const std::string file = read_file(saved(name));
   for (std::size_t size = 0; size < file.size(); size += file.size() / 97) {
-    CHECK(refusal(dir.write("cut.pt", file.substr(0, size))) != "");
+    CHECK(!refusal(dir.write("cut.pt", file.substr(0, size))).empty());
   }
   for (std::size_t at = 0; at < file.size(); ++at) {
     for (const int byte : {0, 0x7f, 0xff, static_cast<unsigned char>(file[at]) ^ 1}) {
