@@ -158,9 +158,10 @@ class IndexReader {
       const std::string name(text(tensors.key(i)));
       all[name] = name;
       const std::optional<Value> path = paths ? paths->find(name) : std::nullopt;
-      if (path && path->is(Kind::tuple) && path->size() == 2 && path->item(0).is(Kind::text) && path->item(1).is(Kind::text)) {
-        if (path->item(0).text() == kModel) {
-          model[name] = path->item(1).text();
+      const std::size_t depth = path && path->is(Kind::tuple) ? path->size() : 0;  // ("app", "model", "norm.weight"): the last dict counts
+      if (depth >= 2 && path->item(depth - 2).is(Kind::text) && path->item(depth - 1).is(Kind::text)) {
+        if (path->item(depth - 2).text() == kModel) {
+          model[name] = path->item(depth - 1).text();
         }
       } else if (!path && name.starts_with("model.")) {
         model[name] = name.substr(kModel.size() + 1);

@@ -116,6 +116,7 @@ TEST_CASE("foreign weights: every form loads into the model bit for bit", "[chec
   SECTION("Hugging Face's pickled shards") { load_weights(kSaved / "huggingface", *model), check_weights(*model); }
   SECTION("a distributed checkpoint of two ranks") { load_weights(kSaved / "distributed/step_10", *model), check_weights(*model); }
   SECTION("its folder of steps") { load_weights(kSaved / "distributed", *model), check_weights(*model); }
+  SECTION("one with the model deeper inside") { load_weights(kSaved / "nested", *model), check_weights(*model, at::kBFloat16); }
   SECTION("one of two pipeline stages") { load_weights(kSaved / "stages", *model), check_weights(*model, at::kBFloat16); }
 }
 

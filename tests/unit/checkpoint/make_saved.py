@@ -5,6 +5,7 @@ import argparse
 import collections
 import json
 import os
+import pathlib
 import shutil
 import sys
 
@@ -124,6 +125,12 @@ def stages():
         dcp.save({"model": own}, checkpoint_id=os.path.join(OUT, "stages", f"pp{stage}"), no_dist=True)
 
 
+def nested():
+    """A model deeper inside, as PyTorch's own examples save it."""
+    weights = {name: tensor.to(torch.bfloat16) for name, tensor in model().items()}
+    dcp.save({"app": {"model": weights, "step": 3}}, checkpoint_id=pathlib.Path(OUT) / "nested", no_dist=True)
+
+
 def gpt2(bias):
     """A GPT-2 with nn.Linear's matrices, as nanoGPT and llm.c have it: tensor k in the order of names is k, k + 1/1024, ..."""
     shapes = {"transformer.wte.weight": (VOCAB, DIM), "transformer.wpe.weight": (16, DIM), "transformer.ln_f.weight": (DIM,)}
@@ -170,6 +177,7 @@ def main():
     huggingface()
     torch.multiprocessing.spawn(shards, args=(29533,), nprocs=2)
     stages()
+    nested()
     nanogpt()
     llmc()
     torch.save(state_dict(), os.path.join(OUT, "state.pt"))
