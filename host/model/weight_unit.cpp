@@ -89,7 +89,7 @@ std::map<at::ScalarType, ParameterList> by_type(const ParameterList& weights) {
 
 /// The identity, with something to do when backward comes by.
 struct WeightUnit::Node : torch::autograd::Function<WeightUnit::Node> {
-  struct Held : c10::intrusive_ptr_target {
+  struct Held : torch::CustomClassHolder {
     explicit Held(WeightUnit* whole) : unit(whole) {}
     WeightUnit* unit;
   };
