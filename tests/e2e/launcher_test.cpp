@@ -94,7 +94,7 @@ TEST_CASE("launcher: help of every command needs neither torch nor the program's
       commands.insert(command);
     }
   }
-  CHECK(commands.size() == 12);
+  CHECK(commands.size() == 13);
   for (const std::string& command : commands) {
     const std::string help = alone({command, "--help"}).out;
     CHECK_THAT(help, StartsWith("usage: kf-host "));

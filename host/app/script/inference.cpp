@@ -286,7 +286,11 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
   out.model = build_model(out.config, registries);
   check_loading(out.config, out.model->parameters(), request.device, out.path);
   materialize(*out.model, request.device, at::kFloat, 0, at::kFloat, [](const Parameter& p) { return needs_first_values(p); });
-  load_weights(out.path, *out.model, {}, request.weights);
+  WeightPlaces places;
+  if (!huggingface && out.path != request.source) {
+    places.check = checked_before;  // when it was looked for
+  }
+  load_weights(out.path, *out.model, places, request.weights);
   require_values(out.model->parameters());
   out.model->train(false);
   // A folder of another program without a tokenizer says nothing about its ids: bytes would be a guess.
