@@ -14,8 +14,8 @@
 
 namespace kf {
 
-/// model.safetensors or pytorch_model.bin, or the shards that model.safetensors.index.json or pytorch_model.bin.index.json name; safetensors
-/// first. Throws Code::checkpoint naming what is missing.
+/// model.safetensors or pytorch_model.bin, or the shards that model.safetensors.index.json or pytorch_model.bin.index.json name;
+/// safetensors first. Throws Code::checkpoint naming what is missing.
 NamedTensors open_huggingface(const fs::path& folder);
 
 /// `theirs` under our names: tensors are renamed, transposed and cut by the table of the family that `folder`'s config.json names. Shapes
