@@ -16,6 +16,7 @@ TEST_CASE("agree: every rank follows the requests and messages of all, in order 
     const std::int64_t rank = all.rank();
     Requests mine;
     mine.controls.saves = {"all", std::to_string(rank)};
+    mine.controls.exports = {"", std::to_string(rank)};
     mine.controls.skip_update = std::to_string(rank);
     if (rank == 1) {
       mine.controls.lr_scale = 0.5;
@@ -31,6 +32,7 @@ TEST_CASE("agree: every rank follows the requests and messages of all, in order 
     CAPTURE(rank);
     const Controls& controls = agreed[rank].controls;
     CHECK(controls.saves == std::vector<std::string>{"all", "0", "1", "2"});
+    CHECK(controls.exports == std::vector<std::string>{"", "0", "1", "2"});
     CHECK(controls.lr_scale == 0.5);
     CHECK(controls.stop == "done");
     CHECK(controls.skip_update == std::to_string(rank));
