@@ -229,6 +229,7 @@
 ---@field report fun(self: kf.HookContext, value: number)  To the sweep that this run is a trial of.
 ---@field stop fun(self: kf.HookContext, reason?: string)  Ends the run at the step boundary, with a checkpoint.
 ---@field request_save fun(self: kf.HookContext, name?: string)  A checkpoint; a named one is kept for ever.
+---@field request_export fun(self: kf.HookContext, folder?: string)  A folder that Hugging Face's transformers load, of a checkpoint of this step: exports/step_N, or this one, below the run's folder.
 ---@field request_eval fun(self: kf.HookContext)  An evaluation at the step boundary.
 ---@field request_rollback fun(self: kf.HookContext, reason?: string)  Back to the newest checkpoint; the data since then are left out.
 ---@field skip_update fun(self: kf.HookContext, reason?: string)  In on_backward_end: this update changes nothing.
@@ -1432,6 +1433,10 @@
 ---@field id? string  Id of the run in run.json and result.json; empty makes one and keeps it over resumes.
 ---@field tags? string[]  Words of your own, kept beside the run in run.json.
 ---@field go_on? boolean  Go on, under the same schedule, with a run that a hook or eval.target_loss has stopped; otherwise it stays stopped.
+---@field stall_timeout_sec? number  A step, an evaluation's batch or a save that stands still for so many seconds leaves the stacks of all threads in the folder incidents; 0 does not look.
+---@field on_stall? "report"|"abort"  What follows: nothing, or the process ends with status 7, so that --max-restarts starts it again.
+---@field keep_incidents? integer  Steps whose loss or gradient is not finite that are kept in the folder incidents, for `kf-host replay`; the first ones of the run.
+---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts
@@ -1756,15 +1761,27 @@
 ---@field interval? integer  Steps between checkpoints.
 ---@field strategy? string  Which steps are saved: every interval, or a registered strategy.
 ---@field dyn_ckpt_window? kf.Config.checkpoint.dyn_ckpt_window  A window of steps with more frequent checkpoints.
----@field async_mode? "disabled"|"async"|"async_with_pinned_mem"  Write in the background.
+---@field async_mode? "disabled"|"async"|"async_with_pinned_mem"  Who writes: the training thread, or a thread behind it, from a copy in host memory that is made anew for each save (async) or kept for all of them (async_with_pinned_mem).
+---@field interval_minutes? number  Minutes between checkpoints, beside those of strategy; 0 for none.
+---@field keep? kf.Config.checkpoint.keep[]  Steps that are saved, too, and kept for ever: the first rule whose until is not passed yet says which.
+---@field on_completion? boolean  Save when the run has reached its end. A run that is stopped is saved in any case.
+---@field on_error? "stop"|"warn"  What a save that failed does: end the run, or warn; the next save is then tried as usual, and a run whose end is not saved fails.
+---@field best_k? integer  How many checkpoints stay for their best_metric, beside keep_last_n; those of steps with an evaluation are compared.
+---@field best_metric? string  Number of the evaluation that best_k compares: eval.loss, eval.accuracy, eval.NAME.loss for a set.
+---@field best_mode? "min"|"max"  Whether the smallest or the largest best_metric is the best.
+---@field mirror? string  Folder, best on another file system, below which every checkpoint is copied behind the run, as run.dir; a resume takes the newest whole one of both. Empty for none.
 ---@field keep_last_n? integer  How many checkpoints stay; 0 or less keeps all.
 ---@field load_path? string  Checkpoint to resume from; unset takes the latest of dir.
 ---@field init_from? string  Weights to start a new run from: a .safetensors file, a checkpoint, a folder, or a name of the Hugging Face hub (ORG/NAME@REVISION).
 ---@field init_vocab? "exact"|"init"|"mean"  What init_from does when model.vocab_size is above the file's: refuse, draw the further rows by train.seed and name, or set them to the mean of the file's rows.
 ---@field init_weights? "saved"|"average"|"raw"  Which weights of init_from: the saved ones, their running average (averaging.type, the hook weight_ema), or those that schedule_free_adamw goes on from.
 ---@field init_head? "file"|"embedding"|"fresh"  init_from: where the output head comes from: the file, a copy of its embedding (to untie or tie), or initial values.
----@field export_dtype? "float32"|"bfloat16"  Type of exported weights.
----@field exclude_from_loading? string[]  Parts of a checkpoint that loading skips.
+---@field init_layers? "exact"|"fresh"|"copy_last"|"interleave"  What init_from does when model.n_layers is above the file's: refuse, draw the further layers by train.seed and name, make them copies of the last one, or repeat each layer where it stands (depth up-scaling).
+---@field export_dtype? "float32"|"bfloat16"|"float16"  Type of exported weights.
+---@field hf_export_interval? integer  Steps between Hugging Face folders of the model, exports/step_N in the folder of the run, each of a checkpoint of that step; 0 for none.
+---@field exclude_from_loading? string[]  What init_from and load_path leave where it is: name patterns of weights (their first values and fresh moments stay), and of load_path "optimizer", "optimizer.moments", "data" (which begins anew) and "rng". The run's own checkpoints are always loaded whole.
+---@field strict? boolean  Whether init_from and load_path must hold the model's weights and no others; false leaves first values where one is missing and passes over what is unknown, with a log line.
+---@field name_map? kf.Config.checkpoint.name_map[]  Changes of the names that the weights of init_from and load_path have there, each applied to what the one before gave.
 ---@field accept_changes? string[]  Changes with which a run goes on although they make it another one: keys (data.dataset_path) or sections (model) of the job, "code" for its script and modules, "files" for the content of its data.
 ---@field save_frozen? boolean  Keep weights that never train (train.frozen, train.trainable, adapter.name) in every checkpoint; false leaves them out, and a resume takes them from checkpoint.init_from. Unset is true, but false with an adapter beside the weights of checkpoint.init_from as they are.
 
@@ -1866,6 +1883,14 @@
 ---@field start? integer  First step of the window.
 ---@field stop? integer  Last step of the window; at least start.
 ---@field strategy? string  Which steps of the window are kept: power2 keeps start and start + 1, 2, 4, 8, ...
+
+---@class kf.Config.checkpoint.keep
+---@field every? integer  Steps between them: those that are a multiple of it.
+---@field until? integer  Last step of this rule; the next rule begins behind it. Only the last rule may leave it out.
+
+---@class kf.Config.checkpoint.name_map
+---@field from? string  Regular expression (ECMAScript); every place of a name that it matches is replaced.
+---@field to? string  What stands there instead; $1 is what the first group matched.
 
 ---@class kf.Config.phases
 ---@field name? string  Name in the log, ctx.phase and checkpoints.
