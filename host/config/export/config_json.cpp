@@ -155,8 +155,9 @@ Table with_rope_parameters(Table json, const std::vector<Spelling>& proposals, c
   for (const Spelling& proposal : proposals) {
     if (json.find("rope_parameters") == nullptr && proposal.front().first == "rope_parameters") {
       Table said = with(json, proposal);
+      const bool by_kind = std::get<Table>(proposal.front().second->value).find("full_attention") != nullptr;
       const Reading now = judge.judge(said), another = Judge::read(with(said, {{"rope_parameters.rope_theta", Node(1.5)}}));
-      if (now.score() == best && another.model != now.model) {
+      if (now.score() == best && (by_kind || another.model != now.model)) {
         return said;
       }
     }
@@ -171,7 +172,7 @@ Table said_in_full(Table json, const std::vector<Spelling>& proposals, const Jud
     const auto& [key, value] = proposal.front();
     const std::optional<Node> changed = proposal.size() == 1 && value ? other(*value) : std::nullopt;
     const bool spelled = key == "rope_theta" && json.find("rope_parameters") != nullptr;
-    if (!changed || spelled || key.find('.') != std::string::npos || json.find(key) != nullptr) {
+    if (!changed || spelled || key.starts_with("rope_parameters.") || find_node(json, key) != nullptr) {
       continue;
     }
     Table said = with(json, proposal);
@@ -207,11 +208,10 @@ std::string list_of(const Reading& reading, const std::string& family) {
 /// What was tried last and what is nearest.
 struct Search {
   const Judge& judge;
-  const std::vector<Spelling>& proposals;
   std::optional<std::pair<std::string, Reading>> nearest = {};
 
   /// Nothing where the family does not have the settings.
-  std::optional<Table> attempt(const Table& from, const std::string& family) {
+  std::optional<Table> attempt(const Table& from, const std::string& family, const std::vector<Spelling>& proposals) {
     Table json = nearer(from, proposals, judge);
     Reading reading = judge.judge(json);
     if (reading.problems.empty() && reading.wrong.empty()) {
@@ -298,14 +298,16 @@ void sort(Table& table) {
 ConfigJson config_json_of(const ModelConfig& model, const Table* source, const std::string& family) {
   const Judge judge(model);
   const std::vector<Spelling> proposals = spellings(model);
-  Search search{judge, proposals};
+  Search search{judge};
+  std::vector<Spelling> small_first = proposals;  // the source's own spelling stays where it can
+  std::stable_partition(small_first.begin(), small_first.end(), [](const Spelling& one) { return one.size() == 1; });
   if (source != nullptr && (family.empty() || family == type_of(*source))) {
-    if (std::optional<Table> json = search.attempt(without_origin(*source), type_of(*source))) {
+    if (std::optional<Table> json = search.attempt(without_origin(*source), type_of(*source), small_first)) {
       return finished(std::move(*json), judge, true, names_a_language_model(*source));
     }
   }
   for (const std::string& name : families_to_try(family, source, judge)) {
-    if (std::optional<Table> json = search.attempt(bare(name), name)) {
+    if (std::optional<Table> json = search.attempt(bare(name), name, proposals)) {
       json = with_rope_parameters(std::move(*json), proposals, judge);
       return finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
     }

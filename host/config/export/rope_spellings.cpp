@@ -83,14 +83,6 @@ std::vector<Spelling> rope_spellings(const ModelConfig& model) {
     return table;
   };
   const Table part = also(plain, "partial_rotary_factor", model.rope_fraction);
-  out.push_back({{"rope_theta", Node(model.rope_theta)}});
-  out.push_back({{"rope_parameters.rope_theta", Node(model.rope_theta)}});
-  out.push_back(alone(plain));
-  out.push_back(alone(part));
-  Spelling trained = alone(plain);
-  trained.emplace_back("original_max_position_embeddings", Node(model.rope_orig_len));
-  out.push_back(trained);
-
   Table near;
   near["rope_type"] = Node(std::string("default"));
   near["rope_theta"] = Node(model.rope_theta_local.value_or(model.rope_theta));
@@ -104,17 +96,24 @@ std::vector<Spelling> rope_spellings(const ModelConfig& model) {
     spelling.emplace_back("rope_local_base_freq", std::nullopt);
     out.push_back(spelling);
   }
+  Spelling inner = alone(plain);
+  inner.emplace_back("attn_config.rope_theta", Node(model.rope_theta));
+  out.push_back(inner);
+  out.push_back(alone(plain));
+  out.push_back(alone(part));
+  Spelling trained = alone(plain);
+  trained.emplace_back("original_max_position_embeddings", Node(model.rope_orig_len));
+  out.push_back(trained);
   if (model.attn_temp_tuning) {
     Table tuned = also(plain, "llama_4_scaling_beta", model.attn_temp_scale);
     tuned["original_max_position_embeddings"] = Node(model.attn_temp_floor);
     out.push_back(alone(tuned));
   }
+  out.push_back({{"rope_theta", Node(model.rope_theta)}});
+  out.push_back({{"rope_parameters.rope_theta", Node(model.rope_theta)}});
   const double rotated = model.rope_fraction * static_cast<double>(head_dim(model));
   out.push_back({{"rotary_dim", Node(static_cast<std::int64_t>(std::llround(rotated)))}});
   out.push_back({{"attn_config.rope_theta", Node(model.rope_theta)}});
-  Spelling inner = alone(plain);
-  inner.emplace_back("attn_config.rope_theta", Node(model.rope_theta));
-  out.push_back(inner);
   Array bases;
   for (std::int64_t i = 0; i < model.n_layers && i < 100'000; ++i) {
     const bool local = layer_kind(model, i) == "local";

@@ -137,7 +137,8 @@ void read_gpt_neo(Reader& c) {
 
 /// q, k and v of a head lie together; use_parallel_residual gives each branch its norm of the same input.
 void read_gpt_neox(Reader& c) {
-  take_shape(c, false);
+  const Shape shape = take_shape(c, false);
+  c.only("num_key_value_heads", Node(shape.heads));  // the class does not read it
   take_layer_norm(c, "layer_norm_eps", 1e-5, true);
   take_activation(c, "hidden_act", "gelu", false);
   c.set("mlp_bias", true);

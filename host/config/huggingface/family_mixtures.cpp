@@ -84,7 +84,7 @@ void take_granite_experts(Reader& c) {
 }
 
 /// Granite's factors; gate and up of an expert are one matrix in the file.
-void read_granitemoe(Reader& c) {
+void read_granitemoeshared(Reader& c) {
   take_base(c, 1e-6);
   take_head_dim(c);
   take_attention_bias(c, false, "all");
@@ -96,7 +96,12 @@ void read_granitemoe(Reader& c) {
   take_rope(c, {});
 }
 
-void read_granitemoeshared(Reader& c) { read_granitemoe(c); }
+void read_granitemoe(Reader& c) {
+  read_granitemoeshared(c);
+  if (c.model().find("moe_shared_experts") != nullptr) {
+    c.problem("shared_intermediate_size above 0 is not understood for granitemoe, whose class has no shared expert; granitemoeshared has");
+  }
+}
 
 /// A token visits one expert and a shared one; its sigmoid multiplies what goes in.
 void read_llama4_text(Reader& c) {
