@@ -1,6 +1,7 @@
 #include "run/invocation.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -49,6 +50,11 @@ std::string command_again() {
   const auto fresh = [](const std::string& word) { return word == "--run.fresh" || word.starts_with("--run.fresh="); };
   words.erase(std::remove_if(words.begin(), dashes, fresh), dashes);  // it would move aside what was saved
   return shell_line(words);
+}
+
+std::string watch_token() {
+  const char* const token = std::getenv(kWatchVariable);
+  return token != nullptr ? token : "";
 }
 
 void note_stopped_by_signal() { stopped() = true; }

@@ -19,6 +19,11 @@ std::string shell_line(const std::vector<std::string>& words);
 /// The command line again, as something to paste; without options that make a start fresh.
 std::string command_again();
 
+/// Of the process that watches this one (`--max-restarts`), the same in every start of it; "" where nobody watches. Runs that began under
+/// it are not begun again by run.fresh.
+std::string watch_token();
+inline constexpr const char* kWatchVariable = "KF_WATCH";
+
 /// A signal has stopped a run of this process after a save: the exit status will say so.
 void note_stopped_by_signal();
 /// 0, or kStoppedStatus.

@@ -209,7 +209,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   CheckpointWriter writer(checkpoints, frozen_source(run));
   std::optional<RunFolders> folders;
   if (run.world.leads()) {
-    folders.emplace(run.config, run.plan);
+    folders.emplace(run.config, run.plan, run.fresh);
   }
   const Start start = decide_start(run, folders, checkpoints, data);
   if (start.complete()) {

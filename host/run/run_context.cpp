@@ -8,6 +8,8 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "metrics/wall_time.h"
+#include "run/invocation.h"
+#include "run/run_record.h"
 #include "run/same_job.h"
 
 namespace kf {
@@ -32,6 +34,10 @@ ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
   return open_device(ranks == 1 ? wanted : "cpu");
 }
 
+bool starts_over(const config::Config& config, const config::Plan& plan) {
+  return config.run.fresh && !began_under(plan.dir, watch_token());
+}
+
 World world_of(const RunRequest& request, const Mesh& mesh) {
   Launch launch = request.launch;
   const config::Config& config = request.loaded.config;
@@ -49,7 +55,15 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
   const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
   const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
   refuse_unbuilt(config, plan);
-  RunContext run{request, registries, config, began, compute, world_of(request, plan.mesh), plan, request.scope.script().code()};
+  RunContext run{request,
+                 registries,
+                 config,
+                 began,
+                 compute,
+                 world_of(request, plan.mesh),
+                 plan,
+                 starts_over(config, plan),
+                 request.scope.script().code()};
   for (const std::string& line : config::unsaid(request.loaded)) {
     log::warn("{}", line);
   }

@@ -19,6 +19,7 @@ struct RunContext {
   ComputeDevice compute;
   World world;
   config::Plan plan;           // with the length that the data have, once they are open
+  bool fresh = false;          // run.fresh, but for a restart (--max-restarts) of the same start
   std::vector<CodeFile> code;  // of the script, as it was when the run began; itself first, none of a job in TOML
 
   at::Device device() const { return compute.device; }

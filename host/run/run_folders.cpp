@@ -92,8 +92,8 @@ fs::path mirror_folder(const config::Config& config, const config::Plan& plan) {
   return mirror.empty() ? fs::path() : (fs::path(mirror) / plan.dir.lexically_normal().relative_path()).lexically_normal();
 }
 
-RunFolders::RunFolders(const config::Config& config, const config::Plan& plan)
-    : plan_(plan), mirror_(mirror_folder(config, plan)), fresh_(config.run.fresh) {
+RunFolders::RunFolders(const config::Config& config, const config::Plan& plan, bool fresh)
+    : plan_(plan), mirror_(mirror_folder(config, plan)), fresh_(fresh) {
   if (!mirror_.empty()) {
     check_mirror(mirror_, plan);
   }

@@ -20,7 +20,7 @@ class RunFolders {
  public:
   /// Throws Code::config where checkpoint.mirror is no second place; with run.fresh, what lies there is no earlier run that could be moved
   /// aside.
-  RunFolders(const config::Config& config, const config::Plan& plan);
+  RunFolders(const config::Config& config, const config::Plan& plan, bool fresh);
 
   /// Makes the folders, after everything that could be wrong with the job has been looked at; run.fresh moves earlier ones aside now, not
   /// before. `nothing_saved`: no checkpoint was there.

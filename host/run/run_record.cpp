@@ -91,6 +91,9 @@ Table this_start(const RunStart& start) {
   out["device"] = Node(start.device);
   out["pid"] = Node(static_cast<std::int64_t>(::getpid()));
   out["step"] = Node(start.step);
+  if (const std::string watch = watch_token(); !watch.empty()) {
+    out["watch"] = Node(watch);
+  }
   return out;
 }
 
@@ -271,6 +274,16 @@ Node program_versions() {
   Table out;
   add_versions(out);
   return Node(std::move(out));
+}
+
+bool began_under(const fs::path& run_dir, const std::string& watch) {
+  const std::optional<Table> record = watch.empty() ? std::nullopt : read_record(run_dir);
+  const Node* const starts = record ? record->find("starts") : nullptr;
+  if (starts == nullptr || starts->array() == nullptr || starts->array()->empty()) {
+    return false;
+  }
+  const Table* const last = starts->array()->back().table();
+  return last != nullptr && text_at(*last, "watch") == watch;
 }
 
 std::string utc_now() { return time_text("%Y-%m-%dT%H:%M:%SZ"); }

@@ -63,6 +63,9 @@ class RunRecord {
 /// {"version": ..., "commit": ..., "torch": ...}: what this program is made of.
 config::Node program_versions();
 
+/// Whether the run that lies there was begun, or went on, under the process with this token (`watch_token`); "" is none's.
+bool began_under(const fs::path& run_dir, const std::string& watch);
+
 /// The script of a run, as its folder holds it.
 struct RecordedScript {
   fs::path path;  // empty: the run had none, or its folder does not say

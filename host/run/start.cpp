@@ -45,7 +45,7 @@ std::string frozen_source(const RunContext& run) {
 }
 
 Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& checkpoints) {
-  if (!run.config.run.fresh) {
+  if (!run.fresh) {
     if (std::optional<fs::path> newest = checkpoints.newest()) {
       return {std::move(newest), true};
     }
@@ -63,7 +63,7 @@ Start decide_start(const RunContext& run, const std::optional<RunFolders>& folde
                    const RunData& data) {
   Earlier earlier;
   if (folders) {
-    if (!run.config.run.fresh) {
+    if (!run.fresh) {
       folders->tidy();
     }
     earlier = earlier_checkpoint(run, checkpoints);

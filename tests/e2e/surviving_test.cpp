@@ -34,16 +34,47 @@ Process start(const ScriptRun& run, const std::vector<std::string>& words, Optio
 }  // namespace
 
 TEST_CASE("surviving: a run that crashes goes on from its last checkpoint", "[surviving]") {
-  const std::string fresh = GENERATE("", "run = { fresh = true },");  // of the first start alone
-  const ScriptRun run(stepping(kCrashOnce, fresh));
-  const Finished done = run.go({"--max-restarts", "2"});
+  // run.fresh is meant for the first start alone, wherever it stands.
+  const auto [in_job, word] =
+      GENERATE(table<std::string, std::string>({{"", ""}, {"run = { fresh = true },", ""}, {"", "--run.fresh=true"}}));
+  const ScriptRun run(stepping(kCrashOnce, in_job));
+  const Finished done = word.empty() ? run.go({"--max-restarts", "2"}) : run.go({"--max-restarts", "2", word});
   INFO(done.out << done.err);
   CHECK(done.status == 0);
   CHECK_THAT(done.err, Contains("killed by signal 6") && Contains("restart 1 of 2 in 1 s") && !Contains("restart 2 of 2"));
   CHECK(run.toy.series("s", "loss").size() == 10);
-  const ScriptRun straight(stepping("", fresh));
+  CHECK_FALSE(std::filesystem::exists(run.toy / "runs/s.1"));
+  const ScriptRun straight(stepping("", in_job));
   REQUIRE(straight.go().status == 0);
   CHECK(run.toy.series("s", "loss") == straight.toy.series("s", "loss"));
+}
+
+TEST_CASE("surviving: under --max-restarts run.fresh begins every run anew that has not begun yet", "[surviving]") {
+  const ScriptRun run(
+      "local ffi = require('ffi')\nffi.cdef[[ void abort(void); ]]\n"
+      "local function train(name, body) kf.run { extends = 'toy.toml', eval = { enabled = false }, run = { name = name, fresh = "
+      "true }, hooks = { { name = 'h', on_step_end = body } } } end\n"
+      "train('u1', function(ctx) " +
+      std::string(kCrashOnce) + " end)\ntrain('u2', function() end)\n");
+  run.toy.write("mark", "");
+  REQUIRE(run.go().status == 0);  // of last week
+  std::filesystem::remove(run.toy / "mark");
+  const Finished done = run.go({"--max-restarts", "2"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, !Contains("already complete"));
+  CHECK(std::filesystem::exists(run.toy / "runs/u1.1"));
+  CHECK_FALSE(std::filesystem::exists(run.toy / "runs/u1.2"));
+  CHECK(std::filesystem::exists(run.toy / "runs/u2.1"));
+}
+
+TEST_CASE("surviving: a rank that is killed is a reason to start again", "[surviving]") {
+  const ScriptRun run(stepping("if kf.dist.rank == 1 then " + std::string(kCrashOnce) + " end"));
+  const Finished done = run.go({"--max-restarts", "2", "--nproc", "2"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("restart 1 of 2") && !Contains("restart 2 of 2"));
+  CHECK(run.toy.series("s", "loss").size() == 10);
 }
 
 TEST_CASE("surviving: restarts are used up, and errors of the job are none", "[surviving]") {
@@ -123,9 +154,10 @@ TEST_CASE("surviving: a step whose numbers are not finite is kept and can be run
   REQUIRE(done.status == 0);
   const std::filesystem::path incident = run.toy / "runs/s/incidents/step_5";
   CHECK_THAT(done.err + done.out, Contains("kf-host replay") && Contains("incidents/step_5"));
-  CHECK_THAT(run.toy.read("runs/s/incidents/step_5/incident.json"), Contains("\"step\": 5") && Contains("step_4"));
+  CHECK_THAT(run.toy.read("runs/s/incidents/step_5/incident.json"), Contains("\"step\": 5"));
   CHECK(std::filesystem::exists(incident / "batch.safetensors"));
   const std::string before = run.toy.read("runs/s/metrics.jsonl");
+  run.write("return { extends = 'toy.toml' }\n");  // the incident has its own copy of the script
   const Finished again = run.toy.host({"replay", "runs/s/incidents/step_5"});
   INFO(again.out << again.err);
   CHECK(again.status == 0);
@@ -152,6 +184,20 @@ TEST_CASE("surviving: weights that are not finite are found before the forward",
   CHECK(again.status == 0);
   CHECK_THAT(again.out, Contains("the first number that is not finite stands") && Contains("bit for bit"));
   CHECK(toy.host({"replay", "runs/toy"}).status == 6);
+}
+
+TEST_CASE("surviving: a replay leaves the checkpoints of the run alone, wherever they and the run lie", "[surviving]") {
+  const ScriptRun run(
+      job("eval = { enabled = false }, checkpoint = { dir = 'saved', interval = 2, keep_last_n = 1 }, hooks = { { name = 'bad', "
+          "on_backward_end = function(ctx) if ctx.step == 6 then for _, g in ctx:gradients() do g:fill_(0/0) break end end end } }"));
+  REQUIRE(run.go().status == 0);
+  std::filesystem::rename(run.toy / "runs/s", run.toy / "elsewhere");
+  const Finished again = run.toy.host({"replay", "elsewhere/incidents/step_7"});
+  INFO(again.out << again.err);
+  CHECK(again.status == 0);
+  CHECK_THAT(again.out, Contains("bit for bit"));
+  CHECK(std::filesystem::exists(run.toy / "saved/step_10/state.json"));
+  CHECK_FALSE(std::filesystem::exists(run.toy / "saved.1"));
 }
 
 TEST_CASE("surviving: of several ranks each keeps its part of an incident, which one process cannot run again", "[surviving]") {

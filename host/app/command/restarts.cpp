@@ -1,8 +1,10 @@
 #include "app/command/restarts.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -30,9 +32,19 @@ constexpr seconds kLongestPause{60};
 constexpr seconds kTrainedForLong{600};
 constexpr const char* kWatched = "KF_MAX_RESTARTS";  // tells the program that it is watched
 
-/// Whether another start may help: what ended it was not the job.
+/// Of crashes, and of the kernel for want of memory. Others ask a program to end.
+constexpr std::array<int, 6> kCrashes{SIGKILL, SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+
+/// Whether another start may help: what ended it, or one of its ranks (status 128 + signal), was not the job.
 bool may_help(const Child::Ending& ending) {
-  return ending.signal != 0 || ending.status == static_cast<int>(Code::communication) || ending.status == static_cast<int>(Code::machine);
+  const int number = ending.signal != 0 ? ending.signal : ending.status - 128;
+  return std::find(kCrashes.begin(), kCrashes.end(), number) != kCrashes.end() || ending.status == static_cast<int>(Code::communication) ||
+         ending.status == static_cast<int>(Code::machine);
+}
+
+/// Of this process and moment.
+std::string new_token() {
+  return format("{}-{}", static_cast<std::int64_t>(::getpid()), std::chrono::system_clock::now().time_since_epoch().count());
 }
 
 class Restarts {
@@ -42,7 +54,7 @@ class Restarts {
   int run() {
     for (std::int64_t restart = 0;; ++restart) {
       const Clock::time_point begin = Clock::now();
-      const Child::Ending ending = once(restart > 0);
+      const Child::Ending ending = once();
       const int status = ending.signal != 0 ? 128 + ending.signal : ending.status;
       if (stopped_ || !may_help(ending)) {
         return status;
@@ -64,14 +76,11 @@ class Restarts {
  private:
   static void say(const std::string& text) { std::fprintf(stderr, "kf-host: %s\n", text.c_str()); }
 
-  /// Starts the program and waits for its end. `again`: it goes on with what the one before has saved, also where the job says run.fresh.
-  Child::Ending once(bool again) {
+  /// Starts the program and waits for its end.
+  Child::Ending once() {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string()};
-    if (again) {
-      argv.emplace_back("--run.fresh=false");
-    }
     argv.insert(argv.end(), args_.begin(), args_.end());
-    Child child(argv, {{kWatched, std::to_string(most_)}}, {});
+    Child child(argv, {{kWatched, std::to_string(most_)}, {kWatchVariable, token_}}, {});
     for (;;) {
       signals_.take([&](int number) {
         stopped_ = true;
@@ -97,6 +106,7 @@ class Restarts {
 
   std::int64_t most_;
   const std::vector<std::string>& args_;
+  std::string token_ = new_token();
   PassedSignals signals_;
   seconds pause_ = kFirstPause;
   bool stopped_ = false;  // by a signal from outside

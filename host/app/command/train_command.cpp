@@ -86,6 +86,7 @@ int train_command(const Arguments& args) {
   const TrainArguments arguments = parse_train_arguments(args);
   if (!arguments.sweep_trial.empty()) {
     follow_sweep();
+    ::unsetenv(kWatchVariable);  // its sweep says whether it begins anew
   }
   Registries registries = native_registries();
   if (arguments.help) {

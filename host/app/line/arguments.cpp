@@ -27,10 +27,11 @@ static bool is_almost_dry_run(const std::string& word) {
 struct NumberOption {
   std::string_view name;
   const char* what;
+  const char* which;
   std::int64_t least, most;
 };
-static constexpr NumberOption kProcesses{"--nproc", "processes that train together on this machine", 1, 4096};
-static constexpr NumberOption kRestarts{"--max-restarts", "restarts after a crash", 0, 1'000'000};
+static constexpr NumberOption kProcesses{"--nproc", "processes", "that train together on this machine", 1, 4096};
+static constexpr NumberOption kRestarts{"--max-restarts", "restarts", "after a crash", 0, 1'000'000};
 
 /// Takes it off `words`; nothing where it is not there. Throws Code::config for what is no such number.
 static std::optional<std::int64_t> take(const NumberOption& option, std::vector<std::string>& words) {
@@ -42,7 +43,7 @@ static std::optional<std::int64_t> take(const NumberOption& option, std::vector<
     return std::nullopt;
   }
   const bool apart = *at == option.name;
-  KF_CHECK(!apart || at + 1 != end, Code::config, "{} needs a number: of {}", option.name, option.what);
+  KF_CHECK(!apart || at + 1 != end, Code::config, "{} needs a number: of {} {}", option.name, option.what, option.which);
   const std::string text = apart ? *(at + 1) : at->substr(with_value.size());
   const std::optional<std::int64_t> count = config::parse_int(text);
   KF_CHECK(count && *count >= option.least && *count <= option.most, Code::config, "{} {}: must be a number of {}, {} to {}", option.name,

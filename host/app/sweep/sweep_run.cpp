@@ -175,7 +175,7 @@ class SweepWorker {
   void open(const config::Config& config) {
     name_folder(config);
     const fs::path file = dir_ / "study.db";
-    if (config.run.fresh && path_exists(file)) {
+    if (starts_over(config)) {
       move_aside();
     }
     // In this order: another worker may just be making the file.
@@ -195,6 +195,20 @@ class SweepWorker {
     }
     store_->set_attribute("definition", Node(now));
     store_->set_attribute("command", command_node());
+    if (const std::string watch = watch_token(); !watch.empty()) {
+      store_->set_attribute("watch", Node(watch));
+    }
+  }
+
+  /// run.fresh, but for a restart (--max-restarts) of the same start.
+  bool starts_over(const config::Config& config) const {
+    if (!config.run.fresh || !path_exists(dir_ / "study.db")) {
+      return false;
+    }
+    const std::string watch = watch_token();
+    const Node before = watch.empty() ? Node() : open_sweep(dir_)->attribute("watch");
+    const auto* const text = std::get_if<std::string>(&before.value);
+    return text == nullptr || *text != watch;
   }
 
   void move_aside() const {

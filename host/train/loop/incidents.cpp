@@ -23,6 +23,18 @@ constexpr const char* kIncidentFile = "incident.json";
 constexpr const char* kWeights = "weights.json";
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
 
+std::string name_of(std::int64_t step) { return format("step_{}", step); }
+
+/// The script of the run as its folder holds it, which a later start may change.
+void copy_code(const fs::path& run, const fs::path& to) {
+  fs::remove_all(to);
+  if (path_exists(run / "run.json") && path_exists(run / "code")) {
+    fs::create_directories(to);
+    fs::copy_file(run / "run.json", to / "run.json");
+    fs::copy(run / "code", to / "code", fs::copy_options::recursive);
+  }
+}
+
 void write_json(const fs::path& file, Table table) {
   write_file_atomic(file, config::to_json(Node(std::move(table)), config::JsonStyle::exact) + "\n");
 }
@@ -68,13 +80,17 @@ Incidents::Incidents(fs::path folder, std::int64_t most, std::string job, const 
     : folder_(std::move(folder)), most_(folder_.empty() ? 0 : most), job_(std::move(job)), rank_(world.rank()), ranks_(world.size()) {
   std::error_code none;
   for (fs::directory_iterator entry(folder_, none), end; !none && entry != end; entry.increment(none)) {
-    kept_ += entry->path().filename().string().starts_with("step_") ? 1 : 0;
+    if (const std::string name = entry->path().filename().string(); name.starts_with("step_")) {
+      kept_.insert(name);
+    }
   }
 }
 
+bool Incidents::takes(std::int64_t step) const { return static_cast<std::int64_t>(kept_.size()) < most_ || kept_.contains(name_of(step)); }
+
 void Incidents::keep(const Incident& incident, Model& model, const std::vector<Batch>& batches) {
-  const fs::path folder = folder_ / format("step_{}", incident.step);
-  ++kept_;
+  const fs::path folder = folder_ / name_of(incident.step);
+  kept_.insert(name_of(incident.step));
   try {
     fs::create_directories(folder);
     write(folder, incident, model, batches);
@@ -112,6 +128,7 @@ void Incidents::write(const fs::path& folder, const Incident& incident, Model& m
     return;
   }
   write_file_atomic(folder / "job.toml", job_);
+  copy_code(folder_.parent_path(), folder / kIncidentCode);
   Table out;
   out["step"] = Node(incident.step);
   out["why"] = Node(incident.why);

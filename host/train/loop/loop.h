@@ -88,10 +88,10 @@ struct LoopOptions {
   double seconds_before = 0;           // that earlier processes of the run trained
   /// Called before each save; throws where the run has lost its folder. May be empty.
   std::function<void()> before_save = {};
-  Heartbeat::Listener pulse = {};       // is told what the run does, whenever it moves; may be empty
-  Incidents* incidents = nullptr;       // keeps steps whose numbers went wrong; null: nobody does
-  Probe* probe = nullptr;               // of one update; null: there is none
-  bool writes_checkpoints = true;       // false: a run that only looks saves nothing
+  Heartbeat::Listener pulse = {};    // is told what the run does, whenever it moves; may be empty
+  Incidents* incidents = nullptr;    // keeps steps whose numbers went wrong; null: nobody does
+  Probe* probe = nullptr;            // of one update; null: there is none
+  bool writes_checkpoints = true;    // false: a run that only looks saves nothing
   std::int64_t export_interval = 0;  // checkpoint.hf_export_interval
   /// Writes a folder for other programs out of a checkpoint; of the leader. Empty: nothing can be exported.
   std::function<void(const fs::path& checkpoint, const fs::path& folder)> export_checkpoint = {};

@@ -11,7 +11,7 @@ void TrainLoop::keep_incident(const StepResult& result) {
   if (options_.probe != nullptr && options_.probe->step() == step) {
     options_.probe->end(result);
   }
-  if (!result.not_finite || options_.incidents == nullptr || !options_.incidents->takes_more()) {
+  if (!result.not_finite || options_.incidents == nullptr || !options_.incidents->takes(step)) {
     return;
   }
   std::vector<Batch> batches;
@@ -19,9 +19,12 @@ void TrainLoop::keep_incident(const StepResult& result) {
   for (std::int64_t micro = first; micro < parts_.stepper.first_micro(step); ++micro) {
     batches.push_back(steering_.data().batch(micro));
   }
-  const std::string& checkpoint = outcome_.checkpoint.empty() ? options_.resumed_from : outcome_.checkpoint;
+  const bool from_another =
+      !options_.resumed_from.empty() && fs::path(options_.resumed_from).parent_path() != parts_.checkpoints.options().dir;
   const std::string why = result.abort.empty() ? result.skipped : result.abort;
-  options_.incidents->keep({step, why, result.loss, result.grad_norm, context_.lr, state_.run.tokens, checkpoint}, parts_.model, batches);
+  options_.incidents->keep(
+      {step, why, result.loss, result.grad_norm, context_.lr, state_.run.tokens, from_another ? options_.resumed_from : ""}, parts_.model,
+      batches);
 }
 
 }  // namespace kf
