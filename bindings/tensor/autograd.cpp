@@ -1,6 +1,7 @@
 // t:backward(), kf.grad, kf.no_grad, gradient hooks: autograd as PyTorch has it, on the one thread that Lua runs on.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <memory>
@@ -181,7 +182,7 @@ int register_hook(lua_State* L) {
   KF_CHECK(is_callable(L, 2), Code::script, "t:register_hook: expected a function, got {}", describe(L, 2));
   lua_settop(L, 2);
   const auto function = std::make_shared<WeakRef>(L);
-  const unsigned position = tensor.register_hook([function](at::Tensor gradient) {
+  const unsigned position = tensor.register_hook([function](const at::Tensor& gradient) {
     at::Tensor result = call_hook(*function, gradient);
     return result.defined() ? result : gradient;
   });

@@ -73,7 +73,7 @@ std::unique_ptr<Optimizer> make_adamw(const PartArgs& a, Groups groups) {
   return std::make_unique<AdamW>(std::move(groups), options);
 }
 
-std::unique_ptr<Optimizer> make_muon(const PartArgs& a, Groups groups) {
+std::unique_ptr<Optimizer> make_muon(const PartArgs& a, const Groups& groups) {
   const config::OptimizerConfig& o = a.config.optimizer;
   MuonOptions options;
   options.momentum = o.muon_momentum;
@@ -87,7 +87,7 @@ std::unique_ptr<Optimizer> make_muon(const PartArgs& a, Groups groups) {
   options.lr = o.lr;
   options.adam_lr = o.muon_adam_lr.value_or(o.lr);
   options.adam = adamw_options(a);
-  return std::make_unique<Muon>(std::move(groups), options);
+  return std::make_unique<Muon>(groups, options);
 }
 
 void add_published(Registries& r) {

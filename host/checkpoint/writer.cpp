@@ -31,7 +31,7 @@ std::string file_name(const std::string& stem, const Group& files) {
     return stem + ".safetensors";
   }
   char numbers[64];
-  std::snprintf(numbers, sizeof numbers, "-%05lld-of-%05lld", static_cast<long long>(files.rank() + 1),
+  std::snprintf(numbers, sizeof numbers, "-%05lld-of-%05lld", static_cast<long long>(files.rank()) + 1,
                 static_cast<long long>(files.size()));
   return stem + numbers + ".safetensors";
 }
@@ -124,7 +124,7 @@ std::string write_rest(const fs::path& folder, const Snapshot& rest, const Group
     write_index(kOptimizerIndex, all.optimizer);
   }
   all.files[kJobFile] = write_text(folder / kJobFile, rest.state.job_toml);
-  const std::string text =
+  std::string text =
       to_text(StateFile{rest.state, rest.cpu_rng, rest.optimizer_integers, rest.optimizer_reals, std::move(all.files), rest.left_out});
   write_text(folder / kStateFile, text);
   return text;
@@ -168,7 +168,7 @@ Staged CheckpointWriter::stage(Snapshot snapshot) {
 
 fs::path CheckpointWriter::write(const Staged& staged, Group& files, const std::string& name) {
   const std::int64_t step = staged.rest.state.run.step;
-  const fs::path target = checkpoints_.place(step, name);
+  fs::path target = checkpoints_.place(step, name);
   const bool leads = files.rank() == 0;
   const auto all = [&](const std::function<std::string()>& body) { return together(files, [&] { return as_checkpoint_error(body); }); };
   std::optional<PendingFolder> folder;  // the first rank's

@@ -56,9 +56,9 @@ std::string number(double value, int digits, double most, int power_digits = 0) 
 /// A column of the table, with a blank before the number: decimals go first where it grows, then powers of ten stand for it.
 std::string cell(double value, int digits, std::size_t width) {
   for (; digits >= 0; --digits) {
-    std::string text = number(value, digits, std::numeric_limits<double>::infinity());
+    const std::string text = number(value, digits, std::numeric_limits<double>::infinity());
     if (text.size() < width) {
-      return right(std::move(text), width);
+      return right(text, width);
     }
   }
   return right(number(value, 0, 0), width);

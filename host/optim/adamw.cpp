@@ -1,6 +1,7 @@
 #include "optim/adamw.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "kernels/adamw/adamw.h"
 

@@ -1,6 +1,7 @@
 #include "optim/group_optimizer.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 namespace kf {
 

@@ -1,6 +1,7 @@
 #include "optim/soap.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <tuple>

@@ -1,6 +1,7 @@
 // hf: models as Hugging Face writes them: config.json in both spellings, logits, loss, gradients, a greedy continuation.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // init: rule and measured statistics of every weight.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <map>

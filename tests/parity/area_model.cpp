@@ -1,6 +1,7 @@
 // model: hidden states, logits, losses, gradients, one update, generation, bf16; and the loss functions alone.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/GradMode.h>
 
 #include <cmath>

@@ -1,6 +1,7 @@
 // moe: routers, experts, auxiliary losses, counts, gradients and selection biases; routers alone over several steps; a short training.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // peft: adapters in the folder format of PEFT, written by it or by this program: the logits that PEFT computes with them.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/GradMode.h>
 
 #include "builtins/builtins.h"

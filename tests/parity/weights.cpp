@@ -1,6 +1,7 @@
 #include "parity/weights.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <c10/core/GradMode.h>
 
 #include <algorithm>

@@ -209,7 +209,7 @@ at::Tensor SafetensorsFile::tensor(const std::string& name) const { return slice
 
 at::Tensor SafetensorsFile::slice(const std::string& name, const Range& range) const {
   const Entry& found = entry(name);
-  const at::Tensor out = at::empty(range.size, at::TensorOptions().dtype(found.type));
+  at::Tensor out = at::empty(range.size, at::TensorOptions().dtype(found.type));
   read_box(found, name, range, out);
   return out;
 }

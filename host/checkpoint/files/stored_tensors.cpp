@@ -110,7 +110,7 @@ void StoredTensors::read(const TensorPiece& into) const {
 
 at::Tensor StoredTensors::tensor(const std::string& name) const {
   const Shape& shape = entry(name).shape;
-  const at::Tensor out = at::empty(shape, at::TensorOptions().dtype(type(name)));
+  at::Tensor out = at::empty(shape, at::TensorOptions().dtype(type(name)));
   read({name, shape, Range::whole(shape), out});
   return out;
 }

@@ -1,6 +1,7 @@
 #include "kernels/grouped_linear/expert_rows.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <tuple>

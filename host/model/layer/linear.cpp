@@ -11,7 +11,7 @@
 namespace kf {
 
 Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role, bool bias)
-    : weight_(add_parameter("weight", {out, in}, init, role)),
+    : weight_(add_parameter("weight", {out, in}, std::move(init), role)),
       bias_(bias ? add_parameter("bias", {out}, Init::zeros(), Role::vector) : nullptr) {}
 
 Linear::Linear(ParameterPtr weight) : weight_(std::move(weight)) { share_parameter("weight", weight_); }

@@ -38,7 +38,7 @@ struct RopeOptions {
 
   /// Components of the part that is cut out and rotated, even.
   std::int64_t rotated() const;
-  auto operator<=>(const RopeOptions&) const = default;
+  auto operator<=>(const RopeOptions&) const = default;  // NOLINT(modernize-use-nullptr): sees a pointer in it
 };
 
 /// rotated()/2 angles per position, fp32. The base is theta^(-2i/n); linear divides by factor; llama3 (Meta, Llama 3.1) and yarn (Peng et

@@ -79,7 +79,7 @@ at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& cont
   if (shares_norm_) {  // x is normed already
     return drop_attention_.apply(scaled(attention_->forward(x, context)), context, training());
   }
-  const at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
+  at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
   if (up_ != nullptr) {  // the branch goes on
     return y;
   }

@@ -1,6 +1,7 @@
 #include "train/eval/evaluate.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +36,7 @@ struct DeviceSums {
   /// logits (N, V), labels (N) -> the likeliest ids (N)
   at::Tensor add(const at::Tensor& logits, const at::Tensor& labels) {
     loss += CrossEntropy().sum(logits, labels);
-    const at::Tensor likeliest = logits.argmax(-1);
+    at::Tensor likeliest = logits.argmax(-1);
     hits += likeliest.eq(labels).sum();
     return likeliest;
   }

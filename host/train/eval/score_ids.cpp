@@ -1,6 +1,7 @@
 #include "train/eval/score_ids.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <numeric>

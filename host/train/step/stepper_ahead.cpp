@@ -16,7 +16,7 @@ at::Tensor on_its_way(const at::Tensor& numbers, std::shared_ptr<c10::Event>& th
   if (numbers.is_cpu()) {
     return numbers;
   }
-  const at::Tensor host = at::empty(numbers.sizes(), numbers.options().device(at::kCPU).pinned_memory(true));
+  at::Tensor host = at::empty(numbers.sizes(), numbers.options().device(at::kCPU).pinned_memory(true));
   host.copy_(numbers, /*non_blocking=*/true);
   const c10::impl::VirtualGuardImpl device(numbers.device().type());
   there = std::make_shared<c10::Event>(numbers.device().type());

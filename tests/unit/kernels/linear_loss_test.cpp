@@ -1,6 +1,7 @@
 // The head's product and cross entropy in chunks, against all logits at once.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include <tuple>

@@ -1,6 +1,7 @@
 // Activation checkpointing changes no bit.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
 #include "core/error.h"

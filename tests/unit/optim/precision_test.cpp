@@ -1,6 +1,7 @@
 // bf16 against fp32, fp16 with its loss scale, weights without masters.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 #include <functional>

@@ -1,6 +1,7 @@
 // The loss that takes the hidden state (kernels/linear_loss): a model trains with it as with logits.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "support/tiny.h"
 

@@ -3,6 +3,7 @@
 #include "model/moe/moe.h"
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <functional>
 #include <map>

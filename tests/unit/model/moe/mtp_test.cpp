@@ -1,6 +1,7 @@
 // Multi-token prediction: which labels, what it adds to the loss, what it leaves alone.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include "config/plan/derived.h"
 #include "model/transformer/mtp.h"
