@@ -1,5 +1,5 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones). Never a test, since a busy machine would fail it.
+// `bench pieces` (fused ones), `bench checkpoint [FOLDER]` (saves and loads, on the disk of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/checkpoint_bench.h"
 #include "bench/compare.h"
 #include "bench/data_bench.h"
 #include "bench/generation_bench.h"
@@ -113,8 +114,14 @@ int main(int argc, char** argv) {
   try {
     bench::count_memory();
     const std::string part = argc > 1 ? argv[1] : "";
+    if (part == "checkpoint" || part == "load-memory") {
+      const Registries registries = native_registries();
+      const std::string folder = argc > 2 ? argv[2] : ".";
+      part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
+      return 0;
+    }
     if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces")) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces]\n");
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
