@@ -1,5 +1,7 @@
 #include "generate/chat_prompts.h"
 
+#include <algorithm>
+
 #include "config/schema/config.h"
 #include "core/error.h"
 #include "data/file/lines.h"
@@ -13,7 +15,7 @@ namespace {
 /// data.chat_template, or what stands for it where the job does not say how chats are written.
 std::string template_choice(const config::DataConfig& data, bool foreign) {
   const config::DataConfig usual;
-  const bool says = !data.chat_template.empty() || !data.messages_field.empty() || data.message_format != usual.message_format;
+  const bool says = !data.chat_template.empty() || reads_chats(data) || data.message_format != usual.message_format;
   if (says && !foreign) {
     return data.chat_template;
   }
@@ -29,6 +31,12 @@ std::string template_choice(const config::DataConfig& data, bool foreign) {
 }
 
 }  // namespace
+
+bool reads_chats(const config::DataConfig& data) {
+  return !data.messages_field.empty() || std::any_of(data.datasets.begin(), data.datasets.end(), [](const config::DatasetSource& source) {
+    return !source.messages_field.value_or("").empty();
+  });
+}
 
 ChatPrompts::ChatPrompts(const config::DataConfig& data, const Tokenizer& tokenizer, bool foreign) : tokenizer_(tokenizer) {
   config::DataConfig how = data;

@@ -12,6 +12,9 @@
 
 namespace kf {
 
+/// Whether a model learns from chats, by `data` or a source of its mixture.
+bool reads_chats(const config::DataConfig& data);
+
 class ChatPrompts {
  public:
   /// By [data] of the job that a model was trained with. `foreign`: a folder of another program, whose chats its tokenizer's template

@@ -18,7 +18,7 @@ std::vector<std::int64_t> answer_ends(const config::Config& config, const Tokeni
   };
   add(config.data.eos_id ? config.data.eos_id : tokenizer != nullptr ? tokenizer->eos_id() : std::nullopt);
   const config::DataConfig& data = config.data;
-  const bool chats = !data.messages_field.empty() || !data.chat_template.empty() || data.prompt_as_chat;
+  const bool chats = reads_chats(data) || !data.chat_template.empty() || data.prompt_as_chat;
   if (tokenizer == nullptr || !chats) {
     return out;
   }

@@ -63,6 +63,27 @@ TEST_CASE("export: the folder is the same model, for evaluation, text, a new run
   CHECK(toy.series("b", "loss") == toy.series("c", "loss"));
 }
 
+TEST_CASE("export: what a run learned from is not asked for, whatever its data was", "[export]") {
+  const Toy toy;
+  const std::string head = "extends = 'toy.toml'\n[run]\nname = 'a'\n[train]\nmax_steps = 2\n[eval]\nenabled = false\n";
+  const char* const messages = R"({"messages": [{"role": "user", "content": "line 1"}, {"role": "assistant", "content": "line 2"}]})";
+  toy.write("chats/a.jsonl", std::string(messages) + "\n" + messages + "\n");
+  const std::string data = GENERATE(
+      std::string(
+          "shuffle = 'permutation'\nmix_block = 4\nmix_stop = 'first'\n[[data.datasets]]\nname = 'a'\npath = 'text'\n"
+          "[[data.datasets]]\nname = 'b'\npath = 'text'\n[[data.phases]]\nstart_step = 1\n[data.phases.dataset_weights]\na = 0.1\n"),
+      std::string("loss_on = 'answers'\npack_method = 'best_fit'\n[[data.datasets]]\npath = 'chats'\nmessages_field = 'messages'\n"));
+  CAPTURE(data);
+  toy.write("job.toml", head + "[data]\n" + data);
+  good(toy.host({"job.toml", "--checkpoint.interval=2", "--scheduler.warmup_steps=0", "--data.dataset_path=", "--data.file_pattern="}));
+  fs::rename(toy / "text", toy / "gone");
+  fs::remove_all(toy / "chats");
+  for (const Finished& done : {toy.host({"export", "runs/a", "out"}), toy.host({"export", "runs/a", "out.gguf"}),
+                               toy.host({"generate", "runs/a", "--prompt", "line", "--max-new-tokens", "3"})}) {
+    CHECK(has(good(done).err, "no effect") == false);
+  }
+}
+
 TEST_CASE("export: a run of a Hugging Face folder exports its files again, also when the folder is gone", "[export]") {
   const Toy toy;
   good(toy.train({"--run.name=a"}));

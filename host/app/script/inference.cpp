@@ -55,14 +55,15 @@ void forget_data(config::Table& job) {
   if (data == nullptr || data->table() == nullptr) {
     return;
   }
-  const config::Node* sources = data->table()->find("datasets");
-  if (sources != nullptr && sources->array() != nullptr && !sources->array()->empty() && sources->array()->front().table() != nullptr) {
-    if (const config::Node* path = sources->array()->front().table()->find("path")) {
-      config::Node first = *path;
-      (*data->table())["dataset_path"] = std::move(first);  // its kind tells whether the model learned from text or from ids
+  // What kinds of sources there were tells whether the model learned from text or from ids, and from chats.
+  if (config::Node* sources = data->table()->find("datasets"); sources != nullptr && sources->array() != nullptr) {
+    for (config::Node& source : *sources->array()) {
+      if (source.table() != nullptr) {
+        source.table()->erase("transforms");
+      }
     }
   }
-  for (const char* key : {"datasets", "phases", "anneal_weights", "anneal_start_step", "holdout"}) {
+  for (const char* key : {"phases", "anneal_weights", "anneal_start_step", "holdout"}) {
     data->table()->erase(key);
   }
 }
@@ -215,7 +216,7 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   warn_unused_settings(request.overrides, SettingsUse::inference);
   config::Request out;
   out.overrides = request.overrides;
-  out.files_must_exist = request.with_data;
+  out.files_must_exist = out.trains = request.with_data;
   for (const char* key : {"tokenizer_path", "chat_template"}) {
     const bool replaced = std::string_view(key) == "tokenizer_path" && !request.tokenizer.empty();
     if (const std::string copy = huggingface || replaced ? "" : copy_of(key, folder); !copy.empty()) {

@@ -310,7 +310,7 @@ Loaded load(const Request& request, const Catalog& catalog) {
   settle_budget(out);
   settle_folders(out);
   name_run(request, out.config);
-  validate({out.config, out.merged, reader.broken(), request.world, request.files_must_exist}, out.report);
+  validate({out.config, out.merged, reader.broken(), request.world, request.files_must_exist, request.trains}, out.report);
   sort_problems(out.report);
   return out;
 }

@@ -265,8 +265,8 @@ void windows_have_an_order(const Job& job, Findings& findings) {
   }
 }
 
-/// What packs documents, and what does not.
-void packing_has_documents(const Job& job, Findings& findings) {
+/// Keys of one way to pack.
+void packing_agrees(const Job& job, Findings& findings) {
   const DataConfig& d = job.config.data;
   if (d.pack_method == "concat" && (d.max_segments > 0 || d.long_documents != "chunk")) {
     findings.problem({d.max_segments > 0 ? "data.max_segments" : "data.long_documents", "data.pack_method"},
@@ -277,6 +277,11 @@ void packing_has_documents(const Job& job, Findings& findings) {
                      "data.pack_method = \"pad\" gives each document a sequence of its own; leave "
                      "data.max_segments out");
   }
+}
+
+/// What packs documents, and what does not.
+void packed_sources_have_documents(const Job& job, Findings& findings) {
+  const DataConfig& d = job.config.data;
   if (d.pack_method != "concat" && d.datasets.empty() && d.dataset_path.empty() && !d.hf_dataset_name) {
     findings.problem(
         {"data.pack_method"},
@@ -349,7 +354,7 @@ void paths_exist(const Job& job, Findings& findings) {
 
 }  // namespace
 
-std::vector<Rule> data_rules() {
+std::vector<Rule> source_rules() {
   return {sources_say_where,
           revisions_agree,
           datasets_win,
@@ -357,17 +362,16 @@ std::vector<Rule> data_rules() {
           phases_or_annealing,
           phase_weights_make_sense,
           mixture_names_differ,
-          eos_is_a_token,
           simulated_tokens_have_both,
           mixtures_have_blocks,
-          text_comes_one_way,
           chats_have_messages,
-          loading_has_bounds,
-          windows_have_an_order,
-          packing_has_documents,
+          packed_sources_have_documents,
           epochs_have_one_length,
-          limits_are_read,
-          paths_exist};
+          limits_are_read};
+}
+
+std::vector<Rule> data_rules() {
+  return {eos_is_a_token, text_comes_one_way, loading_has_bounds, windows_have_an_order, packing_agrees, paths_exist};
 }
 
 }  // namespace kf::config

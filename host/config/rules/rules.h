@@ -40,7 +40,8 @@ std::vector<Rule> block_rules();  // part of model_rules
 std::vector<Rule> train_rules();
 std::vector<Rule> optimizer_rules();
 std::vector<Rule> batch_rules();
-std::vector<Rule> data_rules();
+std::vector<Rule> source_rules();  // what a run learns from
+std::vector<Rule> data_rules();    // how it is read
 std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();

@@ -53,7 +53,8 @@ void Findings::warn(const std::vector<std::string>& keys, const std::string& mes
 void validate(const Job& job, Report& report) {
   Findings findings(job, report);
   for (const std::vector<Rule>& rules :
-       {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), eval_rules(), phase_rules(), parallel_rules(), save_rules()}) {
+       {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), job.trains ? source_rules() : std::vector<Rule>(),
+        eval_rules(), phase_rules(), parallel_rules(), save_rules()}) {
     for (const Rule rule : rules) {
       rule(job, findings);
     }

@@ -18,6 +18,7 @@ struct Job {
   const std::set<std::string>& broken;  // keys without a usable value: rules over them are left out
   std::optional<std::int64_t> world;
   bool files_must_exist = true;
+  bool trains = true;  // else nothing is said of the sources of its data
 };
 
 /// Runs every rule; each is independent of the others.
