@@ -6,6 +6,7 @@
 
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/files/folder.h"
+#include "checkpoint/files/narrowed.h"
 #include "checkpoint/huggingface/layouts.h"
 #include "checkpoint/huggingface/outward.h"
 #include "config/huggingface/huggingface.h"
@@ -41,7 +42,7 @@ LazyTensor promised(const OutwardTensor& tensor, const WeightSource& weights, at
   return {tensor.name, type, shape, [&tensor, &weights, type, head] {
             std::vector<std::pair<Layout, at::Tensor>> parts;
             for (const OutwardPart& part : tensor.parts) {
-              parts.emplace_back(part.layout, weights(*part.parameter, part.view).to(type));
+              parts.emplace_back(part.layout, narrowed(weights(*part.parameter, part.view), type, tensor.name));
             }
             return huggingface::joined(tensor.name, parts, head);
           }};

@@ -1,13 +1,15 @@
 #include "checkpoint/gguf/file.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ATen.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <span>
 
+#include "checkpoint/files/narrowed.h"
 #include "core/error.h"
 
 namespace kf::gguf {
@@ -77,10 +79,15 @@ std::uint64_t bytes_of(Type type, const Shape& shape) {
   return 0;
 }
 
-std::string encoded(Type type, const at::Tensor& tensor) {
+std::string encoded(Type type, const at::Tensor& tensor, const std::string& name) {
   const at::ScalarType as = type == Type::f16 ? at::kHalf : type == Type::bf16 ? at::kBFloat16 : at::kFloat;
-  const at::Tensor flat = tensor.detach().to(at::kCPU, as).contiguous();
+  const at::Tensor flat = narrowed(tensor.detach().to(at::kCPU), as, name).contiguous();
   if (type == Type::q8_0) {
+    KF_CHECK(flat.isfinite().all().item<bool>(), Code::checkpoint,
+             "'{}' holds numbers that are not finite, which Q8_0 has no form for: use BF16 (or F32)", name);
+    if (constexpr double most = 127.0 * std::numeric_limits<at::Half>::max(); flat.numel() > 0 && flat.abs().max().item<double>() > most) {
+      fail_too_large(name, flat, "Q8_0", most);
+    }
     return quantized({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
   }
   return {static_cast<const char*>(flat.const_data_ptr()), flat.nbytes()};
@@ -149,7 +156,7 @@ FileDigest File::write(const fs::path& path) const {
   DurableFile file(path);
   file.write(header);
   for (const Stored& tensor : tensors_) {
-    std::string bytes = encoded(tensor.type, tensor.make());
+    std::string bytes = encoded(tensor.type, tensor.make(), tensor.name);
     KF_CHECK(bytes.size() == bytes_of(tensor.type, tensor.shape), Code::checkpoint, "{}: the tensor '{}' has another shape than was said",
              path, tensor.name);
     bytes.resize(padded(bytes.size()));

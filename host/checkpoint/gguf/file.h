@@ -23,8 +23,8 @@ Type type_named(std::string_view word);
 
 /// Bytes of a tensor of this type: blocks of 32 numbers along the last dim for q8_0.
 std::uint64_t bytes_of(Type type, const Shape& shape);
-/// A tensor's numbers in that type, as the file has them.
-std::string encoded(Type type, const at::Tensor& tensor);
+/// A tensor's numbers in that type, as the file has them. Throws Code::checkpoint naming `name` where a number has no form in it.
+std::string encoded(Type type, const at::Tensor& tensor, const std::string& name);
 
 class File {
  public:

@@ -143,6 +143,24 @@ TEST_CASE("export: what was imported is written again to the bit, in every famil
   }
 }
 
+TEST_CASE("export: a weight past the end of float16 is refused by name, and nothing is written", "[export]") {
+  const test::TempDir dir;
+  const config::Config config = test::tiny_config();
+  const std::shared_ptr<Model> model = build_model(config, native_registries());
+  materialize(*model, at::kCPU, at::kFloat, 0);
+  {
+    const at::NoGradGuard no_grad;
+    weights_of(*model).front().second.view({-1})[0] = -1e5;
+  }
+  ExportOptions options;
+  options.dtype = "float16";
+  CHECK_THROWS_WITH(exported(dir / "out", config, *model, {}, options),
+                    Contains("embed_tokens.weight") && Contains("magnitude 100000") && Contains("use bfloat16 (or float32)"));
+  CHECK(fs::is_empty(dir.path()));
+  options.dtype = "bfloat16";
+  CHECK_NOTHROW(exported(dir / "out", config, *model, {}, options));
+}
+
 TEST_CASE("export: settings without a source become a family that reads to the same", "[export]") {
   for (const fs::path& folder : model_folders()) {
     CAPTURE(folder);

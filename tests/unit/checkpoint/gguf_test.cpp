@@ -1,5 +1,6 @@
 #include <ATen/ATen.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "checkpoint/gguf/architecture.h"
@@ -17,7 +18,7 @@ using Catch::Matchers::Contains;
 TEST_CASE("gguf: Q8_0 keeps 32 numbers as integers of up to 127 and one scale", "[checkpoint]") {
   at::Tensor numbers = at::arange(-32, 32, at::kFloat).reshape({1, 64});
   numbers[0][0] = -63.5;  // of the first block: the scale is 0.5
-  const std::string bytes = gguf::encoded(gguf::Type::q8_0, numbers);
+  const std::string bytes = gguf::encoded(gguf::Type::q8_0, numbers, "x");
   REQUIRE(bytes.size() == 2 * 34);
   CHECK(bytes.size() == gguf::bytes_of(gguf::Type::q8_0, {1, 64}));
   at::Half scale;
@@ -27,7 +28,19 @@ TEST_CASE("gguf: Q8_0 keeps 32 numbers as integers of up to 127 and one scale", 
   CHECK(static_cast<std::int8_t>(bytes[3]) == -62);
   CHECK(static_cast<std::int8_t>(bytes[34 + 2]) == 0);
   CHECK(static_cast<std::int8_t>(bytes[34 + 33]) == 127);
-  CHECK(gguf::encoded(gguf::Type::q8_0, at::zeros({32})) == std::string(34, '\0'));
+  CHECK(gguf::encoded(gguf::Type::q8_0, at::zeros({32}), "x") == std::string(34, '\0'));
+}
+
+TEST_CASE("gguf: numbers past the end of a type are refused, and what is infinite stays so", "[checkpoint]") {
+  using gguf::Type;
+  const at::Tensor large = at::full({32}, 1e5), larger = at::full({32}, 1e7);
+  CHECK_THROWS_WITH(gguf::encoded(Type::f16, large, "w"), Contains("'w'") && Contains("65504") && Contains("use bfloat16 (or float32)"));
+  CHECK_THROWS_WITH(gguf::encoded(Type::q8_0, larger, "w"), Contains("'w'") && Contains("use bfloat16 (or float32)"));
+  CHECK_THROWS_WITH(gguf::encoded(Type::q8_0, at::full({32}, std::nan("")), "w"), Contains("not finite"));
+  CHECK_THROWS_WITH(gguf::encoded(Type::bf16, at::full({2}, 3.4e38), "w"), Contains("use float32"));
+  CHECK_NOTHROW(gguf::encoded(Type::bf16, large, "w"));
+  CHECK_NOTHROW(gguf::encoded(Type::q8_0, large, "w"));
+  CHECK_NOTHROW(gguf::encoded(Type::f16, at::full({2}, HUGE_VAL), "w"));
 }
 
 TEST_CASE("gguf: a file is a header of keys and tensors, then numbers at multiples of 32", "[checkpoint]") {
