@@ -186,7 +186,9 @@ void write_peft(const fs::path& folder, Model& model, const config::AdapterConfi
   for (const auto& [name, tensor] : ours) {
     theirs.emplace_back(their_name(name, layers), tensor.to(at::kFloat));
   }
-  fs::create_directories(folder);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  KF_CHECK(!error, Code::checkpoint, "cannot make {}: {}; name a folder elsewhere", folder, error.message());
   write_safetensors(folder / kTensorFile, theirs, {{"format", "pt"}});
   DurableFile file(folder / kConfigFile);
   file.write(config::to_json(config_of(model, adapter, base, layers), config::JsonStyle::plain, 2) + "\n");

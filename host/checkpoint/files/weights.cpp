@@ -170,6 +170,7 @@ class Matcher {
 
   /// What to do where embedding and head alone do not fit.
   std::string remedy() const {
+    // A shape begins with "(": a type that does not fit has another remedy, which is none here.
     static const std::string head = "output_head.proj.", embedding = "token_embedding.embedding.weight";
     const auto has = [](const std::vector<std::string>& names, const std::string& start) {
       return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(start); });
@@ -195,12 +196,12 @@ class Matcher {
           "\n  set model.tie_embeddings = false to keep both, or, with checkpoint.init_from, checkpoint.init_head = \"embedding\" to "
           "leave the file's head out";
     }
-    if (has(faults_.misfits, head + "weight is ") && !has(faults_.misfits, embedding + " is ")) {
+    if (has(faults_.misfits, head + "weight is (") && !has(faults_.misfits, embedding + " is ")) {
       out +=
           "\n  the file's head is of another size than its embedding: with checkpoint.init_from, checkpoint.init_head = \"fresh\" "
           "makes a new one";
     }
-    if (has(faults_.misfits, embedding + " is ") && faults_.misfits.size() <= 2 && faults_.remedy.empty()) {
+    if (has(faults_.misfits, embedding + " is (") && faults_.misfits.size() <= 2 && faults_.remedy.empty()) {
       out += "\n  set model.vocab_size to the rows of the file; above them, with checkpoint.init_from, checkpoint.init_vocab adds rows";
     }
     return out;

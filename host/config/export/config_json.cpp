@@ -313,9 +313,8 @@ ConfigJson config_json_of(const ModelConfig& model, const Table* source, const s
     }
   }
   const auto& [near, reading] = *search.nearest;
-  fail(Code::config,
-       "{} of Hugging Face has the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
-       family.empty() ? "no family" : "'" + family + "'",
+  fail(Code::config, "{} the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
+       family.empty() ? "no family of Hugging Face has" : "'" + family + "' of Hugging Face does not have",
        family.empty() ? "the nearest is " + near : "what differs:", list_of(reading, near));
 }
 

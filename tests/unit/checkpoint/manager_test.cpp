@@ -544,6 +544,13 @@ TEST_CASE("checkpoint: a head or an embedding of another size is refused with a 
   const fs::path file = file_of(dir / "w.safetensors", config);
   CHECK_THROWS_WITH(load_weights(file, *test::tiny_model(wider, 2)),
                     Contains("set model.vocab_size to the rows of the file") && Contains("checkpoint.init_vocab"));
+  auto whole_numbers = weights_of(*test::tiny_model(config, 1));
+  for (auto& [name, tensor] : whole_numbers) {
+    tensor = name == "token_embedding.embedding.weight" ? tensor.to(at::kInt) : tensor;
+  }
+  write_safetensors(dir / "int.safetensors", whole_numbers);
+  CHECK_THROWS_WITH(load_weights(dir / "int.safetensors", *test::tiny_model(config, 2)),
+                    Contains("token_embedding.embedding.weight is Int, not a real type") && !Contains("vocab_size"));
   // The head alone: of a file whose embedding was widened and whose head was not.
   auto tensors = weights_of(*test::tiny_model(wider, 1));
   for (auto& [name, tensor] : tensors) {
