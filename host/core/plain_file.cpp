@@ -45,6 +45,12 @@ bool path_exists(const fs::path& path) {
   return fs::exists(fs::status(path, error)) && !error;
 }
 
+bool is_gone(std::string_view number) {
+  pid_t process = 0;
+  const auto [rest, fault] = std::from_chars(number.data(), number.data() + number.size(), process);
+  return fault == std::errc() && rest == number.data() + number.size() && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
+}
+
 void remove_temporaries(const fs::path& folder, const std::vector<std::string>& names) {
   std::error_code error;
   std::vector<fs::path> found;
@@ -54,11 +60,7 @@ void remove_temporaries(const fs::path& folder, const std::vector<std::string>& 
     if (mark == std::string::npos || std::find(names.begin(), names.end(), name.substr(0, mark)) == names.end()) {
       continue;
     }
-    pid_t process = 0;
-    const char* const begin = name.data() + mark + 4;
-    const auto [rest, fault] = std::from_chars(begin, name.data() + name.size(), process);
-    const bool gone = fault == std::errc() && rest == name.data() + name.size() && process > 0 && ::kill(process, 0) != 0 && errno == ESRCH;
-    if (gone) {
+    if (is_gone(std::string_view(name).substr(mark + 4))) {
       found.push_back(it->path());
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/fs.h"
@@ -19,6 +20,9 @@ std::string read_regular_file(const fs::path& path, std::uint64_t most);
 
 /// Whether something has this name; of a link, whether it leads anywhere. Links in a circle lead nowhere.
 bool path_exists(const fs::path& path);
+
+/// Whether `number` is a process of this machine that is not there any more.
+bool is_gone(std::string_view number);
 
 /// Removes what killed processes left of `write_file_atomic` to these names in `folder`.
 void remove_temporaries(const fs::path& folder, const std::vector<std::string>& names);

@@ -20,10 +20,10 @@
 namespace kf {
 namespace {
 
-constexpr std::string_view kMark = ".tmp-";
+constexpr std::string_view kMark = ".tmp-", kOld = "-old";
 
-fs::path temporary_beside(const fs::path& path, const char* suffix = "") {
-  return path.parent_path() / ("." + path.filename().string() + std::string(kMark) + std::to_string(::getpid()) + suffix);
+fs::path temporary_beside(const fs::path& path, std::string_view suffix = "") {
+  return path.parent_path() / ("." + path.filename().string() + std::string(kMark) + std::to_string(::getpid()) + std::string(suffix));
 }
 
 /// Puts `from` in the place of `to` at once; what was there is then at `from`. Where the file system cannot exchange, there is a moment
@@ -33,7 +33,7 @@ void exchange(const fs::path& from, const fs::path& to) {
     return;
   }
   KF_CHECK(errno == EINVAL || errno == ENOSYS, Code::checkpoint, "cannot replace {}: {}", to, std::strerror(errno));
-  const fs::path aside = temporary_beside(to, "-old");
+  const fs::path aside = temporary_beside(to, kOld);
   fs::rename(to, aside);
   fs::rename(from, to);
   fs::rename(aside, from);
@@ -81,7 +81,7 @@ void PendingFolder::commit() {
 }
 
 void remove_folder(const fs::path& folder) {
-  const fs::path doomed = temporary_beside(folder, "-old");
+  const fs::path doomed = temporary_beside(folder, kOld);
   fs::remove_all(doomed);
   fs::rename(folder, doomed);
   fs::remove_all(doomed);
@@ -97,6 +97,28 @@ void remove_leftovers(const fs::path& dir) {
   }
   for (const fs::path& path : found) {
     fs::remove_all(path);
+  }
+}
+
+void remove_abandoned(const fs::path& dir, std::string_view name) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator it(dir, error), end; !error && it != end; it.increment(error)) {
+    const std::string left = it->path().filename().string();
+    const std::size_t mark = left.rfind(kMark);
+    if (!left.starts_with('.') || mark == std::string::npos || mark == 0) {
+      continue;
+    }
+    const std::string of = left.substr(1, mark - 1);
+    std::string_view process = std::string_view(left).substr(mark + kMark.size());
+    const bool older = process.ends_with(kOld);
+    process.remove_suffix(older ? kOld.size() : 0);
+    if ((name.empty() || of == name) && is_gone(process) && (!older || path_exists(dir / of))) {
+      found.push_back(it->path());
+    }
+  }
+  for (const fs::path& path : found) {
+    fs::remove_all(path, error);  // what cannot be removed disturbs nobody
   }
 }
 

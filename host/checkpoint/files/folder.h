@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "core/fs.h"
 
@@ -35,6 +36,9 @@ class PendingFolder {
 void remove_folder(const fs::path& folder);
 /// Removes what killed processes left below `dir`.
 void remove_leftovers(const fs::path& dir);
+/// Of those only what processes left that are not there any more, in the place of `name`, or of any where it is "". What a folder was
+/// before it could be replaced stays where nothing has its name.
+void remove_abandoned(const fs::path& dir, std::string_view name = "");
 /// Lets the symbolic link `link` name `target` (relative), durably and in one move. A folder in its place is moved aside.
 void point_link(const fs::path& link, const std::string& target);
 
