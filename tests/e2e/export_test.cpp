@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
+
 #include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -101,6 +104,80 @@ TEST_CASE("export: a run of a Hugging Face folder exports its files again, also 
   CHECK(written["dtype"] == "float16");
   CHECK(toy.read("again/generation_config.json") == R"({"eos_token_id": 256, "temperature": 0.5})");
   CHECK(toy.read("again/tokenizer.json") == toy.read("elsewhere/tokenizer.json"));
+}
+
+TEST_CASE("export: again into its folder, what it wrote is replaced and what its user put there stays", "[export]") {
+  const Toy toy;
+  good(toy.train({"--run.name=a"}));
+  good(toy.host({"export", "runs/a/checkpoints/step_5", "hub/real", "--max-shard-size=50KB"}));
+  fs::create_directory_symlink("hub/real", toy / "link");
+  toy.write("hub/real/README.md", "my model");
+  toy.write("hub/real/results.json", "{}");
+  toy.write("hub/real/mine.safetensors", "not of an export");
+  toy.write("hub/real/.git/objects/aa/bb", "a blob");
+  toy.write("hub/real/tokenizer_config.json", R"({"mine": true})");
+  toy.write("hub/real/config.json", "{}");
+  fs::create_symlink("../elsewhere", toy / "hub/real/link");
+  fs::create_hard_link(toy / "hub/real/README.md", toy / "same");
+
+  const Finished again = good(toy.host({"export", "runs/a", "link/"}));
+  CHECK(has(again.err, "tokenizer_config.json is not as an export wrote it, and stays"));
+  CHECK(fs::is_symlink(toy / "link"));
+  CHECK(toy.read("hub/real/README.md") == "my model");
+  CHECK(fs::equivalent(toy / "same", toy / "hub/real/README.md"));
+  CHECK(toy.read("hub/real/results.json") == "{}");
+  CHECK(toy.read("hub/real/mine.safetensors") == "not of an export");
+  CHECK(toy.read("hub/real/.git/objects/aa/bb") == "a blob");
+  CHECK(toy.read("hub/real/tokenizer_config.json") == R"({"mine": true})");
+  CHECK(fs::read_symlink(toy / "hub/real/link") == "../elsewhere");
+  CHECK(json_of(toy, "hub/real/config.json")["model_type"] == "llama");
+  CHECK_FALSE(fs::exists(toy / "hub/real/model.safetensors.index.json"));
+  CHECK_FALSE(fs::exists(toy / "hub/real/model-00001-of-00003.safetensors"));
+  good(toy.host({"export", "runs/a", "fresh"}));
+  for (const char* file : {"model.safetensors", "tokenizer.json"}) {
+    CHECK(toy.read(fs::path("hub/real") / file) == toy.read(fs::path("fresh") / file));
+  }
+  CHECK(std::distance(fs::directory_iterator(toy / "hub"), fs::directory_iterator()) == 1);
+
+  toy.write("notes/a.txt", "no export");
+  CHECK(has(toy.host({"export", "runs/a", "notes"}).err, "is no export"));
+  CHECK(toy.read("notes/a.txt") == "no export");
+}
+
+TEST_CASE("export: what killed processes left goes, and what living ones write stays", "[export]") {
+  const Toy toy;
+  const std::string gone = "99999999", alive = std::to_string(::getpid());
+  good(toy.train({"--run.name=a", "--train.max_steps=5"}));
+  for (const std::string& pid : {gone, alive}) {
+    toy.write(".out.tmp-" + pid + "/model.safetensors", "half");
+    toy.write(".other.tmp-" + pid + "/model.safetensors", "half");
+    toy.write("out.gguf.tmp" + pid, "half");
+    toy.write("runs/a/exports/.step_5.tmp-" + pid + "/model.safetensors", "half");
+  }
+  toy.write(".out.tmp-" + gone + "-old/README.md", "of an export that could not be replaced at once");
+  good(toy.host({"export", "runs/a", "out"}));
+  CHECK(fs::exists(toy / (".out.tmp-" + gone + "-old")));
+  good(toy.host({"export", "runs/a", "out"}));
+  CHECK_FALSE(fs::exists(toy / (".out.tmp-" + gone + "-old")));
+  good(toy.host({"export", "runs/a", "out.gguf"}));
+  good(toy.train({"--run.name=a"}));
+  for (const char* left : {".out.tmp-", "out.gguf.tmp", "runs/a/exports/.step_5.tmp-"}) {
+    CAPTURE(left);
+    CHECK_FALSE(fs::exists(toy / (left + gone)));
+    CHECK(fs::exists(toy / (left + alive)));
+  }
+  CHECK(fs::exists(toy / (".other.tmp-" + gone)));
+}
+
+TEST_CASE("export: where nothing can be written, and a family that does not fit, are said as they are", "[export]") {
+  const Toy toy;
+  good(toy.train({"--run.name=a", "--train.max_steps=1", "--scheduler.warmup_steps=0", "--checkpoint.interval=1"}));
+  const Finished no_folder = toy.host({"export", "runs/a", "/proc/x"});
+  CHECK(no_folder.status == 6);
+  CHECK(has(no_folder.err, "cannot write /proc/x: No such file or directory; name a folder elsewhere"));
+  const Finished misfit = toy.host({"export", "runs/a", "out", "--family", "gpt2"});
+  CHECK(misfit.status == 2);
+  CHECK(has(misfit.err, "'gpt2' of Hugging Face does not have the settings of this model; what differs:"));
 }
 
 TEST_CASE("export: while a run is on, by its interval and on request", "[export]") {

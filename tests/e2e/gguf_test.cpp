@@ -124,6 +124,28 @@ TEST_CASE("gguf: files of every type run in llama.cpp", "[gguf]") {
   }
 }
 
+TEST_CASE("gguf: a file that is no GGUF file is not overwritten, and a link stays one", "[gguf]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--train.max_steps=1", "--eval.enabled=false", "--checkpoint.interval=1", "--scheduler.warmup_steps=0"}).status == 0);
+  toy.write("notes.gguf", "my notes");
+  fs::create_directory(toy / "folder.gguf");
+  fs::create_symlink("nowhere", toy / "lost.gguf");
+  for (const char* name : {"notes.gguf", "folder.gguf"}) {
+    const Finished done = toy.host({"export", "runs/toy", name});
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("is there and is no GGUF file"));
+  }
+  CHECK(toy.read("notes.gguf") == "my notes");
+  CHECK_THAT(toy.host({"export", "runs/toy", "lost.gguf"}).err, Contains("a link that leads nowhere"));
+  fs::create_symlink("real.gguf", toy / "link.gguf");
+  toy.write("real.gguf", "");
+  for (int i = 0; i < 2; ++i) {
+    REQUIRE(toy.host({"export", "runs/toy", "link.gguf"}).status == 0);
+    CHECK(fs::is_symlink(toy / "link.gguf"));
+    CHECK(toy.read("real.gguf").starts_with("GGUF"));
+  }
+}
+
 TEST_CASE("gguf: what llama.cpp cannot run is refused with all its reasons, and leaves no file", "[gguf]") {
   const Toy toy;
   SECTION("settings") {

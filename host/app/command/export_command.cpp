@@ -7,6 +7,7 @@
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "app/script/inference.h"
+#include "checkpoint/gguf/file.h"
 #include "checkpoint/reader.h"
 #include "config/huggingface/huggingface.h"
 #include "core/error.h"
@@ -48,7 +49,7 @@ WeightKind kind_of(const OptionList& list) {
 /// A file for llama.cpp.
 int export_file(const OptionList& list) {
   refuse(list, {"--family", "--max-shard-size", "--adapter"}, "for a .gguf file");
-  const fs::path source = list.words[0];
+  const fs::path source = list.words[0], file = gguf::target_of(list.words[1]);
   const RecordedScript own = script_for(list.last("--script"), source);
   ScriptSession script(own.path, own.arguments, own.copies);
   InferenceRequest request{source};
@@ -56,7 +57,7 @@ int export_file(const OptionList& list) {
   request.weights = kind_of(list);
   request.tokenizer = list.last("--tokenizer");
   const LoadedModel loaded = load_for_inference(request, script.registries());
-  export_gguf(loaded, list.words[1], list.last("--dtype"));
+  export_gguf(loaded, file, list.last("--dtype"));
   std::cout << list.words[1] << ": a model for llama.cpp, of " << loaded.path.string() << '\n';
   return 0;
 }

@@ -11,8 +11,6 @@ namespace kf {
 void export_gguf(const LoadedModel& loaded, const fs::path& file, const std::string& dtype) {
   KF_CHECK(loaded.tokenizer != nullptr, Code::config,
            "{} has no tokenizer, and llama.cpp needs one: put its tokenizer.json beside the model, or give --tokenizer PATH", loaded.path);
-  const fs::path folder = fs::absolute(file).parent_path();
-  KF_CHECK(fs::is_directory(folder), Code::config, "{} is no folder to write into", folder);
   const std::string& tokenizer = loaded.config.data.tokenizer_path;
   const std::vector<std::int64_t> begun = begun_ids(*loaded.tokenizer, "a", loaded.prompts);
   const GgufModel model{loaded.config,

@@ -167,10 +167,10 @@ train   learns a byte-level BPE vocabulary and writes FOLDER/tokenizer.json. DAT
 const char* const kExport = R"(usage: kf-host export CHECKPOINT FOLDER|FILE.gguf [options]
 
 Writes a model as Hugging Face's transformers load it: config.json, weights as safetensors, and the tokenizer. CHECKPOINT is a step_N
-folder or a run folder (its latest checkpoint). FOLDER appears whole or not at all; an earlier export in it is replaced. A model that
-came from a Hugging Face folder gets its config.json again, changed where the settings say something else; any other model that of a
-family with the same settings. What config.json says is read again and compared with the settings; a weight that is too large for the
-type is an error. Adapters ([adapter]) are merged.
+folder or a run folder (its latest checkpoint). FOLDER appears whole or not at all; of an earlier export in it, what was written then
+is replaced, and files of yours stay. A model that came from a Hugging Face folder gets its config.json again, changed where the
+settings say something else; any other model that of a family with the same settings. What config.json says is read again and compared
+with the settings; a weight too large for the type is an error. Adapters ([adapter]) are merged.
 
   --dtype T             float32, bfloat16 or float16 (default: checkpoint.export_dtype)
   --family F            a model_type: llama, qwen3, ...

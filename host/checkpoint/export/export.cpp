@@ -4,6 +4,7 @@
 
 #include <charconv>
 
+#include "checkpoint/export/earlier.h"
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/files/folder.h"
 #include "checkpoint/files/narrowed.h"
@@ -130,13 +131,6 @@ void write_beside(const fs::path& folder, const ExportFiles& files) {
   }
 }
 
-void check_replaceable(const fs::path& folder) {
-  std::error_code error;
-  const bool there = fs::exists(fs::symlink_status(folder, error));
-  KF_CHECK(!there || (fs::is_directory(folder, error) && (fs::is_empty(folder, error) || holds_shards(folder))), Code::config,
-           "{} is there and is no export; name another folder, or remove it", folder);
-}
-
 }  // namespace
 
 std::uint64_t bytes_of(const std::string& text, const std::string& option) {
@@ -166,9 +160,7 @@ config::ConfigJson export_config(const config::ModelConfig& settings, const fs::
 
 Exported export_model(const fs::path& asked, const config::ModelConfig& settings, Model& model, const WeightSource& weights,
                       const ExportFiles& files, const ExportOptions& options) {
-  fs::path folder = fs::absolute(asked).lexically_normal();
-  folder = folder.has_filename() ? folder : folder.parent_path();
-  check_replaceable(folder);
+  const fs::path folder = export_target(asked);
   const at::ScalarType type = type_named(options.dtype);
   Exported out;
   out.config = export_config(settings, files.source, options.family);
@@ -183,12 +175,18 @@ Exported export_model(const fs::path& asked, const config::ModelConfig& settings
   if (settings.mtp_layers > 0) {
     log::info("the export leaves the layers of multi-token prediction out (model.mtp_layers = {})", settings.mtp_layers);
   }
-  fs::create_directories(folder.parent_path());
-  PendingFolder pending(folder);
-  out.shards = write_shards(pending.path(), tensors, options.max_shard_bytes);
-  write_beside(pending.path(), files);
-  write_configs(pending.path(), out.config, files, options.dtype);
-  pending.commit();
+  try {
+    fs::create_directories(folder.parent_path());
+    remove_abandoned(folder.parent_path(), folder.filename().string());
+    PendingFolder pending(folder);
+    write_beside(pending.path(), files);
+    write_configs(pending.path(), out.config, files, options.dtype);
+    out.shards = write_shards(pending.path(), tensors, options.max_shard_bytes, record_of(pending.path()));
+    keep_others(folder, pending.path());
+    pending.commit();
+  } catch (const fs::filesystem_error& error) {
+    fail(Code::checkpoint, "cannot write {}: {}; name a folder elsewhere, or make this one writable", folder, error.code().message());
+  }
   return out;
 }
 

@@ -42,7 +42,7 @@ struct Exported {
 config::ConfigJson export_config(const config::ModelConfig& settings, const fs::path& source, const std::string& family);
 
 /// Writes `folder`, which is there whole or not at all. `model` need have no storage. Throws Code::config where no family has the settings,
-/// or `folder` is something else than an earlier export, which is replaced.
+/// or `folder` is something else than an earlier export, whose files are replaced and whose other files stay.
 Exported export_model(const fs::path& folder, const config::ModelConfig& settings, Model& model, const WeightSource& weights,
                       const ExportFiles& files, const ExportOptions& options);
 

@@ -6,17 +6,19 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
+#include <fstream>
 #include <span>
 
 #include "checkpoint/files/narrowed.h"
 #include "core/error.h"
+#include "core/plain_file.h"
 
 namespace kf::gguf {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF files are little-endian");
 
+constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kAlignment = 32;  // of tensors: general.alignment is not written, this is its default
 constexpr std::uint32_t kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9;
@@ -55,6 +57,13 @@ std::string quantized(std::span<const float> numbers) {
   return out;
 }
 
+bool begins_with_magic(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::string begin(kMagic.size(), '\0');
+  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  return in && begin == kMagic;
+}
+
 }  // namespace
 
 Type type_named(std::string_view word) {
@@ -85,7 +94,7 @@ std::string encoded(Type type, const at::Tensor& tensor, const std::string& name
   if (type == Type::q8_0) {
     KF_CHECK(flat.isfinite().all().item<bool>(), Code::checkpoint,
              "'{}' holds numbers that are not finite, which Q8_0 has no form for: use BF16 (or F32)", name);
-    if (constexpr double most = 127.0 * std::numeric_limits<at::Half>::max(); flat.numel() > 0 && flat.abs().max().item<double>() > most) {
+    if (constexpr double most = 127 * 65504.0; flat.numel() > 0 && flat.abs().max().item<double>() > most) {  // of the scale, in fp16
       fail_too_large(name, flat, "Q8_0", most);
     }
     return quantized({flat.const_data_ptr<float>(), static_cast<std::size_t>(flat.numel())});
@@ -135,8 +144,22 @@ void File::add_tensor(const std::string& name, const Shape& shape, Type type, st
   tensors_.push_back({name, shape, type, std::move(make)});
 }
 
+fs::path target_of(const fs::path& asked) {
+  std::error_code error;
+  const fs::path linked = fs::is_symlink(fs::symlink_status(asked, error)) ? fs::canonical(asked, error) : asked;
+  KF_CHECK(!error, Code::config, "{} is a link that leads nowhere; remove it, or name another file", asked);
+  const fs::path file = fs::absolute(linked);
+  KF_CHECK(fs::is_directory(file.parent_path(), error), Code::config, "{} is no folder to write into", file.parent_path());
+  if (path_exists(file)) {
+    const bool plain = unlike_a_file(file).empty();
+    KF_CHECK(plain && (fs::file_size(file) == 0 || begins_with_magic(file)), Code::config,
+             "{} is there and is no GGUF file; name another one, or remove it", file);
+  }
+  return file;
+}
+
 FileDigest File::write(const fs::path& path) const {
-  std::string header = "GGUF";
+  std::string header(kMagic);
   put(header, kVersion);
   put<std::uint64_t>(header, tensors_.size());
   put(header, keys_);
@@ -153,6 +176,7 @@ FileDigest File::write(const fs::path& path) const {
     offset += padded(bytes_of(tensor.type, tensor.shape));
   }
   header.resize(padded(header.size()));
+  remove_temporaries(path.parent_path(), {path.filename().string()});
   DurableFile file(path);
   file.write(header);
   for (const Stored& tensor : tensors_) {

@@ -21,6 +21,10 @@ enum class Type : std::uint32_t { f32 = 0, f16 = 1, q8_0 = 8, bf16 = 30 };
 /// "F32", "F16", "BF16", "Q8_0"; throws Code::config for another word.
 Type type_named(std::string_view word);
 
+/// The file that is written for this name: links are followed. Throws Code::config where its folder is missing, or where something else
+/// than a GGUF file is there.
+fs::path target_of(const fs::path& asked);
+
 /// Bytes of a tensor of this type: blocks of 32 numbers along the last dim for q8_0.
 std::uint64_t bytes_of(Type type, const Shape& shape);
 /// A tensor's numbers in that type, as the file has them. Throws Code::checkpoint naming `name` where a number has no form in it.
