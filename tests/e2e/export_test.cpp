@@ -70,7 +70,9 @@ TEST_CASE("export: what a run learned from is not asked for, whatever its data w
   const Toy toy;
   const std::string head = "extends = 'toy.toml'\n[run]\nname = 'a'\n[train]\nmax_steps = 2\n[eval]\nenabled = false\n";
   const char* const messages = R"({"messages": [{"role": "user", "content": "line 1"}, {"role": "assistant", "content": "line 2"}]})";
-  toy.write("chats/a.jsonl", std::string(messages) + "\n" + messages + "\n");
+  for (int i = 0; i < 8; ++i) {
+    toy.write("chats/" + std::to_string(i) + ".jsonl", messages);
+  }
   const std::string data = GENERATE(
       std::string(
           "shuffle = 'permutation'\nmix_block = 4\nmix_stop = 'first'\n[[data.datasets]]\nname = 'a'\npath = 'text'\n"
@@ -178,6 +180,16 @@ TEST_CASE("export: where nothing can be written, and a family that does not fit,
   const Finished misfit = toy.host({"export", "runs/a", "out", "--family", "gpt2"});
   CHECK(misfit.status == 2);
   CHECK(has(misfit.err, "'gpt2' of Hugging Face does not have the settings of this model; what differs:"));
+}
+
+TEST_CASE("export: GPT-2 without biases is GPT-2 with zeros", "[export]") {
+  const Toy toy;
+  good(toy.train({"--run.name=a", "--model.norm_type=layernorm", "--model.norm_bias=false", "--model.activation=gelu_tanh",
+                  "--model.mlp_gated=false", "--model.ffn_hidden_dim=128", "--model.n_kv_heads=4", "--model.pos_embedding=learned",
+                  "--model.tie_embeddings=true"}));
+  CHECK(has(good(toy.host({"export", "runs/a", "out", "--dtype", "float32"})).out, "a gpt2 model"));
+  CHECK(loss_of(toy, "out") == loss_of(toy, "runs/a"));
+  CHECK(text_of(toy, "out") == text_of(toy, "runs/a"));
 }
 
 TEST_CASE("export: while a run is on, by its interval and on request", "[export]") {

@@ -67,6 +67,20 @@ void add_constants(std::vector<LazyTensor>& tensors, const std::string& family, 
   tensors.insert(tensors.end(), more.begin(), more.end());
 }
 
+/// Of GPT-2: every norm and every matrix of a layer, which is stored (in, out), has one.
+void add_zero_biases(std::vector<LazyTensor>& tensors, at::ScalarType type) {
+  std::vector<LazyTensor> more;
+  for (const LazyTensor& tensor : tensors) {
+    constexpr std::string_view end = "weight";
+    if (tensor.name.starts_with("transformer.h.") || tensor.name.starts_with("transformer.ln_f.")) {
+      const std::vector<std::int64_t> shape{tensor.shape.back()};
+      more.push_back({tensor.name.substr(0, tensor.name.size() - end.size()) + "bias", type, shape,
+                      [shape, type] { return at::zeros(shape, at::TensorOptions().dtype(type)); }});
+    }
+  }
+  tensors.insert(tensors.end(), more.begin(), more.end());
+}
+
 void write_text(const fs::path& path, const std::string& text) {
   DurableFile file(path);
   file.write(text);
@@ -171,6 +185,9 @@ Exported export_model(const fs::path& asked, const config::ModelConfig& settings
     tensors.push_back(promised(tensor, weights, type, head));
   }
   add_constants(tensors, out.config.family, type);
+  if (out.config.zero_biases) {
+    add_zero_biases(tensors, type);
+  }
   out.tensors = tensors.size();
   if (settings.mtp_layers > 0) {
     log::info("the export leaves the layers of multi-token prediction out (model.mtp_layers = {})", settings.mtp_layers);

@@ -284,6 +284,25 @@ std::vector<std::string> families_to_try(const std::string& asked, const Table* 
   return out;
 }
 
+/// GPT-2 without biases, which nanoGPT makes and the class does not know.
+std::optional<ConfigJson> gpt2_with_zero_biases(ModelConfig model, const std::string& family) {
+  const bool has_bias = model.norm_bias || model.mlp_bias || model.attn_bias != "none";
+  if (has_bias || (!family.empty() && family != "gpt2")) {
+    return std::nullopt;
+  }
+  model.norm_bias = model.mlp_bias = true;
+  model.attn_bias = "all";
+  const Judge judge(model);
+  const std::vector<Spelling> proposals = spellings(model);
+  std::optional<Table> json = Search{judge}.attempt(bare("gpt2"), "gpt2", proposals);
+  if (!json) {
+    return std::nullopt;
+  }
+  ConfigJson out = finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
+  out.zero_biases = true;
+  return out;
+}
+
 void sort(Table& table) {
   std::sort(table.begin(), table.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   for (auto& [key, value] : table) {
@@ -311,6 +330,9 @@ ConfigJson config_json_of(const ModelConfig& model, const Table* source, const s
       json = with_rope_parameters(std::move(*json), proposals, judge);
       return finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
     }
+  }
+  if (std::optional<ConfigJson> out = gpt2_with_zero_biases(model, family)) {
+    return std::move(*out);
   }
   const auto& [near, reading] = *search.nearest;
   fail(Code::config, "{} the settings of this model; {}{}\n  kf-host's own checkpoints, and every other way to use them, stay",
