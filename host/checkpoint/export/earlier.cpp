@@ -82,7 +82,6 @@ void keep_others(const fs::path& earlier, const fs::path& folder) {
   if (!path_exists(earlier)) {
     return;
   }
-  fs::permissions(folder, fs::status(earlier).permissions());
   const auto record = recorded_files(earlier);
   const auto is_as_written = [&](const fs::path& file) {
     const auto known = record->find(file.filename().string());
@@ -100,6 +99,7 @@ void keep_others(const fs::path& earlier, const fs::path& folder) {
     }
     carry(entry.path(), to);
   }
+  fs::permissions(folder, fs::status(earlier).permissions());
 }
 
 }  // namespace kf
