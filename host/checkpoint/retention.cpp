@@ -89,7 +89,8 @@ std::vector<std::int64_t> outdated(std::vector<SavedStep> there, const SavedStep
   return out;
 }
 
-void remove_steps(const fs::path& dir, const std::vector<std::int64_t>& steps) {
+std::vector<std::int64_t> remove_steps(const fs::path& dir, const std::vector<std::int64_t>& steps) {
+  std::vector<std::int64_t> left;
   for (const std::int64_t step : steps) {
     try {
       if (fs::exists(fs::symlink_status(dir / step_folder(step)))) {
@@ -97,8 +98,10 @@ void remove_steps(const fs::path& dir, const std::vector<std::int64_t>& steps) {
       }
     } catch (const fs::filesystem_error& e) {
       log::warn("old checkpoints were not removed: {}", e.what());
+      left.push_back(step);
     }
   }
+  return left;
 }
 
 }  // namespace kf

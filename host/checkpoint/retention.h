@@ -50,7 +50,7 @@ inline constexpr const char* kLatestLink = "latest";
 /// "step_N".
 std::string step_folder(std::int64_t step);
 
-/// Removes them. What is left undone costs disk space, not a checkpoint: it is a warning.
-void remove_steps(const fs::path& dir, const std::vector<std::int64_t>& steps);
+/// Removes them. What is left undone costs disk space, not a checkpoint: it is a warning. Returns the steps that are still there.
+std::vector<std::int64_t> remove_steps(const fs::path& dir, const std::vector<std::int64_t>& steps);
 
 }  // namespace kf
