@@ -49,8 +49,10 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
   }
   folders->make(checkpoints, start.nothing_saved);
   write_file_atomic(run.plan.dir / "job.toml", config::to_toml(run.config));
-  end.open(run.plan.dir, {request.loaded, request.file, run.code, request.scope.script().arguments(), run.plan.name, run.device().str(),
-                          start.resume.state.run.step, start.nothing_saved, request.from_folder});
+  end.open(run.plan.dir,
+           {request.loaded, request.file, run.code, request.scope.script().arguments(), run.plan.name, run.device().str(),
+            start.resume.state.run.step, start.nothing_saved, start.nothing_saved ? "" : folders->copied_id(), request.from_folder});
+  folders->sign_copies(end.id());
   run.world.all().barrier();
   for (const std::string& line : config::keys_without_effect(request.loaded)) {
     log::warn("{}", line);

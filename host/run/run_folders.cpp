@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "run/mirror_place.h"
 
 namespace kf {
 namespace {
@@ -87,15 +88,12 @@ void check_mirror(const fs::path& mirror, const config::Plan& plan) {
 
 }  // namespace
 
-fs::path mirror_folder(const config::Config& config, const config::Plan& plan) {
-  const std::string& mirror = config.checkpoint.mirror;
-  return mirror.empty() ? fs::path() : (fs::path(mirror) / plan.dir.lexically_normal().relative_path()).lexically_normal();
-}
-
 RunFolders::RunFolders(const config::Config& config, const config::Plan& plan, bool fresh)
     : plan_(plan), mirror_(mirror_folder(config, plan)), fresh_(fresh) {
   if (!mirror_.empty()) {
     check_mirror(mirror_, plan);
+    check_mirror_owner(mirror_, config, plan);
+    copied_id_ = mirrored_id(mirror_);
   }
   if (fresh_) {
     check_fresh(config, plan);
@@ -130,6 +128,12 @@ void RunFolders::make(const CheckpointManager& checkpoints, bool nothing_saved) 
   tidy();
   KF_CHECK(!nothing_saved || !checkpoints.newest(), Code::other,
            "another process has saved a checkpoint in {} meanwhile; start again to go on", plan_.checkpoint_dir);
+}
+
+void RunFolders::sign_copies(const std::string& id) const {
+  if (!mirror_.empty()) {
+    sign_mirror(mirror_, id, plan_.dir);
+  }
 }
 
 void RunFolders::tidy() const {

@@ -2,6 +2,7 @@
 // The folders of a run: run.dir and checkpoint.dir. What lies there already is locked, moved aside or left alone, never lost.
 
 #include <optional>
+#include <string>
 
 #include "checkpoint/manager.h"
 #include "config/plan/plan.h"
@@ -10,9 +11,6 @@
 #include "run/run_lock.h"
 
 namespace kf {
-
-/// Where the copies of checkpoint.mirror lie: below it as run.dir lies below the working folder, so that runs can share one. Empty: none.
-fs::path mirror_folder(const config::Config& config, const config::Plan& plan);
 
 /// Keeps other processes out of the folders of a run. A run that has been here before is locked before anything of it is read: what
 /// is decided about a checkpoint must still hold when training goes on from it.
@@ -26,6 +24,11 @@ class RunFolders {
   /// before. `nothing_saved`: no checkpoint was there.
   void make(const CheckpointManager& checkpoints, bool nothing_saved);
 
+  /// The run of which the copies in checkpoint.mirror were; "" without any.
+  const std::string& copied_id() const { return copied_id_; }
+  /// They are of the run with this id from now on.
+  void sign_copies(const std::string& id) const;
+
   /// Removes what killed processes have left of saves, removals and files of the run; only where the folder is locked, so that they are
   /// gone.
   void tidy() const;
@@ -37,6 +40,7 @@ class RunFolders {
  private:
   const config::Plan& plan_;
   const fs::path mirror_;  // empty: none
+  std::string copied_id_;
   bool fresh_;
   std::optional<RunLock> run_;
   std::optional<RunLock> checkpoints_;

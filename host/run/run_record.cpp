@@ -291,7 +291,7 @@ std::string utc_now() { return time_text("%Y-%m-%dT%H:%M:%SZ"); }
 RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir)), folder_(file_id(dir_)) {
   const std::optional<Table> earlier = start.fresh ? std::nullopt : read_record(dir_);
   const config::RunConfig& run = start.loaded.config.run;
-  const std::string kept = earlier ? text_at(*earlier, "id") : "";
+  const std::string own = earlier ? text_at(*earlier, "id") : "", kept = own.empty() ? start.copied_id : own;
   id_ = !run.id.empty() ? run.id : kept.empty() ? new_id() : kept;
   table_["id"] = Node(id_);
   table_["name"] = Node(start.name);
@@ -392,6 +392,11 @@ RecordedScript recorded_script(const fs::path& run_dir) {
     }
   }
   return out;
+}
+
+std::string recorded_id(const fs::path& run_dir) {
+  const std::optional<Table> record = read_record(run_dir);
+  return record ? text_at(*record, "id") : "";
 }
 
 std::string recorded_name(const fs::path& run_dir) {

@@ -36,9 +36,10 @@ struct RunStart {
   std::vector<std::string> arguments;  // kf.args
   std::string name;
   std::string device;
-  std::int64_t step = 0;     // from which it goes on
-  bool fresh = true;         // nothing was saved before: it gets an id of its own
-  bool from_folder = false;  // the run's own folder is what it was started from: it holds all that there is to copy
+  std::int64_t step = 0;       // from which it goes on
+  bool fresh = true;           // nothing was saved before: it gets an id of its own
+  std::string copied_id = {};  // of the run whose copies in checkpoint.mirror it goes on from; for a folder that has lost its id
+  bool from_folder = false;    // the run's own folder is what it was started from: it holds all that there is to copy
 };
 
 class RunRecord {
@@ -78,6 +79,8 @@ bool is_run_folder(const fs::path& word);
 /// The run folder that `source` is or lies in (runs/X, runs/X/checkpoints, runs/X/checkpoints/step_N, runs/X/job.toml): it has a run.json.
 std::optional<fs::path> run_folder_of(const fs::path& source);
 RecordedScript recorded_script(const fs::path& run_dir);
+/// Id of the run, "" where its folder does not say.
+std::string recorded_id(const fs::path& run_dir);
 /// Name of the run, "" where its folder does not say.
 std::string recorded_name(const fs::path& run_dir);
 /// The Hugging Face folder from which a job takes its model (model.preset, checkpoint.init_from, or what the run of that came from); empty

@@ -7,6 +7,7 @@
 #include "config/plan/derived.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "run/mirror_place.h"
 #include "run/outputs.h"
 #include "run/run_record.h"
 #include "run/stored_result.h"

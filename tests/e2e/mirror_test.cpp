@@ -26,6 +26,7 @@ struct Mirrored : FaultyDisk {
   Names copies() const {
     Names names = names_in(mirror);
     names.erase(".lock");
+    names.erase("mirror.json");
     return names;
   }
 };
@@ -119,6 +120,47 @@ TEST_CASE("mirror: run.fresh moves the copies of the earlier run aside, and a pl
   const Finished own = disk.toy.train({"--run.name=other", "--checkpoint.mirror=."});
   CHECK(own.status == 2);
   CHECK_THAT(own.err, Contains("checkpoint.mirror"));
+}
+
+TEST_CASE("mirror: copies are found whatever the run's folder is called from, and another run's are refused", "[saves]") {
+  const Mirrored disk;
+  const auto from = [&](const std::string& folder, Words words) {
+    fs::create_directories(disk.toy / folder);
+    fs::copy_file(disk.toy / "toy.toml", disk.toy / folder / "toy.toml", fs::copy_options::overwrite_existing);
+    words.insert(words.end(),
+                 {"--checkpoint.mirror=" + (disk.toy / "second").string(), "--checkpoint.interval=2",
+                  "--data.dataset_path=" + (disk.toy / "text").string(), "--eval.dataset_path=" + (disk.toy / "text").string()});
+    Options options;
+    options.cwd = disk.toy / folder;
+    const Finished done = kf::test::run(disk.toy.command(words), options);
+    UNSCOPED_INFO(done.out << done.err);
+    return done;
+  };
+  REQUIRE(from("one", {"toy.toml", "--train.max_steps=4"}).status == 0);
+  const std::string owner = disk.toy.read("second/runs/toy/mirror.json");
+  const Finished other = from("two", {"toy.toml"});
+  CHECK(other.status == 2);
+  CHECK_THAT(other.err, Contains("are of another run") && Contains("run.id = ") && Contains("run.name"));
+  CHECK(from("two", {"toy.toml", "--run.fresh=true"}).status == 2);
+  CHECK(fs::exists(disk.mirror / "step_4"));
+  // By its whole path, from elsewhere, without its own checkpoints.
+  const std::string whole = (disk.toy / "one/runs/toy").string();
+  fs::remove_all(disk.toy / "one/runs/toy/checkpoints");
+  const Finished found = from("three", {whole, "--train.max_steps=6"});
+  CHECK(found.status == 0);
+  CHECK_THAT(found.err, Contains("going on from the copy") && Contains("step_4"));
+  CHECK(fs::exists(disk.mirror / "step_6"));
+  // The whole folder is lost: where it lay says that the copies are its own.
+  fs::remove_all(disk.toy / "one/runs/toy");
+  const Finished lost = from("one", {"toy.toml", "--train.max_steps=8"});
+  CHECK(lost.status == 0);
+  CHECK_THAT(lost.err, Contains("going on from the copy") && Contains("step_6"));
+  CHECK(disk.toy.read("second/runs/toy/mirror.json") == owner);
+  // On another machine, say, the id tells.
+  const std::size_t at = owner.find("\"id\": \"") + 7;
+  const Finished moved = from("two", {"toy.toml", "--train.max_steps=10", "--run.id=" + owner.substr(at, owner.find('"', at) - at)});
+  CHECK(moved.status == 0);
+  CHECK_THAT(moved.err, Contains("going on from the copy") && Contains("step_8"));
 }
 
 TEST_CASE("mirror: of two ranks", "[saves]") {

@@ -15,6 +15,7 @@
 #include "run/header.h"
 #include "run/job_tokenizer.h"
 #include "run/memory_check.h"
+#include "run/mirror_place.h"
 #include "run/phases.h"
 #include "run/run_checks.h"
 #include "run/run_context.h"
@@ -46,6 +47,9 @@ bool is_tokenized(const config::Config& config, const Registries& registries) {
 
 /// What the run would do with what lies in its folder. `data` is what a checkpoint would say of the data; none before they are tokenized.
 std::string start_text(const RunContext& run, const std::optional<std::string>& data) {
+  if (const fs::path mirror = mirror_folder(run.config, run.plan); !mirror.empty()) {
+    check_mirror_owner(mirror, run.config, run.plan);
+  }
   const Earlier earlier = earlier_checkpoint(run, CheckpointManager(checkpoint_options(run)));
   if (!earlier.checkpoint) {
     const bool fresh = run.config.run.fresh && path_exists(run.plan.dir);
