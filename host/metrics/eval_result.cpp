@@ -106,4 +106,19 @@ std::optional<double> find_number(const EvalResult& eval, const std::string& pat
   return std::nullopt;
 }
 
+std::vector<std::string> number_names(const EvalResult& eval) {
+  std::vector<std::string> out;
+  for (const std::string_view name : kEvalNumbers) {
+    if (own_number(eval, std::string(name))) {
+      out.emplace_back(name);
+    }
+  }
+  for (const EvalResult& set : eval.sets) {
+    for (const std::string& name : number_names(set)) {
+      out.push_back(set.name + "." + name);
+    }
+  }
+  return out;
+}
+
 }  // namespace kf

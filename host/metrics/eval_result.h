@@ -29,5 +29,7 @@ struct EvalResult {
 
 /// A number by its path below `eval`: "loss", "accuracy", "code.loss" for the set `code`. Nothing where there is none.
 std::optional<double> find_number(const EvalResult& eval, const std::string& path);
+/// The paths for which `find_number` finds one.
+std::vector<std::string> number_names(const EvalResult& eval);
 
 }  // namespace kf

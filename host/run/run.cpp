@@ -116,6 +116,7 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.saves = saver_options(config.checkpoint);
   out.device = run.device();
   out.resumed_from = start.resumes() ? start.resume.checkpoint.string() : "";
+  out.own_checkpoint = start.resumes() && !start.nothing_saved;
   out.target_loss = config.eval.target_loss;
   out.eval_in_chunks = trainee.objective->spares_logits();
   out.report = run.request.report;
@@ -215,7 +216,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   }
   const Start start = decide_start(run, folders, checkpoints, data);
   if (start.complete()) {
-    return already_complete(run, start.resume);
+    return already_complete(run, start);
   }
   check_exports(run);
   Trainee trainee = make_trainee(run, data, start);

@@ -60,6 +60,11 @@ Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vec
   return decide_resume({earlier.checkpoint, run.config, compared, identity, run.plan.max_steps, data});
 }
 
+bool is_complete_unsaved(const RunContext& run, const Earlier& earlier, const Resume& resume) {
+  return resume.kind == Resume::Kind::resume && earlier.own && !run.config.checkpoint.on_completion && !run.config.run.go_on &&
+         resume.changed.empty() && ended_unsaved(run.plan.dir, resume.state);
+}
+
 Start decide_start(const RunContext& run, const std::optional<RunFolders>& folders, const CheckpointManager& checkpoints,
                    const RunData& data) {
   Earlier earlier;
@@ -77,10 +82,16 @@ Start decide_start(const RunContext& run, const std::optional<RunFolders>& folde
   // A trial's folder holds its code, too, but what makes a sweep another one is its own question.
   start.compared = run.request.of_sweep ? std::vector<CodeFile>() : run.code;
   start.resume = resume_from(run, earlier, start.compared, data.record);
+  const bool unsaved = folders && is_complete_unsaved(run, earlier, start.resume);
+  start.end_unsaved = run.world.size() == 1 ? unsaved : !run.world.all().tell(unsaved ? "unsaved" : "").front().empty();
+  if (start.end_unsaved) {
+    start.resume.kind = Resume::Kind::complete;
+  }
   return start;
 }
 
-RunResult already_complete(const RunContext& run, const Resume& resume) {
+RunResult already_complete(const RunContext& run, const Start& start) {
+  const Resume& resume = start.resume;
   say_remarks(resume);
   const fs::path& dir = run.plan.dir;
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
@@ -91,9 +102,12 @@ RunResult already_complete(const RunContext& run, const Resume& resume) {
     return result;
   }
   const std::string reason = result.reason.empty() ? "" : " (" + result.reason + ")";
+  const char* const how = stopped ? "; run.go_on = true goes on, run.fresh = true starts over"
+                          : start.end_unsaved
+                              ? "; the steps since then were not saved (checkpoint.on_completion = false), run.go_on = true repeats them"
+                              : "";
   std::cout << (stopped ? "already stopped" + reason : "already complete") << ": " << result.step << " steps, " << grouped(result.tokens)
-            << " tokens, in " << resume.checkpoint.string() << (stopped ? "; run.go_on = true goes on, run.fresh = true starts over" : "")
-            << '\n'
+            << " tokens, in " << resume.checkpoint.string() << how << '\n'
             << std::flush;
   return result;
 }

@@ -21,6 +21,7 @@ struct Start {
   std::string frozen_from;         // what checkpoints leave out comes from there (checkpoint.save_frozen)
 
   bool resumes() const { return resume.kind == Resume::Kind::resume; }
+  bool end_unsaved = false;  // complete, and its last steps are in no checkpoint (checkpoint.on_completion = false)
   bool complete() const { return resume.kind == Resume::Kind::complete; }
 };
 
@@ -34,6 +35,9 @@ Earlier earlier_checkpoint(const RunContext& run, const CheckpointManager& check
 /// `decide_resume` from there; `compared` is the code that decides whether it is the same run, `data` what a checkpoint would say of them.
 Resume resume_from(const RunContext& run, const Earlier& earlier, const std::vector<CodeFile>& compared, const std::string& data);
 
+/// Whether a run that would repeat its last steps, for its end was not saved, is complete: the job is the same, and run.go_on does not ask.
+bool is_complete_unsaved(const RunContext& run, const Earlier& earlier, const Resume& resume);
+
 /// The leader reads what lies there and decides for all. Only what killed processes have left is removed. `folders`: the leader's. Throws
 /// Code::config and Code::checkpoint.
 Start decide_start(const RunContext& run, const std::optional<RunFolders>& folders, const CheckpointManager& checkpoints,
@@ -45,7 +49,7 @@ CheckpointOptions checkpoint_options(const RunContext& run);
 std::string frozen_source(const RunContext& run);
 
 /// Says that the run has ended already and gives the result of that end.
-RunResult already_complete(const RunContext& run, const Resume& resume);
+RunResult already_complete(const RunContext& run, const Start& start);
 
 /// What differs from the checkpoint, for the log.
 void say_changes(const Resume& resume);

@@ -45,20 +45,22 @@ RunResult read(const fs::path& path) {
   return result;
 }
 
-/// What result.json says of the end at `state`; nothing where it says nothing, or speaks of another end.
-std::optional<RunResult> read_result(const fs::path& run_dir, const CheckpointState& state) {
+/// What result.json says; nothing where it says nothing.
+std::optional<RunResult> read_result(const fs::path& run_dir) {
   const fs::path path = run_dir / kFile;
   if (!path_exists(path)) {
     return std::nullopt;
   }
   try {
-    RunResult result = read(path);
-    // By the counters, not by the name of the checkpoint: the last save may have had another name.
-    return result.step == state.run.step && result.tokens == state.run.tokens ? std::optional(std::move(result)) : std::nullopt;
+    return read(path);
   } catch (const Error& error) {
     log::warn("{}: {}; what the checkpoint says is reported instead", path, error.what());
     return std::nullopt;
   }
+}
+
+bool is_unsaved_end(const RunResult& told, const CheckpointState& state) {
+  return !state.finished && told.status == "complete" && told.step > state.run.step;
 }
 
 /// The last evaluation that the checkpoint knows.
@@ -99,6 +101,11 @@ void add_history(RunResult& result, const fs::path& rows, bool with_loss) {
 
 }  // namespace
 
+bool ended_unsaved(const fs::path& run_dir, const CheckpointState& state) {
+  const std::optional<RunResult> told = read_result(run_dir);
+  return told && is_unsaved_end(*told, state);
+}
+
 void store_result(const RunResult& result, const std::string& id, const fs::path& run_dir) {
   Table table;
   table["id"] = Node(id);
@@ -114,7 +121,11 @@ void store_result(const RunResult& result, const std::string& id, const fs::path
 }
 
 RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state, bool with_history) {
-  std::optional<RunResult> told = read_result(run_dir, state);
+  std::optional<RunResult> told = read_result(run_dir);
+  // By the counters, not by the name of the checkpoint: the last save may have had another name.
+  if (told && (told->step != state.run.step || told->tokens != state.run.tokens) && !is_unsaved_end(*told, state)) {
+    told.reset();
+  }
   RunResult result = told ? std::move(*told) : result_of(state, checkpoint);
   result.eval = eval_of(state);
   const fs::path rows = run_dir / "metrics.jsonl";

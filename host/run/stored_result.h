@@ -17,4 +17,7 @@ void store_result(const RunResult& result, const std::string& id, const fs::path
 /// rows.
 RunResult stored_result(const fs::path& run_dir, const fs::path& checkpoint, const CheckpointState& state, bool with_history);
 
+/// Whether result.json says that the run is complete, at a step behind `state`, its newest checkpoint (checkpoint.on_completion = false).
+bool ended_unsaved(const fs::path& run_dir, const CheckpointState& state);
+
 }  // namespace kf

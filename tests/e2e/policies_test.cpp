@@ -79,6 +79,57 @@ TEST_CASE("policies: a run that is complete is not saved without checkpoint.on_c
   CHECK(disk.listing("s") == Names{"latest", "step_4", "step_6"});
 }
 
+TEST_CASE("policies: a complete run whose end was not saved is complete when it is started again, and repeats its end when asked",
+          "[saves]") {
+  const FaultyDisk disk;
+  const Words words{"--checkpoint.interval=4", "--checkpoint.on_completion=false"};
+  const auto again = [&](const std::string& word) {
+    Words more = words;
+    more.push_back(word);
+    const Finished done = disk.toy.train(more);
+    UNSCOPED_INFO(done.out << done.err);
+    return done;
+  };
+  REQUIRE(disk.toy.train(words).status == 0);
+  const std::string told = disk.toy.read("runs/toy/result.json"), rows = disk.toy.read("runs/toy/metrics.jsonl");
+  const Finished complete = again("--metrics.log_interval=1");
+  CHECK(complete.status == 0);
+  CHECK_THAT(complete.out, Contains("already complete: 10 steps") && Contains("checkpoint.on_completion = false"));
+  CHECK(disk.toy.read("runs/toy/result.json") == told);
+  CHECK(disk.toy.read("runs/toy/metrics.jsonl") == rows);
+  CHECK_THAT(again("--dry-run").out, Contains("is complete already"));
+  const Finished repeated = again("--run.go_on=true");
+  CHECK(repeated.status == 0);
+  CHECK_THAT(repeated.out, Contains("training complete: 10 steps") && Contains("step_8"));
+  CHECK_THAT(disk.toy.read("runs/toy/result.json"), Contains("checkpoints/step_8"));
+  CHECK_THAT(again("--train.max_steps=12").out, Contains("training complete: 12 steps"));
+}
+
+TEST_CASE("policies: a best_metric that no evaluation has is said once, with what there is", "[saves]") {
+  const FaultyDisk disk;
+  const Finished done = disk.toy.train({"--checkpoint.best_k=2", "--checkpoint.best_metric=eval.nothing", "--eval.interval=2"});
+  INFO(done.out << done.err);
+  REQUIRE(done.status == 0);
+  const std::size_t at = done.err.find("this evaluation has no eval.nothing");
+  REQUIRE(at != std::string::npos);
+  CHECK(done.err.find("has no eval.nothing", at + 30) == std::string::npos);
+  CHECK_THAT(done.err, Contains("eval.loss, eval.perplexity"));
+  CHECK_THAT(disk.toy.train({"--run.name=b", "--checkpoint.best_k=2"}).err, !Contains("checkpoint.best_metric"));
+}
+
+TEST_CASE("policies: prune says what it could not remove, and fails", "[saves]") {
+  const FaultyDisk disk;
+  REQUIRE(disk.toy.train({"--checkpoint.interval=5"}).status == 0);
+  const Finished done = kf::test::run(
+      disk.toy.command({"checkpoint", "prune", "runs/toy", "--keep-last=1"}),
+      disk.options({{"KF_DISK_CALL", "rename"}, {"KF_DISK_FAIL_AT", "1"}, {"KF_DISK_FAILURES", "1000000"}, {"KF_DISK_ERRNO", "30"}}));
+  INFO(done.out << done.err);
+  CHECK(done.status == 6);
+  CHECK_THAT(done.out, Contains("removed 0 of 2"));
+  CHECK_THAT(done.err, Contains("1 of 1 checkpoints could not be removed"));
+  CHECK(disk.listing().contains("step_5"));
+}
+
 TEST_CASE("policies: after a signal a save that could not end in time is not begun", "[saves]") {
   const FaultyDisk disk;
   const int number = GENERATE(SIGTERM, SIGUSR1);

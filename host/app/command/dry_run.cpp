@@ -59,8 +59,8 @@ std::string start_text(const RunContext& run, const std::optional<std::string>& 
     return format("would look at {}", *earlier.checkpoint);
   }
   const Resume resume = resume_from(run, earlier, run.code, *data);
-  return resume.kind == Resume::Kind::complete ? format("is complete already, in {}", resume.checkpoint)
-                                               : format("would go on from {}", resume.checkpoint);
+  const bool complete = resume.kind == Resume::Kind::complete || is_complete_unsaved(run, earlier, resume);
+  return complete ? format("is complete already, in {}", resume.checkpoint) : format("would go on from {}", resume.checkpoint);
 }
 
 }  // namespace

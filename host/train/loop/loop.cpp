@@ -139,6 +139,7 @@ void TrainLoop::steps() {
   fire(Event::train_begin);
   if (!options_.resumed_from.empty()) {
     context_.path = options_.resumed_from;
+    outcome_.checkpoint = options_.own_checkpoint ? options_.resumed_from : "";
     fire(Event::checkpoint_load);
     saver_.catch_up(options_.resumed_from);
   }

@@ -74,6 +74,7 @@ struct LoopOptions {
   SaverOptions saves = {};
   at::Device device = at::kCPU;
   std::string resumed_from;     // the checkpoint, for the hooks; empty for a new run
+  bool own_checkpoint = false;  // resumed_from is the run's own, so it is the newest until one is saved
   double target_loss = 0;       // an evaluation at or below it ends the run; 0 for none
   bool eval_in_chunks = false;  // evaluate as fused_linear_cross_entropy trains, without all logits
   /// Takes what ctx:report gives of a sweep's trial; true ends the run. Empty outside of sweeps.
@@ -138,6 +139,7 @@ class TrainLoop {
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
   void run_eval(bool all);
+  void check_best_metric(const EvalResult& eval);
   std::vector<Completion> generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options);
   void publish_eval();
   void roll_back(const std::string& reason);
@@ -188,6 +190,7 @@ class TrainLoop {
   Controls controls_;
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
+  bool best_checked_ = false;
   Inbox* inbox_ = nullptr;        // while the run is on
   bool told_to_stop_ = false;     // by a message
   std::int64_t asked_step_ = -1;  // the last one that the strategy was asked about,

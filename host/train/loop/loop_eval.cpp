@@ -1,8 +1,10 @@
 // What the loop does beside training: evaluation, generation.
 
+#include <algorithm>
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "core/running.h"
 #include "core/text.h"
 #include "generate/generate.h"
@@ -65,12 +67,30 @@ std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& 
   return generate(parts_.model, request);
 }
 
+/// checkpoint.best_metric must be a number of the evaluations, or nothing is ever kept by it. Said once.
+void TrainLoop::check_best_metric(const EvalResult& eval) {
+  const CheckpointOptions& options = parts_.checkpoints.options();
+  const std::string set = options.best_metric.substr(0, std::min(options.best_metric.rfind('.'), options.best_metric.size()));
+  const bool later = std::any_of(parts_.eval_sets.begin(), parts_.eval_sets.end(), [&](const EvalSet& one) {
+    return one.name == set && find_number(eval, set + ".tokens") == std::nullopt;  // its own interval has not come
+  });
+  if (best_checked_ || later || options.keep_best <= 0 || !eval.has_loss() || !options_.world.leads()) {
+    return;
+  }
+  best_checked_ = true;
+  if (!find_number(eval, options.best_metric)) {
+    log::warn("checkpoint.best_metric: this evaluation has no eval.{}, so checkpoint.best_k keeps nothing; it has eval.{}",
+              options.best_metric, join(number_names(eval), ", eval."));
+  }
+}
+
 /// The sets whose interval has come, or all.
 void TrainLoop::run_eval(bool all) {
   parts_.throughput.pause();
   const double begin = parts_.throughput.seconds();
   heartbeat_.now("evaluation", state_.run.step);
   context_.eval = evaluate_now(all);
+  check_best_metric(*context_.eval);
   wall_.add(WallTime::Cause::eval, parts_.throughput.seconds() - begin);
   {
     const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "on_eval_end");
