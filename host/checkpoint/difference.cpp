@@ -24,8 +24,9 @@ std::string shape_text(const Shape& shape) {
 
 /// Sums over a pair of tensors.
 struct Sums {
-  double largest = 0, moved = 0, before = 0;  // the largest |b - a|, the squares of b - a and of a
-  bool nan = false;
+  double largest = 0, moved = 0, before = 0;  // the largest |b - a|, the squares of b - a and of a, over numbers
+  std::int64_t nans_a = 0, nans_b = 0;
+  bool nan = false;  // at some place of one alone
 };
 
 double squares(const at::Tensor& x) { return x.dot(x).item<double>(); }
@@ -35,11 +36,15 @@ Sums sums_of(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor flat_a = a.flatten(), flat_b = b.flatten();
   for (std::int64_t begin = 0; begin < flat_a.numel(); begin += kPiece) {
     const std::int64_t length = std::min(kPiece, flat_a.numel() - begin);
-    const at::Tensor wide = flat_a.narrow(0, begin, length).to(at::kDouble);
-    const at::Tensor step = flat_b.narrow(0, begin, length).to(at::kDouble) - wide;
-    const double largest = step.abs().max().item<double>();
-    out.nan = out.nan || std::isnan(largest);
-    out.largest = std::max(out.largest, largest);
+    at::Tensor wide = flat_a.narrow(0, begin, length).to(at::kDouble);
+    const at::Tensor other = flat_b.narrow(0, begin, length).to(at::kDouble);
+    const at::Tensor nan_a = wide.isnan(), nan_b = other.isnan(), nowhere = nan_a.logical_or(nan_b);
+    const at::Tensor step = (other - wide).masked_fill_(nowhere.logical_or(wide.eq(other)), 0);
+    wide = wide.masked_fill(nan_a, 0);
+    out.nans_a += nan_a.sum().item<std::int64_t>();
+    out.nans_b += nan_b.sum().item<std::int64_t>();
+    out.nan = out.nan || nan_a.ne(nan_b).any().item<bool>();
+    out.largest = std::max(out.largest, step.abs().max().item<double>());
     out.moved += squares(step);
     out.before += squares(wide);
   }
@@ -81,6 +86,9 @@ WeightDifference difference(const NamedTensors& a, const NamedTensors& b) {
     const Sums sums = sums_of(a.get(name), b.get(name));
     moved += sums.moved;
     before += sums.before;
+    if (sums.nans_a + sums.nans_b > 0) {
+      out.nans.push_back({name, sums.nans_a, sums.nans_b});
+    }
     if (sums.moved == 0 && sums.largest == 0 && !sums.nan) {
       ++out.equal;
     } else {

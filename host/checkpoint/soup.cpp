@@ -46,28 +46,37 @@ std::string misfits(const WeightsAt& first, const WeightsAt& other) {
   return text.empty() && beside.empty() ? "" : format("\n{}{}{}", other.path, text, beside);
 }
 
-at::Tensor mean_of(const std::vector<WeightsAt>& all, const std::string& name) {
-  const at::Tensor first = all.front().tensors.get(name);
+/// One of the tensors of a mean.
+at::Tensor part_of(const WeightsAt& source, const std::string& name, Spoiled& not_finite) {
+  at::Tensor out = source.tensors.get(name);
+  if (c10::isFloatingType(out.scalar_type())) {
+    note_spoiled(not_finite, format("{} of {}", name, source.path.string()), out.isfinite().logical_not());
+  }
+  return out;
+}
+
+at::Tensor mean_of(const std::vector<WeightsAt>& all, const std::string& name, Spoiled& not_finite) {
+  const at::Tensor first = part_of(all.front(), name, not_finite);
   if (all.size() == 1 || !c10::isFloatingType(first.scalar_type())) {
     return first;
   }
   const at::Tensor sum = first.to(first.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
   for (std::size_t i = 1; i < all.size(); ++i) {
-    sum.add_(all[i].tensors.get(name));
+    sum.add_(part_of(all[i], name, not_finite));
   }
   return sum.div_(static_cast<double>(all.size())).to(first.scalar_type());
 }
 
 }  // namespace
 
-NamedTensors soup(const std::vector<WeightsAt>& all) {
+NamedTensors soup(const std::vector<WeightsAt>& all, Spoiled& not_finite) {
   std::string faults;
   for (const WeightsAt& other : all) {
     faults += misfits(all.front(), other);
   }
   KF_CHECK(faults.empty(), Code::checkpoint, "these have not the weights of {}, so there is no average:{}", all.front().path, faults);
   NamedTensors out = all.front().tensors;
-  out.get = [&all](const std::string& name) { return mean_of(all, name); };
+  out.get = [&all, &not_finite](const std::string& name) { return mean_of(all, name, not_finite); };
   out.ranged->read = [get = out.get](const TensorPiece& into) { into.tensor.copy_(into.range.of(get(into.name))); };
   return out;
 }

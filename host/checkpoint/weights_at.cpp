@@ -82,13 +82,25 @@ WeightsAt open_weights(const fs::path& source) {
   });
 }
 
-NamedTensors in_type(NamedTensors tensors, at::ScalarType type) {
+void note_spoiled(Spoiled& out, const std::string& name, const at::Tensor& bad) {
+  if (const auto count = bad.sum().item<std::int64_t>(); count > 0) {
+    out.push_back(format("{} ({} of {})", name, count, bad.numel()));
+  }
+}
+
+NamedTensors in_type(NamedTensors tensors, at::ScalarType type, Spoiled& too_large) {
   const auto kind = [kind = tensors.ranged->kind, type](const std::string& name) {
     TensorKind found = kind(name);
     found.type = c10::isFloatingType(found.type) ? type : found.type;
     return found;
   };
-  tensors.get = [get = tensors.get, kind](const std::string& name) { return get(name).to(kind(name).type); };
+  tensors.get = [get = tensors.get, kind, &too_large](const std::string& name) {
+    const at::Tensor before = get(name), after = before.to(kind(name).type);
+    if (after.scalar_type() != before.scalar_type() && c10::isFloatingType(after.scalar_type())) {
+      note_spoiled(too_large, name, after.isinf().logical_and_(before.isfinite()));
+    }
+    return after;
+  };
   tensors.ranged->kind = kind;
   return tensors;
 }

@@ -26,8 +26,14 @@ struct WeightsAt {
 /// Files of a checkpoint are read against their checksums. Throws Code::checkpoint.
 WeightsAt open_weights(const fs::path& source);
 
-/// The same tensors; numbers with a fraction in this type.
-NamedTensors in_type(NamedTensors tensors, at::ScalarType type);
+/// Weights whose numbers are no good, as they were read: "NAME (3 of 128)".
+using Spoiled = std::vector<std::string>;
+/// Adds `name` where `bad` (a mask) holds anything.
+void note_spoiled(Spoiled& out, const std::string& name, const at::Tensor& bad);
+
+/// The same tensors; numbers with a fraction in this type. What is finite and becomes infinite there is noted in `too_large` whenever a
+/// tensor is read; it outlives what is returned.
+NamedTensors in_type(NamedTensors tensors, at::ScalarType type, Spoiled& too_large);
 
 /// How a stack of experts stands in a file.
 enum class ExpertForm { packed, each };

@@ -39,10 +39,19 @@ void print_names(const std::string& what, const std::vector<std::string>& names,
   }
 }
 
+std::vector<std::string> nan_lines(const std::vector<WeightNans>& nans) {
+  std::vector<std::string> out;
+  for (const WeightNans& one : nans) {
+    out.push_back(format("{} ({} in A, {} in B)", one.name, one.in_a, one.in_b));
+  }
+  return out;
+}
+
 void print_text(const WeightDifference& found, std::size_t limit) {
   print_names("only in A: ", found.only_a, limit);
   print_names("only in B: ", found.only_b, limit);
   print_names("", found.misshapen, limit);
+  print_names("NaN: ", nan_lines(found.nans), limit);
   std::vector<std::vector<std::string>> rows{{"weight", "shape", "largest |b-a|", "|b-a|", "|b-a| / |a|"}};
   for (std::size_t i = 0; i < std::min(limit, found.moved.size()); ++i) {
     const WeightMove& move = found.moved[i];
@@ -55,6 +64,9 @@ void print_text(const WeightDifference& found, std::size_t limit) {
     std::cout << found.moved.size() - limit << " more weights that moved less (--limit 0 shows all)\n";
   }
   std::cout << (found.same() ? "the same: " : "") << found.moved.size() << " weights moved, " << found.equal << " are equal";
+  if (!found.nans.empty()) {
+    std::cout << ", " << found.nans.size() << " hold NaN";
+  }
   if (!found.moved.empty()) {
     std::cout << "; over all of them |b-a| is " << number(found.norm) << ", |b-a| / |a| " << number(found.relative);
   }
@@ -80,7 +92,17 @@ void print_json(const WeightDifference& found, std::size_t limit) {
     row["relative"] = config::Node(move.relative);
     moved.emplace_back(std::move(row));
   }
+  config::Array nans;
+  for (std::size_t i = 0; i < std::min(limit, found.nans.size()); ++i) {
+    config::Table row;
+    row["name"] = config::Node(found.nans[i].name);
+    row["in_a"] = config::Node(found.nans[i].in_a);
+    row["in_b"] = config::Node(found.nans[i].in_b);
+    nans.emplace_back(std::move(row));
+  }
   config::Table out;
+  out["nan"] = config::Node(std::move(nans));
+  out["nan_count"] = config::Node(static_cast<std::int64_t>(found.nans.size()));
   out["only_a"] = names_node(found.only_a);
   out["only_b"] = names_node(found.only_b);
   out["misshapen"] = names_node(found.misshapen);

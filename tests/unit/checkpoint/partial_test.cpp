@@ -62,14 +62,16 @@ TEST_CASE("soup: the mean in fp32 of each tensor, in the type of the first, and 
   const std::vector<WeightsAt> all{written(dir / "a.safetensors", {{"w", a}, {"h", a.to(at::kBFloat16)}, {"n", ids}}),
                                    written(dir / "b.safetensors", {{"w", b}, {"h", b.to(at::kBFloat16)}, {"n", ids}}),
                                    written(dir / "c.safetensors", {{"w", c}, {"h", c.to(at::kBFloat16)}, {"n", ids}})};
-  const NamedTensors mean = soup(all);
+  Spoiled not_finite;
+  const NamedTensors mean = soup(all, not_finite);
   CHECK(at::equal(mean.get("w"), (a + b + c) / 3));
   const auto low = [](const at::Tensor& x) { return x.to(at::kBFloat16).to(at::kFloat); };
   CHECK(at::equal(mean.get("h"), ((low(a) + low(b) + low(c)) / 3).to(at::kBFloat16)));
   CHECK(at::equal(mean.get("n"), ids));
   const std::vector<WeightsAt> bad{all[0], written(dir / "d.safetensors", {{"w", at::ones({2})}, {"x", a}, {"n", ids + 1}})};
-  CHECK_THROWS_WITH(soup(bad), Contains("lacks (1): h") && Contains("has besides (1): x") && Contains("w is (2) and not (5, 3)") &&
-                                   Contains("whole numbers that differ (1): n"));
+  CHECK(not_finite.empty());
+  CHECK_THROWS_WITH(soup(bad, not_finite), Contains("lacks (1): h") && Contains("has besides (1): x") &&
+                                               Contains("w is (2) and not (5, 3)") && Contains("whole numbers that differ (1): n"));
 }
 
 TEST_CASE("difference: farthest first, with what only one has, and NaN before all", "[checkpoint]") {
@@ -101,6 +103,45 @@ TEST_CASE("difference: farthest first, with what only one has, and NaN before al
   CHECK(found.only_b == std::vector<std::string>{"two"});
   CHECK(found.misshapen == std::vector<std::string>{"shape is (1) in A and (2) in B"});
   CHECK(difference(a.tensors, a.tensors).same());
+  CHECK(found.nans.size() == 1);
+  CHECK(std::isfinite(found.norm));
+}
+
+TEST_CASE("difference: NaN and infinity are the same where both have them, and weights with NaN are counted and named apart",
+          "[checkpoint]") {
+  const test::TempDir dir;
+  const float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
+  const WeightsAt a = written(dir / "a.safetensors", {{"w", at::tensor({1.0F, nan, inf, nan})}, {"v", at::ones({2})}});
+  const WeightsAt b = written(dir / "b.safetensors", {{"w", at::tensor({3.0F, nan, inf, 1.0F})}, {"v", at::ones({2})}});
+  const WeightDifference same = difference(a.tensors, a.tensors);
+  CHECK(same.same());
+  CHECK(same.equal == 2);
+  REQUIRE(same.nans.size() == 1);
+  CHECK(same.nans[0].name == "w");
+  CHECK(same.nans[0].in_a == 2);
+  const WeightDifference found = difference(a.tensors, b.tensors);
+  REQUIRE(found.moved.size() == 1);
+  CHECK(std::isnan(found.moved[0].largest));  // a number here, NaN there
+  CHECK(found.moved[0].norm == 2);
+  CHECK(found.norm == 2);
+  REQUIRE(found.nans.size() == 1);
+  CHECK(found.nans[0].in_b == 1);
+}
+
+TEST_CASE("average and convert: what is not finite, or does not stay so, is noted by name and count", "[checkpoint]") {
+  const test::TempDir dir;
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<WeightsAt> all{written(dir / "a.safetensors", {{"w", at::tensor({1e6F, 1.0F, -1e6F})}, {"n", at::arange(3)}}),
+                                   written(dir / "b.safetensors", {{"w", at::tensor({1e6F, nan, -1e6F})}, {"n", at::arange(3)}})};
+  Spoiled not_finite, too_large;
+  const NamedTensors low = in_type(soup(all, not_finite), at::kHalf, too_large);
+  low.get("w");
+  low.get("n");
+  CHECK(too_large == Spoiled{"w (2 of 3)"});
+  CHECK(not_finite == Spoiled{"w of " + (dir / "b.safetensors").string() + " (1 of 3)"});
+  too_large.clear();
+  in_type(all[0].tensors, at::kBFloat16, too_large).get("w");
+  CHECK(too_large.empty());
 }
 
 TEST_CASE("experts: a stack and its members are one another's to the bit, and a hole is named", "[checkpoint]") {
