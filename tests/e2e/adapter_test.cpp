@@ -105,6 +105,15 @@ TEST_CASE("adapter: settings that do not fit are refused, and a base that nothin
   REQUIRE(alone.status == 0);
   CHECK(has(alone.err, "the adapter is trained beside initial weights"));
   CHECK(has(header_of(toy / "runs/alone/checkpoints/step_5/model.safetensors"), "q_proj.weight"));
+  REQUIRE(toy.train({"--run.name=base", "--train.max_steps=1"}).status == 0);
+  REQUIRE(with_adapter(toy, {"--train.max_steps=1", "--run.name=beside"}).status == 0);
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"eval", "runs/beside"}, {"generate", "runs/beside", "--prompt", "a"}, {"checkpoint", "merge-lora", "runs/beside", "merged"}}) {
+    const Finished read = toy.host(words);
+    INFO(read.err);
+    CHECK(read.status == 0);
+    CHECK(!has(read.err, "initial weights"));
+  }
   const Finished none = toy.host({"adapter", "export", "nowhere", "out"});
   CHECK(none.status != 0);
 }

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "e2e/toy.h"
 
@@ -93,6 +94,9 @@ TEST_CASE("checkpoint: diff says which weights moved, average is taken by everyt
   CHECK(toy.host({"generate", "soup", "--prompt", "line", "--max-new-tokens", "3"}).status == 0);
   CHECK(toy.host({"eval", "soup"}).status == 0);
   CHECK(train(toy, "from_folder", {"--checkpoint.init_from=soup", "--train.max_steps=1"}).status == 0);
+  const Finished part = train(
+      toy, "part", {"--checkpoint.init_from=soup", "--train.max_steps=1", "--checkpoint.exclude_from_loading=optimizer,rng,output_head.*"});
+  CHECK_THAT(part.err, Contains("\"optimizer\" has no effect") && Contains("\"rng\" has no effect"));
   CHECK(train(toy, "from_file", {"--checkpoint.init_from=same.safetensors", "--train.max_steps=1"}).status == 0);
   const Finished misfit = checkpoint(toy, {"average", ten, "runs/other", "-o", "none"});
   CHECK(misfit.status == 6);
@@ -133,6 +137,52 @@ TEST_CASE("checkpoint: prune removes what retention would, and never what latest
   CHECK(fs::exists(dir / "latest" / "state.json"));
   CHECK(checkpoint(toy, {"prune", "runs/a/checkpoints/step_10", "--keep-last=1"}).status == 2);
   CHECK(checkpoint(toy, {"prune", "runs/a", "--keep-last=0"}).status == 2);
+}
+
+TEST_CASE("checkpoint: prune counts whole checkpoints alone, and reads those that stay to the last byte", "[checkpoint]") {
+  const Toy toy;
+  REQUIRE(train(toy, "a", {"--checkpoint.interval=2", "--checkpoint.keep_last_n=0"}).status == 0);
+  const fs::path dir = toy / "runs/a/checkpoints";
+  damage(dir / "step_10/model.safetensors");  // what latest names; its size is right
+  fs::resize_file(dir / "step_8/model.safetensors", 100);
+  const Finished done = checkpoint(toy, {"prune", "runs/a", "--keep-last=1"});
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("step_10 is damaged") && Contains("step_8 is damaged"));
+  CHECK_THAT(done.out, Contains("removed 2 of 5"));
+  CHECK(fs::exists(dir / "step_6"));
+  CHECK_FALSE(fs::exists(dir / "step_4"));
+  CHECK(train(toy, "a", {"--train.max_steps=11"}).status == 0);  // from step_6
+  for (const char* step : {"step_10", "step_11"}) {
+    damage(dir / step / "model.safetensors");
+  }
+  const Finished none = checkpoint(toy, {"prune", "runs/a", "--keep-last=1"});
+  CHECK(none.status == 6);
+  CHECK_THAT(none.err, Contains("holds no whole checkpoint; nothing is removed"));
+  CHECK(fs::exists(dir / "step_10"));
+}
+
+TEST_CASE("checkpoint: NaN in both is the same, and numbers that become infinite or are none are named", "[checkpoint]") {
+  const Toy toy;
+  const std::string header = R"({"w":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
+  const auto file = [&](const std::string& name, float first) {
+    std::string bytes(8, '\0');
+    bytes[0] = static_cast<char>(header.size());
+    bytes += header;
+    const float numbers[] = {first, 1};
+    bytes.append(reinterpret_cast<const char*>(numbers), sizeof numbers);
+    toy.write(name, bytes);
+  };
+  file("big.safetensors", 1e6F);
+  file("nan.safetensors", std::numeric_limits<float>::quiet_NaN());
+  const Finished half = checkpoint(toy, {"convert", "big.safetensors", "half.safetensors", "--dtype", "fp16"});
+  CHECK(half.status == 0);
+  CHECK_THAT(half.err, Contains("too large for fp16") && Contains("w (1 of 2)"));
+  CHECK(checkpoint(toy, {"convert", "big.safetensors", "brain.safetensors", "--dtype", "bf16"}).err.empty());
+  const Finished mean = checkpoint(toy, {"average", "big.safetensors", "nan.safetensors", "-o", "mean.safetensors"});
+  CHECK_THAT(mean.err, Contains("NaN or infinite") && Contains("w of nan.safetensors (1 of 2)"));
+  CHECK_THAT(checkpoint(toy, {"diff", "nan.safetensors", "nan.safetensors"}).out,
+             Contains("NaN: w (1 in A, 1 in B)") && Contains("the same: 0 weights moved, 1 are equal, 1 hold NaN"));
+  CHECK_THAT(checkpoint(toy, {"diff", "big.safetensors", "nan.safetensors"}).out, Contains("1 weights moved") && Contains("1 hold NaN"));
 }
 
 TEST_CASE("checkpoint: merge-lora is what adapter export --merged writes", "[checkpoint]") {

@@ -216,7 +216,8 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   warn_unused_settings(request.overrides, SettingsUse::inference);
   config::Request out;
   out.overrides = request.overrides;
-  out.files_must_exist = out.trains = request.with_data;
+  out.files_must_exist = request.with_data;
+  out.trains = false;
   for (const char* key : {"tokenizer_path", "chat_template"}) {
     const bool replaced = std::string_view(key) == "tokenizer_path" && !request.tokenizer.empty();
     if (const std::string copy = huggingface || replaced ? "" : copy_of(key, folder); !copy.empty()) {
@@ -233,6 +234,7 @@ config::Config load_settings(const InferenceRequest& request, const fs::path& fo
   config::Request probe;
   probe.recipe = huggingface_job(folder, 1);
   probe.files_must_exist = false;
+  probe.trains = false;
   const config::Loaded probed = config::load(probe, registries.catalog());  // what it warns of, the second time says
   const std::int64_t positions = probed.report.problems.empty() ? probed.config.model.max_seq_len : 1;
   out.recipe = huggingface_job(folder, std::min(positions, kLongestWindow));
@@ -263,6 +265,7 @@ RecordedScript script_for(const std::string& given, const fs::path& source) {
   config::Request probe;
   probe.recipe = inference_job(folder_of(source) / "job.toml", /*with_data=*/true);
   probe.files_must_exist = false;
+  probe.trains = false;
   if (config::load(probe, native_registries().catalog()).report.problems.empty()) {
     return {};
   }

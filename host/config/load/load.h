@@ -19,7 +19,7 @@ struct Request {
   std::optional<Node> recipe;          // what a Lua script returned, a table; its `extends` is relative to the folder of origin.file
   std::optional<std::int64_t> world;   // number of ranks, where known: also runs the rules that need it
   bool files_must_exist = true;        // `check` and runs; not `show`
-  bool trains = true;                  // also runs the rules over what a run learns from; not where its data is not asked for
+  bool trains = true;                  // false: the model is only read, and what is said of training does not matter
 };
 
 /// Never throws for a faulty job: the faults are in `report` (config then holds what could be read).

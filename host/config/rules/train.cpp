@@ -3,6 +3,7 @@
 #include "config/plan/budget.h"
 #include "config/plan/cycles.h"
 #include "config/plan/derived.h"
+#include "config/plan/load_parts.h"
 #include "config/rules/rules.h"
 #include "config/schema/schema.h"
 #include "core/error.h"
@@ -129,6 +130,12 @@ void loading_in_part_fits(const Job& job, Findings& findings) {
                                     given));
     }
   }
+  for (const std::string& part : c.exclude_from_loading) {
+    if (c.init_from && !c.load_path && is_load_part(part) && part != "model") {
+      findings.warn(
+          {key}, format("{}: \"{}\" has no effect: checkpoint.init_from takes weights alone; it is about checkpoint.load_path", key, part));
+    }
+  }
   if (c.init_weights != "saved" && (c.init_layers != "exact" || !c.name_map.empty())) {
     findings.problem({"checkpoint.init_weights", c.init_layers != "exact" ? "checkpoint.init_layers" : map},
                      format("checkpoint.init_weights = \"{}\" finds averages by the names of the model's weights, which "
@@ -182,7 +189,7 @@ void adapter_fits(const Job& job, Findings& findings) {
     findings.problem({"optimizer.qk_clip", "adapter.name"},
                      "optimizer.qk_clip = true shrinks query weights, which an adapter leaves frozen; leave one of the two out");
   }
-  if (!c.checkpoint.init_from && !c.checkpoint.load_path) {
+  if (job.trains && !c.checkpoint.init_from && !c.checkpoint.load_path) {
     findings.warn({"adapter.name", "checkpoint.init_from"},
                   "the adapter is trained beside initial weights, which checkpoints then hold, too: checkpoint.init_from names a model");
   }

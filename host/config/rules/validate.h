@@ -18,7 +18,7 @@ struct Job {
   const std::set<std::string>& broken;  // keys without a usable value: rules over them are left out
   std::optional<std::int64_t> world;
   bool files_must_exist = true;
-  bool trains = true;  // else nothing is said of the sources of its data
+  bool trains = true;  // not where a trained model is only read, without the sections of its training
 };
 
 /// Runs every rule; each is independent of the others.
