@@ -178,8 +178,12 @@ void GroupedAttention::scale_queries(const at::Tensor& factors) const {
   const at::Tensor each = factors.repeat_interleave(head_dim_);  // (H * D)
   for (const ParameterPtr& parameter : {q_->weight(), q_->bias()}) {
     if (parameter && parameter->trainable) {
-      const at::Tensor master = parameter->master.detach();
-      master.mul_(master.dim() == 2 ? each.unsqueeze(1) : each);
+      const Range mine = parameter->placement.of(parameter->shape);  // the rows that lie on this rank
+      const at::Tensor rows = each.narrow(0, mine.begin[0], mine.size[0]);
+      if (mine.size[0] > 0) {
+        const at::Tensor master = parameter->master.detach();
+        master.mul_(master.dim() == 2 ? rows.unsqueeze(1) : rows);
+      }
     }
   }
 }

@@ -133,6 +133,15 @@ TEST_CASE("data parallel: ranks equal one, dense, with accumulation and recomput
     check_equal(c);
   }
   SECTION("packed documents") { check_equal(c, true); }
+  SECTION("queries that are clipped; four ranks cut a head of three in the middle") {
+    c.model.dim = 48;
+    c.model.n_heads = 3;
+    c.model.n_kv_heads = GENERATE(1, 3);
+    c.model.attn_bias = "qkv";
+    c.optimizer.qk_clip = true;
+    c.optimizer.qk_clip_tau = 0.01;
+    check_equal(c);
+  }
   SECTION("z-loss, chunked head") {
     c.train.z_loss_weight = 1e-3;
     c.train.loss_fn = "fused_linear_cross_entropy";
