@@ -33,6 +33,7 @@ fs::path Runner::trial_folder(const fs::path& sweep, std::int64_t number) {
 
 bool Runner::run() {
   const StopSignals signals;
+  store_.retry_killed();
   for (;;) {
     store_.recover();
     while (!stopping_ && static_cast<std::int64_t>(running_.size()) < options_.parallel && start_one()) {
@@ -90,12 +91,16 @@ void Runner::end(Running& running, const Child::Ending& ending) {
     store_.put_back(running.trial.id);  // nothing happens to one that has finished meanwhile
     return;
   }
+  if (ending.signal != 0 || ending.status > 128) {  // of ranks the launcher gives 128 and the signal
+    store_.finish_killed(running.trial.id, ending.describe());
+    return;
+  }
   const std::string line =
       well ? "the trial ended without a result" : failure_line(trial_folder(options_.dir, running.trial.number) / "output.txt");
   store_.finish(running.trial.id, TrialState::fail, std::nullopt,
-                well                                 ? line
-                : ending.signal != 0 || line.empty() ? ending.describe()
-                                                     : format("{} ({})", line, ending.describe()));
+                well           ? line
+                : line.empty() ? ending.describe()
+                               : format("{} ({})", line, ending.describe()));
 }
 
 void Runner::wait() {

@@ -31,7 +31,7 @@ class Runner {
   Runner(Store& store, Proposer& proposer, RunnerOptions options);
 
   /// True when there is nothing left to do; false when SIGINT or SIGTERM ended it: children then save and their trials go back in line.
-  /// A child that ends without having finished its trial is a failed trial.
+  /// A child that ends without having finished its trial is a failed trial; where a signal killed it, the next start runs it again.
   bool run();
 
   static fs::path trial_folder(const fs::path& sweep, std::int64_t number);

@@ -50,6 +50,7 @@ INSERT INTO alembic_version SELECT 'v3.2.0.a' WHERE NOT EXISTS (SELECT 1 FROM al
 )";
 constexpr const char* kRevision = "v3.2.0.a";
 constexpr const char* kCutAt = "kf:cut_at";       // the step at which a trial was cut
+constexpr const char* kKilled = "killed";         // a signal ended its process
 constexpr const char* kRung = "completed_rung_";  // the key of Optuna's own pruner
 
 std::int64_t integer(const SqlValue& value) { return std::get<std::int64_t>(value); }
@@ -273,14 +274,41 @@ std::int64_t Store::recover() {
   });
 }
 
+void Store::finish_killed(std::int64_t id, const std::string& error) {
+  database_.write([&] {
+    if (state_in_file(id) == "RUNNING") {
+      set_trial_attribute(id, kKilled, Node(true));
+      finish(id, TrialState::fail, std::nullopt, error);
+    }
+  });
+}
+
+std::int64_t Store::retry_killed() {
+  return database_.write([&] {
+    std::int64_t found = 0;
+    for (const Trial& trial : read_trials("state = 'FAIL' AND study_id = ?", study_)) {
+      if (trial.attributes.find(kKilled) != nullptr && attempts_of(trial) < kMaxAttempts) {
+        ++found;
+        put_in_line(trial.id);
+        set_trial_attribute(trial.id, "attempts", Node(attempts_of(trial) + 1));
+      }
+    }
+    return found;
+  });
+}
+
+void Store::put_in_line(std::int64_t id) {
+  database_.run("UPDATE trials SET state = 'WAITING', datetime_complete = NULL WHERE trial_id = ?", {id});
+  database_.run("DELETE FROM trial_user_attributes WHERE trial_id = ? AND \"key\" IN ('error', 'attempts', 'killed')", {id});
+  database_.run("DELETE FROM trial_values WHERE trial_id = ?", {id});
+}
+
 std::int64_t Store::retry_failed() {
   return database_.write([&] {
     std::int64_t found = 0;
     for (const Trial& trial : read_trials("state = 'FAIL' AND study_id = ?", study_)) {
       ++found;
-      database_.run("UPDATE trials SET state = 'WAITING', datetime_complete = NULL WHERE trial_id = ?", {trial.id});
-      database_.run("DELETE FROM trial_user_attributes WHERE trial_id = ? AND \"key\" IN ('error', 'attempts')", {trial.id});
-      database_.run("DELETE FROM trial_values WHERE trial_id = ?", {trial.id});
+      put_in_line(trial.id);
     }
     return found;
   });

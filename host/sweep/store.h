@@ -44,6 +44,10 @@ class Store {
                              const std::function<std::optional<Draw>(const std::vector<Trial>& trials, std::int64_t number)>& next);
   /// Trials that run although their worker (and its child) died go back in line, after kMaxAttempts as failed. How many.
   std::int64_t recover();
+  /// Running trials whose process a signal killed end as failed, for this start of the sweep,
+  void finish_killed(std::int64_t id, const std::string& error);
+  /// and go back in line at the next one, up to kMaxAttempts times. How many.
+  std::int64_t retry_killed();
   /// Failed trials go back in line. How many.
   std::int64_t retry_failed();
 
@@ -71,6 +75,7 @@ class Store {
   std::vector<double> values_at_rung(std::int64_t rung, std::int64_t but_not);
   std::int64_t reached_rungs(std::int64_t id);
   void set_state(std::int64_t id, TrialState state);
+  void put_in_line(std::int64_t id);
   std::string state_in_file(std::int64_t id);
 
   Database database_;

@@ -168,6 +168,21 @@ TEST_CASE("sweep: a worker on another machine is dead when its heart has not bea
   CHECK(f.store.recover() == 1);
 }
 
+TEST_CASE("sweep: a trial that a signal killed is failed, goes back in line at the next start, and not for ever", "[sweep]") {
+  Fixture f;
+  for (std::int64_t attempt = 1; attempt <= Store::kMaxAttempts; ++attempt) {
+    const Trial trial = *f.claim(f.store, 1);
+    CHECK(trial.number == 0);
+    f.store.finish_killed(trial.id, "killed by signal 9");
+    CHECK(f.store.trial(0).state == TrialState::fail);
+    CHECK(f.store.trial(0).text("error") == "killed by signal 9");
+    CHECK(f.store.retry_killed() == (attempt < Store::kMaxAttempts ? 1 : 0));
+  }
+  f.store.retry_failed();
+  f.store.finish(f.claim(f.store, 1)->id, TrialState::fail, std::nullopt, "its own fault");
+  CHECK(f.store.retry_killed() == 0);
+}
+
 TEST_CASE("sweep: reports are cut by what other trials reached", "[sweep]") {
   Fixture f;
   std::vector<bool> cut;
