@@ -106,6 +106,18 @@ TEST_CASE("surviving: a signal to the watching process stops the run after a sav
   CHECK(std::filesystem::exists(run.checkpoints() / "latest"));
 }
 
+TEST_CASE("surviving: ranks that are watched say the whole command, --max-restarts and --nproc", "[surviving]") {
+  const ScriptRun run(
+      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 4000 },"));
+  Process process = start(run, {"s.lua", "--max-restarts", "2", "--nproc", "2"});
+  REQUIRE(process.wait_for("> two"));
+  process.signal(SIGTERM);
+  const Finished done = process.wait();
+  INFO(done.out << done.err);
+  CHECK(done.status == 75);
+  CHECK_THAT(done.out, Contains("--max-restarts 2") && Contains("--nproc 2") && Contains("goes on from there"));
+}
+
 TEST_CASE("surviving: a step that stands still leaves the stacks of all threads", "[surviving]") {
   const ScriptRun run("jit.off()\n" + stepping("if ctx.step == 3 then local t = os.time() while os.time() < t + 60 do end end",
                                                "run = { stall_timeout_sec = 1, on_stall = 'abort' },"));

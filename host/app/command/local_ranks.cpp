@@ -19,6 +19,7 @@
 #include <thread>
 
 #include "app/command/passed_signals.h"
+#include "config/tree/literal.h"
 #include "core/child.h"
 #include "core/descriptor.h"
 #include "core/error.h"
@@ -30,6 +31,7 @@ namespace kf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr const char* kRestarts = "KF_RESTARTS_OF_RANKS";
 constexpr int kTickMs = 200;
 // After the first failure: the others learn of it through the rendezvous and say so; then they are asked to end, then ended.
 constexpr std::chrono::seconds kTimeToSay{10};
@@ -116,13 +118,17 @@ std::string threads_each(std::int64_t count) {
 
 class LocalRanks {
  public:
-  LocalRanks(std::int64_t count, const std::vector<std::string>& args) : folder_("kf-host-ranks", Code::communication) {
+  LocalRanks(std::int64_t count, std::int64_t restarts, const std::vector<std::string>& args)
+      : folder_("kf-host-ranks", Code::communication) {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string()};
     argv.insert(argv.end(), args.begin(), args.end());
     for (std::int64_t rank = 0; rank < count; ++rank) {
       std::map<std::string, std::string> environment{{kRankVariable, std::to_string(rank)},
                                                      {kWorldVariable, std::to_string(count)},
                                                      {kRendezvousVariable, "file:" + (folder_.path() / "rendezvous").string()}};
+      if (restarts > 0) {
+        environment[kRestarts] = std::to_string(restarts);
+      }
       if (std::getenv("OMP_NUM_THREADS") == nullptr) {
         environment["OMP_NUM_THREADS"] = threads_each(count);
       }
@@ -223,7 +229,16 @@ class LocalRanks {
 
 }  // namespace
 
-int run_local_ranks(std::int64_t count, const std::vector<std::string>& args) { return LocalRanks(count, args).wait(); }
+int run_local_ranks(std::int64_t count, std::int64_t restarts, const std::vector<std::string>& args) {
+  return LocalRanks(count, restarts, args).wait();
+}
+
+std::int64_t take_restarts_of_ranks() {
+  const char* const text = std::getenv(kRestarts);
+  const std::int64_t restarts = text != nullptr ? config::parse_int(text).value_or(0) : 0;
+  ::unsetenv(kRestarts);
+  return restarts;
+}
 
 void follow_launcher() { ::prctl(PR_SET_PDEATHSIG, SIGTERM); }
 

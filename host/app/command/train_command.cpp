@@ -78,6 +78,9 @@ void be_a_rank(const Launch& launch) {
   Launch::hide_from_children();
   log::show_errors_only(!launch.leads());
   started_with("--nproc", launch.world());
+  if (const std::int64_t restarts = take_restarts_of_ranks(); restarts > 0) {
+    started_with("--max-restarts", restarts);
+  }
 }
 
 }  // namespace
@@ -99,11 +102,12 @@ int train_command(const Arguments& args) {
   if (arguments.restarts > 0) {
     return run_with_restarts(arguments.restarts, without_restarts(args));
   }
-  if (const std::int64_t restarts = follow_watcher(); restarts > 0) {
+  const std::int64_t restarts = follow_watcher();
+  if (restarts > 0) {
     started_with("--max-restarts", restarts);
   }
   if (arguments.processes) {
-    return run_local_ranks(*arguments.processes, without_processes(args));
+    return run_local_ranks(*arguments.processes, restarts, without_processes(args));
   }
   const Launch launch = Launch::from_environment();
   if (launch.world() > 1) {
