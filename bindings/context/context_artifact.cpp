@@ -10,6 +10,8 @@
 #include "checkpoint/files/safetensors.h"
 #include "config/tree/json.h"
 #include "core/ascii.h"
+#include "core/error.h"
+#include "core/log.h"
 #include "core/text.h"
 
 namespace kf::lua {
@@ -61,8 +63,17 @@ int context_write_artifact(lua_State* L) {
   KF_CHECK(!context.run_dir.empty(), Code::script, "{}() means nothing at {}", kWhere, event_name(slot_of(L)));
   const fs::path folder = context.run_dir / "artifacts";
   if (context.leads) {  // the others would write the same file
-    fs::create_directories(folder);
-    write(L, 3, folder / name);
+    try {
+      std::error_code error;
+      fs::create_directories(folder, error);
+      KF_CHECK(!error, Code::other, "cannot make the folder {}: {}", folder, error.message());
+      write(L, 3, folder / name);
+    } catch (const Error& e) {
+      if (e.code() == Code::script || !context.warns_of_files) {
+        throw;
+      }
+      log::warn("{}; the run goes on without it (checkpoint.on_error)", e.what());
+    }
   }
   push(L, std::string_view((folder / name).native()));
   return 1;

@@ -28,13 +28,30 @@ int open_behind(const fs::path& path) {
 
 HeldFile::HeldFile(fs::path path) : path_(std::move(path)), fd_(std::in_place, open_behind(path_)) {}
 
+void HeldFile::cut_torn() {
+  if (torn_) {
+    KF_CHECK(::ftruncate(fd_->get(), *torn_) == 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+    torn_.reset();
+  }
+}
+
 void HeldFile::append(std::string_view text) {
+  cut_torn();
+  const off_t begin = ::lseek(fd_->get(), 0, SEEK_END);
+  KF_CHECK(begin >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
   while (!text.empty()) {
     const ssize_t written = ::write(fd_->get(), text.data(), text.size());
     if (written < 0 && errno == EINTR) {
       continue;
     }
-    KF_CHECK(written >= 0, Code::other, "cannot write {}: {}", path_, std::strerror(errno));
+    if (written < 0) {
+      const std::string reason = std::strerror(errno);
+      torn_ = begin;
+      if (::ftruncate(fd_->get(), begin) == 0) {
+        torn_.reset();
+      }
+      fail(Code::other, "cannot write {}: {}", path_, reason);
+    }
     text.remove_prefix(static_cast<std::size_t>(written));
   }
 }
@@ -60,6 +77,7 @@ std::string HeldFile::content() const {
 std::string HeldFile::mend() {
   struct stat ours {};
   struct stat there {};
+  cut_torn();
   KF_CHECK(::fstat(fd_->get(), &ours) == 0, Code::other, "cannot read {}: {}", path_, std::strerror(errno));
   if (::stat(path_.c_str(), &there) == 0 && there.st_dev == ours.st_dev && there.st_ino == ours.st_ino) {
     return {};

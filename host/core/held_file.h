@@ -1,6 +1,7 @@
 #pragma once
 // A file of a run that is appended to for hours, while others can delete it or put another in its place.
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@ class HeldFile {
   /// Opens it behind what is there, or makes it. Throws Code::other.
   explicit HeldFile(fs::path path);
 
+  /// All of it or nothing: what a full disk took of it is cut off again, at the next call where not at once. Throws Code::other.
   void append(std::string_view text);
   /// As durable as the disk makes it.
   void sync();
@@ -26,9 +28,11 @@ class HeldFile {
 
  private:
   std::string content() const;
+  void cut_torn();
 
   fs::path path_;
-  std::optional<Descriptor> fd_;  // never empty
+  std::optional<Descriptor> fd_;      // never empty
+  std::optional<std::int64_t> torn_;  // where text begins that was not written to its end
 };
 
 /// The same, with a warning of what was done.

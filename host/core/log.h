@@ -27,11 +27,12 @@ void error(std::string_view pattern, const Args&... args) {
   write(Level::error, format(pattern, args...));
 }
 
+/// Lines that the disk does not take wait in memory, 1 MiB of them, and are written when it does again; the terminal tells of both.
 /// Copies every line since the program started or the last file was closed, and every later one, with time and level, to `path` (appended).
 /// Closes the earlier file, if any.
 void open_file(const std::filesystem::path& path);
 void close_file();
-/// Where others deleted or replaced that file: writes it again, whole, with a warning. Throws Code::other.
+/// Where others deleted or replaced that file: writes it again, whole, with a warning; also where that cannot be done.
 void mend_file();
 /// Information and warnings stay off the terminal from now on, or come back: of several ranks one tells.
 void show_errors_only(bool on);

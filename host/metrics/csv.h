@@ -6,6 +6,7 @@
 // nothing, are empty cells.
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,10 +15,12 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "core/held_file.h"
+#include "metrics/outage.h"
 #include "metrics/sink.h"
 
 namespace kf {
 
+/// What the disk does not take waits, as in JsonlSink.
 class CsvSink final : public Sink {
  public:
   explicit CsvSink(fs::path path) : path_(std::move(path)) {}
@@ -34,18 +37,29 @@ class CsvSink final : public Sink {
   /// A file that others deleted or replaced is written again, with a warning.
   void before_save() override;
   void step_over(std::int64_t step) override;
+  /// Throws Code::checkpoint where lines could not be written to the last.
   void end(const RunResult& result) override;
+  std::string fault() const override { return outage_.reason(); }
+  /// Lines that wait.
+  config::Node state() override;
+  void load(const config::Node& state) override;
+  /// `begin` of a run that has completed these steps.
+  void go_on(std::int64_t completed_steps);
 
  private:
   void keep(std::int64_t completed_steps);
   void to_line(std::int64_t step);
-  void add_columns();
+  void add_columns(const config::Table& line);
   void flush();
+  void settle();
 
   fs::path path_;
   std::optional<HeldFile> file_;  // from begin on
   std::vector<std::string> columns_;
-  config::Table pending_;  // of the running step: column by column
+  config::Table pending_;              // of the running step: column by column
+  std::deque<config::Table> waiting_;  // lines that are not written yet, in order
+  std::optional<std::int64_t> cut_;    // lines behind this step are still to be removed
+  Outage outage_;
 };
 
 }  // namespace kf

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "config/tree/json.h"
+#include "core/error.h"
 #include "metrics/wall_time.h"
 
 namespace kf {
@@ -38,7 +39,12 @@ void Heartbeat::write(const std::string& doing, std::int64_t step) {
   out["doing"] = config::Node(doing);
   out["pid"] = config::Node(static_cast<std::int64_t>(::getpid()));
   out["every"] = config::Node(every_);
-  write_file_atomic(file_, config::to_json(config::Node(std::move(out))) + "\n");
+  try {
+    write_file_atomic(file_, config::to_json(config::Node(std::move(out))) + "\n");
+    outage_.over(format("{} is written again", file_));
+  } catch (const Error& e) {
+    outage_.failed(e.what(), "the run goes on without its heartbeat");
+  }
 }
 
 }  // namespace kf

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/fs.h"
+#include "metrics/outage.h"
 #include "metrics/throughput.h"
 
 namespace kf {
@@ -20,7 +21,7 @@ class Heartbeat {
   /// `every` seconds; 0: nothing is ever written. `listener` is told of every call; may be empty.
   Heartbeat(fs::path file, double every, Clock clock = steady_clock(), Listener listener = {});
 
-  /// Writes where the last time is `every` seconds ago. Throws Code::other.
+  /// Writes where the last time is `every` seconds ago. What cannot be written is said once, and the run goes on: the file grows old.
   void beat(const std::string& doing, std::int64_t step);
   /// Writes in any case: something begins that may take long, or the run ends.
   void now(const std::string& doing, std::int64_t step);
@@ -33,6 +34,7 @@ class Heartbeat {
   Clock clock_;
   Listener listener_;
   double last_ = -1;
+  Outage outage_;
 };
 
 }  // namespace kf

@@ -1,8 +1,12 @@
 #include "metrics/jsonl.h"
 
 #include <algorithm>
+#include <exception>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -62,6 +66,9 @@ StepRow step_row(const Table& table) {
   }
   return row;
 }
+
+constexpr std::size_t kMostWaiting = std::size_t{64} << 20U;  // bytes
+constexpr const char* kMeanwhile = "its rows wait in memory until it can be written";
 
 using MetricRow = std::variant<StepRow, EvalResult>;
 
@@ -146,9 +153,15 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
   return out;
 }
 
-void JsonlSink::begin(const RunInfo& run) { open(run.completed_steps); }
+void JsonlSink::begin(const RunInfo& run) { go_on(run.completed_steps); }
+
+void JsonlSink::go_on(std::int64_t completed_steps) {
+  open(completed_steps);
+  settle();
+}
 
 void JsonlSink::open(std::int64_t completed_steps) {
+  std::set<std::string> there;
   if (path_exists(path_)) {
     const std::string fault = unlike_a_file(path_);
     KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", path_, fault);
@@ -157,28 +170,102 @@ void JsonlSink::open(std::int64_t completed_steps) {
     if (kept != content) {
       write_file_atomic(path_, kept);
     }
+    if (!waiting_.empty()) {
+      for (std::string& line : split(kept, '\n')) {
+        there.insert(std::move(line) + '\n');
+      }
+    }
   }
-  file_.emplace(path_);
+  HeldFile opened(path_);
+  file_ = std::move(opened);
+  // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
+  std::erase_if(waiting_, [&](const std::string& line) {
+    const std::optional<MetricRow> row = row_of(line.substr(0, line.size() - 1), path_);
+    return !row || step_of(*row) > completed_steps || completed_steps == 0 || there.contains(line);
+  });
+  bytes_ =
+      std::transform_reduce(waiting_.begin(), waiting_.end(), std::size_t{0}, std::plus<>(), [](const auto& line) { return line.size(); });
 }
 
 void JsonlSink::rewind(std::int64_t step) {
-  before_save();  // the rows are read from the file
-  file_.reset();
-  open(step);
+  cut_ = std::min(step, cut_.value_or(step));
+  settle();
 }
 
-void JsonlSink::before_save() { mend(*file_); }
+/// Writes what waits, as far as the disk takes it.
+void JsonlSink::settle() {
+  const bool was_on = outage_.is_on();
+  const std::size_t late = waiting_.size();
+  try {
+    if (was_on || cut_) {
+      mend(*file_);
+    }
+    if (cut_) {
+      open(*cut_);  // the rows are read from the file
+      cut_.reset();
+    }
+    while (!waiting_.empty()) {
+      file_->append(waiting_.front());
+      bytes_ -= waiting_.front().size();
+      waiting_.pop_front();
+    }
+    if (was_on) {
+      file_->sync();
+    }
+    outage_.over(format("{} is written again; {} rows that waited are in it", path_, late));
+  } catch (const std::exception& e) {
+    outage_.failed(e.what(), kMeanwhile);
+  }
+}
+
+void JsonlSink::put(const Table& row) {
+  waiting_.push_back(config::to_json(with_finite_numbers(Node(row))) + '\n');
+  bytes_ += waiting_.back().size();
+  settle();
+  KF_CHECK(bytes_ <= kMostWaiting, Code::checkpoint, "{}; {} rows wait for that, {} MiB, which is the most that is kept in memory",
+           outage_.reason(), waiting_.size(), kMostWaiting >> 20U);
+}
+
+void JsonlSink::before_save() {
+  try {
+    mend(*file_);
+  } catch (const std::exception& e) {
+    outage_.failed(e.what(), kMeanwhile);
+  }
+}
 
 void JsonlSink::end(const RunResult& /*result*/) {
   if (path_exists(path_.parent_path())) {  // else the save has said it
     before_save();
   }
+  if (outage_.is_on()) {
+    settle();
+  }
+  KF_CHECK(!outage_.is_on(), Code::checkpoint, "{}; {} rows are not in the file{}", outage_.reason(), waiting_.size(),
+           waiting_.empty() ? "" : ", but in the last checkpoint: when it can be written, the same command adds them");
 }
 
-void JsonlSink::row(const StepRow& row) { file_->append(config::to_json(with_finite_numbers(Node(to_table(row)))) + '\n'); }
+void JsonlSink::row(const StepRow& row) { put(to_table(row)); }
 
-void JsonlSink::eval(const EvalResult& result) { file_->append(config::to_json(with_finite_numbers(Node(to_table(result)))) + '\n'); }
+void JsonlSink::eval(const EvalResult& result) { put(to_table(result)); }
 
-void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) { file_->sync(); }
+void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
+  try {
+    file_->sync();
+  } catch (const Error& e) {
+    outage_.failed(e.what(), "it is tried again with the next row");
+  }
+}
+
+Node JsonlSink::state() { return waiting_.empty() ? Node() : Node(config::Array(waiting_.begin(), waiting_.end())); }
+
+void JsonlSink::load(const Node& state) {
+  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's rows for {} are no list", path_);
+  for (const Node& line : *state.array()) {
+    const auto* const text = std::get_if<std::string>(&line.value);
+    KF_CHECK(text != nullptr && text->ends_with('\n'), Code::checkpoint, "the checkpoint has a row for {} that is no line", path_);
+    waiting_.push_back(*text);
+  }
+}
 
 }  // namespace kf

@@ -9,8 +9,11 @@
 // {"loss": null, "not_finite": {"loss": "nan"}}. A mean over nothing is null alone: the means of a step without a label, loss and
 // perplexity of a set without one.
 
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -18,6 +21,7 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "core/held_file.h"
+#include "metrics/outage.h"
 #include "metrics/sink.h"
 
 namespace kf {
@@ -28,6 +32,8 @@ config::Table to_table(const EvalResult& result);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 
+/// What the disk does not take (it is full, its mount is gone) waits in memory and is written in order as soon as it can be; `state` has
+/// it, so that a run which goes on from a checkpoint writes it.
 class JsonlSink final : public Sink {
  public:
   explicit JsonlSink(fs::path path) : path_(std::move(path)) {}
@@ -39,17 +45,31 @@ class JsonlSink final : public Sink {
   void eval(const EvalResult& result) override;
   /// A file that others deleted or replaced is written again, with a warning.
   void before_save() override;
+  /// Throws Code::checkpoint where rows could not be written to the last.
   void end(const RunResult& result) override;
+  std::string fault() const override { return outage_.reason(); }
+  /// Rows that wait.
+  config::Node state() override;
+  void load(const config::Node& state) override;
   /// The rows up to a checkpoint are as durable as the checkpoint.
   void saved(std::int64_t step, const fs::path& checkpoint) override;
   /// Removes the rows of later steps.
   void rewind(std::int64_t step) override;
 
+  /// `begin` of a run that has completed these steps.
+  void go_on(std::int64_t completed_steps);
+
  private:
   void open(std::int64_t completed_steps);
+  void put(const config::Table& row);
+  void settle();
 
   fs::path path_;
-  std::optional<HeldFile> file_;  // from begin on
+  std::optional<HeldFile> file_;     // from begin on
+  std::deque<std::string> waiting_;  // lines that are not written yet, in order
+  std::size_t bytes_ = 0;            // of them
+  std::optional<std::int64_t> cut_;  // rows behind this step are still to be removed
+  Outage outage_;
 };
 
 }  // namespace kf

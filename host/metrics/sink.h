@@ -47,6 +47,9 @@ class Sink {
   /// After every step, logged or not: nothing more will come for it.
   virtual void step_over(std::int64_t /*step*/) {}
   virtual void end(const RunResult& /*result*/) {}
+  /// Why rows wait in memory that a file of the run could not take, "" where none do: with checkpoint.on_error = "stop" the run is then
+  /// saved, with these rows in `state`, and ends.
+  virtual std::string fault() const { return {}; }
 
   /// What a resumed run must know again, such as the name of the run elsewhere; null: nothing. Kept in checkpoints by the sink's name.
   /// (Parts of scripts keep theirs as all of them do, in PartStates.)

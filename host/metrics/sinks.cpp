@@ -71,6 +71,15 @@ void Sinks::end(const RunResult& result) {
   }
 }
 
+std::string Sinks::fault() const {
+  for (const Named& one : all_) {
+    if (std::string fault = one.sink->fault(); !fault.empty()) {
+      return fault;
+    }
+  }
+  return {};
+}
+
 config::Node Sinks::state() {
   config::Table states;
   for (const Named& one : all_) {

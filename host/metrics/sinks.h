@@ -24,6 +24,7 @@ class Sinks final : public Sink {
   void step_over(std::int64_t step) override;
   /// The first error is thrown when all have ended, others are logged.
   void end(const RunResult& result) override;
+  std::string fault() const override;
   /// {name: state} of those that have one; null where none has.
   config::Node state() override;
   /// Gives each what is there under its name; the log names what nobody takes.

@@ -1,11 +1,16 @@
 #include "run/outputs.h"
 
 #include <algorithm>
+#include <exception>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "checkpoint/values.h"
+#include "core/error.h"
+#include "core/log.h"
 #include "core/plain_file.h"
+#include "metrics/csv.h"
 #include "metrics/jsonl.h"
 #include "run/run_folders.h"
 
@@ -44,6 +49,24 @@ Outputs open_outputs(const RunContext& run, std::optional<std::int64_t> complete
     }
   }
   return out;
+}
+
+void write_late_rows(const RunContext& run, const CheckpointState& state) {
+  const auto write = [&](const char* name, auto&& sink) {
+    const config::Table* const states = value_at(state.values, kSinks).table();
+    const config::Node* const waiting = states != nullptr ? states->find(name) : nullptr;
+    if (waiting == nullptr || waiting->array() == nullptr) {
+      return;
+    }
+    try {
+      sink.load(*waiting);
+      sink.go_on(state.run.step);
+    } catch (const std::exception& e) {
+      log::warn("rows that waited for the disk are not written: {}", e.what());
+    }
+  };
+  write("jsonl", JsonlSink(run.plan.dir / "metrics.jsonl"));
+  write("csv", CsvSink(run.plan.dir / "metrics.csv"));
 }
 
 std::optional<fs::path> rows_of(const RunContext& run) {

@@ -2,12 +2,14 @@
 
 #include <c10/util/Exception.h>
 
+#include <functional>
 #include <optional>
 
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
 #include "config/rules/unbuilt.h"
 #include "config/show/emit.h"
+#include "core/error.h"
 #include "core/log.h"
 #include "metrics/jsonl.h"
 #include "metrics/peak.h"
@@ -185,18 +187,28 @@ StallOptions stall_options(const RunContext& run) {
   return {config.stall_timeout_sec, config.on_stall == "abort", run.plan.dir / "incidents", run.world.rank()};
 }
 
+/// A file of the run's folder fails as a save does.
+void by_on_error(const RunContext& run, const char* without, const std::function<void()>& use) {
+  try {
+    use();
+  } catch (const Error& e) {
+    KF_CHECK(run.config.checkpoint.on_error == "warn", Code::checkpoint, "{}: {}", without, e.what());
+    log::warn("{}: {}", without, e.what());
+  }
+}
+
 /// The result, with the rows from before a resume; its loss is the last one that there was.
 RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   run.world.all().barrier();  // the leader has written its last row
   if (const std::optional<fs::path> rows = rows_of(run)) {
-    result.history = read_rows(*rows);
+    by_on_error(run, "the rows of the run are left out of its result", [&] { result.history = read_rows(*rows); });
   }
   for (auto row = result.history.rbegin(); !result.loss && row != result.history.rend(); ++row) {
     const auto* const step = std::get_if<StepRow>(&*row);
     result.loss = step != nullptr && step->has_loss ? std::optional(step->loss) : std::nullopt;
   }
   if (run.world.leads()) {
-    store_result(result, end.id(), run.plan.dir);
+    by_on_error(run, "the run is over and saved, but its result is not written", [&] { store_result(result, end.id(), run.plan.dir); });
   }
   if (run.request.probe == nullptr) {
     say_end(result, run.request, run.world.leads());

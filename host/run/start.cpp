@@ -94,6 +94,9 @@ RunResult already_complete(const RunContext& run, const Start& start) {
   const Resume& resume = start.resume;
   say_remarks(resume);
   const fs::path& dir = run.plan.dir;
+  if (run.world.leads() && resume.checkpoint.parent_path() == run.plan.checkpoint_dir) {
+    write_late_rows(run, resume.state);
+  }
   // Of a checkpoint that another run made (checkpoint.load_path), that one's folder tells.
   const fs::path teller = path_exists(dir / "metrics.jsonl") ? dir : run_folder_of(resume.checkpoint).value_or(dir);
   RunResult result = stored_result(teller, resume.checkpoint, resume.state, rows_of(run).has_value());

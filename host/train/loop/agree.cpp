@@ -33,7 +33,7 @@ std::map<std::string, double> numbers_of(const Node& node) {
 }
 
 /// The names of Message::Kind, in its order.
-constexpr const char* kMessages[] = {"stop"};
+constexpr const char* kMessages[] = {"stop", "unwritten"};
 
 Node to_node(const std::vector<Message>& messages) {
   Array out;

@@ -54,6 +54,7 @@ struct HookContext {
   std::optional<EvalResult> eval;  // the last one
   std::string path;                // checkpoint_save, checkpoint_load
   bool leads = true;               // whether this rank writes the run's files
+  bool warns_of_files = false;     // a file of the run that cannot be written is a warning (checkpoint.on_error)
   fs::path run_dir;                // the run's folder, for what hooks write there; empty: there is none
   std::string message;             // error, train_end: why
   Model* model = nullptr;

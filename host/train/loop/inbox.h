@@ -10,7 +10,10 @@ namespace kf {
 
 /// What somebody outside asks for.
 struct Message {
-  enum class Kind { stop };  // to end behind this step, saved
+  enum class Kind {
+    stop,      // to end behind this step, saved
+    unwritten  // the same, as a failure: rows cannot be written
+  };
   Kind kind = Kind::stop;
 
   bool operator==(const Message&) const = default;

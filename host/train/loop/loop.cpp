@@ -51,6 +51,7 @@ void TrainLoop::fill_context() {
   context_.controls = &controls_;
   context_.run_dir = options_.run_dir;
   context_.leads = options_.world.leads();
+  context_.warns_of_files = !options_.saves.stops_on_error;
   context_.loss = [this] {
     const StepResult& step = last_step("loss");
     return step.has_loss() ? std::optional(step.loss) : std::nullopt;
@@ -155,6 +156,7 @@ void TrainLoop::steps() {
   settle_all();
   save_last();
   saver_.await_copies();
+  KF_CHECK(!told_unwritten_, Code::checkpoint, "step {}: {} (checkpoint.on_error = 'warn' goes on)", state_.run.step, unwritten_text());
   context_.message = stop_reason_;
   fire(Event::train_end);
   heartbeat_.now(state_.run.step >= options_.max_steps ? "complete" : "stopped", state_.run.step);
@@ -173,7 +175,11 @@ void TrainLoop::agree_on_requests() {
   if (options_.world.leads() && saver_.is_due_by_clock()) {
     controls_.saves.emplace_back();
   }
-  Requests agreed = agree({std::move(controls_), inbox_->take()}, options_.world.all());
+  std::vector<Message> messages = inbox_->take();
+  if (options_.saves.stops_on_error && !told_unwritten_ && !parts_.sinks.fault().empty()) {
+    messages.push_back({Message::Kind::unwritten});
+  }
+  Requests agreed = agree({std::move(controls_), std::move(messages)}, options_.world.all());
   controls_ = std::move(agreed.controls);
   for (const Message& message : agreed.messages) {
     follow(message);
@@ -183,7 +189,18 @@ void TrainLoop::agree_on_requests() {
 void TrainLoop::follow(const Message& message) {
   switch (message.kind) {
     case Message::Kind::stop: told_to_stop_ = true; break;
+    case Message::Kind::unwritten: told_to_stop_ = told_unwritten_ = true; break;
   }
+}
+
+/// Why the run ends where a file of its folder cannot be written.
+std::string TrainLoop::unwritten_text() const {
+  const std::string fault = options_.world.leads() ? parts_.sinks.fault() : "rank 0 cannot write a file of the run";
+  const std::string saved =
+      saver_.step() == state_.run.step
+          ? format("; the run is saved, with the rows that wait, in {}: the same command goes on from there", outcome_.checkpoint)
+          : "";
+  return (fault.empty() ? "a file of the run could not be written for a while" : fault) + saved;
 }
 
 void TrainLoop::start_fresh() {

@@ -152,6 +152,7 @@ class TrainLoop {
   void export_models(const std::vector<std::string>& asked);
   void agree_on_requests();
   void follow(const Message& message);
+  std::string unwritten_text() const;
   bool told_to_stop();
   std::optional<fs::path> newest_checkpoint() const;
   config::Table values() const;
@@ -192,7 +193,8 @@ class TrainLoop {
   bool stopped_by_hook_ = false;
   bool best_checked_ = false;
   Inbox* inbox_ = nullptr;        // while the run is on
-  bool told_to_stop_ = false;     // by a message
+  bool told_to_stop_ = false;     // by a message,
+  bool told_unwritten_ = false;   // that says that rows cannot be written
   std::int64_t asked_step_ = -1;  // the last one that the strategy was asked about,
   bool asked_due_ = false;        // and what it said
   double waited_ = 0;             // for data, since the last row
