@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
 #include <thread>
 
 #include "core/error.h"
@@ -34,6 +37,30 @@ TEST_CASE("log: a file takes every line with its level, appended", "[log]") {
   CHECK_THAT(text, Contains("earlier\n") && Contains("info first 1\n") && Contains("debug quiet on the terminal\n"));
   CHECK_THAT(text, Contains("error braces {} stay here\n"));
   CHECK_THAT(text, !Contains("after"));
+}
+
+TEST_CASE("log: lines that the disk does not take are written later, in order, and none by half", "[log]") {
+  const test::TempDir dir;
+  log::open_file(dir / "run.log");
+  log::info("first");
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = before;
+  small.rlim_cur = fs::file_size(dir / "run.log") + 10;  // the next line fits by half
+  ::setrlimit(RLIMIT_FSIZE, &small);
+  log::info("second");
+  log::info("third");
+  const std::string meanwhile = read_file(dir / "run.log");
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  log::info("fourth");
+  log::close_file();
+  std::signal(SIGXFSZ, handler);
+  CHECK_THAT(meanwhile, Catch::EndsWith("info first\n"));
+  const std::string text = read_file(dir / "run.log");
+  CHECK(split(text, '\n').size() == split(meanwhile, '\n').size() + 3);
+  CHECK(text.find("second") < text.find("third"));
+  CHECK(text.find("third") < text.find("fourth"));
 }
 
 TEST_CASE("log: a file that cannot be opened is an error that names it", "[log]") {

@@ -2,7 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+
 #include <cmath>
+#include <csignal>
 
 #include "config/tree/json.h"
 #include "core/error.h"
@@ -42,6 +45,48 @@ std::string steps_of(const fs::path& path) {
 }
 
 }  // namespace
+
+TEST_CASE("jsonl: rows that waited are kept by a checkpoint, and written once by the run that goes on from it", "[metrics]") {
+  const test::TempDir dir;
+  const fs::path path = dir / "metrics.jsonl";
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  config::Node saved;
+  {
+    JsonlSink sink(path);
+    begin_at(sink, 0);
+    sink.row(row_of(1));
+    CHECK(sink.fault().empty());
+    CHECK(sink.state().is_null());
+    rlimit small = before;
+    small.rlim_cur = fs::file_size(path) + 20;
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    sink.row(row_of(2));
+    sink.row(row_of(3));
+    saved = sink.state();
+    const std::string fault = sink.fault();
+    const std::string meanwhile = steps_of(path);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    CHECK_THAT(fault, Contains("File too large"));
+    CHECK(meanwhile == "1");
+  }
+  const bool written = GENERATE(false, true);
+  if (written) {
+    JsonlSink sink(path);
+    begin_at(sink, 1);
+    sink.row(row_of(2));
+    sink.row(row_of(3));
+    sink.row(row_of(4));
+  }
+  JsonlSink sink(path);
+  sink.load(saved);
+  begin_at(sink, 3);
+  CHECK(sink.fault().empty());
+  sink.row(row_of(4));
+  CHECK(steps_of(path) == "1 2 3 4");
+  std::signal(SIGXFSZ, handler);
+}
 
 TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]") {
   const test::TempDir dir;
