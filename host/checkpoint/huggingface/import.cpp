@@ -9,6 +9,7 @@
 
 #include "checkpoint/huggingface/layouts.h"
 #include "checkpoint/huggingface/names.h"
+#include "checkpoint/huggingface/outward.h"
 #include "checkpoint/huggingface/rules.h"
 #include "config/huggingface/huggingface.h"
 #include "config/tree/json.h"
@@ -118,7 +119,7 @@ class Renaming {
  public:
   Renaming(const NamedTensors& theirs, const huggingface::Rules& rules, Model& model, std::int64_t head) : rules_(rules), head_(head) {
     for (const ParameterPtr& parameter : model.parameters()) {
-      rows_[parameter->name] = parameter->shape.empty() ? 1 : parameter->shape[0];
+      shapes_[parameter->name] = parameter->shape;
     }
     for (const std::string& name : theirs.names) {
       if (!without_effect(name)) {
@@ -132,7 +133,7 @@ class Renaming {
  private:
   void add(const std::string& stored, const std::string& name) {
     std::int64_t first = 0;
-    std::vector<std::string> together;  // of ours, rows of this one
+    std::vector<std::string> together;  // of ours, rows or columns of this one
     bool known = false;
     for (const Rule& rule : rules_) {
       const auto numbers = huggingface::match(rule.theirs, name);
@@ -142,15 +143,14 @@ class Renaming {
       known = true;
       const std::string ours = huggingface::filled(rule.ours, *numbers);
       Piece piece{stored, rule.layout};
-      const auto found = rows_.find(ours);
       if (rule.layout == Layout::stacked || rule.layout == Layout::stacked_swapped) {
-        piece.count = found == rows_.end() ? 0 : found->second;
+        piece.count = length(ours, 0);
       } else if (by_groups(rule.layout) || rule.layout == Layout::half_swapped) {
         piece.head = head_;
-        piece.count = found == rows_.end() ? 0 : found->second;
-      } else if (by_rows(rule.layout)) {
+        piece.count = length(ours, 0);
+      } else if (by_rows(rule.layout) || rule.layout == Layout::columns) {
         piece.first = first;
-        piece.count = found == rows_.end() ? 0 : found->second;
+        piece.count = length(ours, rule.layout == Layout::columns ? 1 : 0);
         first += piece.count;
         together.push_back(ours);
       }
@@ -164,9 +164,16 @@ class Renaming {
     }
   }
 
+  /// Of one of the model's parameters; 0 where it has no such.
+  std::int64_t length(const std::string& ours, std::size_t dim) const {
+    const auto found = shapes_.find(ours);
+    const bool scalar = found != shapes_.end() && found->second.empty();
+    return scalar ? 1 : found == shapes_.end() || found->second.size() <= dim ? 0 : found->second[dim];
+  }
+
   const huggingface::Rules& rules_;
-  std::int64_t head_;                         // width of a head
-  std::map<std::string, std::int64_t> rows_;  // of the model's parameters
+  std::int64_t head_;                                        // width of a head
+  std::map<std::string, std::vector<std::int64_t>> shapes_;  // of the model's parameters
   std::map<std::string, Piece> pieces_;
 };
 
@@ -182,8 +189,8 @@ NamedTensors as_ours(const NamedTensors& theirs, const fs::path& folder, Model& 
   if (const std::size_t left = all - read.names.size(); left > 0) {
     log::info("left out {} tensors of multi-token prediction layers, which {} does not read", left, model_type);
   }
-  const Renaming renaming(read, huggingface::rules_of(model_type), model,
-                          huggingface::head_dim_in(config::text_config_of(folder / "config.json")));
+  const huggingface::Rules rules = huggingface::rules_for(model_type, huggingface::numbered_shared_experts(model));
+  const Renaming renaming(read, rules, model, huggingface::head_dim_in(config::text_config_of(folder / "config.json")));
   NamedTensors out;
   for (const auto& [name, piece] : renaming.pieces()) {
     out.names.push_back(name);

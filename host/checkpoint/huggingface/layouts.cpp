@@ -126,6 +126,11 @@ at::Tensor cut(const at::Tensor& whole, const Piece& piece) {
     case Layout::transposed: return whole.t();
     case Layout::rows: return rows(whole);
     case Layout::rows_of_transposed: return rows(whole.t());
+    case Layout::columns: {
+      KF_CHECK(whole.dim() == 2 && whole.size(1) == piece.all, Code::checkpoint, "{} has {} columns; the model wants {}", piece.theirs,
+               whole.size(-1), piece.all);
+      return whole.narrow(1, piece.first, piece.count);
+    }
     case Layout::even: return every_second(0);
     case Layout::odd: return every_second(1);
     case Layout::first_half: return half(-1, 0);
@@ -159,6 +164,7 @@ at::Tensor joined(const std::string& theirs, const std::vector<std::pair<Layout,
   switch (parts.front().first) {
     case Layout::rows: return at::cat(all_of(parts), 0);
     case Layout::rows_of_transposed: return at::cat(all_of(parts), 0).t();
+    case Layout::columns: return at::cat(all_of(parts), 1);
     case Layout::even:
     case Layout::odd: return at::stack(those({Layout::even, Layout::odd}), -1).flatten(-2);
     case Layout::first_half:

@@ -17,9 +17,9 @@ namespace kf::huggingface {
 struct Piece {
   std::string theirs;
   Layout layout = Layout::same;
-  std::int64_t first = 0;  // rows: where ours begins
+  std::int64_t first = 0;  // rows, columns: where ours begins
   std::int64_t count = 0;
-  std::int64_t all = 0;   // rows of the tensor by the model
+  std::int64_t all = 0;   // rows or columns of the tensor by the model
   std::int64_t head = 0;  // groups: width of a head
 };
 

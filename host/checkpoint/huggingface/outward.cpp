@@ -45,7 +45,8 @@ std::set<std::string> not_written(const std::string& type, const config::Table& 
 /// Collects the file's tensors as ours come by.
 class Outward {
  public:
-  Outward(const std::string& type, const config::Table& json) : rules_(rules_of(type)), left_(not_written(type, json)) {}
+  Outward(const std::string& type, const config::Table& json, Model& model)
+      : rules_(rules_for(type, numbered_shared_experts(model))), left_(not_written(type, json)) {}
 
   /// False where no form of the weight has names in the table.
   bool add(const ParameterPtr& parameter) {
@@ -88,7 +89,7 @@ class Outward {
     tensors_[place->second].parts.push_back({rule.layout, parameter, view});
   }
 
-  const Rules& rules_;
+  Rules rules_;
   std::set<std::string> left_;
   std::vector<OutwardTensor> tensors_;
   std::map<std::string, std::size_t> places_;
@@ -96,9 +97,18 @@ class Outward {
 
 }  // namespace
 
+std::int64_t numbered_shared_experts(Model& model) {
+  std::int64_t out = 0;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    const auto numbers = match("layers.{l}.mlp.shared_expert.{n}.down_proj.weight", parameter->name);
+    out = numbers ? std::max<std::int64_t>(out, std::stoll(numbers->back()) + 1) : out;
+  }
+  return out;
+}
+
 std::vector<OutwardTensor> outward_tensors(const config::Table& json, Model& model) {
   const std::string type = text_in(json, "model_type");
-  Outward outward(type, json);
+  Outward outward(type, json, model);
   std::vector<std::string> unknown;
   for (const ParameterPtr& parameter : model.parameters()) {
     if (!outward.add(parameter) && !parameter->name.starts_with("mtp.") && parameter->counted) {

@@ -10,6 +10,9 @@
 
 namespace kf::huggingface {
 
+/// Weights named shared_expert.N: how many of them a layer has; 0 where there is one or none.
+std::int64_t numbered_shared_experts(Model& model);
+
 struct OutwardPart {
   Layout layout = Layout::same;
   ParameterPtr parameter;

@@ -84,6 +84,26 @@ Rules expert_rules(const std::string& block) {
   return rules;
 }
 
+Rules rules_for(const std::string& model_type, std::int64_t shared) {
+  constexpr std::string_view one = ".shared_expert.";
+  Rules out;
+  for (const Rule& rule : rules_of(model_type)) {
+    const std::size_t at = rule.ours.find(one);
+    if (shared == 0 || at == std::string::npos) {
+      out.push_back(rule);
+      continue;
+    }
+    const Layout side = rule.ours.ends_with("down_proj.weight") ? Layout::columns : Layout::rows;
+    for (std::int64_t i = 0; i < shared; ++i) {
+      Rule numbered = rule;
+      numbered.ours.insert(at + one.size(), std::to_string(i) + ".");
+      numbered.layout = rule.layout == Layout::same ? side : rule.layout;
+      out.push_back(numbered);
+    }
+  }
+  return out;
+}
+
 const Rules& rules_of(const std::string& model_type) {
   const auto found = tables().find(model_type);
   if (found == tables().end()) {

@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ enum class Layout {
   transposed,  // stored (in, out), as GPT-2's Conv1D
   rows,        // several of ours one below the other; the table lists them in that order
   rows_of_transposed,
+  columns,     // several side by side, in that order
   even,        // gate and up alternate along the last dim: the even ones
   odd,         // the odd ones
   first_half,  // gate lies before up along the last dim
@@ -44,6 +46,10 @@ using Rules = std::vector<Rule>;
 
 /// The table of a family; throws Code::checkpoint, with the families that there are, for an unknown model_type.
 const Rules& rules_of(const std::string& model_type);
+
+/// The table for a model with `shared` experts of the kind shared_expert.N (0: without them): the family's one is all of them, its rows
+/// of gate and up one below the other and its columns of down side by side.
+Rules rules_for(const std::string& model_type, std::int64_t shared);
 
 /// The parts of tables that many families share.
 Rules embedding_rules();                       // embed_tokens, norm, lm_head
