@@ -9,6 +9,7 @@
 #include "config/export/spellings.h"
 #include "config/huggingface/families.h"
 #include "config/huggingface/huggingface.h"
+#include "config/rules/validate.h"
 #include "config/schema/schema.h"
 #include "config/tree/json.h"
 #include "core/error.h"
@@ -33,6 +34,36 @@ struct Reading {
 
   std::pair<std::size_t, std::size_t> score() const { return {problems.size() + wrong.size(), lost.size()}; }
 };
+
+bool in_bounds(const Row& row, const Node& value) {
+  if (const auto* const number = std::get_if<std::int64_t>(&value.value)) {
+    return row.check.holds(static_cast<double>(*number));
+  }
+  const auto* const real = std::get_if<double>(&value.value);
+  return real == nullptr || row.check.holds(*real);
+}
+
+/// What a job with this model would be refused for.
+std::vector<std::string> faults_as_job(const Table& model) {
+  std::vector<std::string> out;
+  Config config;
+  for (const auto& [key, value] : model) {
+    const Row& row = *find_row("model." + key);
+    row.set(config, value);
+    if (!in_bounds(row, value)) {
+      out.push_back(format("{} ({}) {}", row.key(), brief(value), row.check.words()));
+    }
+  }
+  config.train.seq_len = std::min(config.train.seq_len, config.model.max_seq_len);
+  Table merged;
+  merged["model"] = Node(model);
+  Report report;
+  validate({config, merged, {}, std::nullopt, false}, report);
+  for (const Problem& problem : report.problems) {
+    out.push_back(problem.message);
+  }
+  return out;
+}
 
 /// Reads files and compares them with the model that they are to stand for.
 class Judge {
@@ -210,10 +241,15 @@ struct Search {
   const Judge& judge;
   std::optional<std::pair<std::string, Reading>> nearest = {};
 
-  /// Nothing where the family does not have the settings.
-  std::optional<Table> attempt(const Table& from, const std::string& family, const std::vector<Spelling>& proposals) {
+  /// Nothing where the family does not have the settings, or what it says of them makes no job. Of a `fresh` file, all is said.
+  std::optional<Table> attempt(const Table& from, const std::string& family, const std::vector<Spelling>& proposals, bool fresh) {
     Table json = nearer(from, proposals, judge);
     Reading reading = judge.judge(json);
+    if (reading.problems.empty() && reading.wrong.empty()) {
+      json = fresh ? said_in_full(with_rope_parameters(std::move(json), proposals, judge), proposals, judge) : std::move(json);
+      reading = judge.judge(json);
+      reading.problems = faults_as_job(reading.model);
+    }
     if (reading.problems.empty() && reading.wrong.empty()) {
       return json;
     }
@@ -321,14 +357,13 @@ ConfigJson config_json_of(const ModelConfig& model, const Table* source, const s
   std::vector<Spelling> small_first = proposals;  // the source's own spelling stays where it can
   std::stable_partition(small_first.begin(), small_first.end(), [](const Spelling& one) { return one.size() == 1; });
   if (source != nullptr && (family.empty() || family == type_of(*source))) {
-    if (std::optional<Table> json = search.attempt(without_origin(*source), type_of(*source), small_first)) {
+    if (std::optional<Table> json = search.attempt(without_origin(*source), type_of(*source), small_first, false)) {
       return finished(std::move(*json), judge, true, names_a_language_model(*source));
     }
   }
   for (const std::string& name : families_to_try(family, source, judge)) {
-    if (std::optional<Table> json = search.attempt(bare(name), name, proposals)) {
-      json = with_rope_parameters(std::move(*json), proposals, judge);
-      return finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
+    if (std::optional<Table> json = search.attempt(bare(name), name, proposals, true)) {
+      return finished(std::move(*json), judge, false, false);
     }
   }
   if (std::optional<ConfigJson> out = gpt2_with_zero_biases(model, family)) {

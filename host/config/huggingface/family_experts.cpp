@@ -91,7 +91,11 @@ void read_qwen2_moe(Reader& c) {
   take_sparse_layers(c, shape.layers);
   c.set("moe_ffn_dim", c.integer("moe_intermediate_size", 1408));
   c.set("moe_shared_experts", std::int64_t{1});
-  c.set("moe_shared_ffn_dim", c.integer("shared_expert_intermediate_size", 5632));
+  const std::int64_t shared = c.integer("shared_expert_intermediate_size", 5632);
+  if (shared < 1) {
+    c.problem(format("shared_expert_intermediate_size = {} is not understood: layers of this family always have a shared expert", shared));
+  }
+  c.set("moe_shared_ffn_dim", shared);
   c.set("moe_shared_gate", true);
   take_windows(c, shape.layers, true);
   take_rope(c, {});
