@@ -5,6 +5,8 @@
 #include "config/tree/json.h"
 #include "core/plain_file.h"
 #include "data/tokenizer/byte_letters.h"
+#include "data/tokenizer/json.h"
+#include "data/tokenizer/json_member.h"
 #include "data/tokenizer/tokenizer.h"
 
 namespace kf {
@@ -103,6 +105,10 @@ std::map<std::string, std::string> byte_tokenizer_files() {
   config["clean_up_tokenization_spaces"] = Node(false);
   return {{"tokenizer.json", config::to_json(Node(std::move(file)), config::JsonStyle::plain, 2) + "\n"},
           {"tokenizer_config.json", config::to_json(Node(std::move(config)), config::JsonStyle::plain, 2) + "\n"}};
+}
+
+std::string with_chat_template(const std::string& tokenizer_config, const std::string& chat_template) {
+  return json::with_member(tokenizer_config, "chat_template", json::quote(chat_template));
 }
 
 }  // namespace kf

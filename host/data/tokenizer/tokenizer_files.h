@@ -16,4 +16,7 @@ std::vector<fs::path> tokenizer_files(const fs::path& given);
 /// tokenizer.json and tokenizer_config.json, by name, of the tokenizer of bytes, so that Hugging Face's libraries have the same ids.
 std::map<std::string, std::string> byte_tokenizer_files();
 
+/// A tokenizer_config.json ("" for none yet) that says the template of chats, as readers before chat_template.jinja look for it.
+std::string with_chat_template(const std::string& tokenizer_config, const std::string& chat_template);
+
 }  // namespace kf
