@@ -2,11 +2,15 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "checkpoint/huggingface/outward.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "data/chat/chat_format.h"
+#include "data/tokenizer/text_start.h"
 #include "data/tokenizer/tokenizer_files.h"
 #include "model/transformer/adapters.h"
 #include "model/transformer/build.h"
@@ -17,11 +21,50 @@
 namespace kf {
 namespace {
 
+constexpr const char* kTokenizerConfig = "tokenizer_config.json";
+
 /// The files of the tokenizer that the model was trained with: the run's own copy, or where they are.
 std::vector<fs::path> tokenizer_of_run(const std::optional<fs::path>& run, const config::Config& config) {
   const fs::path copy = run ? recorded_copy(*run, "tokenizer_path") : fs::path();
   const fs::path given = config.data.tokenizer_path;
   return copy.empty() ? given.empty() || !path_exists(given) ? std::vector<fs::path>() : tokenizer_files(given) : tokenizer_files(copy);
+}
+
+/// Readers of the folder begin texts as the model was trained, whatever the tokenizer's files said.
+void start_as_trained(const config::DataConfig& data, const Tokenizer& tokenizer, ExportFiles& out) {
+  StartedFiles started = start_texts(out.tokenizer, tokenizer, data.add_bos);
+  if (started.changed.empty()) {
+    return;
+  }
+  const std::string trained =
+      format("the model was trained on texts {} BOS (data.add_bos = {})", data.add_bos ? "with" : "without", data.add_bos);
+  if (started.certain) {
+    log::info("export: {}, and its tokenizer's files say otherwise: in the export they say it as the model was trained", trained);
+  } else {
+    log::warn(
+        "export: {}, and its tokenizer's files say otherwise; add_bos_token = {} in tokenizer_config.json of the export says so, which "
+        "not every program follows for such files: give texts {} BOS there",
+        trained, data.add_bos, data.add_bos ? "with" : "without");
+  }
+  out.changed = std::move(started.changed);
+}
+
+/// The template by which the model learned chats, where transformers looks for it.
+void add_chat_template(const config::DataConfig& data, ExportFiles& out) {
+  const FoundTemplate found = find_chat_template(data.chat_template, data.tokenizer_path);
+  const auto config_file =
+      std::find_if(out.tokenizer.begin(), out.tokenizer.end(), [](const fs::path& file) { return file.filename() == kTokenizerConfig; });
+  std::string config = config_file != out.tokenizer.end() ? read_file(*config_file) : "";
+  for (const auto* const texts : {&out.more, &out.changed}) {
+    const auto given = texts->find(kTokenizerConfig);
+    config = given != texts->end() ? given->second : config;
+  }
+  out.changed["chat_template.jinja"] = found.source;
+  out.changed[kTokenizerConfig] = with_chat_template(config, found.source);
+  if (!data.chat_template_args.empty()) {
+    log::warn("export: the chat template is written as it is; whoever uses it gives it data.chat_template_args, too: {}",
+              data.chat_template_args);
+  }
 }
 
 ExportFiles files_of(const ExportRequest& request) {
@@ -34,6 +77,12 @@ ExportFiles files_of(const ExportRequest& request) {
   out.bos = tokenizer != nullptr ? tokenizer->bos_id() : std::nullopt;
   if (tokenizer != nullptr && tokenizer->summary() == ByteTokenizer().summary() && out.tokenizer.empty() && out.source.empty()) {
     out.more = byte_tokenizer_files();
+  }
+  if (out.bos && !out.tokenizer.empty()) {
+    start_as_trained(request.config.data, *tokenizer, out);
+  }
+  if (!request.config.data.chat_template.empty()) {
+    add_chat_template(request.config.data, out);
   }
   return out;
 }
@@ -68,7 +117,9 @@ std::string export_text(const Exported& done, const fs::path& folder, const Expo
 void check_exports(const RunContext& run) {
   if (run.config.checkpoint.hf_export_interval > 0 && run.world.leads()) {
     try {
-      export_config(run.config.model, model_source(run.config), "");
+      const config::Config plain = without_adapter(run.config);
+      const std::shared_ptr<Model> shapes = build_model(plain, run.registries);
+      huggingface::outward_tensors(export_config(plain.model, model_source(run.config), "").json, *shapes);
     } catch (Error& error) {
       throw error.context("checkpoint.hf_export_interval asks for exports; set it to 0 to train without them");
     }

@@ -25,7 +25,8 @@ config::Config without_adapter(config::Config config);
 /// One line about what was written.
 std::string export_text(const Exported& done, const fs::path& folder, const ExportOptions& options);
 
-/// Throws Code::config where checkpoint.hf_export_interval asks for exports of a model that no family has.
+/// Throws Code::config where checkpoint.hf_export_interval asks for exports of a model that no family has, or whose family has no place
+/// for some of its weights.
 void check_exports(const RunContext& run);
 
 /// What exports a checkpoint while the run is on: faults are warned of, and the run goes on.

@@ -143,6 +143,9 @@ void write_beside(const fs::path& folder, const ExportFiles& files) {
       write_text(folder / name, text);
     }
   }
+  for (const auto& [name, text] : files.changed) {
+    write_text(folder / name, text);
+  }
 }
 
 }  // namespace

@@ -25,10 +25,11 @@ std::uint64_t bytes_of(const std::string& text, const std::string& option);
 
 /// What lies beside the weights.
 struct ExportFiles {
-  fs::path source = {};                          // folder with the config.json that the model was made from; empty: there is none
-  std::vector<fs::path> tokenizer = {};          // its files
-  std::map<std::string, std::string> more = {};  // name to content, where the folder has no file of the name yet
-  std::optional<std::int64_t> bos = {};          // where no file says them
+  fs::path source = {};                             // folder with the config.json that the model was made from; empty: there is none
+  std::vector<fs::path> tokenizer = {};             // its files
+  std::map<std::string, std::string> more = {};     // name to content, where the folder has no file of the name yet
+  std::map<std::string, std::string> changed = {};  // name to content, instead of what the folder would have
+  std::optional<std::int64_t> bos = {};             // where no file says them
   std::vector<std::int64_t> ends = {};
 };
 

@@ -82,6 +82,7 @@ void write_gguf(const fs::path& path, const GgufModel& model, Type type) {
   const gguf::Architecture architecture = gguf::architecture_of(model.config);
   gguf::Vocabulary vocabulary = gguf::read_vocabulary(model.tokenizer_file, model.tokenizer, model.config.model.vocab_size);
   vocabulary.begins_with_bos = model.begins_with_bos;
+  vocabulary.chat_template = model.chat_template.empty() ? vocabulary.chat_template : model.chat_template;
   gguf::File out;
   out.add("general.architecture", architecture.name);
   out.add("general.type", "model");

@@ -18,9 +18,10 @@ struct GgufModel {
   const config::Config& config;
   std::vector<std::pair<std::string, at::Tensor>> weights;  // by our names, whole, without adapters (merged_weights)
   const Tokenizer& tokenizer;
-  fs::path tokenizer_file;  // a tokenizer.json, or the folder with it; "" for bytes
-  bool begins_with_bos;     // texts do, as the model was trained
-  std::string name;         // for people
+  fs::path tokenizer_file;         // a tokenizer.json, or the folder with it; "" for bytes
+  bool begins_with_bos;            // texts do, as the model was trained
+  std::string name;                // for people
+  std::string chat_template = {};  // "": what stands beside the tokenizer
 };
 
 /// Writes a GGUF file: matrices in `type`, norms and biases in F32. Models as architecture_of takes them. Throws Code::config, data or

@@ -71,8 +71,8 @@ FoundTemplate beside_tokenizer(const std::string& name, const std::string& token
   KF_CHECK(names.empty(), Code::config, "data.chat_template: {} has no chat template called {}; have: {}", folder, kf::quoted(name),
            join(names, ", "));
   fail(Code::config,
-       "data.chat_template = \"tokenizer\": {} has no chat template, neither chat_template.jinja nor chat_template in "
-       "tokenizer_config.json; name a file of Jinja, or use data.message_format",
+       "{} has no chat template, neither chat_template.jinja nor chat_template in tokenizer_config.json: name a file of Jinja with "
+       "data.chat_template, or use data.message_format",
        folder);
 }
 
