@@ -240,6 +240,51 @@ TEST_CASE("export: the running average, and experts in either form", "[export]")
   CHECK(toy.read("saved/model.safetensors") != toy.read("average/model.safetensors"));
 }
 
+TEST_CASE("export: several shared experts are one layer there, and are read back as they were", "[export]") {
+  const Toy toy;
+  const std::vector<std::string> shape{"--model.num_experts=4",      "--model.moe_shared_experts=2", "--model.moe_router=sigmoid",
+                                       "--model.moe_bias_rule=sign", "--model.moe_ffn_dim=32",       "--model.moe_shared_ffn_dim=32",
+                                       "--train.max_steps=4",        "--checkpoint.interval=4"};
+  const auto trained = [&](std::vector<std::string> more) {
+    more.insert(more.end(), shape.begin(), shape.end());
+    return good(toy.train(more));
+  };
+  trained({"--run.name=a", "--checkpoint.hf_export_interval=4"});
+  CHECK(fs::exists(toy / "runs/a/exports/step_4/config.json"));
+  good(toy.host({"export", "runs/a", "out", "--dtype", "float32"}));
+  CHECK(text_of(toy, "out") == text_of(toy, "runs/a"));
+  trained({"--run.name=b", "--checkpoint.init_from=out"});
+  trained({"--run.name=c", "--checkpoint.init_from=runs/a"});
+  CHECK(toy.series("b", "loss") == toy.series("c", "loss"));
+}
+
+TEST_CASE("export: a model without shared experts is not written as one of a family that always has them", "[export]") {
+  const Toy toy;
+  const std::vector<std::string> shape{"--model.num_experts=4", "--model.moe_router=softmax"};
+  const auto trained = [&](std::vector<std::string> more) {
+    more.insert(more.end(), shape.begin(), shape.end());
+    return toy.train(more);
+  };
+  good(trained({"--run.name=a", "--train.max_steps=4", "--checkpoint.interval=4"}));
+  const Finished done = toy.host({"export", "runs/a", "out", "--dtype", "float32"});
+  if (done.status == 0) {
+    CHECK(json_of(toy, "out/config.json")["model_type"] != "qwen2_moe");
+    CHECK(text_of(toy, "out") == text_of(toy, "runs/a"));
+  } else {
+    CHECK(has(done.err, "no family of Hugging Face has the settings"));
+    CHECK(trained({"--run.name=b", "--checkpoint.hf_export_interval=4"}).status == 2);
+  }
+}
+
+TEST_CASE("export: a job whose weights have no place in its family does not start with an interval", "[export]") {
+  const Toy toy;
+  const Finished done = toy.train({"--run.name=a", "--checkpoint.hf_export_interval=4", "--model.num_experts=4", "--model.mlp_bias=true"});
+  INFO(done.err);
+  CHECK(done.status != 0);
+  CHECK(has(done.err, "checkpoint.hf_export_interval"));
+  CHECK_FALSE(fs::exists(toy / "runs/a"));
+}
+
 TEST_CASE("export: adapters are merged, or written for PEFT", "[export]") {
   const Toy toy;
   good(toy.train({"--run.name=base", "--train.max_steps=4"}));
@@ -278,7 +323,7 @@ TEST_CASE("export: what cannot be is refused, and nothing is left behind", "[exp
 
 namespace {
 
-/// Ten shapes of models, each of another family.
+/// Shapes of models, each of another family.
 const std::map<std::string, std::vector<std::string>> kFamilies{
     {"llama", {}},
     {"qwen2", {"attn_bias=qkv"}},
@@ -301,6 +346,16 @@ const std::map<std::string, std::vector<std::string>> kFamilies{
      {"n_kv_heads=4", "attention=mla", "mla_q_rank=16", "mla_kv_rank=16", "mla_nope_dim=8", "mla_rope_dim=4", "mla_v_dim=8",
       "rope_layout=interleaved", "num_experts=4", "moe_top_k=2", "moe_ffn_dim=32", "moe_shared_experts=1", "moe_router=sigmoid",
       "moe_bias_rule=sign", "moe_first_dense=1", "mla_norm_eps=1e-6"}},
+    {"deepseek_v2",
+     {"n_kv_heads=4", "attention=mla", "mla_q_rank=16", "mla_kv_rank=16", "mla_nope_dim=8", "mla_rope_dim=4", "mla_v_dim=8",
+      "rope_layout=interleaved", "num_experts=4", "moe_top_k=2", "moe_ffn_dim=32", "moe_shared_experts=3", "moe_router=softmax",
+      "moe_norm_topk=false", "mla_norm_eps=1e-6"}},
+    {"qwen2_moe",
+     {"attn_bias=qkv", "num_experts=4", "moe_top_k=2", "moe_ffn_dim=32", "moe_shared_experts=2", "moe_shared_ffn_dim=24",
+      "moe_shared_gate=true", "moe_router=softmax"}},
+    {"granitemoeshared",
+     {"embed_scale=3", "residual_scale=0.5", "attn_scale=0.2", "logit_scale=0.5", "num_experts=4", "moe_top_k=2", "moe_ffn_dim=32",
+      "ffn_hidden_dim=32", "moe_shared_experts=2", "moe_shared_ffn_dim=24"}},
 };
 
 /// Ids, logits and a prompt of a run, beside its export.
@@ -319,7 +374,7 @@ constexpr const char* kLogits = R"(
 
 }  // namespace
 
-TEST_CASE("export: transformers load toys of twelve families with the same logits, and write the same text", "[export]") {
+TEST_CASE("export: transformers load toys of fifteen families with the same logits, and write the same text", "[export]") {
   const Toy toy;
   toy.write("logits.lua", kLogits);
   const fs::path libraries = fs::path(KF_SOURCE_DIR) / ".deps/transformers-oracle";
