@@ -3,8 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "checkpoint/writer.h"
 
@@ -18,11 +20,19 @@ class HostCopies {
   /// Puts copies in the place of the live tensors. With kept buffers: those of the last save, which must have ended, are written over.
   void take(Staged& staged);
 
+  /// Bytes on their way from one place of host memory to another.
+  struct Move {
+    const std::byte* from;
+    std::byte* to;
+    std::size_t bytes;
+  };
+
  private:
-  void take(Staged::File& file, const std::string& stem);
+  void take(Staged::File& file, const std::string& stem, std::vector<Move>& moves);
 
   bool kept_;
   std::map<std::string, at::Tensor> buffers_;  // by file and name
+  std::vector<at::Tensor> live_;               // that are copied just now
 };
 
 }  // namespace kf
