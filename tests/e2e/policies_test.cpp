@@ -134,8 +134,8 @@ TEST_CASE("policies: after a signal a save that could not end in time is not beg
   const FaultyDisk disk;
   const int number = GENERATE(SIGTERM, SIGUSR1);
   const bool enough = GENERATE(false, true);
-  Process process(disk.command({"--train.max_steps=1000000", "--checkpoint.interval=5", "--eval.enabled=false",
-                                std::string("--train.shutdown_timeout_sec=") + (enough ? "60" : "0.9")}),
+  Process process(disk.command({"--train.max_steps=1000000", "--checkpoint.interval=1000000", "--checkpoint.keep=[{every = 5, until = 5}]",
+                                "--eval.enabled=false", std::string("--train.shutdown_timeout_sec=") + (enough ? "60" : "0.9")}),
                   disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_PATH", "checkpoints/.step_5."}, {"KF_DISK_DELAY_MS", "400"}}));
   REQUIRE(process.wait_for("saved step_5"));
   process.signal(number);

@@ -330,11 +330,11 @@ std::optional<ConfigJson> gpt2_with_zero_biases(ModelConfig model, const std::st
   model.attn_bias = "all";
   const Judge judge(model);
   const std::vector<Spelling> proposals = spellings(model);
-  std::optional<Table> json = Search{judge}.attempt(bare("gpt2"), "gpt2", proposals);
+  std::optional<Table> json = Search{judge}.attempt(bare("gpt2"), "gpt2", proposals, true);
   if (!json) {
     return std::nullopt;
   }
-  ConfigJson out = finished(said_in_full(std::move(*json), proposals, judge), judge, false, false);
+  ConfigJson out = finished(std::move(*json), judge, false, false);
   out.zero_biases = true;
   return out;
 }

@@ -293,9 +293,11 @@ TEST_CASE("pieces: a changed byte anywhere, a byte less and a byte more are foun
       REQUIRE(damaged(bytes));
     }
     INFO(file);
-    CHECK(damaged(whole.substr(0, whole.size() - 1)));
+    if (!whole.empty()) {  // job.toml is, here
+      CHECK(damaged(whole.substr(0, whole.size() - 1)));
+      CHECK(damaged(""));
+    }
     CHECK(damaged(whole + " "));
-    CHECK(damaged(""));
     CHECK_FALSE(damaged(whole));
   }
 }
