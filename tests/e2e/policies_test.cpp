@@ -138,6 +138,7 @@ TEST_CASE("policies: after a signal a save that could not end in time is not beg
                                 "--eval.enabled=false", std::string("--train.shutdown_timeout_sec=") + (enough ? "60" : "0.9")}),
                   disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_PATH", "checkpoints/.step_5."}, {"KF_DISK_DELAY_MS", "400"}}));
   REQUIRE(process.wait_for("saved step_5"));
+  REQUIRE(process.wait_for("\n      8   "));  // a step that is not saved
   process.signal(number);
   const Finished done = process.wait();
   INFO(done.out << done.err);
@@ -172,5 +173,5 @@ return { extends = 'toy.toml', checkpoint = { interval = 2, keep_last_n = 1, asy
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
   CHECK(disk.listing("s") == Names{"latest", "step_1", "step_10", "step_3", "step_5"});
-  CHECK(FaultyDisk::names_in(disk.toy / "second/runs/s") == Names{".lock", "latest", "step_1", "step_10", "step_3", "step_5"});
+  CHECK(FaultyDisk::names_in(disk.toy / "second/runs/s") == Names{".lock", "latest", "mirror.json", "step_1", "step_10", "step_3", "step_5"});
 }
