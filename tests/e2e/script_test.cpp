@@ -511,7 +511,7 @@ end
 print("> grown " .. (late - early < 8000 and "no" or tostring(late - early)))
 print("> files " .. files() - open .. " threads " .. threads() - running)
 )lua");
-  Options options;
+  kf::test::Options options;
   options.cwd = run.toy.folder();
   options.env = {{"MALLOC_ARENA_MAX", "1"}};  // threads of a run have no pools of their own, whose size is a matter of chance
   const Finished done = kf::test::run(run.toy.command({"s.lua"}), options);
