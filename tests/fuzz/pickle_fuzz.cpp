@@ -10,25 +10,16 @@
 
 #include "checkpoint/pickle/saved_file.h"
 #include "core/error.h"
+#include "fuzz/fuzz.h"
 
 namespace {
 
 using namespace kf;
+using fuzz::require;
 using namespace kf::pickle;
 
-void require(bool holds, const char* what) {
-  if (!holds) {
-    std::fprintf(stderr, "%s\n", what);
-    std::abort();
-  }
-}
-
 fs::path folder() {
-  static const fs::path made = [] {
-    std::string pattern = "/dev/shm/kf-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder in /dev/shm");
-    return fs::path(pattern);
-  }();
+  static const fs::path made = fuzz::new_folder();
   return made;
 }
 

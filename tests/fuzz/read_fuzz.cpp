@@ -14,27 +14,18 @@
 #include "data/file/token_file.h"
 #include "data/file/utf8.h"
 #include "data/read/reader.h"
+#include "fuzz/fuzz.h"
 
 namespace {
 
 using namespace kf;
+using fuzz::require;
 
 constexpr const char* kSuffixes[] = {".jsonl",   ".json", ".csv", ".tsv", ".txt",     "",      ".jsonl.gz",
                                      ".csv.zst", ".npy",  ".bin", ".idx", ".parquet", ".arrow"};
 
-void require(bool holds, const char* what) {
-  if (!holds) {
-    std::fprintf(stderr, "%s\n", what);
-    std::abort();
-  }
-}
-
 fs::path folder() {
-  static const fs::path made = [] {
-    std::string pattern = "/dev/shm/kf-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder in /dev/shm");
-    return fs::path(pattern);
-  }();
+  static const fs::path made = fuzz::new_folder();
   return made;
 }
 

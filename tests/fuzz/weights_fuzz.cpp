@@ -18,24 +18,17 @@
 #include "checkpoint/foreign/state_dict.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "fuzz/fuzz.h"
 
 namespace {
 
 using namespace kf;
-
-void require(bool holds, const char* what) {
-  if (!holds) {
-    std::fprintf(stderr, "%s\n", what);
-    std::abort();
-  }
-}
+using fuzz::require;
 
 /// With the files that an index may name.
 fs::path folder() {
   static const fs::path made = [] {
-    std::string pattern = "/dev/shm/kf-fuzz-XXXXXX";
-    require(::mkdtemp(pattern.data()) != nullptr, "no folder in /dev/shm");
-    const fs::path out(pattern);
+    const fs::path out = fuzz::new_folder();
     const at::Tensor numbers = at::arange(12, at::kFloat).reshape({3, 4});
     write_safetensors(out / "a.safetensors", {{"w", numbers}, {"v", numbers}});
     write_safetensors(out / "b.safetensors", {{"w", numbers}});

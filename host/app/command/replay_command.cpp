@@ -120,10 +120,11 @@ int replay_command(const Arguments& args) {
   run.probe = &probe;
   try {
     run_job(run, session.registries());
-  } catch (const Error&) {
+  } catch (const Error& e) {
     if (!probe.ended()) {
       throw;
-    }  // the step ends the run, as it did before
+    }
+    log::info("the step ends the run: {}", e.what());
   }
   KF_CHECK(probe.ended(), Code::other, "the run ended before step {}, so there is nothing to see", incident.step);
   std::cout << "\nstep " << incident.step << ": " << incident.why << "\n\n" << probe.report();

@@ -70,7 +70,6 @@ bool waits_for_answer(std::chrono::seconds longest) {
 }
 
 std::string name_of(pid_t thread) {
-  std::error_code gone;
   const fs::path file = fs::path("/proc/self/task") / std::to_string(thread) / "comm";
   std::array<char, 32> text{};
   const Descriptor open(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
