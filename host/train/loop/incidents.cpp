@@ -143,6 +143,8 @@ void Incidents::write(const fs::path& folder, const Incident& incident, Model& m
 
 Incident read_incident(const fs::path& folder) {
   const fs::path file = folder / kIncidentFile;
+  KF_CHECK(path_exists(file), Code::checkpoint,
+           "{} is no incident of a run: those lie in RUN/incidents/step_N, where a step's numbers were not finite", folder);
   const Node node = read_json(file);
   const Table& table = *node.table();
   Incident out;
