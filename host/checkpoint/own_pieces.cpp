@@ -21,14 +21,12 @@ const Parameter* weight_of(const std::string& name, const std::map<std::string, 
   return nullptr;
 }
 
-/// Whether this rank is the first one that has a part of the weight.
-bool is_first(const Parameter& weight, const World& world) {
-  if (weight.placement.whole()) {
-    return world.shards().rank() == 0;
-  }
-  const Cut& cut = weight.placement.cuts.back();
-  const auto first = std::find_if(cut.sizes.begin(), cut.sizes.end(), [](std::int64_t rows) { return rows > 0; });
-  return first - cut.sizes.begin() == cut.part;
+/// Whether this rank is the first one of a replica that has a part of the weight.
+bool is_first(const Parameter& weight) {
+  return weight.first && std::all_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [](const Cut& cut) {
+           const auto first = std::find_if(cut.sizes.begin(), cut.sizes.end(), [](std::int64_t rows) { return rows > 0; });
+           return first - cut.sizes.begin() == cut.part;
+         });
 }
 
 bool covers(const TensorPiece& piece) { return piece.range.covers(piece.shape); }
@@ -69,14 +67,12 @@ void keep_own_pieces(Snapshot& snapshot, Model& model, const World& world) {
       stored[view.name] = weight.get();
     }
   }
-  std::erase_if(snapshot.weights, [&](const TensorPiece& piece) {
-    const Parameter& weight = *stored.at(piece.name);
-    return replica || (weight.placement.whole() && world.shards().rank() != 0);
-  });
+  std::erase_if(snapshot.weights, [&](const TensorPiece& piece) { return replica || !stored.at(piece.name)->first; });
   std::erase_if(snapshot.moments, [&](const TensorPiece& piece) {
     const Parameter* const weight = weight_of(piece.name, weights);
     const bool part = weight != nullptr && !weight->placement.whole() && !covers(piece);
-    return replica || (!part && !(weight != nullptr ? is_first(*weight, world) : world.shards().rank() == 0));
+    const bool mine = part ? weight->first : weight != nullptr ? is_first(*weight) : world.stage().rank() == 0;
+    return replica || !mine;
   });
   add_numbers_of_all(snapshot, world.files());
 }

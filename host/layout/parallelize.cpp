@@ -47,6 +47,16 @@ void place(const ParameterList& weights, const Optimizer& optimizer, const Group
   give_to_owners(std::move(whole), shards);
 }
 
+/// Along each axis over which a replica's weights are spread, either parts differ or the first rank counts.
+void find_first(Parameter& weight, const World& world) {
+  const auto cut_along = [&](Axis axis) {
+    return std::any_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
+  };
+  const bool rows = weight.placement.rows() != nullptr;
+  Group& same = cut_along(Axis::ep) ? world.expert_shards() : world.shards();
+  weight.first = (rows || same.rank() == 0) && (cut_along(Axis::tp) || world.along(Axis::tp).rank() == 0);
+}
+
 /// A weight that two modules share (tied embeddings) belongs to the unit of what is in no block.
 void make_units(Model& model, const World& world, ZeroStage stage) {
   const ParameterList all = model.parameters();
@@ -72,12 +82,15 @@ void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroSta
   for (const ParameterPtr& weight : model.parameters()) {
     weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
   }
-  if (world.data().size() == 1) {
-    return;
-  }
   if (world.shards().size() > 1) {
     place(model.parameters(), optimizer, world.shards());
     optimizer.add_over(world.shards());
+  }
+  for (const ParameterPtr& weight : model.parameters()) {
+    find_first(*weight, world);
+  }
+  if (world.data().size() == 1) {
+    return;
   }
   make_units(model, world, stage);
   model.share_loss_with(&world.data());

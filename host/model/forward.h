@@ -71,6 +71,8 @@ struct ForwardContext {
   std::int64_t step = 0;                      // the update and its micro-batch, from 0: what dropout draws from
   std::int64_t micro = 0;
   std::shared_ptr<Moment> moment;     // the model's, in training: is set to `step` and `micro` before anything runs, again in backward too
+  at::Tensor positions;               // (T) int64: where the tokens of a cp rank stand in their sequence; undefined for 0, 1, ..., T - 1
+  bool split_sequence = false;        // between layers, each tp rank has its rows of T alone: even_rows(T, tp)
   bool looks_ahead = false;           // whether ForwardResults::ahead is wanted,
   bool tracks_scores = false;         // and ForwardResults::largest_scores
   ForwardResults* results = nullptr;  // where layers leave what is no part of the result; null where nobody asks

@@ -19,7 +19,7 @@ at::Tensor first_or_empty(const Parameter& p, std::uint64_t seed, const Range& r
 }
 
 void make_whole(Parameter& p, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
-  const at::Tensor wide = first_or_empty(p, seed, Range::whole(p.shape), device);
+  const at::Tensor wide = first_or_empty(p, seed, p.held(), device);
   const bool low = reads_low(p, compute);
   p.value = !low ? wide : p.unfilled ? at::empty_like(wide, at::TensorOptions(compute)) : wide.to(compute);
   p.master = !low || kept != compute ? wide : p.value;
@@ -33,13 +33,13 @@ void make_whole(Parameter& p, at::Device device, at::ScalarType compute, std::ui
 void make_part(Parameter& p, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
   const bool low = reads_low(p, compute);
   const bool stays = p.unit->keeps_values();
-  const Range range = p.placement.of(p.shape);
-  p.value = at::empty(stays ? p.shape : Shape{0}, at::TensorOptions(device).dtype(low ? compute : at::kFloat));
+  const Range range = p.placement.of(p.shape), held = p.held();
+  p.value = at::empty(stays ? held.size : Shape{0}, at::TensorOptions(device).dtype(low ? compute : at::kFloat));
   const at::Tensor first = first_or_empty(p, seed, range, device);
   if (low && kept != compute) {
     p.master = first;
   } else if (stays) {
-    p.master = range.of(p.value).copy_(first);
+    p.master = range.within(held).of(p.value).copy_(first);
   } else {
     p.master = first.to(p.value.scalar_type());
   }
@@ -58,12 +58,12 @@ void materialize(const ParameterList& parameters, at::Device device, at::ScalarT
   for (const ParameterPtr& parameter : parameters) {
     Parameter& p = *parameter;
     p.unfilled = draws && !draws(p);
-    p.placement.whole() ? make_whole(p, device, compute, seed, kept) : make_part(p, device, compute, seed, kept);
+    p.placement.rows() == nullptr ? make_whole(p, device, compute, seed, kept) : make_part(p, device, compute, seed, kept);
     p.set_trains(p.trainable && !p.buffer);
   }
   ParameterList parts;
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parts),
-               [](const ParameterPtr& p) { return !p->placement.whole(); });
+               [](const ParameterPtr& p) { return p->placement.rows() != nullptr; });
   publish(parts);
 }
 

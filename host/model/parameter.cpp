@@ -80,7 +80,7 @@ void Parameter::accumulate() {
 }
 
 void Parameter::zero_gradient() {
-  set_gradient(at::zeros(shape, value.options().requires_grad(false).dtype(sums_apart() ? sum_type : at::kFloat)));
+  set_gradient(at::zeros(held().size, value.options().requires_grad(false).dtype(sums_apart() ? sum_type : at::kFloat)));
 }
 
 void Parameter::clear_local_gradient() {
@@ -93,12 +93,12 @@ void Parameter::clear_gradient() {
   part_gradient = at::Tensor();
 }
 
-Range Parameter::range_of(std::int64_t rank) const {
+Range Parameter::rows_of(std::int64_t rank) const {
   Placement other = placement;
-  for (Cut& cut : other.cuts) {
-    cut.part = rank;
+  if (other.rows() != nullptr) {
+    other.cuts.back().part = rank;
   }
-  return other.of(shape);
+  return other.of(shape).within(held());
 }
 
 void Parameter::set_trains(bool on) {

@@ -81,9 +81,10 @@ struct Parameter {
   bool split_hint = false;         // a script said so
 
   Placement placement;         // the part of it that this rank trains
+  bool first = true;           // whether this rank is the first of those of a replica that train the same part: who counts it
   WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank
 
-  at::Tensor value;          // read by forward; a leaf that requires grad; compute type; whole
+  at::Tensor value;          // read by forward; a leaf that requires grad; compute type; all that this rank holds (`held`)
   at::Tensor master;         // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same;
                              // undefined where they are not and nothing trains
   at::Tensor sum;            // gradient over the micro-batches, where it is not summed in `value`'s own type
@@ -103,13 +104,15 @@ struct Parameter {
   std::vector<std::vector<StoredView>> forms() const;
   /// Whether forward reads 16-bit numbers.
   bool is_low() const { return value.defined() && c10::isReducedFloatingType(value.scalar_type()); }
-  /// The part of rank `rank` of those along the cut; all of it where it is whole.
-  Range range_of(std::int64_t rank) const;
+  /// Which part of it forward reads on this rank.
+  Range held() const { return placement.held(shape); }
+  /// Which part of that, seen from inside of it, rank `rank` trains of those along dp_shard.
+  Range rows_of(std::int64_t rank) const;
   /// Of this rank's part; 0 where it is another's.
   std::int64_t part_numel() const { return placement.of(shape).numel(); }
   /// The gradient of this step in `sum_type`, shaped as `master`; undefined when nothing flowed here, or the weight is another rank's.
-  at::Tensor gradient() const { return placement.whole() ? local_gradient() : part_gradient; }
-  /// What backward has left on this rank, whole.
+  at::Tensor gradient() const { return placement.rows() == nullptr ? local_gradient() : part_gradient; }
+  /// What backward has left on this rank, of all that it holds.
   at::Tensor local_gradient() const { return sums_apart() ? sum : value.grad(); }
   void zero_gradient();
   void clear_local_gradient();
@@ -125,7 +128,7 @@ struct Parameter {
   void clear_gradient();
   /// After `kept()` was written: makes `value` follow, that of a unit with its whole unit (kf::publish: of many weights).
   void publish();
-  /// The same of a weight that is not cut.
+  /// The same of a weight that this rank trains as it holds it.
   void publish_whole();
 
  private:

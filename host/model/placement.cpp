@@ -44,9 +44,12 @@ at::Tensor Range::of(const at::Tensor& whole) const {
 
 std::int64_t Cut::begin() const { return std::accumulate(sizes.begin(), sizes.begin() + part, std::int64_t{0}); }
 
-Range Placement::of(const Shape& whole) const {
+namespace {
+
+Range cut_by(const std::vector<Cut>& cuts, std::size_t count, const Shape& whole) {
   Range out = Range::whole(whole);
-  for (const Cut& cut : cuts) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Cut& cut = cuts[i];
     const auto dim = static_cast<std::size_t>(cut.dim);
     KF_CHECK(std::accumulate(cut.sizes.begin(), cut.sizes.end(), std::int64_t{0}) == out.size[dim], Code::other,
              "a cut of dim {} does not add up to its {} rows", cut.dim, out.size[dim]);
@@ -55,5 +58,13 @@ Range Placement::of(const Shape& whole) const {
   }
   return out;
 }
+
+}  // namespace
+
+const Cut* Placement::rows() const { return !cuts.empty() && cuts.back().axis == Axis::dp_shard ? &cuts.back() : nullptr; }
+
+Range Placement::of(const Shape& whole) const { return cut_by(cuts, cuts.size(), whole); }
+
+Range Placement::held(const Shape& whole) const { return cut_by(cuts, cuts.size() - (rows() != nullptr ? 1 : 0), whole); }
 
 }  // namespace kf

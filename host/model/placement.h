@@ -41,13 +41,19 @@ struct Cut {
   std::int64_t size() const { return sizes[static_cast<std::size_t>(part)]; }
 };
 
-/// Cuts, outer first: those of tensor and expert parallelism, then that of dp_shard. None: the weight lies whole on this rank.
+/// Cuts, outer first: those of tensor and expert parallelism, then that of dp_shard. What the outer ones leave is `held`: forward reads it
+/// on this rank, whole. Which rows of it the rank trains, the last one says.
 struct Placement {
   std::vector<Cut> cuts;
 
+  /// No cut at all.
   bool whole() const { return cuts.empty(); }
-  /// The part of a tensor of this shape.
+  /// The cut along dp_shard; null where this rank trains all that it holds.
+  const Cut* rows() const;
+  /// The part of a tensor of this shape that is trained here,
   Range of(const Shape& whole) const;
+  /// and that forward reads here.
+  Range held(const Shape& whole) const;
 };
 
 }  // namespace kf

@@ -25,7 +25,7 @@ class Flat {
     for (std::int64_t rank = 0; rank < shards.size(); ++rank) {
       rows_.push_back(0);
       for (const ParameterPtr& weight : weights) {
-        rows_.back() += weight->range_of(rank).numel();
+        rows_.back() += weight->rows_of(rank).numel();
       }
       total_ += rows_.back();
     }
@@ -41,7 +41,7 @@ class Flat {
   void each_part(std::int64_t rank, const at::Tensor& flat, const Visit& visit) const {
     std::int64_t at = 0;
     for (const ParameterPtr& weight : weights_) {
-      const Range range = weight->range_of(rank);
+      const Range range = weight->rows_of(rank);
       visit(*weight, range, flat.narrow(0, at, range.numel()).view(range.size));
       at += range.numel();
     }
@@ -153,9 +153,10 @@ void WeightUnit::gather() {
     return;
   }
   for (const ParameterPtr& weight : weights_) {
-    if (!weight->placement.whole()) {
-      if (weight->value.numel() != weight->numel()) {  // of an earlier step no graph is left: a new leaf
-        weight->value = at::empty(weight->shape, weight->value.options().requires_grad(false)).set_requires_grad(weight->trains());
+    if (weight->placement.rows() != nullptr) {
+      const Range held = weight->held();
+      if (weight->value.numel() != held.numel()) {  // of an earlier step no graph is left: a new leaf
+        weight->value = at::empty(held.size, weight->value.options().requires_grad(false)).set_requires_grad(weight->trains());
       } else {
         resize_storage(weight->value, true);
       }
@@ -171,7 +172,7 @@ void WeightUnit::release() {
     return;
   }
   for (const ParameterPtr& weight : weights_) {
-    if (!weight->placement.whole()) {
+    if (weight->placement.rows() != nullptr) {
       resize_storage(weight->value, false);
     }
   }
@@ -182,7 +183,7 @@ void WeightUnit::publish() {
   const at::NoGradGuard no_grad;
   ParameterList cut;
   for (const ParameterPtr& weight : weights_) {
-    if (weight->placement.whole()) {
+    if (weight->placement.rows() == nullptr) {
       weight->publish_whole();
     } else if (whole_) {
       cut.push_back(weight);
@@ -235,7 +236,7 @@ void WeightUnit::reduce() {
   const at::NoGradGuard no_grad;
   ParameterList cut, whole;
   for (const ParameterPtr& weight : with_gradient()) {
-    (weight->placement.whole() ? whole : cut).push_back(weight);
+    (weight->placement.rows() == nullptr ? whole : cut).push_back(weight);
   }
   if (!cut.empty()) {
     reduce_cut(cut);
@@ -277,13 +278,13 @@ void WeightUnit::reduce_whole(const ParameterList& weights) const {
   constexpr std::int64_t kMost = 8 << 20;  // numbers
   for (std::size_t first = 0; first < weights.size();) {
     std::vector<at::Tensor> gradients;
-    for (std::int64_t count = 0; first < weights.size() && (count == 0 || count + weights[first]->numel() <= kMost); ++first) {
+    for (std::int64_t count = 0; first < weights.size() && (count == 0 || count + weights[first]->held().numel() <= kMost); ++first) {
       Parameter& weight = *weights[first];
       if (!weight.local_gradient().defined()) {
         weight.zero_gradient();
       }
       gradients.push_back(weight.local_gradient());
-      count += weight.numel();
+      count += weight.held().numel();
     }
     std::vector<at::Tensor> rows;
     for (const at::Tensor& gradient : gradients) {
@@ -303,7 +304,7 @@ void WeightUnit::rest() {
   if (stage_ == ZeroStage::weights && uses_ == 0) {
     release();
     for (const ParameterPtr& weight : weights_) {
-      if (!weight->placement.whole()) {
+      if (weight->placement.rows() != nullptr) {
         weight->value = at::empty({0}, weight->value.options().requires_grad(false));
       }
     }

@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "parallel/group.h"
+#include "parallel/world.h"
 
 namespace kf {
 namespace {
@@ -34,27 +34,29 @@ std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
 
 namespace {
 
-/// The squared norm of each weight's gradient, its parts added up; a weight that is whole counts once.
-at::Tensor norm_over(const ParameterList& ordered, Group& shards) {
+/// The squared norm of each weight's gradient, its parts added up; a part that several ranks train counts once.
+at::Tensor norm_over(const ParameterList& ordered, const World& world) {
   const at::Tensor squares = at::zeros({static_cast<std::int64_t>(ordered.size())}, at::kFloat);
   for (std::size_t i = 0; i < ordered.size(); ++i) {
     const at::Tensor gradient = ordered[i]->gradient();
-    if (gradient.defined() && (!ordered[i]->placement.whole() || shards.rank() == 0)) {
+    if (gradient.defined() && ordered[i]->first) {
       squares[static_cast<std::int64_t>(i)] = at::linalg_vector_norm(gradient, 2, std::nullopt, false, at::kFloat).square();
     }
   }
-  shards.sum(squares);
-  return squares.sum().sqrt();
+  world.stage().sum(squares);
+  const at::Tensor total = squares.sum();
+  world.along(Axis::pp).sum(total);
+  return total.sqrt();
 }
 
 }  // namespace
 
-at::Tensor gradient_norm(const ParameterList& parameters, Group* shards) {
+at::Tensor gradient_norm(const ParameterList& parameters, const World* world) {
   const at::NoGradGuard no_grad;
   ParameterList ordered = parameters;  // by name: the sum of a model does not depend on the order in which its layers were made
   std::sort(ordered.begin(), ordered.end(), [](const ParameterPtr& a, const ParameterPtr& b) { return a->name < b->name; });
-  if (shards != nullptr && shards->size() > 1) {
-    return norm_over(ordered, *shards);
+  if (world != nullptr && world->stage().size() * world->along(Axis::pp).size() > 1) {
+    return norm_over(ordered, *world);
   }
   const std::vector<at::Tensor> gradients = gradients_of(ordered);
   if (gradients.empty()) {

@@ -7,11 +7,11 @@
 
 namespace kf {
 
-class Group;
+class World;
 
-/// The L2 norm over all gradients, 0-dim fp32 on their device (0 without any). `shards`: ranks over which weights may be cut; all of them
-/// call it then and get the same.
-at::Tensor gradient_norm(const ParameterList& parameters, Group* shards = nullptr);
+/// The L2 norm over all gradients, 0-dim fp32 on their device (0 without any). Of the weights of all ranks of
+/// `world`, which all call it then and get the same; null: of one rank.
+at::Tensor gradient_norm(const ParameterList& parameters, const World* world = nullptr);
 
 /// Scales every gradient by min(1, max_norm / (norm + 1e-6)).
 void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm);

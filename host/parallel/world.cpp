@@ -23,6 +23,7 @@ World::World(std::shared_ptr<Group> all, const Mesh& mesh) : mesh_(mesh), all_(s
   data_ = mesh_.degree(Axis::pp) * mesh_.degree(Axis::tp) > 1 ? make("data", mesh_.data_ranks(rank())) : all_;
   shards_ = cp * ep > 1 ? make("shards", mesh_.shard_ranks(rank())) : shard;
   expert_shards_ = ep == 1 ? shards_ : cp > 1 ? make("expert_shards", mesh_.expert_shard_ranks(rank())) : shard;
+  stage_ = mesh_.degree(Axis::tp) == 1 ? shards_ : make("stage", mesh_.stage_ranks(rank()));
   std::vector<std::int64_t> everyone;
   for (std::int64_t rank = 0; rank < size(); ++rank) {
     everyone.push_back(rank);

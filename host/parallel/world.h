@@ -21,8 +21,8 @@ struct Share {
 
 /// One rank's view of the world. Copies are the same world. A device is added here when there is more than the CPU.
 ///
-/// Communicators: all and data share one where they have the same ranks, so do dp_shard, shards and expert_shards; every other group has
-/// its own. Calls on different communicators may be under way at once, those on one run in order.
+/// Communicators: all and data share one where they have the same ranks, so do dp_shard, shards, expert_shards and stage; every other group
+/// has its own. Calls on different communicators may be under way at once, those on one run in order.
 class World {
  public:
   /// One rank.
@@ -44,6 +44,8 @@ class World {
   Group& shards() const { return *shards_; }
   /// Over whom an expert's weights are cut: dp_shard x cp.
   Group& expert_shards() const { return *expert_shards_; }
+  /// Who holds the weights of this rank's stage once: dp_shard x cp x ep x tp. Norms are taken over it, then over `along(Axis::pp)`.
+  Group& stage() const { return *stage_; }
   /// All ranks, with a communicator of its own and for another thread: a save in the background must not interleave with training.
   Group& files() const { return *files_; }
 
@@ -57,7 +59,7 @@ class World {
   Mesh mesh_;
   std::shared_ptr<Group> all_;
   std::array<std::shared_ptr<Group>, kAxes.size()> along_;
-  std::shared_ptr<Group> data_, shards_, expert_shards_, files_;
+  std::shared_ptr<Group> data_, shards_, expert_shards_, stage_, files_;
 };
 
 }  // namespace kf

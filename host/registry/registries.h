@@ -14,16 +14,23 @@
 
 namespace kf {
 
+class World;
 struct Kernels;
 struct Place;
 struct Registries;
+
+namespace config {
+struct Stage;
+}
 
 /// What every factory gets: the whole job, the part's own checked options, and what it computes with.
 struct PartArgs {
   const config::Config& config;
   const config::PartOptions& options;
   const Registries& registries;
-  const Kernels* kernels;  // kernels/kernels.h; null in a process without the engine
+  const Kernels* kernels;                // kernels/kernels.h; null in a process without the engine
+  const World* world = nullptr;          // parallel/world.h: over whom the numbers of the layers are spread; null for one rank
+  const config::Stage* stage = nullptr;  // config/plan/stages.h: of a model, the layers that are wanted; null for all
 };
 
 /// How weights are split over ranks: name patterns, each with "colwise", "rowwise", "sequence" or "replicate".
@@ -65,7 +72,8 @@ void for_each_kind(All& registries, F&& f) {
 /// its factory gets besides.
 template <class Factory, class... More>
 auto make_part(const Registry<Factory>& registry, const std::string& name, const PartArgs& args, More&&... more) {
-  const PartArgs own{args.config, Registries::options_of(args.config, registry.kind(), name), args.registries, args.kernels};
+  const PartArgs own{args.config, Registries::options_of(args.config, registry.kind(), name), args.registries, args.kernels, args.world,
+                     args.stage};
   return registry.get(name).factory(own, std::forward<More>(more)...);
 }
 

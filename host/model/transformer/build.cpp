@@ -5,8 +5,9 @@
 
 namespace kf {
 
-std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries) {
-  std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type, config, registries);
+std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries, const ModelPart& part) {
+  std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type,
+                                           PartArgs{config, {}, registries, registries.kernels_of(config), part.world, part.stage});
   model->parameters();  // names them
   attach_adapters(*model, config, registries);
   freeze(*model, config.train);

@@ -135,6 +135,10 @@ std::vector<std::int64_t> Mesh::shard_ranks(std::int64_t rank) const { return ra
 
 std::vector<std::int64_t> Mesh::expert_shard_ranks(std::int64_t rank) const { return ranks_over({Axis::dp_shard, Axis::cp}, rank); }
 
+std::vector<std::int64_t> Mesh::stage_ranks(std::int64_t rank) const {
+  return ranks_over({Axis::dp_shard, Axis::cp, Axis::ep, Axis::tp}, rank);
+}
+
 std::int64_t Mesh::reader(std::int64_t rank) const {
   const PerAxis at = coordinates(rank);
   return (at.dp_replicate * degrees_.dp_shard + at.dp_shard) * degrees_.ep + at.ep;

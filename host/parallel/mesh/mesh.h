@@ -58,6 +58,9 @@ class Mesh {
   /// dp_shard x cp, those that hold the same experts: over whom an expert's weight is cut.
   std::vector<std::int64_t> expert_shard_ranks(std::int64_t rank) const;
 
+  /// dp_shard x cp x ep x tp: who holds the weights of a stage of a pipeline once.
+  std::vector<std::int64_t> stage_ranks(std::int64_t rank) const;
+
   /// Readers of data: dp_replicate x dp_shard x ep. (cp ranks read the same sequences and take their tokens of them, tp and pp ranks all.)
   std::int64_t readers() const { return degrees_.dp_replicate * degrees_.dp_shard * degrees_.ep; }
   std::int64_t reader(std::int64_t rank) const;

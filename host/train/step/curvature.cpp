@@ -84,7 +84,7 @@ Curvature CurvatureEstimate::take(double scale, Group& data) {
     }
     if (sums_[i].defined()) {
       const at::Tensor sum = sums_[i].div_(scale).sum();
-      out[parameters_[i]->name] = parameters_[i]->placement.of(parameters_[i]->shape).of(sums_[i]);
+      out[parameters_[i]->name] = parameters_[i]->placement.of(parameters_[i]->shape).within(parameters_[i]->held()).of(sums_[i]);
       total = total.defined() ? total + sum : sum;
     }
   }

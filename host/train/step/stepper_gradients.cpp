@@ -34,7 +34,7 @@ bool Stepper::hides_infinity(const StepResult& result) const {
     return gradient.defined() && gradient.isinf().any().item<bool>();
   });
   const at::Tensor any = at::full({1}, mine, at::kBool);
-  options_.world.shards().largest(any);
+  options_.world.all().largest(any);
   return any.item<bool>();
 }
 
@@ -88,7 +88,7 @@ void Stepper::reduce_gradients() const {
   }
 }
 
-at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world.shards()); }
+at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world); }
 
 double Stepper::gradient_norm() const { return norm_of_gradients().item<double>(); }
 

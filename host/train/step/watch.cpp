@@ -39,9 +39,7 @@ Watch::Watch(const config::MetricsConfig& metrics, ParameterList parameters, con
 
 bool Watch::wants(const std::string& kind) const { return std::find(kinds_.begin(), kinds_.end(), kind) != kinds_.end(); }
 
-bool Watch::counts(const Parameter& parameter) const {
-  return world_.along(Axis::dp_replicate).rank() == 0 && (!parameter.placement.whole() || world_.shards().rank() == 0);
-}
+bool Watch::counts(const Parameter& parameter) const { return world_.along(Axis::dp_replicate).rank() == 0 && parameter.first; }
 
 void Watch::add(const std::string& kind, const std::string& place, const at::Tensor& tensor) {
   const at::Tensor squares = squares_of(tensor);
@@ -110,7 +108,7 @@ void Watch::add_state() {
       continue;  // counters of steps are no state to watch
     }
     const auto weight = by_name.find(name.substr(dot + 1));
-    if (weight == by_name.end() ? world_.data().rank() == 0 : counts(*weight->second)) {
+    if (weight == by_name.end() ? world_.rank() == 0 : counts(*weight->second)) {
       add("opt_state/" + name.substr(0, dot), place(name.substr(dot + 1)), tensor);
     }
   }
@@ -130,7 +128,7 @@ std::map<std::string, std::pair<double, double>> Watch::sums_of_all() const {
       out[key] = {*value++, sum.count};
     }
   }
-  if (world_.data().size() == 1) {
+  if (world_.size() == 1) {
     return out;
   }
   std::string mine;
@@ -138,7 +136,7 @@ std::map<std::string, std::pair<double, double>> Watch::sums_of_all() const {
     mine += format("{} {} {}\n", sum.first, sum.second, key);
   }
   out.clear();
-  for (const std::string& told : world_.data().tell(mine)) {
+  for (const std::string& told : world_.all().tell(mine)) {
     for (const std::string& line : split(told, '\n')) {
       const std::vector<std::string> words = split(line, ' ');
       if (words.size() >= 3) {
