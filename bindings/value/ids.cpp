@@ -36,7 +36,7 @@ std::vector<std::int64_t> read_list(lua_State* L, int index, const std::string& 
 }  // namespace
 
 std::vector<std::int64_t> read_ids(lua_State* L, int index, std::int64_t vocab_size, const std::string& where) {
-  const std::vector<std::int64_t> ids = read_list(L, index, where);
+  std::vector<std::int64_t> ids = read_list(L, index, where);
   const auto wrong = std::find_if(ids.begin(), ids.end(), [&](std::int64_t id) { return id < 0 || id >= vocab_size; });
   KF_CHECK(wrong == ids.end(), Code::script, "{}: the id {} is not between 0 and {}", where, *wrong, vocab_size - 1);
   return ids;

@@ -163,7 +163,7 @@ NamedTensors each(const NamedTensors& tensors) {
 
 }  // namespace
 
-NamedTensors with_experts(NamedTensors tensors, ExpertForm form, const fs::path& path) {
+NamedTensors with_experts(const NamedTensors& tensors, ExpertForm form, const fs::path& path) {
   return form == ExpertForm::packed ? packed(tensors, path) : each(tensors);
 }
 

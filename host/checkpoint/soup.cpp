@@ -56,7 +56,7 @@ at::Tensor part_of(const WeightsAt& source, const std::string& name, Spoiled& no
 }
 
 at::Tensor mean_of(const std::vector<WeightsAt>& all, const std::string& name, Spoiled& not_finite) {
-  const at::Tensor first = part_of(all.front(), name, not_finite);
+  at::Tensor first = part_of(all.front(), name, not_finite);
   if (all.size() == 1 || !c10::isFloatingType(first.scalar_type())) {
     return first;
   }

@@ -39,7 +39,7 @@ NamedTensors in_type(NamedTensors tensors, at::ScalarType type, Spoiled& too_lar
 enum class ExpertForm { packed, each };
 /// The same tensors under our names, stacks of experts in this form, by their names alone ("...mlp.gate_w",
 /// "...mlp.experts.3.gate_proj.weight"). Throws Code::checkpoint where an expert of a stack is missing or has another shape.
-NamedTensors with_experts(NamedTensors tensors, ExpertForm form, const fs::path& path);
+NamedTensors with_experts(const NamedTensors& tensors, ExpertForm form, const fs::path& path);
 
 /// Writes `tensors` one after the other: into a file where `target` ends with .safetensors, else into a folder like that of `like`, whose
 /// settings it has: a checkpoint without an optimizer's state, so that runs start from it (checkpoint.init_from) and none goes on, or a

@@ -35,7 +35,7 @@ fs::path found(const char* program) {
   const std::string path = variable("PATH");
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find(':', begin), path.size());
-    const fs::path file = fs::path(path.substr(begin, end - begin)) / program;
+    fs::path file = fs::path(path.substr(begin, end - begin)) / program;
     std::error_code none;
     if (fs::is_regular_file(file, none)) {
       return file;

@@ -132,7 +132,7 @@ TEST_CASE("mirror: copies are found whatever the run's folder is called from, an
                   "--data.dataset_path=" + (disk.toy / "text").string(), "--eval.dataset_path=" + (disk.toy / "text").string()});
     Options options;
     options.cwd = disk.toy / folder;
-    const Finished done = kf::test::run(disk.toy.command(words), options);
+    Finished done = kf::test::run(disk.toy.command(words), options);
     UNSCOPED_INFO(done.out << done.err);
     return done;
   };

@@ -86,7 +86,7 @@ TEST_CASE("policies: a complete run whose end was not saved is complete when it 
   const auto again = [&](const std::string& word) {
     Words more = words;
     more.push_back(word);
-    const Finished done = disk.toy.train(more);
+    Finished done = disk.toy.train(more);
     UNSCOPED_INFO(done.out << done.err);
     return done;
   };

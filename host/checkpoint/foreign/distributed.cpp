@@ -83,7 +83,7 @@ class Shards {
 
   at::Tensor whole(const std::string& name) {
     const TensorKind of = kind(name);
-    const at::Tensor out = at::empty(of.shape, at::TensorOptions().dtype(of.type));
+    at::Tensor out = at::empty(of.shape, at::TensorOptions().dtype(of.type));
     read({name, of.shape, Range::whole(of.shape), out});
     return out;
   }

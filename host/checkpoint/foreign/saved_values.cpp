@@ -91,7 +91,7 @@ at::Tensor read_saved(const SavedFile& file, const SavedTensor& tensor, const st
   KF_CHECK(count_of(tensor) == 0 || count_of(tensor) <= file.storage(tensor, false).size(), Code::checkpoint,
            "{}: the tensor '{}' has {} numbers over a smaller storage (it was expanded); save a copy of it (.contiguous())", file.path(),
            name, count_of(tensor));
-  const at::Tensor out = at::empty(tensor.shape, at::TensorOptions().dtype(scalar_type(*tensor.type)));
+  at::Tensor out = at::empty(tensor.shape, at::TensorOptions().dtype(scalar_type(*tensor.type)));
   read_saved(file, tensor, name, Range::whole(tensor.shape), out);
   return out;
 }

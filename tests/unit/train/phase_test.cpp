@@ -1,5 +1,8 @@
 // Phases, frozen weights and what hooks ask for, without a run around them.
 #include "train/loop/phase.h"
+
+#include <ATen/ATen.h>
+
 #include "core/error.h"
 #include "support/factor_at.h"
 #include "support/tiny.h"
@@ -7,7 +10,7 @@
 #include "train/loop/freezer.h"
 #include "train/loop/steering.h"
 
-#include <catch2/catch.hpp>
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
 using namespace kf;
 using Catch::Matchers::Contains;
