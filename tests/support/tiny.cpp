@@ -61,7 +61,7 @@ FixedLoader::FixedLoader(const at::Tensor& tokens, const at::Tensor& labels, std
 }
 
 Bench::Bench(config::Config given, at::ScalarType compute, const World& all) : config(std::move(given)), world(all) {
-  model = build_model(config, registries);
+  model = build_model(config, registries, {&world, nullptr});
   optimizer =
       make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
   parallelize(*model, *optimizer, world, static_cast<ZeroStage>(config.distributed.zero_stage));
