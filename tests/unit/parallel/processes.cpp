@@ -1,9 +1,5 @@
 #include "processes.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
@@ -15,25 +11,11 @@
 #include "parallel/c10d_group.h"
 #include "parallel/world.h"
 #include "programs.h"
+#include "support/free_port.h"
 #include "support/temp_dir.h"
 
 namespace kf::test {
 namespace {
-
-// A port that nobody listens on: taken and given back.
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
-  }
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
