@@ -154,6 +154,9 @@ TEST_CASE("rank faults: four ranks that are watched survive twenty kills, with t
     }
   }
   REQUIRE(killed.size() == 20);
+  for (const auto seen = rows(); rows() <= seen && std::chrono::steady_clock::now() < deadline;) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   process.signal(SIGTERM);
   const Finished done = process.wait();
   INFO(done.err << done.out);

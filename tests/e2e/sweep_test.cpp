@@ -243,11 +243,11 @@ TEST_CASE("sweep: four workers share one sweep and start at four different point
 TEST_CASE("sweep: a trial may be one of several processes, which come to what one does", "[sweep]") {
   const Toy toy;
   const auto write = [&](const std::string& name, int ranks) {
-    toy.write(name,
-              script(std::string(kRandom) + " trials = 2, parallel = 2, prune = { min_resource = 2 }, ranks = " + std::to_string(ranks),
-                     "train = { max_steps = 4, batch_size = " + std::to_string(4 / ranks) +
-                         " }, eval = { interval = 2, steps = 2, batch_size = " + std::to_string(4 / ranks) +
-                         " }, distributed = { dp_shard = " + std::to_string(ranks) + " }"));
+    toy.write(
+        name,
+        script(std::string(kRandom) + " trials = 2, parallel = 2, prune = { min_resource = 2 }, ranks = " + std::to_string(ranks),
+               "train = { max_steps = 4, batch_size = " + std::to_string(4 / ranks) +
+                   " }, eval = { interval = 2, steps = 2, batch_size = 4 }, distributed = { dp_shard = " + std::to_string(ranks) + " }"));
   };
   write("one.lua", 1);
   write("two.lua", 2);

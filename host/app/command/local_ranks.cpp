@@ -116,8 +116,12 @@ class Launcher {
     tell_others(rank, ending);
   }
 
-  /// A rank that has joined has said itself why it ends, unless it was killed; one that has not is waited for.
+  /// A rank that has joined has said itself why it ends, unless it was killed; one that has not is waited for. A rendezvous by TCP ends
+  /// with rank 0.
   void tell_others(const RankProcess& rank, const Child::Ending& ending) const {
+    if (rank.rank() == 0 && !where_.starts_with("file:")) {
+      return;
+    }
     const std::string last = rank.last_line().empty() ? "" : ": " + rank.last_line();
     leave_verdict(where_, ending.signal != 0
                               ? format("rank {} is gone: it was {}", rank.rank(), ending.describe())

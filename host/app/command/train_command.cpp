@@ -115,6 +115,8 @@ int train_command(const Arguments& args) {
     ranks.restarts = restarts;
     return run_local_ranks(ranks, without_launch(args));
   }
+  KF_CHECK(!arguments.launch.leader_only, Code::config,
+           "--rank-output is of what --nproc N starts; srun --label and torchrun --tee have their own");
   const Launch launch = Launch::from_environment(arguments.launch.rendezvous);
   if (launch.world() > 1) {
     be_a_rank(launch);

@@ -96,7 +96,10 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   std::vector<std::string> words = args;
   out.launch = take_launch(words);
   out.restarts = take(kRestarts, words).value_or(0);
-  out.longest_pause = take(kPause, words).value_or(out.longest_pause);
+  if (const std::optional<std::int64_t> pause = take(kPause, words)) {
+    KF_CHECK(out.restarts > 0, Code::config, "--restart-pause {} is of restarts; give --max-restarts, too", *pause);
+    out.longest_pause = *pause;
+  }
   out.script = take_script_arguments(words);
   words = config::join_values(words);
   for (const std::string& word : words) {
