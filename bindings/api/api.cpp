@@ -368,6 +368,7 @@ constexpr ApiRow kRows[] = {
     {"kf.Sweep", "objective", "string|(fun(result: kf.RunResult): number)|nil", "\"eval.loss\", \"loss\", ... of the result."},
     {"kf.Sweep", "direction", "\"min\"|\"max\"|nil", "Which end of it is better."},
     {"kf.Sweep", "parallel", "integer?", "Trials at a time."},
+    {"kf.Sweep", "ranks", "integer?", "Processes of a trial, which train together."},
     {"kf.Sweep", "adjust", "(fun(c: kf.Config): boolean?)|nil", "Changes the job of a trial; false rejects it."},
     {"kf.Sweep", "prune", "boolean|{ min_resource?: integer, reduction_factor?: integer }|nil", "Successive halving."},
 

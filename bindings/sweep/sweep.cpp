@@ -50,8 +50,8 @@ class SweepReader {
 
  private:
   static const std::vector<std::string>& keys() {
-    static const std::vector<std::string> names{"base",      "space",     "method",   "trials", "seed",
-                                                "objective", "direction", "parallel", "adjust", "prune"};
+    static const std::vector<std::string> names{"base",      "space",    "method", "trials", "seed", "objective",
+                                                "direction", "parallel", "ranks",  "adjust", "prune"};
     return names;
   }
 
@@ -143,6 +143,7 @@ class SweepReader {
     KF_CHECK(definition_.trials || !endless, Code::script, "{}trials is missing: how many runs, trials = 40 (method \"{}\" has no end)",
              place_.prefix({}), sweep::method_name(method));
     definition_.parallel = count("parallel", 1).value_or(1);
+    definition_.ranks = count("ranks", 1).value_or(1);
     definition_.seed = static_cast<std::uint64_t>(count("seed", 0).value_or(0));
   }
 

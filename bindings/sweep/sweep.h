@@ -17,7 +17,7 @@ struct LuaSweep {
   Ref objective;  // where that is a function
 };
 
-/// kf.sweep{ base, space, method, trials, seed, objective, direction, parallel, adjust, prune } -> a value for the script to return.
+/// kf.sweep{ base, space, method, trials, seed, objective, direction, parallel, ranks, adjust, prune } -> a value for the script to return.
 /// Everything that needs no settings is checked here; Code::script names the line of the key.
 int make_sweep(lua_State* L);
 

@@ -121,7 +121,7 @@ class C10dGroup final : public Group {
       return room_->settle(format("{} was not done {}, although all ranks came: rank {} heard nothing of rank {}", what, within(),
                                   of_world(rank()), of_world(fault.peer)));
     }
-    return room_->settle(format("{} did not come to {} {}", ranks_text(missing), what, within()));
+    return room_->settle(format("{} did not come to {} {}", room_->names(missing), what, within()));
   }
 
   std::string explain_letter(const LinkFault& fault, const std::string& what) {

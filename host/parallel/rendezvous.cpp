@@ -4,12 +4,17 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include <algorithm>
 #include <charconv>
+#include <cstring>
+#include <functional>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "core/error.h"
 #include "parallel/no_pipe_signal.h"
+#include "parallel/own_address.h"
 #include "parallel/words.h"
 
 namespace kf {
@@ -52,6 +57,9 @@ Place place_of(const std::string& where) {
   const bool right =
       colon != std::string::npos && colon > 0 && std::from_chars(where.data() + colon + 1, end, place.port).ptr == end && place.port != 0;
   KF_CHECK(right, Code::communication, "rendezvous '{}' is neither HOST:PORT nor file:PATH", where);
+  if (place.host.size() > 2 && place.host.front() == '[' && place.host.back() == ']') {  // [::1]:29500
+    place.host = place.host.substr(1, place.host.size() - 2);
+  }
   return place;
 }
 
@@ -75,8 +83,16 @@ Room::Room(const Rendezvous& rendezvous) : rendezvous_(rendezvous), store_(std::
 }
 
 void Room::open() {
+  connect_store();
+  if (!on_this_machine(rendezvous_.where)) {
+    store_->all->set(format("host/{}", rendezvous_.rank), host_name());
+  }
+}
+
+void Room::connect_store() {
   const NoPipeSignal no_signal;  // in the server's threads; clients write with MSG_NOSIGNAL
-  const auto& [where, rank, world, timeout, address] = rendezvous_;
+  const std::string& where = rendezvous_.where;
+  const auto [rank, world, timeout] = std::tuple(rendezvous_.rank, rendezvous_.world, rendezvous_.timeout);
   try {
     if (where.starts_with(kFile)) {
       store_->all = c10::make_intrusive<c10d::FileStore>(where.substr(kFile.size()), static_cast<int>(world));
@@ -86,14 +102,23 @@ void Room::open() {
     const Place place = place_of(where);
     c10d::TCPStoreOptions options;
     options.port = place.port;
-    options.isServer = rank == 0;
+    options.isServer = rank == 0 && !rendezvous_.kept;
     options.numWorkers = static_cast<std::size_t>(world);
     options.waitWorkers = false;  // wait_for_all names who is missing
     options.timeout = timeout;
     store_->all = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+    if (!rendezvous_.prefix.empty()) {
+      store_->all = c10::make_intrusive<c10d::PrefixStore>(rendezvous_.prefix, store_->all);
+    }
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
+    const bool taken = rank == 0 && std::strstr(e.what(), "EADDRINUSE") != nullptr;
+    KF_CHECK(
+        !taken, Code::communication,
+        "port {} of this machine is in use, so rank 0 cannot keep the rendezvous {}; another run may be there, or what is left of one: "
+        "end it, or choose another port with --rdzv HOST:PORT",
+        place_of(where).port, where);
     fail(Code::communication, "rank {} cannot reach the rendezvous {} (kept by {}) within {}: {}", rank, where,
          where.starts_with(kFile) ? "a file" : "rank 0", seconds_of(timeout), first_line(e.what()));
   }
@@ -101,7 +126,7 @@ void Room::open() {
 
 // Rank 0 takes a rendezvous by TCP with it when it ends: after an error the others get a moment to read the verdict.
 Room::~Room() {
-  const bool keeps = rendezvous_.rank == 0 && !rendezvous_.where.starts_with(kFile);
+  const bool keeps = rendezvous_.rank == 0 && !rendezvous_.kept && !rendezvous_.where.starts_with(kFile);
   if (said() && keeps) {
     std::vector<std::int64_t> others(static_cast<std::size_t>(rendezvous_.world - 1));
     std::iota(others.begin(), others.end(), 1);
@@ -125,7 +150,7 @@ void Room::wait_for_all(const std::string& key, const std::vector<std::int64_t>&
   if (!all) {
     std::vector<std::int64_t> missing;
     std::copy_if(ranks.begin(), ranks.end(), std::back_inserter(missing), [&](std::int64_t rank) { return !has(name(rank)); });
-    const std::string why = format("{} of {} did not come to the rendezvous {} (group {}) within {}", ranks_text(missing), ranks.size(),
+    const std::string why = format("{} of {} did not come to the rendezvous {} (group {}) within {}", names(missing), ranks.size(),
                                    rendezvous_.where, key, seconds_of(rendezvous_.timeout));
     throw Error(Code::communication, settle(why));
   }
@@ -214,8 +239,9 @@ std::string Room::settle(const std::string& why) noexcept {
   try {
     return remember(store_->all->compareSet("verdict", std::string(), why), true);
   } catch (const std::exception&) {
-    const bool kept_by_other = rendezvous_.rank != 0 && !rendezvous_.where.starts_with(kFile);
-    return remember(kept_by_other ? format("rank 0, which keeps the rendezvous {}, is gone", rendezvous_.where) : why, false);
+    const bool kept_by_other = (rendezvous_.rank != 0 || rendezvous_.kept) && !rendezvous_.where.starts_with(kFile);
+    const char* const keeper = rendezvous_.kept ? "who started this process, and" : "rank 0, which";
+    return remember(kept_by_other ? format("{} keeps the rendezvous {}, is gone", keeper, rendezvous_.where) : why, false);
   }
 }
 
@@ -227,6 +253,44 @@ std::string Room::settle_loss(std::int64_t peer, const std::string& why) noexcep
     poll(kPatience, [&] { return bool(said = verdict()); });
   }
   return said ? *said : settle(why);
+}
+
+std::string Room::names(const std::vector<std::int64_t>& ranks) noexcept {
+  const std::vector<std::string>& hosts = rendezvous_.hosts;
+  const bool several =
+      !on_this_machine(rendezvous_.where) || std::adjacent_find(hosts.begin(), hosts.end(), std::not_equal_to<>()) != hosts.end();
+  std::vector<std::string> texts;
+  for (const std::int64_t rank : ranks) {
+    const auto index = static_cast<std::size_t>(rank);
+    std::string host = index < hosts.size() ? hosts[index] : "";
+    try {
+      const std::string key = format("host/{}", rank);
+      host = several && store_->all->check({key}) ? store_->all->get_to_str(key) : host;
+    } catch (const std::exception&) {
+      // The store is gone: what the launcher said is all that is known.
+    }
+    texts.push_back(several && !host.empty() ? format("{} (on {})", rank, host) : to_text(rank));
+  }
+  return (ranks.size() == 1 ? "rank " : "ranks ") + join(texts, ", ");
+}
+
+void leave_verdict(const std::string& where, const std::string& why) noexcept try {
+  const NoPipeSignal no_signal;
+  c10::intrusive_ptr<c10d::Store> store;
+  if (where.starts_with(kFile)) {
+    store = c10::make_intrusive<c10d::FileStore>(where.substr(kFile.size()), -1);  // -1: its end removes no file
+  } else {
+    const Place place = place_of(where);
+    c10d::TCPStoreOptions options;
+    options.port = place.port;
+    options.waitWorkers = false;
+    options.timeout = kPatience;
+    store = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+  }
+  store->setTimeout(kPatience);
+  store->compareSet("verdict", std::string(), why);
+} catch (const std::exception&) {
+  // The store is gone, and with it who could read it.
 }
 
 void Room::close() noexcept {

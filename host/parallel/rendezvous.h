@@ -24,12 +24,21 @@ struct Rendezvous {
   /// This machine's address for the others. Empty: its own where `where` is on this machine (a file, localhost), else what its host name
   /// is.
   std::string address = {};
+  /// Somebody else keeps the store at HOST:PORT (torchrun's agent), which is there already; the keys of this run begin with `prefix`.
+  bool kept = false;
+  std::string prefix = {};
+  /// By rank, where known: the machine that it should be on. Messages name it.
+  std::vector<std::string> hosts = {};
 };
+
+/// For who has started ranks and sees one end that the others may be waiting for: leaves word at `where` why, unless somebody has; they
+/// all throw it. Does nothing where the store is gone. Waits at most some seconds.
+void leave_verdict(const std::string& where, const std::string& why) noexcept;
 
 /// A key-value store that all processes of a run share. Calls from several threads are safe (c10d's stores lock).
 ///
-/// Keys: "arrived/GROUP/RANK"; "left/RANK": a rank that has seen an error; "at/GROUP/NUMBER/RANK": the call in which it saw it; "verdict":
-/// why the run ended, the first that anybody wrote.
+/// Keys: "host/RANK": the machine that it is on; "arrived/GROUP/RANK"; "left/RANK": a rank that has seen an error; "at/GROUP/NUMBER/RANK":
+/// the call in which it saw it; "verdict": why the run ended, the first that anybody wrote.
 class Room {
  public:
   /// Throws Code::communication when nobody is there in time, and names who is missing.
@@ -51,6 +60,8 @@ class Room {
   std::string settle(const std::string& why) noexcept;
   /// As `settle`, for who saw the connection to `peer` close: that rank may be about to say why, and is waited for if it left word.
   std::string settle_loss(std::int64_t peer, const std::string& why) noexcept;
+  /// "rank 1", "ranks 0, 2"; with their machines where the run has several: "rank 3 (on node2)".
+  std::string names(const std::vector<std::int64_t>& ranks) noexcept;
   /// Closes every connection of this process: waits of other ranks end.
   void close() noexcept;
 
@@ -58,6 +69,7 @@ class Room {
   struct Store;
 
   void open();
+  void connect_store();
   void wait_for_all(const std::string& key, const std::vector<std::int64_t>& ranks);
   bool has(const std::string& key) noexcept;
   std::string remember(const std::string& verdict, bool read) noexcept;

@@ -1,98 +1,78 @@
 #include "run/launch.h"
 
-#include <charconv>
+#include <ATen/Parallel.h>
+#include <sched.h>
+
+#include <algorithm>
 #include <cstdlib>
-#include <optional>
-#include <string_view>
+#include <thread>
 
 #include "core/error.h"
 #include "parallel/c10d_group.h"
+#include "parallel/own_address.h"
 
 namespace kf {
 namespace {
 
-/// A variable in which a launcher tells how many processes it started, and another that must be there for it to mean that.
-struct Variable {
-  const char* name;
-  const char* beside = nullptr;
-};
-constexpr Variable kVariables[] = {
-    {"WORLD_SIZE"},            // torchrun, and whoever follows it
-    {"OMPI_COMM_WORLD_SIZE"},  // Open MPI
-    {"PMI_SIZE"},              // MPICH, Intel MPI, Hydra
-    {"MV2_COMM_WORLD_SIZE"},   // MVAPICH
-    {"MPI_WORLD_SIZE"},        // MPT
-    {"JSM_NAMESPACE_SIZE"},    // LSF's jsrun
-    {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},
-    // SLURM_NTASKS alone also stands in the batch script itself; SLURM_STEP_ID tells that srun started us.
-    {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_ID"},
-    {"SLURM_NTASKS", "SLURM_STEP_ID"},
-};
-
-const char* text_of(const char* variable) {
-  const char* const text = std::getenv(variable);
-  return text != nullptr && *text != '\0' ? text : nullptr;
+/// Cores that this process may run on.
+std::int64_t own_cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const bool known = ::sched_getaffinity(0, sizeof set, &set) == 0;
+  return known ? CPU_COUNT(&set) : static_cast<std::int64_t>(std::thread::hardware_concurrency());
 }
 
-std::optional<std::int64_t> read_count(const Variable& variable) {
-  const char* const text = text_of(variable.name);
-  if (text == nullptr || (variable.beside != nullptr && text_of(variable.beside) == nullptr)) {
-    return std::nullopt;
-  }
-  const std::string_view view(text);
-  std::int64_t value = 0;
-  const auto [end, error] = std::from_chars(view.data(), view.data() + view.size(), value);
-  KF_CHECK(error == std::errc() && end == view.data() + view.size() && value >= 1, Code::communication, "{}='{}' is not a number of ranks",
-           variable.name, view);
-  return value;
-}
-
-/// Throws where a launcher says that this process is one of several.
-void refuse_other_launchers() {
-  for (const Variable& variable : kVariables) {
-    const std::int64_t world = read_count(variable).value_or(1);
-    KF_CHECK(world == 1, Code::communication,
-             "{} processes were started together ({} = {}), and launchers of this kind are not supported yet: `kf-host --nproc N` starts N "
-             "processes on this machine. Start one; unset {} if they do not belong together",
-             world, variable.name, world, variable.name);
-  }
-}
-
-std::int64_t number_of(const char* variable, std::int64_t least) {
-  const std::string_view text = text_of(variable) != nullptr ? text_of(variable) : "";
-  std::int64_t value = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  KF_CHECK(error == std::errc() && end == text.data() + text.size() && value >= least, Code::communication,
-           "{}='{}' is not a number of {} or more; these variables are `kf-host --nproc N`'s own", variable, text, least);
-  return value;
-}
+/// The HOST of "HOST:PORT".
+std::string host_of(const std::string& where) { return where.substr(0, where.rfind(':')); }
 
 }  // namespace
 
-Launch Launch::from_environment() {
+Launch Launch::from_environment(const std::string& where) {
   Launch out;
-  if (text_of(kWorldVariable) == nullptr) {
-    refuse_other_launchers();
-    return out;
+  out.of_ = kf::launched(environment());
+  KF_CHECK(where.empty() || out.world() > 1, Code::config,
+           "--rdzv {}: this is one process; --nproc N --nnodes M, srun, mpirun and torchrun start several", where);
+  out.of_.where = where.empty() ? out.of_.where : where;
+  if (!where.empty()) {
+    out.of_.kept = false;
   }
-  out.world_ = number_of(kWorldVariable, 1);
-  out.rank_ = number_of(kRankVariable, 0);
-  out.rendezvous_ = text_of(kRendezvousVariable) != nullptr ? text_of(kRendezvousVariable) : "";
-  KF_CHECK(out.rank_ < out.world_ && (out.world_ == 1 || !out.rendezvous_.empty()), Code::communication,
-           "{} {} of {} {} with the rendezvous '{}': these variables are `kf-host --nproc N`'s own", kRankVariable, out.rank_,
-           kWorldVariable, out.world_, out.rendezvous_);
+  KF_CHECK(
+      out.world() == 1 || !out.of_.where.empty(), Code::communication,
+      "{} started {} processes together, and says nothing of where they meet: give all of them --rdzv HOST:PORT, the machine of rank 0 "
+      "and a free port there (or set MASTER_ADDR and MASTER_PORT)",
+      out.of_.by, out.world());
   return out;
 }
 
-void Launch::hide_from_children() {
-  for (const char* variable : {kRankVariable, kWorldVariable, kRendezvousVariable}) {
+void Launch::hide_from_children() const {
+  ::unsetenv(of_.variable.c_str());
+  for (const char* variable : {kRankVariable, kWorldVariable, kRendezvousVariable, kLocalRankVariable, kLocalWorldVariable}) {
     ::unsetenv(variable);
   }
 }
 
+void Launch::share_cores() const {
+  if (std::getenv("OMP_NUM_THREADS") != nullptr) {
+    return;
+  }
+  const std::int64_t cores = of_.cores > 0 ? of_.cores : own_cores() / of_.local_world;
+  at::set_num_threads(static_cast<int>(std::clamp<std::int64_t>(cores, 1, 1024)));
+}
+
 std::shared_ptr<Group> Launch::all(std::chrono::milliseconds timeout) {
   if (!joined_->all) {
-    joined_->all = join_processes({rendezvous_, rank_, world_, timeout});
+    Rendezvous rendezvous{of_.where, of_.rank, of_.world, timeout};
+    if (of_.local_world == of_.world) {
+      rendezvous.address = "127.0.0.1";
+    } else if (!of_.where.starts_with("file:")) {
+      rendezvous.address = own_address(host_of(of_.where));
+    } else {
+      rendezvous.address = own_address(host_name());
+    }
+    rendezvous.kept = of_.kept;
+    rendezvous.prefix = of_.prefix;
+    rendezvous.hosts = of_.hosts;
+    joined_->all = join_processes(rendezvous);
   }
   return joined_->all;
 }

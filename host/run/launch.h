@@ -6,29 +6,30 @@
 #include <memory>
 #include <string>
 
+#include "parallel/launched.h"
+
 namespace kf {
 
 class Group;
-
-/// Variables by which `kf-host --nproc N` tells its processes who they are.
-inline constexpr const char* kRankVariable = "KF_RANK";
-inline constexpr const char* kWorldVariable = "KF_WORLD";
-inline constexpr const char* kRendezvousVariable = "KF_RENDEZVOUS";
 
 class Launch {
  public:
   /// One process alone.
   Launch() = default;
-  /// By the variables above; without them one process. Throws Code::communication for what other launchers say of more than one (torchrun,
-  /// MPI's launchers, srun, jsrun, flux): each process would train alone, and nobody would notice.
-  static Launch from_environment();
+  /// By the variables of whoever started this process (`kf-host --nproc N`, torchrun, srun, mpirun; parallel/launched.h); without them one
+  /// process. `where` (HOST:PORT, file:PATH): where all meet; empty for what the variables say. Throws Code::communication where several
+  /// processes do not know where they meet, and Code::config for a `where` of one process.
+  static Launch from_environment(const std::string& where = {});
 
   /// What this process starts is no rank.
-  static void hide_from_children();
+  void hide_from_children() const;
+  /// The processes of this machine share its cores, unless OMP_NUM_THREADS or the launcher says otherwise.
+  void share_cores() const;
 
-  std::int64_t rank() const { return rank_; }
-  std::int64_t world() const { return world_; }
-  bool leads() const { return rank_ == 0; }
+  std::int64_t rank() const { return of_.rank; }
+  std::int64_t world() const { return of_.world; }
+  bool leads() const { return rank() == 0; }
+  const Launched& launched() const { return of_; }
 
   /// All processes. The first call joins them and waits up to `timeout` for those that have not come; so does every later wait for another
   /// rank, in any run of this process. Throws Code::communication naming who is missing.
@@ -38,9 +39,7 @@ class Launch {
   struct Joined {
     std::shared_ptr<Group> all;
   };
-  std::int64_t rank_ = 0;
-  std::int64_t world_ = 1;
-  std::string rendezvous_;                                       // as Rendezvous::where
+  Launched of_;
   std::shared_ptr<Joined> joined_ = std::make_shared<Joined>();  // copies are the same launch
 };
 

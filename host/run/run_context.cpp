@@ -42,6 +42,7 @@ World world_of(const RunRequest& request, const Mesh& mesh) {
   Launch launch = request.launch;
   const config::Config& config = request.loaded.config;
   const std::shared_ptr<Group> all = launch.all(std::chrono::seconds(config.distributed.nccl_timeout_sec));
+  check_same_program(running_program(), request.scope.script().code(), *all);
   check_same_job(config, *all);  // before anything follows from the settings
   return {all, mesh};
 }

@@ -30,6 +30,7 @@ struct Definition {
   std::string objective = "eval.loss";  // dotted, of the result; "function" where the script computes it
   bool maximise = false;
   std::int64_t parallel = 1;
+  std::int64_t ranks = 1;            // processes of a trial
   std::optional<AshaOptions> prune;  // min_resource 0: a hundredth of the steps
 
   /// May change the values; false rejects them. Empty: all are fine.

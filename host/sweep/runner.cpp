@@ -61,13 +61,23 @@ bool Runner::start_one() {
   }
   const fs::path folder = trial_folder(options_.dir, trial->number);
   fs::create_directories(folder);
-  auto child = std::make_unique<Child>(options_.command(*trial), options_.environment, ChildOutput{folder / "output.txt"});
+  const std::int64_t place = free_place();
+  const auto environment = options_.environment ? options_.environment(place) : std::map<std::string, std::string>();
+  auto child = std::make_unique<Child>(options_.command(*trial), environment, ChildOutput{folder / "output.txt"});
   Worker process = self_;
   process.process = ProcessId::of(child->pid());
   store_.set_trial_attribute(trial->id, "process", process.to_node());
-  running_.push_back({std::move(*trial), std::move(child)});
+  running_.push_back({std::move(*trial), std::move(child), place});
   options_.changed(store_.trials());
   return true;
+}
+
+std::int64_t Runner::free_place() const {
+  for (std::int64_t place = 0;; ++place) {
+    if (std::none_of(running_.begin(), running_.end(), [&](const Running& running) { return running.place == place; })) {
+      return place;
+    }
+  }
 }
 
 void Runner::collect() {

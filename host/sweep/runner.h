@@ -20,7 +20,8 @@ struct RunnerOptions {
   fs::path dir;                       // of the sweep
   std::int64_t parallel = 1;          // children at a time
   std::optional<std::int64_t> limit;  // trials at all
-  std::map<std::string, std::string> environment;
+  /// Of the trial at a place, 0 to parallel - 1: no two that run at a time have the same.
+  std::function<std::map<std::string, std::string>(std::int64_t place)> environment;
   std::function<std::vector<std::string>(const Trial&)> command;  // argv of the child that runs a trial and finishes it in the store
   std::function<void(const std::vector<Trial>&)> changed;         // a trial has started or ended
   std::function<void(const std::vector<Trial>&)> ticked;          // about once a second meanwhile
@@ -40,9 +41,11 @@ class Runner {
   struct Running {
     Trial trial;
     std::unique_ptr<Child> child;
+    std::int64_t place = 0;
   };
 
   bool start_one();
+  std::int64_t free_place() const;
   void collect();
   void end(Running& running, const Child::Ending& ending);
   void wait();

@@ -3,9 +3,12 @@
 #include <sqlite3.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "core/error.h"
+#include "core/network_disk.h"
 
 namespace kf::sweep {
 namespace {
@@ -43,6 +46,16 @@ SqlValue column(sqlite3_stmt* statement, int index) {
 
 }  // namespace
 
+Database::Journal Database::journal(const fs::path& path) {
+  const char* const asked = std::getenv("KF_SWEEP_JOURNAL");
+  if (asked != nullptr && *asked != '\0') {
+    const std::string_view word = asked;
+    KF_CHECK(word == "wal" || word == "rollback", Code::config, "KF_SWEEP_JOURNAL={}: must be wal or rollback", word);
+    return word == "wal" ? Journal::wal : Journal::rollback;
+  }
+  return network_disk(path).empty() ? Journal::wal : Journal::rollback;
+}
+
 Database::Database(const fs::path& path, Mode mode) : path_(path) {
   const int flags = SQLITE_OPEN_READWRITE | (mode == Mode::create ? SQLITE_OPEN_CREATE : 0);
   if (sqlite3_open_v2(path.c_str(), &handle_, flags, nullptr) != SQLITE_OK) {
@@ -52,7 +65,7 @@ Database::Database(const fs::path& path, Mode mode) : path_(path) {
   }
   sqlite3_busy_timeout(handle_, kPatienceMs);
   try {
-    switch_to_wal();
+    switch_journal(journal(path));
     run("PRAGMA synchronous = FULL");
     run("PRAGMA foreign_keys = ON");
   } catch (const std::exception&) {
@@ -62,11 +75,11 @@ Database::Database(const fs::path& path, Mode mode) : path_(path) {
 }
 
 /// The switch does not wait for other connections by itself.
-void Database::switch_to_wal() {
+void Database::switch_journal(Journal journal) {
   constexpr int kTries = 300;
   for (int i = 1;; ++i) {
     try {
-      run("PRAGMA journal_mode = WAL");
+      run(journal == Journal::wal ? "PRAGMA journal_mode = WAL" : "PRAGMA journal_mode = DELETE");
       return;
     } catch (const Error&) {
       if (i == kTries || sqlite3_errcode(handle_) != SQLITE_BUSY) {

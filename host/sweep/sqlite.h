@@ -24,7 +24,13 @@ class Database {
  public:
   enum class Mode { create, existing };
 
-  /// Write-ahead logging where the file system can do it; every commit is on the disk before it returns.
+  /// How changes are kept until they are whole. Write-ahead logging lets who reads and who writes alone, and shares memory between
+  /// processes, so it holds on one machine only; a rollback journal needs nothing but locks of files.
+  enum class Journal { wal, rollback };
+  /// By the file system of `path`: rollback where machines share it. KF_SWEEP_JOURNAL=wal or rollback says otherwise.
+  static Journal journal(const fs::path& path);
+
+  /// With `journal(path)`; every commit is on the disk before it returns.
   Database(const fs::path& path, Mode mode);
   ~Database();
   Database(const Database&) = delete;
@@ -78,7 +84,7 @@ class Database {
   };
 
   bool in_transaction() const;
-  void switch_to_wal();
+  void switch_journal(Journal journal);
   [[noreturn]] void failed(std::string_view what) const;
 
   fs::path path_;

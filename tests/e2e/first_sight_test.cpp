@@ -173,15 +173,15 @@ TEST_CASE("first sight: the job around a known model loads as it stands", "[cli]
   CHECK_THAT(checked.out, Contains("memory: about") && Contains("no problems"));
 }
 
-TEST_CASE("first sight: several processes that a launcher started do not each train alone", "[cli]") {
+TEST_CASE("first sight: several processes of which a launcher does not say which is which do not each train alone", "[cli]") {
   const Folder folder;
   using Env = std::map<std::string, std::string>;
   for (const Env& env : {Env{{"WORLD_SIZE", "2"}}, Env{{"OMPI_COMM_WORLD_SIZE", "2"}}, Env{{"PMI_SIZE", "2"}},
-                         Env{{"SLURM_NTASKS", "2"}, {"SLURM_STEP_ID", "0"}}, Env{{"MV2_COMM_WORLD_SIZE", "2"}}}) {
+                         Env{{"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_ID", "0"}}, Env{{"MV2_COMM_WORLD_SIZE", "2"}}}) {
     const Finished done = folder.host({"job.toml"}, env);
     CAPTURE(env.begin()->first, done.err);
     CHECK(done.status == 4);
-    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.begin()->first) && Contains("--nproc N"));
+    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.rbegin()->first + "=2") && Contains("which one this is"));
   }
   CHECK_FALSE(fs::exists(folder / "runs"));
   CHECK(folder.host({"job.toml"}, {{"SLURM_NTASKS", "2"}}).status == 0);  // the batch script itself

@@ -72,6 +72,27 @@ TEST_CASE("ranks: processes have the losses of one, replicated and divided, and 
   }
 }
 
+TEST_CASE("ranks: an evaluation takes every sequence once, however many each rank gets (H44)", "[ranks]") {
+  const Toy toy;  // 197 bytes are seven windows of 32 labels, the last one short
+  std::string text;
+  for (int i = 0; i < 22; ++i) {
+    text += "eight " + std::to_string(i % 10) + (i == 21 ? "\n" : ". ");
+  }
+  toy.write("seven/a.txt", text);
+  const auto perplexity = [&](int ranks) {
+    const std::string name = "on" + std::to_string(ranks);
+    const Finished done = toy.host(on_ranks(
+        ranks, name,
+        {"--eval.steps=-1", "--eval.batch_size=2", "--eval.dataset_path=seven", "--eval.file_pattern=a.txt", "--train.max_steps=5"}));
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+    return std::stod(toy.series(name, "perplexity").at(5));
+  };
+  const double one = perplexity(1);
+  CHECK(perplexity(2) == Approx(one).epsilon(1e-6));
+  CHECK(perplexity(4) == Approx(one).epsilon(1e-6));
+}
+
 TEST_CASE("ranks: a run saved by four goes on with one and with two, and back", "[ranks]") {
   const Toy toy;
   REQUIRE(toy.host(on_ranks(4, "whole")).status == 0);

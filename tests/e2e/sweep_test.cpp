@@ -219,9 +219,11 @@ TEST_CASE("sweep: four workers share one sweep and start at four different point
   const Toy toy;
   const std::string method = GENERATE(as<std::string>{}, "random", "tpe");
   toy.write("s.lua", script("space = { ['optimizer.lr'] = kf.loguniform(1e-4, 1e-2) }, method = '" + method + "', seed = 3, trials = 4,"));
+  Options options = in_folder(toy);
+  options.env = {{"KF_SWEEP_JOURNAL", method == "tpe" ? "rollback" : "wal"}};  // the first as on a disk that machines share
   std::vector<std::unique_ptr<Process>> workers;
   for (int i = 0; i < 4; ++i) {
-    workers.push_back(std::make_unique<Process>(toy.command({"s.lua"}), in_folder(toy)));
+    workers.push_back(std::make_unique<Process>(toy.command({"s.lua"}), options));
   }
   for (const auto& worker : workers) {
     const Finished done = worker->wait();
@@ -236,6 +238,33 @@ TEST_CASE("sweep: four workers share one sweep and start at four different point
     points.insert(trial.parameters[0].stored);
   }
   CHECK(points.size() == 4);
+}
+
+TEST_CASE("sweep: a trial may be one of several processes, which come to what one does", "[sweep]") {
+  const Toy toy;
+  const auto write = [&](const std::string& name, int ranks) {
+    toy.write(
+        name,
+        script(std::string(kRandom) + " trials = 2, parallel = 2, prune = { min_resource = 2 }, ranks = " + std::to_string(ranks),
+               "train = { max_steps = 4, batch_size = " + std::to_string(4 / ranks) +
+                   " }, eval = { interval = 2, steps = 2, batch_size = 4 }, distributed = { dp_shard = " + std::to_string(ranks) + " }"));
+  };
+  write("one.lua", 1);
+  write("two.lua", 2);
+  CHECK_THAT(toy.host({"two.lua", "--dry-run"}).err, Contains("a trial is one of 2 processes"));
+  for (const char* name : {"one.lua", "two.lua"}) {
+    const Finished done = toy.host({name});
+    INFO(done.out << done.err);
+    REQUIRE(done.status == 0);
+  }
+  const std::vector<Trial> one = trials_of(toy, "one"), two = trials_of(toy, "two");
+  REQUIRE(two.size() == 2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(one[i].state != TrialState::fail);
+    CHECK(two[i].state != TrialState::fail);
+    CHECK(two[i].reports.at(2) == Approx(one[i].reports.at(2)).epsilon(1e-5));
+  }
+  CHECK(std::filesystem::exists(toy / "runs/two/trials/0000/log.rank-1.txt"));
 }
 
 TEST_CASE("sweep: functions of the script decide: values, rejection, objective, the next trial", "[sweep]") {

@@ -1,114 +1,36 @@
 #include "app/command/local_ranks.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "app/command/passed_signals.h"
-#include "config/tree/literal.h"
-#include "core/child.h"
-#include "core/descriptor.h"
+#include "app/command/rank_process.h"
 #include "core/error.h"
 #include "core/scratch_folder.h"
+#include "core/visible_gpus.h"
+#include "parallel/rendezvous.h"
 #include "run/invocation.h"
-#include "run/launch.h"
 
 namespace kf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr const char* kRestarts = "KF_RESTARTS_OF_RANKS";
+constexpr const char* kWords = "KF_LAUNCH_WORDS";
 constexpr int kTickMs = 200;
 // After the first failure: the others learn of it through the rendezvous and say so; then they are asked to end, then ended.
-constexpr std::chrono::seconds kTimeToSay{10};
-constexpr std::chrono::seconds kTimeToEnd{15};
-
-/// Both ends of a pipe; the child gets the second one alone.
-struct Pipe {
-  Descriptor read, write;
-  Pipe() {
-    int ends[2];
-    KF_CHECK(::pipe2(ends, O_CLOEXEC) == 0, Code::other, "no pipe for the output of a rank: {}", std::strerror(errno));
-    read = Descriptor(ends[0]);
-    write = Descriptor(ends[1]);
-    KF_CHECK(::fcntl(ends[0], F_SETFL, O_NONBLOCK) == 0, Code::other, "the pipe for the output of a rank: {}", std::strerror(errno));
-  }
-};
-
-constexpr int kPipeful = 32;  // reads that empty a pipe
-
-/// One process and what it writes.
-class Rank {
- public:
-  Rank(std::int64_t number, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment) : number_(number) {
-    if (number == 0) {
-      child_ = std::make_unique<Child>(argv, environment, ChildOutput{});
-      return;
-    }
-    Pipe pipe;
-    child_ = std::make_unique<Child>(argv, environment, ChildOutput{{}, pipe.write.get()});
-    output_ = std::move(pipe.read);
-  }
-
-  Child& child() { return *child_; }
-  std::int64_t number() const { return number_; }
-  int output() const { return output_.get(); }
-
-  /// Reads what there is, and whether there was something; at the end closes the pipe.
-  bool forward() {
-    char bytes[4096];
-    const ssize_t got = ::read(output_.get(), bytes, sizeof bytes);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) {
-      return false;
-    }
-    text_.append(bytes, got > 0 ? static_cast<std::size_t>(got) : 0);
-    for (std::size_t end = text_.find('\n'); end != std::string::npos; end = text_.find('\n')) {
-      print(text_.substr(0, end));
-      text_.erase(0, end + 1);
-    }
-    if (got <= 0) {
-      close();
-    }
-    return got > 0;
-  }
-
-  /// Of a process that has ended: what it has left. Its own children may hold the other end for ever; nobody waits for them.
-  void finish() {
-    for (int reads = 0; reads < kPipeful && output() >= 0 && forward(); ++reads) {
-    }
-    if (output() >= 0) {
-      close();
-    }
-  }
-
- private:
-  void close() {
-    if (!text_.empty()) {
-      print(text_);
-    }
-    const Descriptor ended = std::move(output_);
-  }
-  void print(const std::string& line) const { std::fprintf(stderr, "[rank %lld] %s\n", static_cast<long long>(number_), line.c_str()); }
-
-  std::int64_t number_;
-  std::unique_ptr<Child> child_;
-  Descriptor output_;
-  std::string text_;  // of a line that has not ended
-};
+constexpr std::chrono::seconds kTimeToSay{6};
+constexpr std::chrono::seconds kTimeToEnd{8};
+constexpr int kConsequence = static_cast<int>(Code::communication);
 
 /// Several processes share the cores, unless the user has said how.
 std::string threads_each(std::int64_t count) {
@@ -116,23 +38,18 @@ std::string threads_each(std::int64_t count) {
   return std::to_string(std::max<std::int64_t>(1, cores / count));
 }
 
-class LocalRanks {
+class Launcher {
  public:
-  LocalRanks(std::int64_t count, std::int64_t restarts, const std::vector<std::string>& args)
-      : folder_("kf-host-ranks", Code::communication) {
+  Launcher(const LocalRanks& ranks, const std::vector<std::string>& args)
+      : folder_("kf-host-ranks", Code::communication),
+        where_(ranks.where.empty() ? "file:" + (folder_.path() / "rendezvous").string() : ranks.where) {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string()};
     argv.insert(argv.end(), args.begin(), args.end());
-    for (std::int64_t rank = 0; rank < count; ++rank) {
-      std::map<std::string, std::string> environment{{kRankVariable, std::to_string(rank)},
-                                                     {kWorldVariable, std::to_string(count)},
-                                                     {kRendezvousVariable, "file:" + (folder_.path() / "rendezvous").string()}};
-      if (restarts > 0) {
-        environment[kRestarts] = std::to_string(restarts);
-      }
-      if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-        environment["OMP_NUM_THREADS"] = threads_each(count);
-      }
-      ranks_.push_back(std::make_unique<Rank>(rank, argv, environment));
+    const RankProcess::Output others = ranks.leader_only ? RankProcess::Output::kept : RankProcess::Output::prefixed;
+    for (std::int64_t local = 0; local < ranks.count; ++local) {
+      const std::int64_t rank = ranks.node * ranks.count + local;
+      ranks_.push_back(
+          std::make_unique<RankProcess>(rank, argv, environment_of(ranks, local), rank == 0 ? RankProcess::Output::own : others));
     }
   }
 
@@ -142,17 +59,35 @@ class LocalRanks {
       signals_.take([this](int number) { signal_all(number); });
       end_the_rest();
     }
+    tell_cause();
     return status_;
   }
 
  private:
+  std::map<std::string, std::string> environment_of(const LocalRanks& ranks, std::int64_t local) const {
+    std::map<std::string, std::string> out{{kRankVariable, std::to_string(ranks.node * ranks.count + local)},
+                                           {kWorldVariable, std::to_string(ranks.world())},
+                                           {kLocalRankVariable, std::to_string(local)},
+                                           {kLocalWorldVariable, std::to_string(ranks.count)},
+                                           {kRendezvousVariable, where_}};
+    std::vector<std::string> words = ranks.words;
+    if (ranks.restarts > 0) {
+      words.insert(words.begin(), {"--max-restarts", std::to_string(ranks.restarts)});
+    }
+    out[kWords] = join(words, "\n");
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      out["OMP_NUM_THREADS"] = threads_each(ranks.count);
+    }
+    return out;
+  }
+
   std::int64_t running() {
     std::int64_t count = 0;
     for (const auto& rank : ranks_) {
       const bool ended = rank->child().poll().has_value();
       if (ended) {
-        note(*rank);
         rank->finish();
+        note(*rank);
       }
       count += ended ? 0 : 1;
     }
@@ -160,22 +95,47 @@ class LocalRanks {
   }
 
   /// The first failure decides the status; one that is no consequence of another's takes its place.
-  void note(Rank& rank) {
-    if (std::find(noted_.begin(), noted_.end(), rank.number()) != noted_.end()) {
+  void note(RankProcess& rank) {
+    if (std::find(noted_.begin(), noted_.end(), rank.rank()) != noted_.end()) {
       return;
     }
-    noted_.push_back(rank.number());
+    noted_.push_back(rank.rank());
     const Child::Ending ending = *rank.child().poll();
     const int status = ending.signal != 0 ? 128 + ending.signal : ending.status;
-    constexpr int kConsequence = static_cast<int>(Code::communication);
     if (status != 0 && (status_ == 0 || (status_ == kConsequence && status != kConsequence && !ended_))) {
       status_ = status;
+      cause_ = &rank;
     }
-    if (status != 0 && status != kStoppedStatus && !failed_) {
-      failed_ = Clock::now();
+    if (status == 0 || status == kStoppedStatus || ended_) {
+      return;
     }
-    if (ending.signal != 0 && !ended_) {
-      std::fprintf(stderr, "kf-host: rank %lld was %s\n", static_cast<long long>(rank.number()), ending.describe().c_str());
+    failed_ = failed_.value_or(Clock::now());
+    if (ending.signal != 0) {
+      std::fprintf(stderr, "kf-host: rank %lld was %s\n", static_cast<long long>(rank.rank()), ending.describe().c_str());
+    }
+    tell_others(rank, ending);
+  }
+
+  /// A rank that has joined has said itself why it ends, unless it was killed; one that has not is waited for. A rendezvous by TCP ends
+  /// with rank 0.
+  void tell_others(const RankProcess& rank, const Child::Ending& ending) const {
+    if (rank.rank() == 0 && !where_.starts_with("file:")) {
+      return;
+    }
+    const std::string last = rank.last_line().empty() ? "" : ": " + rank.last_line();
+    leave_verdict(where_, ending.signal != 0
+                              ? format("rank {} is gone: it was {}", rank.rank(), ending.describe())
+                              : format("rank {} ended with status {}{}", rank.rank(), static_cast<std::int64_t>(ending.status), last));
+  }
+
+  /// Of several messages, which one to read.
+  void tell_cause() const {
+    if (cause_ == nullptr || status_ == kStoppedStatus || ranks_.size() == 1) {
+      return;
+    }
+    cause_->tell();
+    if (cause_->child().poll()->signal == 0) {
+      std::fprintf(stderr, "kf-host: rank %lld was the first to fail, with status %d\n", static_cast<long long>(cause_->rank()), status_);
     }
   }
 
@@ -219,25 +179,59 @@ class LocalRanks {
   }
 
   ScratchFolder folder_;  // of the rendezvous
+  std::string where_;
   PassedSignals signals_;
-  std::vector<std::unique_ptr<Rank>> ranks_;
+  std::vector<std::unique_ptr<RankProcess>> ranks_;
   std::vector<std::int64_t> noted_;  // ranks whose end has been seen
   std::optional<Clock::time_point> failed_;
-  bool ended_ = false;  // the rest has been asked to end
+  RankProcess* cause_ = nullptr;  // whose status it is
+  bool ended_ = false;            // the rest has been asked to end
   int status_ = 0;
 };
 
 }  // namespace
 
-int run_local_ranks(std::int64_t count, std::int64_t restarts, const std::vector<std::string>& args) {
-  return LocalRanks(count, restarts, args).wait();
+LocalRanks local_ranks(const LaunchOptions& options, const Launched& machines) {
+  KF_CHECK(options.starts(), Code::config,
+           "--nnodes and --node-rank say how many machines start --nproc N processes each; give --nproc, too");
+  LocalRanks out;
+  out.count = options.of_gpus ? static_cast<std::int64_t>(visible_gpus().size()) : *options.processes;
+  KF_CHECK(out.count > 0, Code::config,
+           "--nproc gpu: no GPU is seen on this machine (CUDA_VISIBLE_DEVICES chooses); say how many processes");
+  out.nodes = options.nodes.value_or(1);
+  out.leader_only = options.leader_only;
+  KF_CHECK(
+      machines.world == 1 || options.nodes == machines.world, Code::config,
+      "{} has started {} processes of this program, and each would start {} ranks of a run of its own: leave --nproc out, and each is a "
+      "rank; or give --nnodes {} and start one on each machine",
+      machines.by, machines.world, out.count, machines.world);
+  out.node = machines.world > 1 ? machines.rank : options.node.value_or(0);
+  KF_CHECK(machines.world > 1 || out.nodes == 1 || options.node, Code::config,
+           "--nnodes {}: say which machine this is, --node-rank 0 to {}", out.nodes, out.nodes - 1);
+  KF_CHECK(out.node < out.nodes, Code::config, "--node-rank {} of --nnodes {}: machines count from 0", out.node, out.nodes);
+  out.where = options.rendezvous.empty() && out.nodes > 1 ? machines.where : options.rendezvous;
+  KF_CHECK(out.nodes == 1 || !out.where.empty(), Code::config,
+           "--nnodes {}: say where the machines meet, --rdzv HOST:PORT with the name of machine 0 and a free port there", out.nodes);
+  out.words = {"--nproc", options.of_gpus ? "gpu" : std::to_string(out.count)};
+  if (out.nodes > 1) {
+    out.words.insert(out.words.end(), {"--nnodes", std::to_string(out.nodes)});
+  }
+  if (options.node) {
+    out.words.insert(out.words.end(), {"--node-rank", std::to_string(*options.node)});
+  }
+  if (!options.rendezvous.empty()) {
+    out.words.insert(out.words.end(), {"--rdzv", options.rendezvous});
+  }
+  return out;
 }
 
-std::int64_t take_restarts_of_ranks() {
-  const char* const text = std::getenv(kRestarts);
-  const std::int64_t restarts = text != nullptr ? config::parse_int(text).value_or(0) : 0;
-  ::unsetenv(kRestarts);
-  return restarts;
+int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args) { return Launcher(ranks, args).wait(); }
+
+std::vector<std::string> take_launch_words() {
+  const char* const text = std::getenv(kWords);
+  std::vector<std::string> words = text != nullptr && *text != '\0' ? split(text, '\n') : std::vector<std::string>();
+  ::unsetenv(kWords);
+  return words;
 }
 
 void follow_launcher() { ::prctl(PR_SET_PDEATHSIG, SIGTERM); }

@@ -1,21 +1,41 @@
 #pragma once
-// `kf-host --nproc N ...`: N processes of this program on this machine that train together.
+// `kf-host --nproc N ...`: N processes of this program on this machine that train together, alone or with those of other machines.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "app/line/arguments.h"
+#include "parallel/launched.h"
+
 namespace kf {
 
-/// Starts the program `count` times with the words `args` and waits for all of them. Rank 0 writes where this process writes; what the
-/// others write appears on standard error, each line behind "[rank 1] ". Signals that stop a run are passed on. Where one rank fails, the
-/// others get some seconds to say why they end, too, and are ended then. Returns the exit status: that of the rank that failed first,
-/// where others failed because of it (Code::communication) the status of the cause; of a rank that a signal killed 128 + its number.
-/// `restarts`: N of --max-restarts N, for what the ranks say of how to start again; 0 where nobody restarts them.
-int run_local_ranks(std::int64_t count, std::int64_t restarts, const std::vector<std::string>& args);
+/// The ranks that this machine starts.
+struct LocalRanks {
+  std::int64_t count = 1;  ///< here: ranks node * count to (node + 1) * count - 1
+  std::int64_t nodes = 1;
+  std::int64_t node = 0;
+  std::string where = {};               ///< as Rendezvous::where; empty: a file of this machine
+  bool leader_only = false;             ///< what other ranks write stays off the terminal
+  std::int64_t restarts = 0;            ///< N of --max-restarts N, for what the ranks say of how to start again
+  std::vector<std::string> words = {};  ///< the options of the launch as they were given, likewise
 
-/// Of a rank, once: the `restarts` that its launcher was told. What this process starts does not see it.
-std::int64_t take_restarts_of_ranks();
+  std::int64_t world() const { return count * nodes; }
+};
+
+/// Makes it of the options; `machines` is what srun or mpirun say of this process where they started one on each machine (launched_nodes).
+/// Throws Code::config for options that do not belong together or leave open what must be known.
+LocalRanks local_ranks(const LaunchOptions& options, const Launched& machines);
+
+/// Starts the program `ranks.count` times with the words `args` and waits for all of them. Rank 0 writes where this process writes; what
+/// others write appears on standard error, each line behind "[rank 1] ", or only that of the rank that failed. Signals that stop a run are
+/// passed on. Where one rank fails, the others learn why, get some seconds to say so, and are ended then. Returns the exit status: that of
+/// the rank that failed first, where others failed because of it (Code::communication) the status of the cause; of a rank that a signal
+/// killed 128 + its number.
+int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args);
+
+/// Of a rank, once: the options by which its launcher was started. What this process starts does not see them.
+std::vector<std::string> take_launch_words();
 
 /// For a rank's own start: it ends when the process that started it is gone.
 void follow_launcher();

@@ -28,7 +28,6 @@ using std::chrono::seconds;
 
 constexpr int kTickMs = 200;
 constexpr seconds kFirstPause{1};
-constexpr seconds kLongestPause{60};
 constexpr seconds kTrainedForLong{600};
 constexpr const char* kWatched = "KF_MAX_RESTARTS";  // tells the program that it is watched
 
@@ -49,7 +48,8 @@ std::string new_token() {
 
 class Restarts {
  public:
-  Restarts(std::int64_t most, const std::vector<std::string>& args) : most_(most), args_(args) {}
+  Restarts(std::int64_t most, std::int64_t longest_pause, const std::vector<std::string>& args)
+      : most_(most), longest_(longest_pause), args_(args) {}
 
   int run() {
     for (std::int64_t restart = 0;; ++restart) {
@@ -63,13 +63,13 @@ class Restarts {
         say(format("the run ended with {}, and --max-restarts {} is used up", ending.describe(), most_));
         return status;
       }
-      pause_ = Clock::now() - begin > kTrainedForLong ? kFirstPause : pause_;
+      pause_ = std::min(longest_, Clock::now() - begin > kTrainedForLong ? kFirstPause : pause_);
       say(format("the run ended with {}; restart {} of {} in {} s", ending.describe(), restart + 1, most_, pause_.count()));
       if (!wait()) {
         say("a signal came before the restart; the same command goes on from the last checkpoint");
         return kStoppedStatus;
       }
-      pause_ = std::min(2 * pause_, kLongestPause);
+      pause_ *= 2;
     }
   }
 
@@ -105,6 +105,7 @@ class Restarts {
   }
 
   std::int64_t most_;
+  seconds longest_;
   const std::vector<std::string>& args_;
   std::string token_ = new_token();
   PassedSignals signals_;
@@ -114,7 +115,9 @@ class Restarts {
 
 }  // namespace
 
-int run_with_restarts(std::int64_t most, const std::vector<std::string>& args) { return Restarts(most, args).run(); }
+int run_with_restarts(std::int64_t most, std::int64_t longest_pause, const std::vector<std::string>& args) {
+  return Restarts(most, longest_pause, args).run();
+}
 
 std::int64_t follow_watcher() {
   const char* const text = std::getenv(kWatched);

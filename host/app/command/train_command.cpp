@@ -53,6 +53,7 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
   if (session.sweep() != nullptr) {
     request.recipe = dry_run_sweep(arguments, session.registries(), *session.sweep(), launch);
     request.overrides = trial_overrides(arguments.overrides);
+    request.world = session.sweep()->ranks;
   } else if (session.has_script()) {
     KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", arguments.file);
     request.recipe = *session.job();
@@ -60,27 +61,30 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
     request.job = arguments.file;
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  if (const std::int64_t ranks = request.world.value_or(1); ranks > launch.world()) {
+    log::info("a trial is one of {} processes: its plan and memory are not tried here; `kf-host --nproc {} JOB --dry-run` tries a job's",
+              ranks, ranks);
+    return;
+  }
   RunRequest run{loaded, session.begin(loaded.config), arguments.file, arguments.overrides.size()};
   run.launch = launch;
   dry_run(run, session.registries());
 }
 
-/// What is said of how to start this process again begins with the option that its parent took.
-void started_with(const char* option, std::int64_t number) {
+/// What is said of how to start this process again begins with the options that its parent took.
+void started_with(const std::vector<std::string>& options) {
   std::vector<std::string> words = invocation();
-  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), {option, std::to_string(number)});
+  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), options.begin(), options.end());
   set_invocation(std::move(words));
 }
 
 /// Rank 0 tells for all; what is said of how to start again starts them all.
 void be_a_rank(const Launch& launch) {
   follow_launcher();
-  Launch::hide_from_children();
+  launch.hide_from_children();
   log::show_errors_only(!launch.leads());
-  started_with("--nproc", launch.world());
-  if (const std::int64_t restarts = take_restarts_of_ranks(); restarts > 0) {
-    started_with("--max-restarts", restarts);
-  }
+  started_with(take_launch_words());
+  launch.share_cores();
 }
 
 }  // namespace
@@ -100,16 +104,20 @@ int train_command(const Arguments& args) {
     return 0;
   }
   if (arguments.restarts > 0) {
-    return run_with_restarts(arguments.restarts, without_restarts(args));
+    return run_with_restarts(arguments.restarts, arguments.longest_pause, without_restarts(args));
   }
   const std::int64_t restarts = follow_watcher();
   if (restarts > 0) {
-    started_with("--max-restarts", restarts);
+    started_with({"--max-restarts", std::to_string(restarts)});
   }
-  if (arguments.processes) {
-    return run_local_ranks(*arguments.processes, restarts, without_processes(args));
+  if (arguments.launch.starts() || arguments.launch.nodes || arguments.launch.node) {
+    LocalRanks ranks = local_ranks(arguments.launch, launched_nodes(environment()));
+    ranks.restarts = restarts;
+    return run_local_ranks(ranks, without_launch(args));
   }
-  const Launch launch = Launch::from_environment();
+  KF_CHECK(!arguments.launch.leader_only, Code::config,
+           "--rank-output is of what --nproc N starts; srun --label and torchrun --tee have their own");
+  const Launch launch = Launch::from_environment(arguments.launch.rendezvous);
   if (launch.world() > 1) {
     be_a_rank(launch);
   }

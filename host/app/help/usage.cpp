@@ -5,9 +5,16 @@ namespace kf::usage {
 const char* const kTrain = R"(usage: kf-host [train] [--nproc N] [--max-restarts N] FILE [--section.key=value ...] [-- ARGS]
 
 Trains the job that FILE (.toml, a .lua script, or the folder of a run) describes; the same call continues an unfinished run.
---nproc N starts N processes on this machine that train it together (distributed.dp_replicate, dp_shard). --max-restarts N
-starts it again, at most N times, where a signal killed it, a rank was lost or the machine failed. --dry-run checks everything,
-prints plan and memory, and trains nothing.
+
+  --dry-run            checks everything, prints plan and memory, and trains nothing
+  --nproc N            N processes on this machine that train together (distributed.dp_replicate, dp_shard, ...); gpu: one for each GPU
+  --rank-output WHICH  of their lines: all (default), behind [rank K], or leader: those of rank 0, and of a rank that fails
+  --nnodes M           on M machines, each with such a call; --node-rank K (0 to M - 1) says which one this is
+  --rdzv HOST:PORT     where all meet: the first machine and a free port there; or file:PATH, a new file that all can write
+  --max-restarts N     starts it again, at most N times, where a signal killed it, a rank was lost or the machine failed
+  --restart-pause S    the longest pause before that, in seconds (default 60); the first is 1 s, each next one twice as long
+
+Processes that torchrun, srun or mpirun has started are ranks by themselves, without --nproc.
 Settings, by section (`kf-host config keys SECTION` lists one, `kf-host config explain KEY` explains a key):
 
 )";

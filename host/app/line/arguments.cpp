@@ -23,50 +23,83 @@ static bool is_almost_dry_run(const std::string& word) {
   return word.starts_with("--") && name == "dryrun";
 }
 
-/// A number behind an option, "--nproc N" or "--nproc=N".
-struct NumberOption {
-  std::string_view name;
-  const char* what;
-  const char* which;
-  std::int64_t least, most;
-};
-static constexpr NumberOption kProcesses{"--nproc", "processes", "that train together on this machine", 1, 4096};
-static constexpr NumberOption kRestarts{"--max-restarts", "restarts", "after a crash", 0, 1'000'000};
-
-/// Takes it off `words`; nothing where it is not there. Throws Code::config for what is no such number.
-static std::optional<std::int64_t> take(const NumberOption& option, std::vector<std::string>& words) {
-  const std::string with_value = std::string(option.name) + "=";
+/// Takes an option with a value, "--nproc N" or "--nproc=N", off `words`; nothing where it is not there. Throws Code::config for one
+/// without a value, saying that it `needs` one.
+static std::optional<std::string> take(std::string_view option, const char* needs, std::vector<std::string>& words) {
+  const std::string with_value = std::string(option) + "=";
   const auto end = std::find(words.begin(), words.end(), "--");
-  const auto at =
-      std::find_if(words.begin(), end, [&](const std::string& word) { return word == option.name || word.starts_with(with_value); });
+  const auto at = std::find_if(words.begin(), end, [&](const std::string& word) { return word == option || word.starts_with(with_value); });
   if (at == end) {
     return std::nullopt;
   }
-  const bool apart = *at == option.name;
-  KF_CHECK(!apart || at + 1 != end, Code::config, "{} needs a number: of {} {}", option.name, option.what, option.which);
-  const std::string text = apart ? *(at + 1) : at->substr(with_value.size());
+  const bool apart = *at == option;
+  KF_CHECK(!apart || at + 1 != end, Code::config, "{} needs {}", option, needs);
+  std::string text = apart ? *(at + 1) : at->substr(with_value.size());
+  words.erase(at, at + (apart ? 2 : 1));
+  return text;
+}
+
+/// Of an option whose value is a number.
+struct NumberOption {
+  std::string_view name;
+  const char* what;
+  const char* needs;
+  std::int64_t least, most;
+};
+static constexpr std::string_view kProcesses = "--nproc", kRendezvous = "--rdzv", kOutput = "--rank-output";
+static constexpr NumberOption kOfProcesses{kProcesses, "processes", "a number: of processes that train together on this machine", 1, 4096};
+static constexpr NumberOption kNodes{"--nnodes", "machines", "a number: of machines that train together", 1, 65536};
+static constexpr NumberOption kNode{"--node-rank", "machines before this one", "a number: which machine this is, from 0", 0, 65535};
+static constexpr NumberOption kRestarts{"--max-restarts", "restarts", "a number: of restarts after a crash", 0, 1'000'000};
+static constexpr NumberOption kPause{"--restart-pause", "seconds", "a number: the longest pause before a restart, in seconds", 0, 86400};
+
+static std::int64_t checked(const NumberOption& option, const std::string& text) {
   const std::optional<std::int64_t> count = config::parse_int(text);
   KF_CHECK(count && *count >= option.least && *count <= option.most, Code::config, "{} {}: must be a number of {}, {} to {}", option.name,
            text, option.what, option.least, option.most);
-  words.erase(at, at + (apart ? 2 : 1));
-  return count;
+  return *count;
 }
 
-std::vector<std::string> without_processes(std::vector<std::string> args) {
-  take(kProcesses, args);
+static std::optional<std::int64_t> take(const NumberOption& option, std::vector<std::string>& words) {
+  const std::optional<std::string> text = take(option.name, option.needs, words);
+  return text ? std::optional(checked(option, *text)) : std::nullopt;
+}
+
+/// The options of a launch, off `words`.
+static LaunchOptions take_launch(std::vector<std::string>& words) {
+  LaunchOptions out;
+  const std::optional<std::string> processes = take(kProcesses, kOfProcesses.needs, words);
+  out.processes = processes && *processes != "gpu" ? std::optional(checked(kOfProcesses, *processes)) : std::nullopt;
+  out.of_gpus = processes == "gpu";
+  out.nodes = take(kNodes, words);
+  out.node = take(kNode, words);
+  out.rendezvous = take(kRendezvous, "the place where processes meet: HOST:PORT", words).value_or("");
+  const std::string output = take(kOutput, "a word: all or leader", words).value_or("all");
+  KF_CHECK(output == "all" || output == "leader", Code::config, "{} {}: must be all or leader", kOutput, output);
+  out.leader_only = output == "leader";
+  return out;
+}
+
+std::vector<std::string> without_launch(std::vector<std::string> args) {
+  take_launch(args);
   return args;
 }
 
 std::vector<std::string> without_restarts(std::vector<std::string> args) {
   take(kRestarts, args);
+  take(kPause, args);
   return args;
 }
 
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
-  out.processes = take(kProcesses, words);
+  out.launch = take_launch(words);
   out.restarts = take(kRestarts, words).value_or(0);
+  if (const std::optional<std::int64_t> pause = take(kPause, words)) {
+    KF_CHECK(out.restarts > 0, Code::config, "--restart-pause {} is of restarts; give --max-restarts, too", *pause);
+    out.longest_pause = *pause;
+  }
   out.script = take_script_arguments(words);
   words = config::join_values(words);
   for (const std::string& word : words) {

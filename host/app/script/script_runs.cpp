@@ -70,7 +70,7 @@ ScriptRuns::ScriptRuns(TrainArguments arguments, Registries& registries, Launch 
 void ScriptRuns::run_file() {
   std::optional<config::Node> recipe = script_.run_file(arguments_.file);
   if (!arguments_.sweep_trial.empty()) {
-    run_trial(arguments_, registries_, script_);
+    run_trial(arguments_, registries_, script_, launch_);
   } else if (script_.sweep() != nullptr) {
     run_sweep(arguments_, registries_, script_, launch_);
   } else if (recipe) {

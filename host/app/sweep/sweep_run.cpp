@@ -14,9 +14,11 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "core/visible_gpus.h"
 #include "run/invocation.h"
 #include "run/launch.h"
 #include "sweep/chart.h"
+#include "sweep/devices.h"
 #include "sweep/files.h"
 #include "sweep/runner.h"
 #include "sweep/table.h"
@@ -119,7 +121,7 @@ class SweepWorker {
   config::Loaded load(Node recipe) const {
     config::Request request;
     request.overrides = arguments_.overrides;
-    request.world = 1;
+    request.world = definition_.ranks;
     request.recipe = std::move(recipe);
     return config::load(request, catalog_);
   }
@@ -252,6 +254,9 @@ class SweepWorker {
 
   std::vector<std::string> trial_command(const sweep::Trial& trial) const {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string(), arguments_.file};
+    if (definition_.ranks > 1) {
+      argv.insert(argv.begin() + 1, {"--nproc", std::to_string(definition_.ranks)});
+    }
     for (const std::string& word : trial_overrides(arguments_.overrides)) {
       argv.push_back(word);
     }
@@ -263,13 +268,17 @@ class SweepWorker {
     return argv;
   }
 
-  /// Several trials share the cores.
-  std::map<std::string, std::string> environment() const {
-    if (std::getenv("OMP_NUM_THREADS") != nullptr) {
-      return {};
+  /// Several trials share the cores and the GPUs.
+  std::map<std::string, std::string> environment(std::int64_t place) const {
+    std::map<std::string, std::string> out;
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
+      out["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, cores / (definition_.parallel * definition_.ranks)));
     }
-    const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-    return {{"OMP_NUM_THREADS", std::to_string(std::max<std::int64_t>(1, cores / definition_.parallel))}};
+    if (const std::string devices = sweep::devices_of_place(place, definition_.ranks, devices_); !devices.empty()) {
+      out["CUDA_VISIBLE_DEVICES"] = devices;
+    }
+    return out;
   }
 
   bool work(sweep::Proposer& source, std::optional<std::int64_t> limit) {
@@ -279,7 +288,7 @@ class SweepWorker {
     options.dir = dir_;
     options.parallel = definition_.parallel;
     options.limit = limit;
-    options.environment = environment();
+    options.environment = [this](std::int64_t place) { return environment(place); };
     options.command = [this](const sweep::Trial& trial) { return trial_command(trial); };
     options.changed = [&](const std::vector<sweep::Trial>& trials) {
       write_sweep_files(dir_, *store_, trials, [this](const sweep::Trial& best) { return best_toml(best); });
@@ -317,8 +326,9 @@ class SweepWorker {
   }
 
   void print_start(std::optional<std::int64_t> limit) const {
-    std::cout << format("sweep   {}: {}, {} trials, {} at a time", name_, sweep::method_name(definition_.method),
-                        limit ? std::to_string(*limit) : "as many as it gives", definition_.parallel)
+    const std::string ranks = definition_.ranks > 1 ? format(", each of {} processes", definition_.ranks) : "";
+    std::cout << format("sweep   {}: {}, {} trials, {} at a time{}", name_, sweep::method_name(definition_.method),
+                        limit ? std::to_string(*limit) : "as many as it gives", definition_.parallel, ranks)
               << "  " << dir_.string() << std::endl;
   }
 
@@ -350,6 +360,7 @@ class SweepWorker {
   std::string name_;
   fs::path dir_;
   std::unique_ptr<sweep::Store> store_;
+  const std::vector<std::string> devices_ = visible_gpus();
 };
 
 }  // namespace
@@ -357,8 +368,11 @@ class SweepWorker {
 namespace {
 
 void refuse_ranks(const Launch& launch) {
-  KF_CHECK(launch.world() == 1, Code::config,
-           "a sweep's trials are processes of their own, of one rank each; start it once, without --nproc");
+  KF_CHECK(
+      launch.world() == 1, Code::config,
+      "a sweep's trials are processes of their own; start it once, without --nproc: `ranks = {}` in kf.sweep makes each trial one of {} "
+      "processes",
+      launch.world(), launch.world());
 }
 
 }  // namespace

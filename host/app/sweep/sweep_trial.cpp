@@ -5,12 +5,14 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
 #include <csignal>
 
 #include "app/sweep/sweep_folder.h"
 #include "core/error.h"
 #include "core/log_keep.h"
 #include "core/plain_file.h"
+#include "parallel/group.h"
 #include "run/run.h"
 #include "sweep/runner.h"
 #include "train/loop/controls.h"
@@ -94,17 +96,19 @@ TrialName parse_name(const std::string& text) {
 
 class TrialRun {
  public:
-  TrialRun(const TrainArguments& arguments, const Registries& registries, Script& script)
+  TrialRun(const TrainArguments& arguments, const Registries& registries, Script& script, Launch launch)
       : arguments_(arguments),
         registries_(registries),
         script_(script),
+        launch_(std::move(launch)),
         name_(parse_name(arguments.sweep_trial)),
         store_(open_sweep(name_.dir)),
         trial_(store_->trial(name_.number)) {}
 
   void run() {
     const Node* worker = trial_.attributes.find("worker");
-    KF_CHECK(worker != nullptr && sweep::Worker::from_node(*worker).process.pid == ::getppid(), Code::other,
+    // Of several ranks the parent is their launcher, which follows the sweep.
+    KF_CHECK(worker != nullptr && (launch_.world() > 1 || sweep::Worker::from_node(*worker).process.pid == ::getppid()), Code::other,
              "the sweep that started this trial has ended");
     KF_CHECK(script_.sweep() != nullptr, Code::script, "{} returned no sweep this time; it must do the same in every trial",
              arguments_.file);
@@ -121,6 +125,9 @@ class TrialRun {
  private:
   /// A run that came to nothing before it had a log: its folder says why all the same.
   void note_failure(const std::string& message) const {
+    if (!launch_.leads()) {
+      return;
+    }
     const fs::path log_file = fs::path(sweep::Runner::trial_folder(name_.dir, trial_.number)) / "log.txt";
     if (!path_exists(log_file)) {
       log::open_file(log_file);
@@ -137,18 +144,29 @@ class TrialRun {
     const Script::RunScope scope(script_, loaded.config);
     RunRequest run_request{loaded, scope, arguments_.file, arguments_.overrides.size()};
     run_request.of_sweep = true;
-    run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
+    run_request.launch = launch_;
+    if (launch_.leads()) {
+      run_request.hook = [&] { return std::make_unique<ReportHook>(reports, objective); };
+    }
     run_request.report = [&, max_steps = loaded.config.train.max_steps](std::int64_t step, double value) {
       reports.by_hand();
-      return reports.report(step, max_steps, value);
+      return launch_.leads() && reports.report(step, max_steps, value);  // that it is to end is agreed upon
     };
-    return finish(run_job(run_request, registries_), reports, loaded.config.train.max_steps);
+    const RunResult result = run_job(run_request, registries_);
+    const bool known = !launch_.leads() || finish(result, reports, loaded.config.train.max_steps);
+    return all_know(known, loaded.config);
+  }
+
+  /// Of several ranks the leader knows.
+  bool all_know(bool known, const config::Config& config) {
+    const std::chrono::seconds patience(config.distributed.nccl_timeout_sec);
+    return launch_.world() == 1 ? known : launch_.all(patience)->tell(known ? "known" : "").front() == "known";
   }
 
   config::Request request(bool fresh) const {
     config::Request out;
     out.overrides = trial_overrides(arguments_.overrides);
-    out.world = 1;
+    out.world = launch_.world();
     Node recipe = trial_recipe(*script_.sweep(), trial_);
     const config::Origin origin = script_.sweep()->place;
     sweep::set_at(*recipe.table(), "run.name", Node(format("{}-{}", store_->name(), trial_.number), origin));
@@ -195,6 +213,7 @@ class TrialRun {
   const TrainArguments& arguments_;
   const Registries& registries_;
   Script& script_;
+  Launch launch_;
   TrialName name_;
   std::unique_ptr<sweep::Store> store_;
   sweep::Trial trial_;
@@ -204,8 +223,8 @@ class TrialRun {
 
 void follow_sweep() { ::prctl(PR_SET_PDEATHSIG, SIGTERM); }
 
-void run_trial(const TrainArguments& arguments, const Registries& registries, Script& script) {
-  TrialRun(arguments, registries, script).run();
+void run_trial(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch) {
+  TrialRun(arguments, registries, script, launch).run();
 }
 
 }  // namespace kf

@@ -4,6 +4,7 @@
 #include "app/line/arguments.h"
 #include "bindings/script/script.h"
 #include "registry/registries.h"
+#include "run/launch.h"
 
 namespace kf {
 
@@ -11,7 +12,7 @@ namespace kf {
 void follow_sweep();
 
 /// Trains the base with the trial's values and finishes the trial in the store. Stopped by a signal it saves, and leaves the trial to be
-/// continued. Throws what goes wrong: the parent notes a failed trial.
-void run_trial(const TrainArguments& arguments, const Registries& registries, Script& script);
+/// continued. Throws what goes wrong: the parent notes a failed trial. Of several ranks one writes into the store.
+void run_trial(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch);
 
 }  // namespace kf

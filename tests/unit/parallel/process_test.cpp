@@ -52,6 +52,14 @@ TEST_CASE("processes: every call gives the formula's bits on 2, 3 and 4 ranks, b
   }
 }
 
+TEST_CASE("processes: they meet at a store that somebody else keeps", "[parallel]") {
+  for (const Finished& rank : run_processes("calls", 2, {Meet::agent})) {
+    CAPTURE(rank.err);
+    CHECK(rank.status == 0);
+    CHECK(said(rank) == hex_of("right"));
+  }
+}
+
 TEST_CASE("processes: they have the bits of threads", "[parallel]") {
   for (const std::string program : {"mixed", "parts", "mesh"}) {
     CAPTURE(program);

@@ -1,10 +1,8 @@
 #include "processes.h"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include <catch2/catch.hpp>
+#include <catch2/catch.hpp>  // behind torch: it has a CHECK of its own
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -15,25 +13,11 @@
 #include "parallel/c10d_group.h"
 #include "parallel/world.h"
 #include "programs.h"
+#include "support/free_port.h"
 #include "support/temp_dir.h"
 
 namespace kf::test {
 namespace {
-
-// A port that nobody listens on: taken and given back.
-std::uint16_t free_port() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
-  }
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -56,6 +40,8 @@ std::string run_rank() {
   rendezvous.where = variable("KF_TEST_WHERE");
   rendezvous.rank = std::stoll(variable("KF_TEST_RANK"));
   rendezvous.world = std::stoll(variable("KF_TEST_WORLD"));
+  rendezvous.kept = !variable("KF_TEST_KEPT").empty();
+  rendezvous.prefix = rendezvous.kept ? "kf-host/0" : "";
   rendezvous.timeout = std::chrono::milliseconds(std::stoll(variable("KF_TEST_TIMEOUT")));
   if (variable("KF_TEST_PROGRAM") == "join") {  // makes its own world: replicas of two ranks along ep
     const World world(std::shared_ptr<Group>(join_processes(rendezvous)), Mesh(PerAxis{1, rendezvous.world / 2, 1, 1, 2, 1}));
@@ -89,6 +75,14 @@ TEST_CASE("(a rank of another test)", "[.rank]") {
 std::vector<Finished> run_processes(const std::string& program, std::int64_t world, const Ranks& ranks) {
   const TempDir folder;
   const std::string where = ranks.meet == Meet::file ? "file:" + (folder / "meet").string() : format("127.0.0.1:{}", free_port());
+  c10::intrusive_ptr<c10d::TCPStore> kept;
+  if (ranks.meet == Meet::agent) {
+    c10d::TCPStoreOptions options;
+    options.port = static_cast<std::uint16_t>(std::stoi(where.substr(where.find(':') + 1)));
+    options.isServer = true;
+    options.waitWorkers = false;
+    kept = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+  }
   std::vector<std::unique_ptr<Process>> processes;
   for (std::int64_t rank = 0; rank < world; ++rank) {
     if (std::find(ranks.absent.begin(), ranks.absent.end(), rank) != ranks.absent.end()) {
@@ -96,11 +90,9 @@ std::vector<Finished> run_processes(const std::string& program, std::int64_t wor
       continue;
     }
     Options options;
-    options.env = {{"KF_TEST_WHERE", where},
-                   {"KF_TEST_RANK", to_text(rank)},
-                   {"KF_TEST_WORLD", to_text(world)},
-                   {"KF_TEST_TIMEOUT", to_text(ranks.timeout.count())},
-                   {"KF_TEST_PROGRAM", program}};
+    options.env = {{"KF_TEST_WHERE", where},          {"KF_TEST_RANK", to_text(rank)},
+                   {"KF_TEST_WORLD", to_text(world)}, {"KF_TEST_TIMEOUT", to_text(ranks.timeout.count())},
+                   {"KF_TEST_KEPT", kept ? "1" : ""}, {"KF_TEST_PROGRAM", program}};
     processes.push_back(std::make_unique<Process>(std::vector<std::string>{"/proc/self/exe", "[.rank]"}, options));
   }
   std::vector<Finished> finished;

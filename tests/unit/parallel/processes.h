@@ -11,7 +11,8 @@
 
 namespace kf::test {
 
-enum class Meet { file, tcp };
+/// agent: a store that the test keeps, as torchrun does.
+enum class Meet { file, tcp, agent };
 
 struct Ranks {
   Meet meet = Meet::file;

@@ -1,0 +1,55 @@
+#pragma once
+// One of the processes that `kf-host --nproc N` starts, and what it writes.
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/child.h"
+#include "core/descriptor.h"
+
+namespace kf {
+
+class RankProcess {
+ public:
+  /// What becomes of the lines that the process writes.
+  enum class Output {
+    own,       ///< it writes where this process does
+    prefixed,  ///< each line appears on standard error behind "[rank 1] "
+    kept       ///< the last ones are kept, for `tell`
+  };
+
+  RankProcess(std::int64_t rank, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment,
+              Output output);
+
+  Child& child() { return *child_; }
+  std::int64_t rank() const { return rank_; }
+  /// To wait with poll(): readable where the process has written; -1 where nothing is read.
+  int output() const { return read_.get(); }
+  /// Reads what there is, and whether there was something; at the end closes the pipe.
+  bool forward();
+  /// Of a process that has ended: what it has left. Its own children may hold the other end for ever; nobody waits for them.
+  void finish();
+  /// Shows the lines that were kept.
+  void tell();
+  /// The last line that it wrote, without what a terminal hides; "" where it goes its own way.
+  const std::string& last_line() const { return last_; }
+
+ private:
+  void close();
+  void take(const std::string& line);
+  void print(const std::string& line) const;
+
+  std::int64_t rank_;
+  Output output_;
+  std::unique_ptr<Child> child_;
+  Descriptor read_;
+  std::string text_;  // of a line that has not ended
+  std::string last_;
+  std::deque<std::string> kept_;
+};
+
+}  // namespace kf
