@@ -189,10 +189,10 @@ Node CsvSink::state() {
 }
 
 void CsvSink::load(const Node& state) {
-  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's lines for {} are no list", path_);
+  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's lines for {} are no list", late_.path());
   for (const Node& line : *state.array()) {
     KF_CHECK(line.table() != nullptr && line.table()->find("step") != nullptr, Code::checkpoint,
-             "the checkpoint has a line for {} without a step", path_);
+             "the checkpoint has a line for {} without a step", late_.path());
     late_.waiting().push_back(*line.table());
   }
 }
