@@ -8,6 +8,7 @@
 #include "checkpoint/reader.h"
 #include "checkpoint/weights_at.h"
 #include "config/huggingface/gguf.h"
+#include "config/schema/schema.h"
 #include "core/error.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
