@@ -23,11 +23,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
+/// Torch looks its own functions up when it calls them first: all at once would take a tenth of the time that loading takes. What
+/// libkf-host.so needs of it is looked up at once all the same (it is linked so), so that another version of torch is told at the start.
+constexpr int kLoad = RTLD_LAZY | RTLD_GLOBAL;
+
 /// Loads torch from `folder` by absolute path; the libraries that libkf-host.so names are then already there. "" or the reason.
 std::string load_torch(const fs::path& folder) {
   for (const char* library : {"libc10.so", "libtorch_cpu.so"}) {
     const fs::path file = fs::absolute(folder / "lib" / library);
-    if (::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL) == nullptr) {
+    if (::dlopen(file.c_str(), kLoad) == nullptr) {
       return ::dlerror();
     }
   }
@@ -110,7 +114,7 @@ int start_program(int argc, char** argv) {
       return torch_missing(reason);
     }
   }
-  void* const program = ::dlopen((home / "libkf-host.so").c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void* const program = ::dlopen((home / "libkf-host.so").c_str(), kLoad);
   if (program == nullptr) {
     const std::string reason = ::dlerror();
     if (reason.find("libtorch") != std::string::npos || reason.find("libc10") != std::string::npos ||

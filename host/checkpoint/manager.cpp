@@ -100,7 +100,14 @@ void CheckpointManager::make_room(const fs::path& place) const {
 
 std::vector<std::int64_t> CheckpointManager::outdated_by(const CheckpointState& state) const {
   try {
-    return outdated(saved_steps(options_.dir, options_), {state.run.step, metric_of(state, options_.best_metric)}, options_);
+    const std::vector<SavedStep> there = saved_steps(options_.dir, options_, state.run.step);
+    for (const SavedStep& one : there) {
+      if (!one.fault.empty()) {
+        log::warn("{} is damaged, and is not counted among the last ones that are kept: {}", options_.dir / step_folder(one.step),
+                  one.fault);
+      }
+    }
+    return outdated(there, {state.run.step, metric_of(state, options_.best_metric)}, options_);
   } catch (const fs::filesystem_error& e) {
     log::warn("old checkpoints are not removed: {}", e.what());
     return {};
@@ -115,9 +122,10 @@ void CheckpointManager::publish(std::int64_t step, const std::vector<std::int64_
 void CheckpointManager::tidy(std::int64_t step) const {
   for (const fs::path& dir : {options_.dir, options_.mirror}) {
     try {
-      for (const SavedStep& saved : saved_steps(dir, options_)) {
+      const std::vector<SavedStep> there = saved_steps(dir, options_, step);
+      for (const SavedStep& saved : there) {
         if (saved.step == step) {
-          remove_steps(dir, outdated(saved_steps(dir, options_), saved, options_));
+          remove_steps(dir, outdated(there, saved, options_));
         }
       }
     } catch (const fs::filesystem_error& e) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <utility>
@@ -168,7 +169,7 @@ void Mirror::copy(const Task& task) noexcept {
 void Mirror::look() {
   std::vector<SavedStep> there;
   try {
-    there = saved_steps(options_.mirror, options_);
+    there = saved_steps(options_.mirror, options_, std::numeric_limits<std::int64_t>::max());
   } catch (const std::exception&) {  // the next copy tells
   }
   const std::lock_guard lock(mutex_);

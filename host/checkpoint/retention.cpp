@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "checkpoint/file_check.h"
 #include "checkpoint/files/folder.h"
 #include "checkpoint/state_file.h"
 #include "core/log.h"
@@ -63,10 +64,18 @@ std::optional<double> metric_in(const fs::path& checkpoint, const std::string& b
   }
 }
 
-std::vector<SavedStep> saved_steps(const fs::path& dir, const CheckpointOptions& options) {
+std::vector<SavedStep> saved_steps(const fs::path& dir, const CheckpointOptions& options, std::int64_t below) {
   std::vector<SavedStep> out;
+  std::int64_t whole = 0;
   for (const std::int64_t step : steps_in(dir)) {
-    out.push_back({step, options.keep_best > 0 ? metric_in(dir / step_folder(step), options.best_metric) : std::nullopt});
+    SavedStep& one = out.emplace_back(SavedStep{step});
+    if (step < below && (options.keep_best > 0 || whole < options.keep_last)) {
+      one.fault = checkpoint_fault(dir / step_folder(step), check_sizes);
+      whole += one.fault.empty() ? 1 : 0;
+    }
+    if (options.keep_best > 0 && one.fault.empty()) {
+      one.metric = metric_in(dir / step_folder(step), options.best_metric);
+    }
   }
   return out;
 }
@@ -80,9 +89,11 @@ std::vector<std::int64_t> outdated(std::vector<SavedStep> there, const SavedStep
   there.push_back(saved);
   std::sort(there.begin(), there.end(), [](const SavedStep& a, const SavedStep& b) { return a.step > b.step; });
   const std::set<std::int64_t> best = best_of(there, options);
-  for (std::size_t i = static_cast<std::size_t>(options.keep_last); i < there.size(); ++i) {
-    const std::int64_t step = there[i].step;
-    if (!best.contains(step) && !(options.keep_forever && options.keep_forever(step))) {
+  std::int64_t whole = 0;
+  for (const auto& [step, metric, fault] : there) {
+    if (whole < options.keep_last) {
+      whole += fault.empty() ? 1 : 0;
+    } else if (!best.contains(step) && !(options.keep_forever && options.keep_forever(step))) {
       out.push_back(step);
     }
   }

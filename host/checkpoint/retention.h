@@ -26,6 +26,7 @@ struct CheckpointOptions {
 struct SavedStep {
   std::int64_t step = 0;
   std::optional<double> metric = {};  // of options.best_metric, where it is asked for, known and a number
+  std::string fault = {};             // why it cannot be used, by the sizes of its files; "" too where nobody has looked
 };
 
 /// Steps below `dir`, highest first; none where there is no such folder.
@@ -34,11 +35,13 @@ std::vector<std::int64_t> steps_in(const fs::path& dir);
 /// What options.best_metric is in this state: nothing where the evaluation is of another step, or has no such number.
 std::optional<double> metric_of(const CheckpointState& state, const std::string& best_metric);
 
-/// The step_N folders of `dir`, with their metrics where the options compare them. Damaged ones have none.
-std::vector<SavedStep> saved_steps(const fs::path& dir, const CheckpointOptions& options);
+/// The step_N folders of `dir`, highest first, with their metrics where the options compare them. Below step `below` they are looked into
+/// until keep_last are whole, or all of them for the metrics; damaged ones have none.
+std::vector<SavedStep> saved_steps(const fs::path& dir, const CheckpointOptions& options, std::int64_t below);
 
 /// Those of `there` that go once `saved` has come to them: the newest keep_last up to it stay, and so do milestones and the best ones.
-/// Higher steps, left by a run that was set back, are not counted and not named.
+/// Damaged ones are not counted, and go when as many whole ones are newer. Higher steps, left by a run that was set back, are not counted
+/// and not named.
 std::vector<std::int64_t> outdated(std::vector<SavedStep> there, const SavedStep& saved, const CheckpointOptions& options);
 
 /// The same of the checkpoint in this folder; nothing where that cannot be read.

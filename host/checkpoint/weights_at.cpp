@@ -6,6 +6,7 @@
 
 #include "checkpoint/checkpoint_error.h"
 #include "checkpoint/files/folder.h"
+#include "checkpoint/foreign/gguf.h"
 #include "checkpoint/huggingface/import.h"
 #include "checkpoint/reader.h"
 #include "config/huggingface/huggingface.h"
@@ -72,6 +73,10 @@ WeightsAt open_weights(const fs::path& source) {
   return as_checkpoint_error([&]() -> WeightsAt {
     KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
     if (!fs::is_directory(source)) {
+      if (gguf::is_gguf_file(source)) {
+        const gguf::OpenFile file(source);
+        return {WeightsAt::Kind::file, source, file.as_ours(file.tensors()), {}, {}};
+      }
       const auto stored = std::make_shared<const StoredTensors>(source);
       return {WeightsAt::Kind::file, source, named(*stored), {}, std::const_pointer_cast<StoredTensors>(stored)};
     }

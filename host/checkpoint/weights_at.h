@@ -22,8 +22,8 @@ struct WeightsAt {
   std::shared_ptr<void> opened;    // what `tensors` reads
 };
 
-/// A checkpoint or the folder of a run (its newest one), a .safetensors file, an index of parts (.json), or a folder with a config.json.
-/// Files of a checkpoint are read against their checksums. Throws Code::checkpoint.
+/// A checkpoint or the folder of a run (its newest one), a .safetensors or GGUF file (under our names), an index of parts (.json), or a
+/// folder with a config.json. Files of a checkpoint are read against their checksums. Throws Code::checkpoint.
 WeightsAt open_weights(const fs::path& source);
 
 /// Weights whose numbers are no good, as they were read: "NAME (3 of 128)".

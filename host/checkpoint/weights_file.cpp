@@ -6,6 +6,7 @@
 #include <string>
 
 #include "checkpoint/files/stored_tensors.h"
+#include "checkpoint/foreign/gguf.h"
 #include "checkpoint/foreign/gpt2.h"
 #include "checkpoint/foreign/llmc.h"
 #include "checkpoint/foreign/state_dict.h"
@@ -31,6 +32,8 @@ void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows
   if (is_llmc(file.bytes())) {
     const LlmcFile opened = open_llmc(path, rows_of_embedding(model));
     load_gpt2(opened.tensors, opened.settings, path, model, rows, placements, rules);
+  } else if (gguf::is_gguf(file.bytes())) {
+    gguf::load_file(path, model, rows, placements, rules);
   } else if (pickle::is_saved_file(file.bytes())) {
     const auto saved = std::make_shared<const pickle::SavedFile>(path);
     const NamedTensors tensors = open_state_dict(saved);

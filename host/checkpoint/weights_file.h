@@ -7,7 +7,7 @@
 namespace kf {
 
 /// Into the model, by the rules of `load_weights_from`. What a file is says its content, whatever its name: one of torch.save (.pt, .pth,
-/// .bin, .ckpt; also nanoGPT's), llm.c's, safetensors, or the index of such. Throws Code::checkpoint.
+/// .bin, .ckpt; also nanoGPT's), llm.c's, GGUF, safetensors, or the index of such. Throws Code::checkpoint.
 void load_weights_file(const fs::path& path, Model& model, const VocabRows& rows, const Placements& placements,
                        const LoadRules& rules = {});
 

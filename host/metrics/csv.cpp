@@ -21,7 +21,6 @@ using config::Node;
 using config::Table;
 
 constexpr std::size_t kMostWaiting = 100000;  // lines
-constexpr const char* kMeanwhile = "its lines wait in memory until it can be written";
 
 /// The step of a line; nothing where it has none.
 std::optional<std::int64_t> step_of(const std::vector<std::string>& line) {
@@ -61,7 +60,7 @@ void CsvSink::go_on(std::int64_t completed_steps) {
 
 void CsvSink::rewind(std::int64_t step) {
   flush();
-  cut_ = std::min(step, cut_.value_or(step));
+  late_.cut(step);
   settle();
 }
 
@@ -69,8 +68,8 @@ void CsvSink::keep(std::int64_t completed_steps) {
   std::string kept;
   std::vector<std::string> columns;
   std::set<std::int64_t> there;
-  if (completed_steps > 0 && path_exists(path_)) {
-    for (std::vector<std::string>& line : csv_lines(read_file(path_))) {
+  if (completed_steps > 0 && path_exists(late_.path())) {
+    for (std::vector<std::string>& line : csv_lines(read_file(late_.path()))) {
       if (columns.empty()) {
         kept += csv_line(line);
         columns = std::move(line);
@@ -81,12 +80,12 @@ void CsvSink::keep(std::int64_t completed_steps) {
       }
     }
   }
-  write_file_atomic(path_, kept);
-  HeldFile opened(path_);
+  write_file_atomic(late_.path(), kept);
+  HeldFile opened(late_.path());
   file_ = std::move(opened);
   columns_ = std::move(columns);
   // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
-  std::erase_if(waiting_, [&](const Table& line) {
+  std::erase_if(late_.waiting(), [&](const Table& line) {
     const auto* const step = std::get_if<std::int64_t>(&line.find("step")->value);
     return step == nullptr || *step > completed_steps || completed_steps == 0 || there.contains(*step);
   });
@@ -117,14 +116,13 @@ void CsvSink::step_over(std::int64_t /*step*/) { flush(); }
 
 void CsvSink::end(const RunResult& /*result*/) {
   flush();
-  if (path_exists(path_.parent_path())) {  // else the save has said it
+  if (path_exists(late_.path().parent_path())) {  // else the save has said it
     before_save();
   }
-  if (outage_.is_on()) {
+  if (late_.is_on()) {
     settle();
   }
-  KF_CHECK(!outage_.is_on(), Code::checkpoint, "{}; {} lines are not in the file{}", outage_.reason(), waiting_.size(),
-           waiting_.empty() ? "" : ", but in the last checkpoint: when it can be written, the same command adds them");
+  late_.check_end();
 }
 
 /// Columns that the line has and the file has not; the lines before get empty cells.
@@ -139,83 +137,63 @@ void CsvSink::add_columns(const Table& line) {
     return;
   }
   mend(*file_);
-  std::vector<std::vector<std::string>> lines = csv_lines(read_file(path_));
+  std::vector<std::vector<std::string>> lines = csv_lines(read_file(late_.path()));
   std::string text = csv_line(columns);
   for (std::size_t i = 1; i < lines.size(); ++i) {
     lines[i].resize(columns.size());
     text += csv_line(lines[i]);
   }
-  write_file_atomic(path_, text);
-  HeldFile opened(path_);
+  write_file_atomic(late_.path(), text);
+  HeldFile opened(late_.path());
   file_ = std::move(opened);
   columns_ = std::move(columns);
 }
 
-void CsvSink::before_save() {
-  try {
-    mend(*file_);
-  } catch (const std::exception& e) {
-    outage_.failed(e.what(), kMeanwhile);
-  }
-}
+void CsvSink::before_save() { late_.before_save(*file_); }
 
 void CsvSink::flush() {
   if (pending_.empty()) {
     return;
   }
-  waiting_.push_back(std::exchange(pending_, {}));
+  late_.waiting().push_back(std::exchange(pending_, {}));
   settle();
-  KF_CHECK(waiting_.size() <= kMostWaiting, Code::checkpoint, "{}; {} lines wait for that, more than are kept in memory", outage_.reason(),
-           waiting_.size());
+  late_.check_room(late_.waiting().size() <= kMostWaiting, format("{} lines", late_.waiting().size()));
 }
 
-/// Writes what waits, as far as the disk takes it.
-void CsvSink::settle() {
-  if (!file_ || !path_exists(path_.parent_path())) {
-    return;  // a folder that is gone is the next save's to tell
+void CsvSink::append(const Table& line) {
+  add_columns(line);
+  std::vector<std::string> cells;
+  for (const std::string& column : columns_) {
+    const Node* const value = line.find(column);
+    cells.push_back(value != nullptr ? config::to_cell(*value) : "");
   }
-  const bool was_on = outage_.is_on();
-  const std::size_t late = waiting_.size();
-  try {
-    if (was_on || cut_) {
-      mend(*file_);
-    }
-    if (cut_) {
-      keep(*cut_);  // the lines are read from the file
-      cut_.reset();
-    }
-    for (; !waiting_.empty(); waiting_.pop_front()) {
-      add_columns(waiting_.front());
-      std::vector<std::string> cells;
-      for (const std::string& column : columns_) {
-        const Node* const value = waiting_.front().find(column);
-        cells.push_back(value != nullptr ? config::to_cell(*value) : "");
-      }
-      file_->append(csv_line(cells));
-    }
-    outage_.over(format("{} is written again; {} lines that waited are in it", path_, late));
-  } catch (const std::exception& e) {
-    outage_.failed(e.what(), kMeanwhile);
+  file_->append(csv_line(cells));
+}
+
+void CsvSink::settle() {
+  if (file_ && path_exists(late_.path().parent_path())) {  // a folder that is gone is the next save's to tell
+    late_.settle(
+        file_, [this](std::int64_t step) { keep(step); }, [this](const Table& line) { append(line); });
   }
 }
 
 Node CsvSink::state() {
   config::Array lines;
-  for (const Table& line : waiting_) {
+  for (const Table& line : late_.waiting()) {
     lines.emplace_back(line);
   }
-  if (outage_.is_on() && !pending_.empty()) {
+  if (late_.is_on() && !pending_.empty()) {
     lines.emplace_back(pending_);
   }
   return lines.empty() ? Node() : Node(std::move(lines));
 }
 
 void CsvSink::load(const Node& state) {
-  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's lines for {} are no list", path_);
+  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's lines for {} are no list", late_.path());
   for (const Node& line : *state.array()) {
     KF_CHECK(line.table() != nullptr && line.table()->find("step") != nullptr, Code::checkpoint,
-             "the checkpoint has a line for {} without a step", path_);
-    waiting_.push_back(*line.table());
+             "the checkpoint has a line for {} without a step", late_.path());
+    late_.waiting().push_back(*line.table());
   }
 }
 

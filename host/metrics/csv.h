@@ -6,7 +6,6 @@
 // nothing, are empty cells.
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -15,7 +14,7 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "core/held_file.h"
-#include "metrics/outage.h"
+#include "metrics/late_lines.h"
 #include "metrics/sink.h"
 
 namespace kf {
@@ -23,7 +22,7 @@ namespace kf {
 /// What the disk does not take waits, as in JsonlSink.
 class CsvSink final : public Sink {
  public:
-  explicit CsvSink(fs::path path) : path_(std::move(path)) {}
+  explicit CsvSink(fs::path path) : late_(std::move(path), "lines") {}
   ~CsvSink() override;
   CsvSink(const CsvSink&) = delete;
   CsvSink& operator=(const CsvSink&) = delete;
@@ -39,7 +38,7 @@ class CsvSink final : public Sink {
   void step_over(std::int64_t step) override;
   /// Throws Code::checkpoint where lines could not be written to the last.
   void end(const RunResult& result) override;
-  std::string fault() const override { return outage_.reason(); }
+  std::string fault() const override { return late_.fault(); }
   /// Lines that wait.
   config::Node state() override;
   void load(const config::Node& state) override;
@@ -51,15 +50,13 @@ class CsvSink final : public Sink {
   void to_line(std::int64_t step);
   void add_columns(const config::Table& line);
   void flush();
+  void append(const config::Table& line);
   void settle();
 
-  fs::path path_;
   std::optional<HeldFile> file_;  // from begin on
   std::vector<std::string> columns_;
-  config::Table pending_;              // of the running step: column by column
-  std::deque<config::Table> waiting_;  // lines that are not written yet, in order
-  std::optional<std::int64_t> cut_;    // lines behind this step are still to be removed
-  Outage outage_;
+  config::Table pending_;  // of the running step: column by column
+  LateLines<config::Table> late_;
 };
 
 }  // namespace kf

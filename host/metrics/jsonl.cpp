@@ -68,7 +68,6 @@ StepRow step_row(const Table& table) {
 }
 
 constexpr std::size_t kMostWaiting = std::size_t{64} << 20U;  // bytes
-constexpr const char* kMeanwhile = "its rows wait in memory until it can be written";
 
 using MetricRow = std::variant<StepRow, EvalResult>;
 
@@ -162,87 +161,62 @@ void JsonlSink::go_on(std::int64_t completed_steps) {
 
 void JsonlSink::open(std::int64_t completed_steps) {
   std::set<std::string> there;
-  if (path_exists(path_)) {
-    const std::string fault = unlike_a_file(path_);
-    KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", path_, fault);
-    const std::string content = read_file(path_);
-    const std::string kept = kept_rows(content, path_, completed_steps);
+  if (path_exists(late_.path())) {
+    const std::string fault = unlike_a_file(late_.path());
+    KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", late_.path(), fault);
+    const std::string content = read_file(late_.path());
+    const std::string kept = kept_rows(content, late_.path(), completed_steps);
     if (kept != content) {
-      write_file_atomic(path_, kept);
+      write_file_atomic(late_.path(), kept);
     }
-    if (!waiting_.empty()) {
+    if (!late_.waiting().empty()) {
       for (std::string& line : split(kept, '\n')) {
         there.insert(std::move(line) + '\n');
       }
     }
   }
-  HeldFile opened(path_);
+  HeldFile opened(late_.path());
   file_ = std::move(opened);
   // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
-  std::erase_if(waiting_, [&](const std::string& line) {
-    const std::optional<MetricRow> row = row_of(line.substr(0, line.size() - 1), path_);
+  std::erase_if(late_.waiting(), [&](const std::string& line) {
+    const std::optional<MetricRow> row = row_of(line.substr(0, line.size() - 1), late_.path());
     return !row || step_of(*row) > completed_steps || completed_steps == 0 || there.contains(line);
   });
-  bytes_ =
-      std::transform_reduce(waiting_.begin(), waiting_.end(), std::size_t{0}, std::plus<>(), [](const auto& line) { return line.size(); });
+  bytes_ = std::transform_reduce(late_.waiting().begin(), late_.waiting().end(), std::size_t{0}, std::plus<>(),
+                                 [](const auto& line) { return line.size(); });
 }
 
 void JsonlSink::rewind(std::int64_t step) {
-  cut_ = std::min(step, cut_.value_or(step));
+  late_.cut(step);
   settle();
 }
 
-/// Writes what waits, as far as the disk takes it.
 void JsonlSink::settle() {
-  const bool was_on = outage_.is_on();
-  const std::size_t late = waiting_.size();
-  try {
-    if (was_on || cut_) {
-      mend(*file_);
-    }
-    if (cut_) {
-      open(*cut_);  // the rows are read from the file
-      cut_.reset();
-    }
-    while (!waiting_.empty()) {
-      file_->append(waiting_.front());
-      bytes_ -= waiting_.front().size();
-      waiting_.pop_front();
-    }
-    if (was_on) {
-      file_->sync();
-    }
-    outage_.over(format("{} is written again; {} rows that waited are in it", path_, late));
-  } catch (const std::exception& e) {
-    outage_.failed(e.what(), kMeanwhile);
-  }
+  late_.settle(
+      file_, [this](std::int64_t step) { open(step); },
+      [this](const std::string& line) {
+        file_->append(line);
+        bytes_ -= line.size();
+      });
 }
 
 void JsonlSink::put(const Table& row) {
-  waiting_.push_back(config::to_json(with_finite_numbers(Node(row))) + '\n');
-  bytes_ += waiting_.back().size();
+  late_.waiting().push_back(config::to_json(with_finite_numbers(Node(row))) + '\n');
+  bytes_ += late_.waiting().back().size();
   settle();
-  KF_CHECK(bytes_ <= kMostWaiting, Code::checkpoint, "{}; {} rows wait for that, {} MiB, which is the most that is kept in memory",
-           outage_.reason(), waiting_.size(), kMostWaiting >> 20U);
+  late_.check_room(bytes_ <= kMostWaiting, format("{} rows of {} MiB", late_.waiting().size(), bytes_ >> 20U));
 }
 
-void JsonlSink::before_save() {
-  try {
-    mend(*file_);
-  } catch (const std::exception& e) {
-    outage_.failed(e.what(), kMeanwhile);
-  }
-}
+void JsonlSink::before_save() { late_.before_save(*file_); }
 
 void JsonlSink::end(const RunResult& /*result*/) {
-  if (path_exists(path_.parent_path())) {  // else the save has said it
+  if (path_exists(late_.path().parent_path())) {  // else the save has said it
     before_save();
   }
-  if (outage_.is_on()) {
+  if (late_.is_on()) {
     settle();
   }
-  KF_CHECK(!outage_.is_on(), Code::checkpoint, "{}; {} rows are not in the file{}", outage_.reason(), waiting_.size(),
-           waiting_.empty() ? "" : ", but in the last checkpoint: when it can be written, the same command adds them");
+  late_.check_end();
 }
 
 void JsonlSink::row(const StepRow& row) { put(to_table(row)); }
@@ -253,18 +227,18 @@ void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
   try {
     file_->sync();
   } catch (const Error& e) {
-    outage_.failed(e.what(), "it is tried again with the next row");
+    late_.failed(e, "it is tried again with the next row");
   }
 }
 
-Node JsonlSink::state() { return waiting_.empty() ? Node() : Node(config::Array(waiting_.begin(), waiting_.end())); }
+Node JsonlSink::state() { return late_.waiting().empty() ? Node() : Node(config::Array(late_.waiting().begin(), late_.waiting().end())); }
 
 void JsonlSink::load(const Node& state) {
-  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's rows for {} are no list", path_);
+  KF_CHECK(state.array() != nullptr, Code::checkpoint, "the checkpoint's rows for {} are no list", late_.path());
   for (const Node& line : *state.array()) {
     const auto* const text = std::get_if<std::string>(&line.value);
-    KF_CHECK(text != nullptr && text->ends_with('\n'), Code::checkpoint, "the checkpoint has a row for {} that is no line", path_);
-    waiting_.push_back(*text);
+    KF_CHECK(text != nullptr && text->ends_with('\n'), Code::checkpoint, "the checkpoint has a row for {} that is no line", late_.path());
+    late_.waiting().push_back(*text);
   }
 }
 

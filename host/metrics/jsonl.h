@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +20,7 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "core/held_file.h"
-#include "metrics/outage.h"
+#include "metrics/late_lines.h"
 #include "metrics/sink.h"
 
 namespace kf {
@@ -36,7 +35,7 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 /// it, so that a run which goes on from a checkpoint writes it.
 class JsonlSink final : public Sink {
  public:
-  explicit JsonlSink(fs::path path) : path_(std::move(path)) {}
+  explicit JsonlSink(fs::path path) : late_(std::move(path), "rows") {}
 
   /// Goes on behind the completed steps: rows of later ones (of everything, at 0) are removed first, so that each step has one row; so is a
   /// last line that a killed run left half-written. Throws Code::other when the file cannot be read or written.
@@ -47,7 +46,7 @@ class JsonlSink final : public Sink {
   void before_save() override;
   /// Throws Code::checkpoint where rows could not be written to the last.
   void end(const RunResult& result) override;
-  std::string fault() const override { return outage_.reason(); }
+  std::string fault() const override { return late_.fault(); }
   /// Rows that wait.
   config::Node state() override;
   void load(const config::Node& state) override;
@@ -64,12 +63,9 @@ class JsonlSink final : public Sink {
   void put(const config::Table& row);
   void settle();
 
-  fs::path path_;
-  std::optional<HeldFile> file_;     // from begin on
-  std::deque<std::string> waiting_;  // lines that are not written yet, in order
-  std::size_t bytes_ = 0;            // of them
-  std::optional<std::int64_t> cut_;  // rows behind this step are still to be removed
-  Outage outage_;
+  std::optional<HeldFile> file_;  // from begin on
+  LateLines<std::string> late_;
+  std::size_t bytes_ = 0;  // of what waits
 };
 
 }  // namespace kf

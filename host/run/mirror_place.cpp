@@ -46,8 +46,15 @@ std::string own_id(const config::Config& config, const config::Plan& plan) {
   return config.run.id.empty() ? recorded_id(plan.dir) : config.run.id;
 }
 
+/// Whether `run_dir` is a copy of the owner's folder, which is still there: copies have the same id.
+bool is_copy(const Owner& owner, const std::string& id, const fs::path& run_dir) {
+  std::error_code none;
+  return !id.empty() && owner.id == id && path_exists(owner.folder) && !fs::equivalent(owner.folder, run_dir, none) &&
+         recorded_id(owner.folder) == id;
+}
+
 bool is_own(const Owner& owner, const std::string& id, const fs::path& run_dir) {
-  return id.empty() ? owner.folder == whole_path(run_dir).string() : owner.id == id;
+  return id.empty() ? owner.folder == whole_path(run_dir).string() : owner.id == id && !is_copy(owner, id, run_dir);
 }
 
 bool holds_own(const fs::path& place, const std::string& id, const fs::path& run_dir) {
@@ -108,6 +115,11 @@ void check_mirror_owner(const fs::path& mirror, const config::Config& config, co
   if (!owner || is_own(*owner, id, plan.dir) || (config.run.fresh && same_folder) || !holds_copies(mirror)) {
     return;
   }
+  KF_CHECK(
+      !is_copy(*owner, id, plan.dir), Code::config,
+      "checkpoint.mirror: the checkpoints in {} are those of {}, which {} is a copy of, and both would write there: give the copy another "
+      "run.name and run.id, or another checkpoint.mirror",
+      mirror, owner->folder, plan.dir);
   fail(
       Code::config,
       "checkpoint.mirror: the copies in {} are of another run, {} in {}: give this one another run.name or checkpoint.mirror, or move them "

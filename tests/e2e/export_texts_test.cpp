@@ -2,8 +2,10 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "core/fs.h"
 #include "e2e/toy.h"
@@ -50,35 +52,57 @@ json answer(const Toy& toy, std::vector<std::string> more) {
   return json{{"prompt_tokens", out["prompt_tokens"]}, {"text", out["text"]}};
 }
 
-/// What transformers make of "line 3" with the tokenizer of a folder; null where they are not there.
-json in_transformers(const Toy& toy, const std::string& folder) {
+/// What transformers make of "line 3" with the tokenizers of folders, in one process; none where they are not there.
+std::vector<json> in_transformers(const std::vector<fs::path>& folders) {
   const fs::path libraries = fs::path(KF_SOURCE_DIR) / ".deps/transformers-oracle";
   if (!fs::exists(libraries / "transformers")) {
     WARN("Python's transformers are not in .deps/transformers-oracle (scripts/transformers.sh): exports are read by kf-host alone");
-    return nullptr;
+    return {};
   }
   kf::test::Options options;
   options.env = {{"PYTHONPATH", libraries.string()}, {"LD_LIBRARY_PATH", (libraries / "stubs").string()}, {"HF_HUB_OFFLINE", "1"}};
-  return json::parse(
-      good(kf::test::run({"python3", KF_SOURCE_DIR "/tests/support/transformers_texts.py", "line 3", (toy / folder).string()}, options))
-          .out);
+  std::vector<std::string> command{"python3", KF_SOURCE_DIR "/tests/support/transformers_texts.py", "line 3"};
+  for (const fs::path& folder : folders) {
+    command.push_back(folder.string());
+  }
+  std::istringstream lines(good(kf::test::run(command, options)).out);
+  std::vector<json> out;
+  for (std::string line; std::getline(lines, line);) {
+    out.push_back(json::parse(line));
+  }
+  REQUIRE(out.size() == folders.size());
+  return out;
 }
 
 }  // namespace
 
 TEST_CASE("export: readers begin texts as the model was trained, whatever the tokenizer's files said", "[export]") {
-  const bool file_begins = GENERATE(false, true), trained_so = GENERATE(false, true);
-  CAPTURE(file_begins, trained_so);
-  const Toy toy;
-  write_tokenizer(toy, file_begins);
-  train(toy, "a", {std::string("--data.add_bos=") + (trained_so ? "true" : "false")});
-  const Finished done = good(toy.host({"export", "runs/a", "out", "--dtype", "float32"}));
-  CHECK((done.err.find("data.add_bos") != std::string::npos) == (file_begins != trained_so));
-  CHECK((toy.read("out/tokenizer.json") == toy.read("tokens/tokenizer.json")) == (file_begins == trained_so));
-  CHECK(answer(toy, {"out"}) == answer(toy, {"runs/a"}));
-  if (const json theirs = in_transformers(toy, "out"); !theirs.is_null()) {
-    CHECK(theirs["ids"].size() == answer(toy, {"runs/a"})["prompt_tokens"]);
-    CHECK((theirs["ids"][0] == 1) == trained_so);
+  struct Case {
+    bool file_begins, trained_so;
+    Toy toy;
+    json ours;
+  };
+  std::array<Case, 4> cases;
+  std::vector<fs::path> exports;
+  for (std::size_t i = 0; i < cases.size(); ++i) {
+    auto& [file_begins, trained_so, toy, ours] = cases[i];
+    file_begins = i / 2 == 1;
+    trained_so = i % 2 == 1;
+    CAPTURE(file_begins, trained_so);
+    write_tokenizer(toy, file_begins);
+    train(toy, "a", {std::string("--data.add_bos=") + (trained_so ? "true" : "false")});
+    const Finished done = good(toy.host({"export", "runs/a", "out", "--dtype", "float32"}));
+    CHECK((done.err.find("data.add_bos") != std::string::npos) == (file_begins != trained_so));
+    CHECK((toy.read("out/tokenizer.json") == toy.read("tokens/tokenizer.json")) == (file_begins == trained_so));
+    ours = answer(toy, {"runs/a"});
+    CHECK(answer(toy, {"out"}) == ours);
+    exports.push_back(toy / "out");
+  }
+  const std::vector<json> theirs = in_transformers(exports);
+  for (std::size_t i = 0; i < theirs.size(); ++i) {
+    CAPTURE(cases[i].file_begins, cases[i].trained_so);
+    CHECK(theirs[i]["ids"].size() == cases[i].ours["prompt_tokens"]);
+    CHECK((theirs[i]["ids"][0] == 1) == cases[i].trained_so);
   }
 }
 
@@ -107,7 +131,7 @@ TEST_CASE("export: the template of chats goes with the model, into folders and G
   }
   const json ours = answer(toy, {"runs/a", "--chat"});
   CHECK(answer(toy, {"out", "--chat"}) == ours);
-  if (const json theirs = in_transformers(toy, "out"); !theirs.is_null()) {
+  for (const json& theirs : in_transformers({toy / "out"})) {
     CHECK(theirs["chat"].size() == ours["prompt_tokens"]);
     CHECK(theirs["chat"][0] == 1);
   }
@@ -131,7 +155,7 @@ TEST_CASE("export: a template of chats goes with bytes", "[export]") {
   CHECK(said["chat_template"] == toy.read("mine.jinja"));
   CHECK(said["eos_token"] == "<|endoftext|>");
   CHECK(answer(toy, {"out", "--chat"}) == answer(toy, {"runs/a", "--chat"}));
-  if (const json theirs = in_transformers(toy, "out"); !theirs.is_null()) {
+  for (const json& theirs : in_transformers({toy / "out"})) {
     CHECK(theirs["chat"].size() == answer(toy, {"runs/a", "--chat"})["prompt_tokens"]);
   }
 }

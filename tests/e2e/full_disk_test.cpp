@@ -117,6 +117,17 @@ TEST_CASE("full disk: rows of a run that is complete but for them are written by
   check_rows(disk);
 }
 
+TEST_CASE("full disk: rows that wait in a checkpoint are not those of another run that goes on from it", "[full_disk]") {
+  const FaultyDisk disk;
+  REQUIRE(disk.run(kEachStep, failing("metrics.jsonl", 3, 100000)).status == 6);
+  const Finished other = disk.toy.train(with({"--run.name=other", "--checkpoint.load_path=runs/toy", "--train.max_steps=5"}));
+  INFO(other.out << other.err);
+  REQUIRE(other.status == 0);
+  const std::map<int, std::string> loss = disk.toy.series("other", "loss");
+  CHECK(loss.size() == 2);  // steps 4 and 5
+  CHECK(loss.begin()->first == 4);
+}
+
 TEST_CASE("full disk: heartbeat, log, result and a table of CSV end no run that may go on", "[full_disk]") {
   const FaultyDisk disk;
   const std::string file = GENERATE("heartbeat.json", "log.txt", "result.json", "metrics.csv");

@@ -124,6 +124,39 @@ TEST_CASE("gguf: files of every type run in llama.cpp", "[gguf]") {
   }
 }
 
+TEST_CASE("gguf: a file is looked into, compared and converted, and a run starts from it as from the checkpoint", "[gguf]") {
+  const Toy toy;
+  REQUIRE(toy.train({"--train.max_steps=2", "--eval.enabled=false", "--scheduler.warmup_steps=0"}).status == 0);
+  REQUIRE(toy.host({"export", "runs/toy", "toy.gguf", "--dtype", "F32"}).status == 0);
+  REQUIRE(toy.host({"export", "runs/toy", "small.gguf", "--dtype", "Q8_0"}).status == 0);
+  const Finished info = toy.host({"checkpoint", "info", "small.gguf"});
+  CHECK_THAT(info.out,
+             Contains("general.architecture") && Contains("llama.embedding_length") && Contains("blk.*.attn_q.weight") && Contains("Q8_0"));
+  CHECK_THAT(toy.host({"checkpoint", "verify", "toy.gguf"}).out, Contains("tensors as the header says"));
+  CHECK_THAT(toy.host({"checkpoint", "diff", "runs/toy", "toy.gguf"}).out, Contains("the same: 0 weights moved"));
+  CHECK_THAT(toy.host({"checkpoint", "diff", "runs/toy", "small.gguf"}).out, !Contains("only in") && Contains("weights moved"));
+  REQUIRE(toy.host({"checkpoint", "convert", "toy.gguf", "toy.safetensors"}).status == 0);
+  CHECK_THAT(toy.host({"checkpoint", "diff", "runs/toy", "toy.safetensors"}).out, Contains("the same: 0 weights moved"));
+  // No [model] but what the header says.
+  const std::string job = toy.read("toy.toml");
+  toy.write("bare.toml", job.substr(job.find("[train]")));
+  const auto loss = [&](const std::string& job_file, const std::string& source) {
+    const Finished done = toy.host({job_file, "--run.name=next", "--run.fresh=true", "--checkpoint.init_from=" + source,
+                                    "--train.max_steps=1", "--eval.enabled=false", "--scheduler.warmup_steps=0"});
+    INFO(done.err);
+    REQUIRE(done.status == 0);
+    return toy.series("next", "loss");
+  };
+  CHECK(loss("bare.toml", "toy.gguf") == loss("toy.toml", "runs/toy"));
+  // Cut short.
+  const std::string bytes = toy.read("toy.gguf");
+  toy.write("cut.gguf", bytes.substr(0, bytes.size() / 2));
+  const Finished cut = toy.host({"checkpoint", "verify", "cut.gguf"});
+  CHECK(cut.status == 6);
+  CHECK_THAT(cut.out, Contains("cut short or damaged"));
+  CHECK_THAT(toy.train({"--run.name=cut", "--checkpoint.init_from=cut.gguf"}).err, Contains("cut short or damaged"));
+}
+
 TEST_CASE("gguf: a file that is no GGUF file is not overwritten, and a link stays one", "[gguf]") {
   const Toy toy;
   REQUIRE(toy.train({"--train.max_steps=1", "--eval.enabled=false", "--checkpoint.interval=1", "--scheduler.warmup_steps=0"}).status == 0);

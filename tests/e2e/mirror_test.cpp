@@ -156,11 +156,22 @@ TEST_CASE("mirror: copies are found whatever the run's folder is called from, an
   CHECK(lost.status == 0);
   CHECK_THAT(lost.err, Contains("going on from the copy") && Contains("step_6"));
   CHECK(disk.toy.read("second/runs/toy/mirror.json") == owner);
-  // On another machine, say, the id tells.
+  // Where the folder is lost, on another machine, say, the id tells.
+  fs::remove_all(disk.toy / "one/runs/toy");
   const std::size_t at = owner.find("\"id\": \"") + 7;
   const Finished moved = from("two", {"toy.toml", "--train.max_steps=10", "--run.id=" + owner.substr(at, owner.find('"', at) - at)});
   CHECK(moved.status == 0);
   CHECK_THAT(moved.err, Contains("going on from the copy") && Contains("step_8"));
+  // A folder that was moved keeps its copies; one that was copied does not share them.
+  fs::create_directories(disk.toy / "four/runs");
+  fs::rename(disk.toy / "two/runs/toy", disk.toy / "four/runs/toy");
+  CHECK(from("four", {"toy.toml", "--train.max_steps=11"}).status == 0);
+  fs::create_directories(disk.toy / "five/runs");
+  fs::copy(disk.toy / "four/runs/toy", disk.toy / "five/runs/toy", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  const Finished copied = from("five", {"toy.toml", "--train.max_steps=12"});
+  CHECK(copied.status == 2);
+  CHECK_THAT(copied.err, Contains("four/runs/toy, which runs/toy is a copy of"));
+  CHECK(!fs::exists(disk.mirror / "step_12"));
 }
 
 TEST_CASE("mirror: of two ranks", "[saves]") {

@@ -551,7 +551,7 @@ TEST_CASE("faults: killed at any moment of a start, the folder is whole after th
   const std::vector<std::string> command = run.toy.command({"s.lua", "--train.max_steps=40", "--eval.enabled=false"});
   for (int i = 0; i < 6; ++i) {
     Process process(command, options);
-    std::this_thread::sleep_for(std::chrono::milliseconds(400 + 230 * i));  // before, while and after the folder is made
+    std::this_thread::sleep_for(std::chrono::milliseconds(150 + 100 * i));  // before, while and after the folder is made
     process.signal(SIGKILL);
     process.wait();
   }

@@ -1,7 +1,7 @@
 /* A disk that is slow, or that fails, for LD_PRELOAD. Counts calls of write, fsync or rename on paths that hold a text:
  *   KF_DISK_PATH      the text, as "checkpoints/"
- *   KF_DISK_CALL      write, fsync or rename
- *   KF_DISK_DELAY_MS  how long each of them takes longer
+ *   KF_DISK_CALL      write, fsync or rename, or several: write,fsync
+ *   KF_DISK_DELAY_MS  how long each of them takes longer; 0.5 is half of one
  *   KF_DISK_FAIL_AT   the first of them that fails, from 1; unset: none
  *   KF_DISK_FAILURES  how many fail from there on; unset: 1
  *   KF_DISK_ERRNO     with what: 5 is EIO, 28 ENOSPC */
@@ -27,11 +27,12 @@ static long number(const char* name, long fallback) {
 static int meets(const char* call, const char* path) {
   const char* const wanted = getenv("KF_DISK_CALL");
   const char* const part = getenv("KF_DISK_PATH");
-  if (wanted == NULL || part == NULL || strcmp(wanted, call) != 0 || strstr(path, part) == NULL) {
+  if (wanted == NULL || part == NULL || strstr(wanted, call) == NULL || strstr(path, part) == NULL) {
     return 0;
   }
-  const long delay = number("KF_DISK_DELAY_MS", 0);
-  const struct timespec pause = {delay / 1000, delay % 1000 * 1000000};
+  const char* const given = getenv("KF_DISK_DELAY_MS");
+  const long delay = given != NULL ? (long)(atof(given) * 1e6) : 0;
+  const struct timespec pause = {delay / 1000000000, delay % 1000000000};
   if (delay > 0) {
     nanosleep(&pause, NULL);
   }

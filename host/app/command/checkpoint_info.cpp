@@ -8,6 +8,7 @@
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "checkpoint/checkpoint_error.h"
+#include "checkpoint/foreign/gguf.h"
 #include "checkpoint/huggingface/import.h"
 #include "checkpoint/reader.h"
 #include "config/huggingface/huggingface.h"
@@ -151,6 +152,28 @@ void print_checkpoint(const fs::path& path) {
   }
 }
 
+/// What a file for llama.cpp says of its model.
+void print_gguf(const fs::path& path) {
+  const gguf::OpenFile file(path);
+  Rows rows{{"file", path.string()}, {"format", "GGUF of version " + std::to_string(file.header().version)}};
+  for (const auto& [key, value] : file.header().keys) {
+    const bool told = key == "general.architecture" || key == "general.name" || key.starts_with(file.architecture() + ".");
+    if (told && !value.is_null()) {
+      rows.push_back({key, value_text(value)});
+    }
+  }
+  std::map<std::string, std::int64_t> types;
+  for (const gguf::TensorPlace& place : file.header().tensors) {
+    ++types[std::string(gguf::name_of(place.type))];
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : types) {
+    words.push_back(format("{} {}", count, name));
+  }
+  rows.push_back({"stored as", join(words, ", ")});
+  std::cout << text_table(rows) << "\nunder the names of llama.cpp; Q8_0 is read as float\n\n" << weights_text(file.tensors());
+}
+
 }  // namespace
 
 int checkpoint_info(const Arguments& args) {
@@ -159,7 +182,9 @@ int checkpoint_info(const Arguments& args) {
   const fs::path source = list.words[0];
   KF_CHECK(path_exists(source), Code::checkpoint, "{} does not exist", source);
   as_checkpoint_error([&] {
-    if (!fs::is_directory(source)) {
+    if (gguf::is_gguf_file(source)) {
+      print_gguf(source);
+    } else if (!fs::is_directory(source)) {
       const StoredTensors stored(source);
       std::cout << source.string() << "\n\n" << weights_text(named(stored));
     } else if (config::is_huggingface_folder(source) && !path_exists(source / kStateFile)) {

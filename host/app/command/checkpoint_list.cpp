@@ -6,6 +6,7 @@
 #include "app/line/option_list.h"
 #include "checkpoint/catalog.h"
 #include "checkpoint/files/safetensors.h"
+#include "config/tree/gguf.h"
 #include "config/tree/json.h"
 #include "core/text.h"
 
@@ -66,8 +67,9 @@ void print_json(const std::vector<CheckpointEntry>& entries) {
 /// A file by itself has no checksum: its header must be the format's, and tell of every byte.
 bool verify_file(const fs::path& path) {
   try {
-    const SafetensorsFile file(path);
-    std::cout << path.string() << ": " << file.names().size() << " tensors as the header says; it has no checksum\n";
+    const std::size_t tensors =
+        gguf::is_gguf_file(path) ? gguf::read_header(MappedFile(path).bytes(), path).tensors.size() : SafetensorsFile(path).names().size();
+    std::cout << path.string() << ": " << tensors << " tensors as the header says; it has no checksum\n";
     return true;
   } catch (const Error& e) {
     std::cout << path.string() << ": " << e.what() << '\n';

@@ -72,7 +72,7 @@ class Shelf {
 
  private:
   std::vector<std::int64_t> outdated_by(const CheckpointOptions& options) const {
-    std::vector<SavedStep> there = saved_steps(dir_, options);
+    std::vector<SavedStep> there = saved_steps(dir_, options, 0);
     std::erase_if(there, [this](const SavedStep& one) { return !whole_.contains(one.step); });
     return outdated(std::move(there), {newest(), metric_in(dir_ / step_folder(newest()), options.best_metric)}, options);
   }

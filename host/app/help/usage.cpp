@@ -202,7 +202,7 @@ Writes what a run with [adapter] has trained. CHECKPOINT is a step_N folder or a
 const char* const kCheckpoint = R"(usage: kf-host checkpoint COMMAND ...
 
 Works on what was saved, without building a model. CHECKPOINT is a step_N folder, a run folder (its newest checkpoint), a
-.safetensors file, or a folder of Hugging Face; RUN the folder of a run, or one of checkpoints.
+.safetensors or .gguf file, or a folder of Hugging Face; RUN the folder of a run, or one of checkpoints.
 
   list RUN [--verify] [--format text|json]
                   each checkpoint: step, tokens, loss of its last evaluation, size, age, and whether it is whole: by the sizes of

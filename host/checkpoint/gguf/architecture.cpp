@@ -5,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "checkpoint/foreign/gguf_names.h"
 #include "checkpoint/gguf/file.h"
 #include "config/plan/derived.h"
 #include "config/schema/schema.h"
@@ -93,24 +94,20 @@ void check_known(const ModelConfig& m, const std::string& name, Faults& faults) 
   }
 }
 
+void add(const Name& name, const std::string& theirs, const std::string& ours, const ModelConfig& m, bool paired,
+         std::vector<TensorRule>& out) {
+  const std::int64_t heads = name.rows == Rows::queries ? m.n_heads : name.rows == Rows::keys ? config::kv_heads(m) : 0;
+  out.push_back({theirs, ours, paired ? heads : 0, name.norm && m.norm_unit_offset});
+}
+
 void add_layer(const ModelConfig& m, std::int64_t layer, bool paired, std::vector<TensorRule>& out) {
-  const std::string ours = format("layers.{}.", layer), theirs = format("blk.{}.", layer);
-  const auto both = [&](const std::string& their, const std::string& our, std::int64_t heads) {
+  for (const Name& name : kOfBlock) {
     for (const char* kind : {".weight", ".bias"}) {
-      out.push_back({theirs + their + kind, ours + our + kind, heads});
+      if (!name.norm || kind == std::string_view(".weight")) {
+        add(name, format("blk.{}.{}{}", layer, name.theirs, kind), format("layers.{}.{}{}", layer, name.ours, kind), m, paired, out);
+      }
     }
-  };
-  both("attn_q", "attention.q_proj", paired ? m.n_heads : 0);
-  both("attn_k", "attention.k_proj", paired ? config::kv_heads(m) : 0);
-  both("attn_v", "attention.v_proj", 0);
-  both("attn_output", "attention.o_proj", 0);
-  both("ffn_gate", "mlp.gate_proj", 0);
-  both("ffn_up", "mlp.up_proj", 0);
-  both("ffn_down", "mlp.down_proj", 0);
-  out.push_back({theirs + "attn_norm.weight", ours + "attention_norm.weight", 0, m.norm_unit_offset});
-  out.push_back({theirs + "ffn_norm.weight", ours + "mlp_norm.weight", 0, m.norm_unit_offset});
-  out.push_back({theirs + "attn_q_norm.weight", ours + "attention.q_norm.weight", 0, m.norm_unit_offset});
-  out.push_back({theirs + "attn_k_norm.weight", ours + "attention.k_norm.weight", 0, m.norm_unit_offset});
+  }
 }
 
 }  // namespace
@@ -121,9 +118,9 @@ Architecture architecture_of(const config::Config& c) {
   check_unknown(c, faults);
   check_known(c.model, out.name, faults);
   faults.check();
-  out.tensors = {{"token_embd.weight", "token_embedding.embedding.weight"},
-                 {"output_norm.weight", "norm.weight", 0, c.model.norm_unit_offset},
-                 {"output.weight", "output_head.proj.weight"}};
+  for (const Name& name : kOutside) {
+    add(name, std::string(name.theirs), std::string(name.ours), c.model, false, out.tensors);
+  }
   const bool paired =
       out.name == "llama" && c.model.rope_layout == "half";  // llama.cpp's llama rotates neighbours, its other models halves
   for (std::int64_t layer = 0; layer < c.model.n_layers; ++layer) {

@@ -6,7 +6,6 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <fstream>
 #include <span>
 
 #include "checkpoint/files/narrowed.h"
@@ -22,7 +21,6 @@ constexpr std::string_view kMagic = "GGUF";
 constexpr std::uint32_t kVersion = 3;
 constexpr std::uint64_t kAlignment = 32;  // of tensors: general.alignment is not written, this is its default
 constexpr std::uint32_t kUint32 = 4, kInt32 = 5, kFloat32 = 6, kBool = 7, kString = 8, kArray = 9;
-constexpr std::int64_t kBlock = 32;  // numbers that share a scale in q8_0
 
 template <class Number>
 void put(std::string& out, Number number) {
@@ -57,20 +55,11 @@ std::string quantized(std::span<const float> numbers) {
   return out;
 }
 
-bool begins_with_magic(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string begin(kMagic.size(), '\0');
-  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return in && begin == kMagic;
-}
-
 }  // namespace
 
 Type type_named(std::string_view word) {
-  constexpr std::pair<std::string_view, Type> kTypes[] = {
-      {"F32", Type::f32}, {"F16", Type::f16}, {"BF16", Type::bf16}, {"Q8_0", Type::q8_0}};
-  for (const auto& [name, type] : kTypes) {
-    if (name == word) {
+  for (const Type type : {Type::f32, Type::f16, Type::bf16, Type::q8_0}) {
+    if (name_of(type) == word) {
       return type;
     }
   }
@@ -152,7 +141,7 @@ fs::path target_of(const fs::path& asked) {
   KF_CHECK(fs::is_directory(file.parent_path(), ignored), Code::config, "{} is no folder to write into", file.parent_path());
   if (path_exists(file)) {
     const bool plain = unlike_a_file(file).empty();
-    KF_CHECK(plain && (fs::file_size(file) == 0 || begins_with_magic(file)), Code::config,
+    KF_CHECK(plain && (fs::file_size(file) == 0 || is_gguf_file(file)), Code::config,
              "{} is there and is no GGUF file; name another one, or remove it", file);
   }
   return file;

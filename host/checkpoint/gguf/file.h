@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "checkpoint/files/durable_file.h"
+#include "config/tree/gguf.h"
 #include "core/fs.h"
 #include "model/placement.h"
 
 namespace kf::gguf {
-
-/// How numbers are stored; the values are the format's.
-enum class Type : std::uint32_t { f32 = 0, f16 = 1, q8_0 = 8, bf16 = 30 };
 
 /// "F32", "F16", "BF16", "Q8_0"; throws Code::config for another word.
 Type type_named(std::string_view word);

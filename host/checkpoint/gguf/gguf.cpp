@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "checkpoint/foreign/gguf_names.h"
 #include "checkpoint/gguf/architecture.h"
 #include "checkpoint/gguf/vocabulary.h"
 #include "core/error.h"
@@ -17,7 +18,6 @@ using gguf::TensorRule;
 using gguf::Type;
 
 constexpr std::uint32_t kQuantizationVersion = 2;
-constexpr std::int64_t kBlock = 32;
 
 std::uint32_t file_type(Type type) {
   switch (type) {
@@ -34,7 +34,7 @@ Type type_of(const at::Tensor& tensor, Type asked, std::size_t& left) {
   if (tensor.dim() < 2) {
     return Type::f32;
   }
-  if (asked == Type::q8_0 && tensor.size(-1) % kBlock != 0) {
+  if (asked == Type::q8_0 && tensor.size(-1) % gguf::kBlock != 0) {
     ++left;
     return Type::f16;
   }
@@ -71,7 +71,7 @@ void add_tensors(const GgufModel& model, const std::vector<TensorRule>& rules, T
   }
   KF_CHECK(weights.empty(), Code::checkpoint, "the weight '{}' has no place in a GGUF file", weights.begin()->first);
   if (left > 0) {
-    log::info("{} matrices have rows of no whole blocks of {} numbers, which Q8_0 needs: they are F16", left, kBlock);
+    log::info("{} matrices have rows of no whole blocks of {} numbers, which Q8_0 needs: they are F16", left, gguf::kBlock);
   }
 }
 
@@ -94,7 +94,7 @@ void write_gguf(const fs::path& path, const GgufModel& model, Type type) {
   write_settings(architecture, model.config.model, out);
   write(vocabulary, out);
   if (const std::vector<float> divisors = gguf::frequency_divisors(model.config.model); !divisors.empty()) {
-    out.add_tensor("rope_freqs.weight", {static_cast<std::int64_t>(divisors.size())}, Type::f32,
+    out.add_tensor(std::string(gguf::kDivisors), {static_cast<std::int64_t>(divisors.size())}, Type::f32,
                    [divisors] { return at::tensor(divisors); });
   }
   add_tensors(model, architecture.tensors, type, out);

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <optional>
 
+#include "config/huggingface/gguf.h"
 #include "config/huggingface/huggingface.h"
 #include "config/load/toml.h"
 #include "config/schema/schema.h"
@@ -66,12 +67,13 @@ void multiply(Table& model, const char* key, std::int64_t factor) {
   }
 }
 
-/// The [model] keys from a folder's config.json.
-Table from_folder(const fs::path& folder, const Node& asked, Report& report) {
+/// The [model] keys from a folder's config.json, or from the header of a GGUF file.
+Table from_source(const fs::path& source, const Node& asked, Report& report) {
   std::vector<std::string> problems;
   Table model;
   try {
-    model = model_of_config_json(folder / "config.json", problems, &report.warnings);
+    model = gguf::is_gguf_file(source) ? model_of_gguf(source, problems)
+                                       : model_of_config_json(source / "config.json", problems, &report.warnings);
   } catch (const Error& error) {
     problems.push_back(error.what());
   }
@@ -112,8 +114,11 @@ std::optional<ModelPreset> chosen(const Table& merged, Report& report) {
     return std::nullopt;
   }
   const Node& asked = *find_node(merged, by_weights ? "checkpoint.init_from" : "model.preset");
+  if (gguf::is_gguf_file(name)) {
+    return ModelPreset{name, from_source(name, asked, report)};
+  }
   if (const std::optional<fs::path> folder = folder_of(name, by_weights, asked, report)) {
-    return ModelPreset{name + "/config.json", folder->empty() ? Table() : from_folder(*folder, asked, report)};
+    return ModelPreset{name + "/config.json", folder->empty() ? Table() : from_source(*folder, asked, report)};
   }
   if (by_weights) {
     return std::nullopt;
@@ -167,6 +172,17 @@ void scale_model(Table& model, std::int64_t scale) {
   }
 }
 
+/// Rows of queries and keys are read from a GGUF file in the order of "half", whatever order they have there.
+void check_rope_layout(const Table& merged, Report& report) {
+  const Node* const layout = find_node(merged, "model.rope_layout");
+  const bool fits = layout == nullptr || text_of(merged, "model.rope_layout") == "half";
+  if (!fits && gguf::is_gguf_file(text_of(merged, "checkpoint.init_from"))) {
+    report.problems.push_back(
+        {layout->origin,
+         format("model.rope_layout = {}: the weights of a GGUF file (checkpoint.init_from) are read for \"half\"", brief(*layout))});
+  }
+}
+
 std::optional<ModelPreset> lay_model_preset(Table& merged, std::vector<Table>& layers, Report& report) {
   std::optional<ModelPreset> choice = chosen(merged, report);
   const Node* scale = find_node(merged, "model.scale");
@@ -175,6 +191,7 @@ std::optional<ModelPreset> lay_model_preset(Table& merged, std::vector<Table>& l
     report.problems.push_back({scale->origin, format("model.scale ({}) grows a preset: set model.preset", times)});
   }
   if (!choice) {
+    check_rope_layout(merged, report);
     return choice;
   }
   if (times > 1) {
@@ -189,6 +206,7 @@ std::optional<ModelPreset> lay_model_preset(Table& merged, std::vector<Table>& l
   Table below = layer;
   merge(below, merged);
   merged = std::move(below);
+  check_rope_layout(merged, report);
   layers.insert(layers.begin(), std::move(layer));
   return choice;
 }

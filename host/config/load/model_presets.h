@@ -30,8 +30,9 @@ struct ModelPreset {
 using HubModels = fs::path (*)(const HubName&);
 void set_hub_models(HubModels find);
 
-/// Lays the model that `merged` asks for below its [model]: model.preset (a name, or a folder with a config.json), or else the
-/// config.json in a checkpoint.init_from folder, and model.scale. It becomes the lowest of `layers`; what is not understood is a problem.
+/// Lays the model that `merged` asks for below its [model]: model.preset (a name, a folder with a config.json, or a GGUF file), or else the
+/// config.json in a checkpoint.init_from folder, or the header of such a file, and model.scale. It becomes the lowest of `layers`; what is
+/// not understood is a problem.
 std::optional<ModelPreset> lay_model_preset(Table& merged, std::vector<Table>& layers, Report& report);
 /// Warns of the keys that the job sets otherwise than the preset: the job's own win.
 void warn_of_overrides(const ModelPreset& preset, Loaded& loaded);

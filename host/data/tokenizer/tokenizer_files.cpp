@@ -59,6 +59,16 @@ Table letters() {
   return out;
 }
 
+/// What is read in the folder of a tokenizer that is given as one file.
+std::vector<std::string> read_beside(const std::string& file) {
+  std::vector<std::string> out{"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja", "chat_template.json"};
+  if (file == "vocab.json" || file == "merges.txt") {
+    out.emplace_back(file == "vocab.json" ? "merges.txt" : "vocab.json");
+  }
+  std::erase(out, file);
+  return out;
+}
+
 }  // namespace
 
 std::vector<fs::path> tokenizer_files(const fs::path& given) {
@@ -73,11 +83,17 @@ std::vector<fs::path> tokenizer_files(const fs::path& given) {
                                            "config.json",
                                            "generation_config.json",
                                            "chat_template.jinja",
+                                           "chat_template.json",
                                            "vocab.txt"};
   std::vector<fs::path> out;
   std::error_code error;
   if (unlike_a_file(given).empty()) {
     out.push_back(given);
+    for (const std::string& name : read_beside(given.filename().string())) {
+      if (unlike_a_file(given.parent_path() / name).empty()) {
+        out.push_back(given.parent_path() / name);
+      }
+    }
   }
   for (fs::directory_iterator it(given, error), end; !error && it != end; it.increment(error)) {
     const fs::path& path = it->path();

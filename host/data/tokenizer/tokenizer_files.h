@@ -9,8 +9,8 @@
 
 namespace kf {
 
-/// What belongs to the tokenizer at `given`: the file itself; of a folder, the files of tokenizers and templates, config.json and
-/// generation_config.json. None where there is nothing.
+/// What belongs to the tokenizer at `given`: the file itself and what is read beside it; of a folder, the files of tokenizers and
+/// templates, config.json and generation_config.json. None where there is nothing.
 std::vector<fs::path> tokenizer_files(const fs::path& given);
 
 /// tokenizer.json and tokenizer_config.json, by name, of the tokenizer of bytes, so that Hugging Face's libraries have the same ids.

@@ -129,7 +129,8 @@ RunResult TrainLoop::run(Inbox& inbox) {
 /// What parts have kept is given back before the first of them is called.
 void TrainLoop::begin_parts() {
   parts_.states.load(values_under(state_.values, kParts));  // not earlier: making the loop may still make and call parts
-  if (options_.world.leads()) {                             // the others have none
+  // The others have none, and what sinks keep is of the run itself: its rows that wait, its name elsewhere.
+  if (options_.world.leads() && options_.own_checkpoint) {
     parts_.sinks.load(value_at(state_.values, kSinks));
   }
   parts_.sinks.begin(parts_.run);

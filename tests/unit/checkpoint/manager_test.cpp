@@ -8,7 +8,6 @@
 #include <chrono>
 #include <csignal>
 #include <limits>
-#include <random>
 
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/files/folder.h"
@@ -19,8 +18,7 @@
 #include "support/checkpoints.h"
 #include "support/temp_dir.h"
 #include "support/tiny.h"
-#include "train/loop/saver.h"
-#include "unit/checkpoint/fakes.h"
+#include "unit/checkpoint/fake_run.h"
 #include "unit/checkpoint/listing.h"
 
 #include <catch2/catch.hpp>  // after LibTorch, whose CHECK it replaces
@@ -30,58 +28,24 @@ using Catch::Matchers::Contains;
 using kf::test::listing;
 using test::FakeModel;
 using test::FakeOptimizer;
+using Run = test::FakeRun;
+using test::state_of;
 
 namespace {
-
-CheckpointState state_of(std::int64_t step) {
-  CheckpointState state;
-  state.run = {.step = step, .tokens = step * 100};
-  state.data_fingerprint = "files:1";
-  state.job = config::Node(config::Table{});
-  state.job_toml = "[train]\nmax_steps = 10\n";
-  return state;
-}
-
-/// A run without training: the weights of step N are all N.
-struct Run {
-  explicit Run(fs::path dir, std::int64_t keep_last = 3, std::function<bool(std::int64_t)> keep_forever = {})
-      : checkpoints({.dir = std::move(dir), .keep_last = keep_last, .keep_forever = std::move(keep_forever)}) {}
-
-  fs::path save(std::int64_t step, const std::string& name = {}) {
-    model.fill(static_cast<double>(step));
-    optimizer.step(0.5);
-    return test::save(checkpoints, state_of(step), model, optimizer, name);
-  }
-  /// The same by a thread, while the weights move on.
-  void save_behind(std::int64_t step) {
-    CheckpointWriter writer(checkpoints);
-    Saver saver({.behind = true, .keeps_buffers = true}, checkpoints, writer, World());
-    model.fill(static_cast<double>(step));
-    optimizer.step(0.5);
-    saver.begin(state_of(step), model, optimizer);
-    model.fill(static_cast<double>(step) + 0.5);
-    saver.end();
-  }
-  /// Step of what `newest` gives, loaded and compared; -1 for nothing.
-  std::int64_t newest() {
-    const auto path = checkpoints.newest();
-    if (!path) {
-      return -1;
-    }
-    const CheckpointState state = test::load(*path, model, optimizer);
-    CHECK(model.filled() == static_cast<double>(state.run.step));
-    return state.run.step;
-  }
-
-  FakeModel model;
-  FakeOptimizer optimizer;
-  CheckpointManager checkpoints;
-};
 
 void flip_byte(const fs::path& path, std::size_t from_end = 1) {
   std::string bytes = read_file(path);
   bytes[bytes.size() - from_end] ^= 1;
   write_file_atomic(path, bytes);
+}
+
+/// Other text behind `before` in state.json, whose own checksum holds again.
+void replace_in_state(const fs::path& checkpoint, const std::string& before, std::size_t size, const std::string& text) {
+  std::string rest = read_file(checkpoint / "state.json");
+  rest.erase(0, rest.find('\n') + 1);
+  REQUIRE(rest.find(before) != std::string::npos);
+  rest.replace(rest.find(before) + before.size(), size, text);
+  write_file_atomic(checkpoint / "state.json", "{\"crc32\": \"" + hex32(extend_crc32(0, rest.data(), rest.size())) + "\",\n" + rest);
 }
 
 /// Runs `body` in a child process; its exit status, 128 + N when signal N ended it.
@@ -226,6 +190,20 @@ TEST_CASE("checkpoint: retention keeps the newest, milestones, named ones and la
   CHECK(listing(dir / "one") == "latest step_10");
 }
 
+TEST_CASE("checkpoint: a damaged folder takes no place among the last that are kept", "[checkpoint]") {
+  const test::TempDir dir;
+  Run run(dir.path(), 2);
+  run.save(10);
+  run.save(20);
+  fs::resize_file(dir / "step_20" / "model.safetensors", 5);
+  const std::size_t warnings = log::count(log::Level::warn);
+  run.save(30);  // step_10 is the second one that a run could go on from
+  CHECK(log::count(log::Level::warn) == warnings + 1);
+  CHECK(listing(dir.path()) == "latest step_10 step_20 step_30");
+  run.save(40);
+  CHECK(listing(dir.path()) == "latest step_30 step_40");
+}
+
 TEST_CASE("checkpoint: a run that was set back keeps what it saves", "[checkpoint]") {
   const test::TempDir dir;
   Run run(dir.path(), 1);
@@ -299,13 +277,8 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
       {"a folder for the state", [](const fs::path& p) { fs::remove(p / "state.json"), fs::create_directory(p / "state.json"); }},
       {"a pipe for the weights", [](const fs::path& p) { pipe_instead(p / "model.safetensors"); }},
       {"a pipe for the state", [](const fs::path& p) { pipe_instead(p / "state.json"); }},
-      {"a checksum that is no number",
-       [](const fs::path& p) {
-         std::string rest = read_file(p / "state.json");
-         rest.erase(0, rest.find('\n') + 1);
-         rest.replace(rest.find("\"crc32\": \"") + 10, 8, "nonsense");
-         write_file_atomic(p / "state.json", "{\"crc32\": \"" + hex32(extend_crc32(0, rest.data(), rest.size())) + "\",\n" + rest);
-       }},
+      {"a checksum that is no number", [](const fs::path& p) { replace_in_state(p, "\"crc32\": \"", 8, "nonsense"); }},
+      {"a newer format", [](const fs::path& p) { replace_in_state(p, "\"version\": ", 1, "99"); }},
       {"a file instead", [](const fs::path& p) { fs::remove_all(p), write_file_atomic(p, "x"); }},
   };
   for (const Damage& damage : damages) {
@@ -319,6 +292,9 @@ TEST_CASE("checkpoint: a damaged one is skipped for the newest good one, with th
     const std::size_t warnings = log::count(log::Level::warn);
     CHECK(run.newest() == 2);
     CHECK(log::count(log::Level::warn) == warnings + 1);
+    if (std::string_view(damage.what) == "a newer format") {
+      CHECK_THROWS_WITH(CheckpointReader(dir / "step_3"), Contains("has version 99; this program reads versions 1 to"));
+    }
     CHECK_THROWS_AS(test::load(dir / "step_3", run.model, run.optimizer), Error);
     run.save(3);
     CHECK(run.newest() == 3);
@@ -588,47 +564,4 @@ TEST_CASE("checkpoint: a full disk fails loudly, leaves the rest alone, and the 
     return CheckpointReader(*run.checkpoints.newest()).state().run.step == 2 ? 0 : 4;
   });
   CHECK(status == 0);
-}
-
-TEST_CASE("checkpoint: killed at any moment, latest always loads", "[checkpoint]") {
-  const test::TempDir dir;
-  std::mt19937 random(3);
-  std::int64_t step = 0;
-  for (int round = 0; round < 100; ++round) {
-    int ends[2];
-    REQUIRE(::pipe(ends) == 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      Run run(dir.path(), 2);
-      const bool behind = round % 2 == 1;
-      for (std::int64_t next = step + 1;; ++next) {
-        behind ? run.save_behind(next) : void(run.save(next));
-        if (::write(ends[1], &next, sizeof next) != sizeof next) {
-          ::_exit(1);
-        }
-      }
-    }
-    ::close(ends[1]);
-    std::int64_t reported = 0;  // the last step of which the child was told that it is saved
-    REQUIRE(::read(ends[0], &reported, sizeof reported) == sizeof reported);
-    const auto begin = std::chrono::steady_clock::now();
-    REQUIRE(::read(ends[0], &reported, sizeof reported) == sizeof reported);
-    const std::chrono::duration<double, std::micro> one_save = std::chrono::steady_clock::now() - begin;
-    // Anywhere in the next save or two, however fast the disk is.
-    ::usleep(static_cast<useconds_t>(one_save.count() * 2 * std::uniform_real_distribution<>()(random)));
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-    while (::read(ends[0], &reported, sizeof reported) == sizeof reported) {
-    }
-    ::close(ends[0]);
-    REQUIRE(fs::exists(dir / "latest" / "state.json"));
-    Run run(dir.path(), 2);
-    const std::size_t warnings = log::count(log::Level::warn);
-    const std::int64_t found = run.newest();
-    CHECK(log::count(log::Level::warn) == warnings);  // `latest` itself is good
-    CHECK(found >= reported);
-    CHECK(found <= reported + 1);
-    step = found;
-  }
-  CHECK(step >= 200);
 }

@@ -59,6 +59,14 @@ TEST_CASE("retention: the newest stay, milestones stay, steps above are left alo
   CHECK(outdated(without_metric({40, 30, 20, 10}), {50}, options).empty());
 }
 
+TEST_CASE("retention: damaged ones are not counted among the last, and go when as many whole ones are newer", "[checkpoint]") {
+  CheckpointOptions options;
+  options.keep_last = 2;
+  const std::vector<SavedStep> there{{40}, {30, {}, "has 3 bytes"}, {20}, {10}};
+  CHECK(outdated(there, {40}, options) == Steps{10});
+  CHECK(outdated(there, {50}, options) == Steps{30, 20, 10});
+}
+
 TEST_CASE("retention: the best by a metric stay, of equal ones the older, whatever has none", "[checkpoint]") {
   CheckpointOptions options;
   options.keep_last = 1;
