@@ -18,10 +18,16 @@ namespace {
 
 using Each = std::function<double(const Parameter&)>;
 
-/// What an optimizer holds of one parameter, and how many fp32 copies of all of them an update makes on its way.
+using Whole = std::function<bool(const Parameter&)>;
+
+bool never(const Parameter& /*weight*/) { return false; }
+bool always(const Parameter& /*weight*/) { return true; }
+
+/// What an optimizer holds of one parameter, how many fp32 copies of all of them an update makes on its way, and which it needs whole.
 struct Need {
   Each state;
   double copies = 0;
+  Whole whole = never;
 };
 
 double numbers(const Parameter& p) { return static_cast<double>(p.numel()); }
@@ -57,7 +63,8 @@ Need adamw(const config::OptimizerConfig& o, bool fused) {
   const double v = o.state_dtype_v == "bf16" ? 2 : 4;
   const bool extras = o.eps_root > 0 || o.nesterov || o.update_rms_clip > 0 || o.update_norm_window > 0;
   const double wide = (m == 2 ? 1 : 0) + (v == 2 ? 1 : 0);  // 16-bit moments are moved as fp32 copies
-  return {[=](const Parameter& p) { return (m + v) * numbers(p) + 4; }, wide + (fused && !extras ? 0 : 1)};
+  return {[=](const Parameter& p) { return (m + v) * numbers(p) + 4; }, wide + (fused && !extras ? 0 : 1),
+          o.update_rms_clip > 0 ? always : never};
 }
 
 Need muon(const config::Config& config, const ParameterList& parameters) {
@@ -72,7 +79,8 @@ Need muon(const config::Config& config, const ParameterList& parameters) {
   for (std::size_t i = 0; i < names.size(); ++i) {
     left[names[i]] = excluded[i];
   }
-  return {[=](const Parameter& p) { return muon_takes(p, by_shape) && !left.at(p.name) ? 4 * numbers(p) : 8 * numbers(p) + 4; }, 0};
+  const Whole taken = [=](const Parameter& p) { return muon_takes(p, by_shape) && !left.at(p.name); };
+  return {[=](const Parameter& p) { return taken(p) ? 4 * numbers(p) : 8 * numbers(p) + 4; }, 0, taken};
 }
 
 std::map<std::string, Need> needs(const config::Config& config, const ParameterList& parameters) {
@@ -82,24 +90,24 @@ std::map<std::string, Need> needs(const config::Config& config, const ParameterL
   const std::int64_t kron = own_options(config, "kron", kron_fields()).max_dim;
   return {
       {"adamw", adamw(o, o.fused && config::kernel_set(config.train) == config::KernelSet::fused)},
-      {"cautious_adamw", {like_parameter(2), 0}},
+      {"cautious_adamw", {like_parameter(2), 0, always}},
       {"adopt", {like_parameter(2), 0}},
-      {"mars", {like_parameter(3), 0}},
+      {"mars", {like_parameter(3), 0, always}},
       {"adam_mini",
        {[=](const Parameter& p) {
           const std::int64_t rows = rows_of_block(p, width);
           return 4 * (numbers(p) + (rows == 0 ? 1 : numbers(p) / static_cast<double>(p.shape.back() * rows)));
         },
-        0}},
+        0, always}},
       {"lion", {like_parameter(1), 1}},
       {"sgdm", {like_parameter(o.sgd_momentum > 0 ? 1 : 0), o.nesterov ? 2.0 : 0.0}},
       {"rmsprop", {like_parameter(2), 2}},
       {"sophia_h", {like_parameter(2), 1}},
       {"schedule_free_adamw", {like_parameter(3), 2}},
-      {"scion", {like_parameter(1), 0}},
+      {"scion", {like_parameter(1), 0, always}},
       {"muon", muon(config, parameters)},
-      {"soap", {[=](const Parameter& p) { return 4 * (2 * numbers(p) + side_numbers(p, soap, 2, false)); }, 0}},
-      {"kron", {[=](const Parameter& p) { return 4 * (numbers(p) + side_numbers(p, kron, 1, true)); }, 0}},
+      {"soap", {[=](const Parameter& p) { return 4 * (2 * numbers(p) + side_numbers(p, soap, 2, false)); }, 0, always}},
+      {"kron", {[=](const Parameter& p) { return 4 * (numbers(p) + side_numbers(p, kron, 1, true)); }, 0, always}},
   };
 }
 
@@ -110,24 +118,22 @@ OptimizerBytes optimizer_bytes(const config::Config& config, const ParameterList
   OptimizerBytes out;
   const auto found = all.find(config.optimizer.name);
   out.known = found != all.end();
-  const Need need = out.known ? found->second : Need{like_parameter(2), 0};
+  const Need need = out.known ? found->second : Need{like_parameter(2), 0, always};
+  const double average = config.averaging.type != "none" ? 4 : 0;
   double trainable = 0;
   double largest = 0;
   for (const ParameterPtr& p : parameters) {
-    if (!p->trainable || p->buffer) {
-      continue;
-    }
-    trainable += numbers(*p);
-    largest = std::max(largest, numbers(*p));
-    out.state += need.state(*p);
-  }
-  if (config.averaging.type != "none") {
-    out.state += 4 * trainable;
+    const bool moves = p->trainable && !p->buffer;
+    out.each.push_back(moves ? need.state(*p) + average * numbers(*p) : 0);
+    out.whole.push_back(need.whole(*p));
+    out.state += out.each.back();
+    trainable += moves ? numbers(*p) : 0;
+    largest = moves ? std::max(largest, numbers(*p)) : largest;
   }
   // Weights kept in bf16 are moved as fp32 copies; optimizers that go from tensor to tensor need a few of the largest.
-  const double wide = config.train.param_dtype == "bf16" ? 1 : 0;
-  const bool by_tensor = need.copies == 0 && !(config.optimizer.name == "adamw" || config.optimizer.name == "sgdm");
-  out.passing = 4 * trainable * (need.copies + wide) + (by_tensor ? 4 * 4 * largest : 0);
+  out.copies = need.copies + (config.train.param_dtype == "bf16" ? 1 : 0);
+  out.by_tensor = need.copies == 0 && !(config.optimizer.name == "adamw" || config.optimizer.name == "sgdm");
+  out.passing = 4 * trainable * out.copies + (out.by_tensor ? 4 * kTensorCopies * largest : 0);
   return out;
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "config/plan/budget.h"
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/log.h"
@@ -71,17 +70,6 @@ std::string memory_text(const MemoryEstimate& estimate, const FreeMemory& room) 
   return format("about {}{}: {}", human_bytes(estimate.total()), free, parts_text(estimate));
 }
 
-MemoryEstimate of_rank(MemoryEstimate estimate, const config::DistributedConfig& d, std::int64_t world) {
-  const PerAxis on = config::degrees_of(d).on_world(world);
-  const double inside = static_cast<double>(on.tp) * static_cast<double>(on.pp);
-  const double shards = static_cast<double>(on.dp_shard) * static_cast<double>(on.cp) * static_cast<double>(on.ep);
-  for (auto& [name, bytes] : estimate.parts) {
-    const bool divided = name == "weights" ? d.zero_stage == 3 : name == "gradients" ? d.zero_stage >= 2 : true;
-    bytes /= is_uncertain(name) ? inside * static_cast<double>(on.cp) : inside * (divided ? shards : 1);
-  }
-  return estimate;
-}
-
 void check_memory(const config::RunConfig& run, const std::string& what, const MemoryEstimate& estimate, const FreeMemory& room,
                   const Savers& savers) {
   if (run.memory_check == "off" || room.limit.empty() || estimate.total() <= room.bytes) {
@@ -125,10 +113,10 @@ std::vector<std::string> memory_report(const config::Loaded& loaded, const Regis
   }
   const ParameterList parameters = build_model(config, registries)->parameters();
   const FreeMemory room = free_memory();
-  MemoryEstimate estimate = training_memory(config, parameters);
+  const MemoryEstimate estimate = training_memory(config, parameters, world);
   if (world > 1) {
-    estimate = of_rank(std::move(estimate), config.distributed, world);
-    return {format("memory: about {} a rank, if the work is split evenly: {}", human_bytes(estimate.total()), parts_text(estimate))};
+    return {format("memory: about {} on the fullest of {} ranks: {}; `kf-host plan` says more", human_bytes(estimate.total()), world,
+                   parts_text(estimate))};
   }
   std::vector<std::string> out{"memory: " + memory_text(estimate, room)};
   if (estimate.total() > room.bytes && !room.limit.empty()) {

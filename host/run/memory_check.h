@@ -20,9 +20,6 @@ FreeMemory room_on(at::Device device);
 /// "about 1.3 GB, 22.1 GB free: weights 270 MB, gradients 270 MB, optimizer (adamw) 540 MB, activations 130 MB"
 std::string memory_text(const MemoryEstimate& estimate, const FreeMemory& room);
 
-/// What one of `world` ranks takes of it where the work is split evenly. Activations and logits are those of its own sequences.
-MemoryEstimate of_rank(MemoryEstimate estimate, const config::DistributedConfig& distributed, std::int64_t world);
-
 /// By run.memory_check, throws Code::config or warns where `estimate` does not fit into `room`, with what would help. A refusal takes the
 /// uncertain parts (activations, logits) at four fifths: it should be certain. `what` begins the sentence: "the job".
 void check_memory(const config::RunConfig& run, const std::string& what, const MemoryEstimate& estimate, const FreeMemory& room,

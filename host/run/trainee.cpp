@@ -158,16 +158,17 @@ PlannedModel plan_model(const RunContext& run) {
   PlannedModel out;
   out.model = build_model(config, run.registries);
   const ParameterList parameters = out.model->parameters();
-  MemoryEstimate whole = training_memory(config, parameters);
+  const std::int64_t ranks = run.world.size();
+  const bool together = run.device().is_cpu();  // all ranks are on this machine; a GPU is one rank's
+  out.memory = together ? training_memory_of_all(config, parameters, ranks) : training_memory(config, parameters, ranks);
   if (config.checkpoint.async_mode != "disabled" && run.device().is_cpu()) {  // of a GPU it lies in the host's memory
-    const double copy = whole.of("weights") + whole.of("optimizer (" + config.optimizer.name + ")");
-    whole.parts.emplace_back("a copy for saves", copy);
+    const double copy = out.memory.of("weights") + out.memory.of("optimizer (" + config.optimizer.name + ")");
+    out.memory.parts.emplace_back("a copy for saves", copy);
   }
-  out.memory = of_rank(std::move(whole), config.distributed, run.world.size());
   out.room = room_on(run.device());
-  out.room.bytes /= static_cast<double>(run.world.size());  // all ranks are on this machine
   const bool tight = out.memory.total() > out.room.bytes;
-  check_memory(config.run, "the job", out.memory, out.room, tight ? memory_savers(config, parameters) : Savers{});
+  check_memory(config.run, ranks > 1 && together ? format("the job on {} ranks of this machine", ranks) : "the job", out.memory, out.room,
+               tight ? memory_savers(config, parameters, ranks) : Savers{});
   return out;
 }
 

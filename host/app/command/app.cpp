@@ -88,6 +88,7 @@ constexpr Entry kCommands[] = {
     {"eval", eval_command},
     {"config", config_subcommand},
     {"data", data_command},
+    {"plan", plan_command},
     {"registry", registry_command},
     {"test", test_command},
     {"lua", lua_command},

@@ -29,6 +29,8 @@ int replay_command(const Arguments& args);
 /// `kf-host export CHECKPOINT FOLDER [--dtype T] [--family F] [--weights saved|average|raw] [--max-shard-size S] [--adapter]`, or
 /// `... FILE.gguf [--dtype T]`
 int export_command(const Arguments& args);
+/// `kf-host plan JOB --world N [--gpu NAME|FILE] [--search] [--json]`: memory, traffic and time of a layout, without any device.
+int plan_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

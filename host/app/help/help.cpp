@@ -25,6 +25,7 @@ constexpr Page kPages[] = {
     {"generate", "", usage::kGenerate},
     {"eval", "", usage::kEval},
     {"config", "", usage::kConfig, true},
+    {"plan", "", usage::kPlan},
     {"data", "info", usage::kDataInfo},
     {"data", "cache", usage::kDataCache},
     {"data", "", usage::kData, true},

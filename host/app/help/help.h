@@ -18,10 +18,10 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host eval CKPT           its loss; multiple choice: --choices FILE
   kf-host config check FILE   a job's problems; also: show, explain, keys, new
+  kf-host plan FILE --world N memory and time of a layout; also: --search
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host test SPEC.lua ...   tests written in Lua
-  kf-host lua [FILE|-e|-i]    Lua with everything that scripts have; a prompt
+  kf-host lua [FILE|-e|-i]    Lua with all that scripts have; test SPEC.lua
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume

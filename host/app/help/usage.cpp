@@ -107,6 +107,18 @@ config.json of Hugging Face, or a model's name: a preset's, or that on its hub
   api                        docs/api.md, likewise
 )";
 
+const char* const kPlan = R"(usage: kf-host plan JOB --world N [--gpu NAME|FILE] [--search] [--json] [--section.key=value ...]
+
+What a job takes on N ranks, by arithmetic: memory of a rank, bytes that ranks send each other, the pipeline's order, time of a step,
+tokens a second, MFU, and what to look out for. JOB is a .toml or .lua file, a run, a folder of Hugging Face, or the name of a known
+model. docs/parallelism.md has the formulas, and how far they are from published figures.
+
+  --world N         ranks (default: the product of [distributed], where dp_shard is given)
+  --gpu NAME|FILE   a100, b200, h100 (default), h200, or a TOML file that describes an accelerator
+  --search          ranks the layouts of N ranks instead, with as many sequences an update: the ten fastest that fit into memory
+  --json            for scripts: bytes, seconds, FLOPs
+)";
+
 const char* const kData = R"(usage: kf-host data COMMAND JOB|PATH [--section.key=value ...]
 
   info      what files hold: documents, characters, bytes, sha256 (kf-host data info --help)

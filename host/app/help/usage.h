@@ -7,6 +7,7 @@ extern const char* const kTrain;  // the sections of settings follow it
 extern const char* const kGenerate;
 extern const char* const kEval;
 extern const char* const kConfig;
+extern const char* const kPlan;
 extern const char* const kData;
 extern const char* const kDataInfo;
 extern const char* const kDataCache;

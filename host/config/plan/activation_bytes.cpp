@@ -29,42 +29,53 @@ struct BlockBytes {
 
 class Sizes {
  public:
-  Sizes(const Config& config, double rows, double length, const std::vector<AdaptedLayer>& adapters)
-      : config_(config), m_(config.model), adapters_(adapters), rows_(rows), length_(length), tokens_(rows * length) {}
+  Sizes(const Config& config, double rows, double length, const std::vector<AdaptedLayer>& adapters, const Spread& spread)
+      : config_(config),
+        m_(config.model),
+        adapters_(adapters),
+        spread_(spread),
+        rows_(rows),
+        length_(length),
+        tokens_(rows * length / spread.cp) {}
 
   /// Bytes of a number in the type of the computation.
   double width() const { return config_.train.mixed_precision == "fp32" ? 4 : 2; }
   /// A tensor (rows, length, columns) in that type, and in fp32.
   double low(double columns) const { return tokens_ * columns * width(); }
   double fp32(double columns) const { return tokens_ * columns * 4; }
+  /// The same inside of what tensor parallelism divides: heads, hidden widths.
+  double inner(double columns) const { return low(columns) / spread_.tp; }
+  /// A tensor of the residual stream, and of its type.
+  double stream() const { return low(dim()) / positions_shared(); }
+  double wide_stream() const { return fp32(dim()) / positions_shared(); }
   double dim() const { return real(m_.dim); }
 
   BlockBytes block(std::int64_t layer) const {
     BlockBytes out;
-    out.input = low(dim());
+    out.input = stream();
     add_attention(out, layer);
     add_mlp(out, layer);
     const bool parallel = m_.norm_placement.starts_with("parallel");
-    out.middle = parallel ? 0 : low(dim());
+    out.middle = parallel ? 0 : stream();
     if (m_.norm_placement == "sandwich" || m_.norm_placement == "post") {  // the norm behind a branch keeps what it normalises
       out.attention += norm_input();
       out.mlp += norm_input();
     }
     if (m_.dropout_resid > 0) {
-      out.attention += fp32(dim());
-      out.mlp += fp32(dim());
+      out.attention += wide_stream();
+      out.mlp += wide_stream();
     }
     add_adapters(out, layer);
     // RMS norms and their gradients pass through fp32.
-    out.passing += 3 * fp32(dim()) + 2 * low(dim());
+    out.passing += 3 * wide_stream() + 2 * stream();
     return out;
   }
 
-  double last_norm() const { return low(dim()) + norm_input(); }
+  double last_norm() const { return low(dim()) + norm_input(); }  // the head's input is gathered
 
   double logits() const {
     const TrainConfig& t = config_.train;
-    const double vocabulary = real(m_.vocab_size);
+    const double vocabulary = real(m_.vocab_size) / spread_.tp;
     const double chunk = std::min(tokens_, t.ce_chunk_size > 0 ? real(t.ce_chunk_size) : kChunk);
     const double narrow = width() == 2 ? 2 : 0;
     const double capped = m_.final_logit_softcap > 0 ? 2 : 0;
@@ -84,12 +95,16 @@ class Sizes {
     return all * (12 + narrow + capped * width() + z);
   }
 
-  double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) * (width() == 2 ? 10 : 8); }
+  double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) / spread_.tp * (width() == 2 ? 10 : 8); }
 
  private:
   /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type; besides the scales.
-  double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? fp32(dim()) : 0) + fp32(1); }
-  double norm_input() const { return low(dim()) + norm_copy(); }
+  double norm_copy() const {
+    return (m_.norm_type == "layernorm" && width() == 2 ? wide_stream() : 0) + fp32(1) / positions_shared();
+  }
+  double norm_input() const { return stream() + norm_copy(); }
+  /// Over how many ranks the positions between the products of tensor parallelism lie.
+  double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 
@@ -109,7 +124,7 @@ class Sizes {
     }
     each += m_.attn_softcap > 0 ? width() : 0;
     each += m_.dropout_attn > 0 ? width() + 1 : 0;
-    return rows_ * real(m_.n_heads) * length_ * length_ * each;
+    return rows_ * real(m_.n_heads) / spread_.tp * length_ * length_ / spread_.cp * each;
   }
 
   void add_attention(BlockBytes& out, std::int64_t layer) const {
@@ -122,33 +137,33 @@ class Sizes {
       const double query = heads * real(m_.mla_nope_dim + m_.mla_rope_dim);
       const double up = heads * real(m_.mla_nope_dim + m_.mla_v_dim);
       mixed = heads * real(m_.mla_v_dim);
-      kernel = low(2 * query + up + mixed);  // v is a view of the up-projection
-      products = low(query + real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim) + up + dim());
+      kernel = inner(2 * query + up + mixed);  // v is a view of the up-projection
+      products = inner(query + up) + low(real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim)) + stream();
       out.attention += low(2 * real(m_.mla_q_rank) + 2 * real(m_.mla_kv_rank) + real(m_.mla_rope_dim)) + fp32(2);
-      out.named = {{"q", low(query)}, {"kv", low(up)}};
+      out.named = {{"q", inner(query)}, {"kv", inner(up)}};
     } else {
       const double query = heads * real(head_dim(m_, layer));
-      const double key = real(kv_heads(m_, layer) * head_dim(m_, layer));
+      const double key = std::max(real(kv_heads(m_, layer)), spread_.tp) * real(head_dim(m_, layer));  // a rank has one at least
       mixed = query;
-      kernel = low(4 * query);
-      products = low(query + 2 * key + dim());
+      kernel = inner(4 * query);
+      products = inner(query + 2 * key) + stream();
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
-        out.attention += low(query + key) + fp32(heads + real(kv_heads(m_, layer)));
+        out.attention += inner(query + key) + fp32(heads + real(kv_heads(m_, layer))) / spread_.tp;
       }
       if (m_.v_norm != "none") {
-        out.attention += low(key) + fp32(real(kv_heads(m_, layer)));
+        out.attention += inner(key) + fp32(real(kv_heads(m_, layer))) / spread_.tp;
       }
-      out.named = {{"q", low(query)}, {"k", low(key)}, {"v", low(key)}};
+      out.named = {{"q", inner(query)}, {"k", inner(key)}, {"v", inner(key)}};
     }
     if (m_.attn_gate != "none") {  // its sigmoid, and the mixed values before it
-      out.attention += low(mixed + (m_.attn_gate == "head" ? heads : mixed));
+      out.attention += inner(mixed + (m_.attn_gate == "head" ? heads : mixed));
     }
-    const double lse = fp32(heads);
-    out.named["context"] = low(mixed) + lse;
-    out.named["out"] = low(dim());
+    const double lse = fp32(heads) / spread_.tp;
+    out.named["context"] = inner(mixed) + lse;
+    out.named["out"] = stream();
     out.attention += kernel + lse + scores();
-    out.attention_results = products + low(mixed) + lse;
-    out.passing = std::max(out.passing, low(4 * mixed) + 2 * scores());
+    out.attention_results = products + inner(mixed) + lse;
+    out.passing = std::max(out.passing, inner(4 * mixed) + 2 * scores());
   }
 
   /// Of a feed-forward layer of width `hidden` over `share` rows a token.
@@ -156,7 +171,7 @@ class Sizes {
     const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && fused_kernels();
     const double inside = mlp_gated(m_) ? (fused ? 3 : 4) : 2;
     const double wide = m_.act_fp32 && width() == 2 ? 8 : 0;
-    return share * (low(inside * hidden) + tokens_ * hidden * wide);
+    return share * (low(inside * hidden) + tokens_ * hidden * wide) / spread_.tp;
   }
 
   void add_mlp(BlockBytes& out, std::int64_t layer) const {
@@ -166,11 +181,11 @@ class Sizes {
     if (!experts || m_.moe_beside_dense) {
       const double hidden = real(ffn_hidden_dim(m_));
       out.mlp += mlp_kept(hidden, 1);
-      out.mlp_results += low(matrices * hidden + dim());
-      out.passing = std::max(out.passing, low((matrices + 1) * hidden));
-      out.named["gate"] = mlp_gated(m_) ? low(hidden) : 0;
-      out.named["up"] = low(hidden);
-      out.named["down"] = low(dim());
+      out.mlp_results += inner(matrices * hidden) + stream();
+      out.passing = std::max(out.passing, inner((matrices + 1) * hidden));
+      out.named["gate"] = mlp_gated(m_) ? inner(hidden) : 0;
+      out.named["up"] = inner(hidden);
+      out.named["down"] = stream();
     }
     if (!experts) {
       return;
@@ -212,6 +227,7 @@ class Sizes {
   const Config& config_;
   const ModelConfig& m_;
   const std::vector<AdaptedLayer>& adapters_;
+  const Spread& spread_;
   double rows_, length_, tokens_;
 };
 
@@ -245,10 +261,14 @@ double sum_of(const BlockBytes& b, const std::vector<std::string>& names) {
   return out;
 }
 
+bool has(const std::vector<std::string>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 /// What recomputation leaves of a block.
 double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer) {
   const double whole = b.input + b.attention + b.middle + b.mlp;
-  if (train.activation_checkpointing == "none" || layer % train.remat_every != 0) {
+  if (!recomputes(train, layer)) {
     return whole;
   }
   if (train.activation_checkpointing == "full") {
@@ -283,12 +303,14 @@ double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer
 
 }  // namespace
 
-ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training,
-                                 const std::vector<AdaptedLayer>& adapters) {
+ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training, const std::vector<AdaptedLayer>& adapters,
+                                 const Spread& spread) {
   const ModelConfig& m = config.model;
-  const Sizes sizes(config, rows, length, adapters);
+  const Sizes sizes(config, rows, length, adapters, spread);
+  const std::int64_t ahead = spread.heads ? m.mtp_layers : 0;
+  const std::int64_t end = (spread.end < 0 ? m.n_layers : spread.end) + ahead;
   ActivationBytes out;
-  for (std::int64_t layer = 0; layer < m.n_layers + m.mtp_layers; ++layer) {
+  for (std::int64_t layer = spread.first; layer < end; ++layer) {
     const std::int64_t like = std::min(layer, m.n_layers - 1);
     const BlockBytes block = sizes.block(like);
     const double kept = training ? kept_of(block, config.train, like) : 0;
@@ -300,9 +322,38 @@ ActivationBytes activation_bytes(const Config& config, double rows, double lengt
       out.kept += 3 * sizes.low(sizes.dim());  // its two norms and their product
     }
   }
-  out.kept += training ? sizes.last_norm() * (1 + static_cast<double>(m.mtp_layers)) : 0;
-  out.logits = training ? sizes.logits() * (1 + static_cast<double>(m.mtp_layers)) : sizes.logits_piece();
+  if (!spread.heads) {
+    return out;
+  }
+  const double times = 1 + static_cast<double>(m.mtp_layers);
+  out.kept += training ? sizes.last_norm() * times : 0;
+  out.logits = training ? sizes.logits() * times : sizes.logits_piece();
   return out;
+}
+
+bool recomputes(const TrainConfig& train, std::int64_t layer) {
+  return train.activation_checkpointing != "none" && layer % train.remat_every == 0;
+}
+
+bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view result) {
+  if (!recomputes(train, layer)) {
+    return true;
+  }
+  if (train.activation_checkpointing == "full") {
+    return false;
+  }
+  if (train.activation_checkpointing != "selective") {
+    return has(kept_by(train.activation_checkpointing), result);
+  }
+  const std::vector<std::string>& saved = train.remat_save;
+  const bool products = std::any_of(saved.begin(), saved.end(), [](const std::string& name) { return name.find("::") != std::string::npos; });
+  if (saved.empty() || products) {
+    return true;
+  }
+  const bool mlp = result == "gate" || result == "up" || result == "down" || result.empty();
+  const bool qkv = result == "q" || result == "k" || result == "v" || result == "kv";
+  return has(saved, result) || has(saved, mlp ? "mlp" : "attention") || (qkv && has(saved, "qkv")) ||
+         (result == "kv" && (has(saved, "k") || has(saved, "v")));
 }
 
 double cache_bytes(const ModelConfig& m, double rows, double positions, double width) {

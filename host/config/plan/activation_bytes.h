@@ -3,6 +3,7 @@
 // written in Lua keep is not known here.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/schema/config.h"
@@ -17,9 +18,19 @@ struct AdaptedLayer {
   double rank = 0;
 };
 
+/// Which share of a micro-batch's tensors a rank has.
+struct Spread {
+  double tp = 1;                // heads, hidden widths and the vocabulary are divided by it
+  bool split_sequence = false;  // and so is the residual stream with its norms; products then keep their gathered input
+  double cp = 1;                // positions
+  std::int64_t first = 0;       // layers [first, end) of the model; -1: all
+  std::int64_t end = -1;
+  bool heads = true;            // whether logits are made here
+};
+
 /// All in bytes, for one micro-batch.
 struct ActivationBytes {
-  double kept = 0;     // by all blocks, embedding and last norm, from their forward until their backward
+  double kept = 0;     // by all blocks of `spread`, embedding and last norm, from their forward until their backward
   double passing = 0;  // besides, while the largest block runs: what recomputation brings back, and the gradients of its inside
   double logits = 0;   // of the loss, at its worst moment: logits, their softmax and their gradients
 };
@@ -27,7 +38,13 @@ struct ActivationBytes {
 /// `rows` sequences of `length` tokens. Without `training` nothing is kept: the inside of one block, and logits in pieces of 4,096
 /// positions.
 ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training = true,
-                                 const std::vector<AdaptedLayer>& adapters = {});
+                                 const std::vector<AdaptedLayer>& adapters = {}, const Spread& spread = {});
+
+/// Whether a layer's inside is computed again in backward.
+bool recomputes(const TrainConfig& train, std::int64_t layer);
+/// Whether backward finds this result of a layer in memory: "q", "k", "v", "kv", "context", "out", "gate", "up", "down", or "" for another
+/// product.
+bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view result);
 
 /// Keys and values that generation keeps: (rows, positions) in all layers, in numbers of `width` bytes.
 double cache_bytes(const ModelConfig& model, double rows, double positions, double width);

@@ -1,0 +1,103 @@
+#include <iostream>
+#include <map>
+
+#include "app/command/commands.h"
+#include "app/command/plan_report.h"
+#include "app/line/option_list.h"
+#include "app/script/script_parts.h"
+#include "builtins/builtins.h"
+#include "config/load/load.h"
+#include "config/plan/budget.h"
+#include "config/tree/json.h"
+#include "core/error.h"
+#include "core/fs.h"
+#include "model/transformer/build.h"
+#include "train/loop/planned_weights.h"
+
+namespace kf {
+namespace {
+
+constexpr double kMostRanks = 1 << 20;
+constexpr std::size_t kShown = 10;
+
+config::Request request_of(const OptionList& options, config::Catalog& catalog) {
+  KF_CHECK(options.words.size() == 1, Code::config,
+           "usage: kf-host plan JOB --world N [--gpu NAME|FILE] [--search] [--json] [--section.key=value ...]");
+  const std::string& file = options.words[0];
+  config::Request out;
+  out.overrides = options.overrides;
+  out.files_must_exist = false;
+  if (file.ends_with(".lua")) {
+    ScriptParts parts = read_script(file);
+    KF_CHECK(parts.table.has_value(), Code::config, "{} returns no job and calls no kf.run", file);
+    out.recipe = std::move(*parts.table);
+    catalog = std::move(parts.catalog);
+    return out;
+  }
+  std::error_code ignored;
+  const bool folder = fs::is_directory(file, ignored);
+  if (folder || !file.ends_with(".toml")) {  // a run, a folder of Hugging Face, a known model's name
+    const fs::path job = fs::path(file) / "job.toml";
+    if (folder && fs::is_regular_file(job, ignored)) {
+      out.job = job;
+    } else {
+      out.overrides.insert(out.overrides.begin(), "--model.preset=" + file);
+    }
+    return out;
+  }
+  out.job = file;
+  return out;
+}
+
+/// --world, or the product of the degrees where the job says all of them.
+std::int64_t world_of(const OptionList& options, const config::Config& config) {
+  if (options.has("--world")) {
+    return option_number<std::int64_t>("--world", options.last("--world"), 1, kMostRanks);
+  }
+  const PerAxis degrees = config::degrees_of(config.distributed);
+  KF_CHECK(degrees.dp_shard > 0, Code::config,
+           "how many ranks? Give --world N: distributed.dp_shard = -1 takes what the other degrees leave");
+  return degrees.product();
+}
+
+plan::Weights weights_of(const config::Config& config, const Registries& registries) {
+  try {
+    return planned_weights(config, build_model(config, registries)->parameters());
+  } catch (const Error& error) {
+    throw Error(error.code(), format("{}: a plan knows native parts alone", error.what()));
+  }
+}
+
+}  // namespace
+
+int plan_command(const Arguments& args) {
+  const OptionList options = parse_options(args, {"kf-host plan", {"--world", "--gpu"}, {"--search", "--json"}, true});
+  const Registries registries = native_registries();
+  config::Catalog catalog = registries.catalog();
+  config::Request request = request_of(options, catalog);
+  const plan::Gpu gpu = plan::gpu_named(options.has("--gpu") ? options.last("--gpu") : "h100");
+  const bool searches = options.has("--search");
+  // The number of ranks may follow from the job. With --search its own layout need not fit them.
+  std::int64_t world = world_of(options, config::load(request, catalog).config);
+  request.world = searches ? std::optional<std::int64_t>() : world;
+  const config::Loaded loaded = config::load(request, catalog);
+  if (!loaded.report.problems.empty()) {
+    throw Error(Code::config, config::to_text(loaded.report));
+  }
+  const plan::Weights weights = weights_of(loaded.config, registries);
+  if (!searches) {
+    const PlanReport report = make_report(loaded, weights, gpu, world);
+    options.has("--json") ? std::cout << config::to_json(to_node(report), config::JsonStyle::plain, 2) << '\n', void()
+                        : print(std::cout, report);
+    return 0;
+  }
+  const plan::Found found = plan::search(loaded, weights, gpu, world, kShown);
+  options.has("--json") ? std::cout << config::to_json(to_node(found), config::JsonStyle::plain, 2) << '\n', void()
+                      : print(std::cout, found, gpu, plan::update_sequences(loaded.config, world));
+  KF_CHECK(!found.best.empty(), Code::config, "no layout of {} ranks fits into a {}{}: more ranks, train.activation_checkpointing = \"full\", "
+           "or fewer sequences at a time", world, gpu.name,
+           found.too_large > 0 ? format(" (the smallest needs {} a rank)", human_bytes(found.least_memory)) : "");
+  return 0;
+}
+
+}  // namespace kf

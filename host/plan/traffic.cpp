@@ -1,0 +1,301 @@
+#include "plan/traffic.h"
+
+#include <algorithm>
+
+#include "config/plan/batch_plan.h"
+#include "config/plan/derived.h"
+
+namespace kf::plan {
+namespace {
+
+using Kind = Flow::Kind;
+using When = Flow::When;
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+/// Bytes of the values and numbers of the gradients of weights, those of experts apart: they lie over other ranks.
+struct Amounts {
+  double values = 0, expert_values = 0;
+  double numbers = 0, expert_numbers = 0;  // that train
+};
+
+Amounts amounts_of(const std::vector<const Weight*>& weights, const Layout& layout, const config::TrainConfig& train) {
+  Amounts out;
+  for (const Weight* weight : weights) {
+    const double held = held_numbers(*weight, layout);
+    const bool trains = weight->trains && !weight->buffer;
+    const bool cut = trains && !weight->shape.empty();
+    const double bytes = cut ? held * (train.mixed_precision != "fp32" && weight->low ? 2 : 4) : 0;
+    const bool experts = weight->cut == Weight::Cut::experts && layout.mesh.degree(Axis::ep) > 1;
+    (experts ? out.expert_values : out.values) += bytes;
+    (experts ? out.expert_numbers : out.numbers) += trains ? held : 0;
+  }
+  return out;
+}
+
+std::int64_t mixture_layers(const config::ModelConfig& model, const config::Stage& piece) {
+  std::int64_t out = 0;
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    out += config::is_moe_layer(model, layer) ? 1 : 0;
+  }
+  return out;
+}
+
+}  // namespace
+
+double Flow::sent() const {
+  const double n = real(reach.ranks);
+  if (n <= 1) {
+    return 0;
+  }
+  switch (kind) {
+    case Kind::gather:
+    case Kind::scatter_sum:
+    case Kind::exchange: return calls * bytes * (n - 1) / n;
+    case Kind::sum: return calls * bytes * 2 * (n - 1) / n;
+    case Kind::send: return calls * bytes;
+  }
+  return 0;
+}
+
+double Flow::seconds(const Gpu& gpu) const {
+  switch (kind) {
+    case Kind::gather:
+    case Kind::scatter_sum: return calls * ring_seconds(gpu, reach, bytes);
+    case Kind::sum: return calls * sum_seconds(gpu, reach, bytes);
+    case Kind::exchange: return calls * exchange_seconds(gpu, reach, bytes);
+    case Kind::send: return calls * send_seconds(gpu, reach, bytes);
+  }
+  return 0;
+}
+
+Traffic::Traffic(const config::Config& config, const Weights& weights, const Layout& layout, std::int64_t node, std::int64_t stage)
+    : config_(config), weights_(weights), layout_(layout), stage_(stage) {
+  const Mesh& mesh = layout.mesh;
+  PerAxis at;
+  at.pp = stage;
+  const std::int64_t rank = mesh.rank_at(at);
+  const auto along = [&](Axis axis) { return reach_of(mesh.ranks_along(axis, rank), node); };
+  tp_ = along(Axis::tp);
+  cp_ = along(Axis::cp);
+  ep_ = along(Axis::ep);
+  replicas_ = along(Axis::dp_replicate);
+  shards_ = reach_of(mesh.shard_ranks(rank), node);
+  expert_shards_ = reach_of(mesh.expert_shard_ranks(rank), node);
+  at.pp = (stage + 1) % mesh.degree(Axis::pp);
+  const std::int64_t next = mesh.rank_at(at);
+  pp_ = reach_of(next == rank ? std::vector<std::int64_t>{rank} : std::vector<std::int64_t>{rank, next}, node);
+  width_ = config.train.mixed_precision == "fp32" ? 4 : 2;
+  tokens_ = real(config.train.batch_size * config.train.seq_len) / real(mesh.degree(Axis::cp));
+  micros_ = real(config::BatchPlan(config.train, mesh.readers()).micros(0));
+}
+
+/// Each branch of a block enters what tensor parallelism divides, and leaves it (Korthikanti et al. 2022, section 4.2); so do the embedding
+/// (out) and the head (in).
+void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) const {
+  if (tp_.ranks == 1) {
+    return;
+  }
+  const bool split = config_.distributed.sequence_parallel;
+  const double bytes = tokens_ * real(config_.model.dim) * width_;
+  double forward = 0, again = 0;
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    forward += 2;
+    again += config::recomputes(config_.train, layer) ? 2 : 0;
+  }
+  const double ends = (piece.embeds ? 1 : 0) + (piece.heads ? 1 : 0);
+  if (split) {
+    const double in = forward + (piece.heads ? 1 : 0), leave = forward + (piece.embeds ? 1 : 0);
+    out.push_back({"tp", "hidden states gathered", Kind::gather, When::forward, in, bytes, tp_});
+    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, When::forward, leave, bytes, tp_});
+    out.push_back({"tp", "hidden states gathered", Kind::gather, When::backward, leave + again, bytes, tp_});
+    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, When::backward, in + again, bytes, tp_});
+  } else {
+    out.push_back({"tp", "hidden states summed", Kind::sum, When::forward, forward + (piece.embeds ? 1 : 0), bytes, tp_});
+    out.push_back({"tp", "hidden states summed", Kind::sum, When::backward, forward + again + ends - (piece.embeds ? 1 : 0), bytes, tp_});
+  }
+  if (piece.heads) {  // the softmax over the whole vocabulary: largest logit, sum, the label's logit
+    out.push_back({"tp", "softmax", Kind::sum, When::forward, 3, tokens_ * 4, tp_});
+  }
+}
+
+/// Keys and values go around the ring in forward; in backward they do so again, and their gradients follow them in fp32.
+void Traffic::add_context(std::vector<Flow>& out, const config::Stage& piece) const {
+  if (cp_.ranks == 1) {
+    return;
+  }
+  const config::ModelConfig& m = config_.model;
+  const bool ring = config_.distributed.cp_method == "ring";
+  const double tp = real(tp_.ranks), others = real(cp_.ranks - 1);
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    const double numbers = m.attention == "mla" ? real(m.n_heads) / tp * real(m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim)
+                                                : 2 * std::max(real(config::kv_heads(m, layer)) / tp, 1.0) * real(config::head_dim(m, layer));
+    const double bytes = tokens_ * numbers * width_;
+    const double again = config::keeps_result(config_.train, layer, "context") ? 0 : 1;
+    if (ring) {
+      out.push_back({"cp", "keys and values", Kind::send, When::hidden_attention, others, bytes, cp_});
+      out.push_back({"cp", "keys and values", Kind::send, When::hidden_backward, others * (1 + again), bytes, cp_});
+      out.push_back({"cp", "their gradients", Kind::send, When::hidden_backward, others + 1, tokens_ * numbers * 4, cp_});
+    } else {
+      const double all = bytes * real(cp_.ranks);
+      out.push_back({"cp", "keys and values", Kind::gather, When::forward, 1, all, cp_});
+      out.push_back({"cp", "keys and values", Kind::gather, When::backward, again, all, cp_});
+      out.push_back({"cp", "their gradients", Kind::scatter_sum, When::backward, 1, all, cp_});
+    }
+  }
+}
+
+/// Tokens go to their experts and come back, and so do the gradients.
+void Traffic::add_experts(std::vector<Flow>& out, const config::Stage& piece) const {
+  const double layers = real(mixture_layers(config_.model, piece));
+  if (ep_.ranks == 1 || layers == 0) {
+    return;
+  }
+  const double bytes = tokens_ * real(config_.model.moe_top_k) * real(config::expert_dim(config_.model)) * width_;
+  double again = 0;
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    again += config::is_moe_layer(config_.model, layer) && !config::keeps_result(config_.train, layer, "") ? 2 : 0;
+  }
+  out.push_back({"ep", "tokens to their experts and back", Kind::exchange, When::forward, 2 * layers, bytes, ep_});
+  out.push_back({"ep", "their gradients", Kind::exchange, When::backward, 2 * layers + again, bytes, ep_});
+}
+
+/// zero_stage = 3: a block is gathered before its forward and before its backward; with prefetch the last one stays in between.
+void Traffic::add_gathered(std::vector<Flow>& out, const config::Stage& piece) const {
+  if (shards_.ranks == 1 || layout_.zero_stage != 3) {
+    return;
+  }
+  const bool prefetch = config_.distributed.prefetch;
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    std::vector<const Weight*> block;
+    for (const Weight& weight : weights_.all) {
+      if (layer_of(weight.name, config_.model.n_layers) == layer) {
+        block.push_back(&weight);
+      }
+    }
+    const Amounts own = amounts_of(block, layout_, config_.train);
+    const double again = prefetch && layer + 1 == piece.end ? 0 : 1;
+    const When forward = prefetch ? When::hidden_forward : When::forward, backward = prefetch ? When::hidden_backward : When::backward;
+    out.push_back({"dp_shard", "weights gathered", Kind::gather, forward, 1, own.values, shards_});
+    out.push_back({"dp_shard", "weights gathered", Kind::gather, backward, again, own.values, shards_});
+    if (own.expert_values > 0 && expert_shards_.ranks > 1) {
+      out.push_back({"dp_shard", "experts gathered", Kind::gather, forward, 1, own.expert_values, expert_shards_});
+      out.push_back({"dp_shard", "experts gathered", Kind::gather, backward, again, own.expert_values, expert_shards_});
+    }
+  }
+}
+
+void Traffic::add_reduced(std::vector<Flow>& out) const {
+  const config::DistributedConfig& d = config_.distributed;
+  const std::vector<const Weight*> mine = weights_of(weights_, layout_, config_.model, stage_);
+  const Amounts all = amounts_of(mine, layout_, config_.train);
+  const double number = d.reduce_dtype == "bf16" ? 2 : 4;
+  const double times = d.reduce_each_micro ? micros_ : 1;
+  const When when = d.prefetch ? When::hidden_backward : When::update;
+  const bool apart = config_.diloco.interval > 0;  // workers share nothing in an update
+  const auto reduce = [&](const char* what, double numbers, const Reach& shards) {
+    if (numbers <= 0) {
+      return;
+    }
+    if (shards.ranks > 1) {
+      out.push_back({"dp_shard", what, Kind::scatter_sum, when, times, numbers * number, shards});
+    }
+    if (replicas_.ranks > 1 && !apart) {
+      out.push_back({"dp_replicate", what, Kind::sum, when, times, numbers * number / real(shards.ranks), replicas_});
+    }
+  };
+  reduce("gradients summed", all.numbers, shards_);
+  reduce("experts' gradients summed", all.expert_numbers, expert_shards_);
+  if (layout_.zero_stage != 3) {
+    out.push_back({"dp_shard", "moved weights gathered", Kind::gather, When::update, 1, all.values, shards_});
+    out.push_back({"dp_shard", "moved experts gathered", Kind::gather, When::update, 1, all.expert_values, expert_shards_});
+    return;
+  }
+  std::vector<const Weight*> rest;  // what is in no block is gathered once, before the first micro-batch
+  for (const Weight* weight : mine) {
+    const std::int64_t layer = layer_of(weight->name, config_.model.n_layers);
+    if (layer < 0 || layer >= config_.model.n_layers) {
+      rest.push_back(weight);
+    }
+  }
+  out.push_back({"dp_shard", "weights gathered", Kind::gather, When::update, 1, amounts_of(rest, layout_, config_.train).values, shards_});
+}
+
+/// DiLoCo: what every worker moved, once in `interval` updates.
+void Traffic::add_workers(std::vector<Flow>& out) const {
+  const config::DilocoConfig& diloco = config_.diloco;
+  if (diloco.interval == 0 || replicas_.ranks == 1) {
+    return;
+  }
+  const Amounts all = amounts_of(weights_of(weights_, layout_, config_.model, stage_), layout_, config_.train);
+  const double number = diloco.exchange_dtype == "fp32" ? 4 : diloco.exchange_dtype == "bf16" ? 2 : 1;
+  const double mine = all.numbers / real(shards_.ranks) + all.expert_numbers / real(expert_shards_.ranks);
+  out.push_back({"dp_replicate", "what workers moved", Kind::sum, When::update, 1 / real(diloco.interval), mine * number, replicas_});
+}
+
+std::vector<Flow> Traffic::of_micro(const config::Stage& piece) const {
+  std::vector<Flow> out;
+  add_tensor(out, piece);
+  add_context(out, piece);
+  add_experts(out, piece);
+  add_gathered(out, piece);
+  return out;
+}
+
+std::vector<Flow> Traffic::of_step() const {
+  std::vector<Flow> out;
+  add_reduced(out);
+  add_workers(out);
+  std::erase_if(out, [](const Flow& flow) { return flow.sent() <= 0; });
+  return out;
+}
+
+Flow Traffic::handed_on() const {
+  const bool split = tp_.ranks > 1 && config_.distributed.sequence_parallel;
+  const double bytes = tokens_ * real(config_.model.dim) * width_ / (split ? real(tp_.ranks) : 1);
+  return {"pp", "hidden states handed on", Kind::send, When::forward, 1, bytes, pp_};
+}
+
+std::vector<Flow> step_flows(const config::Config& config, const Weights& weights, const Layout& layout, std::int64_t node,
+                             std::int64_t stage) {
+  const Traffic traffic(config, weights, layout, node, stage);
+  const double micros = real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0));
+  std::vector<Flow> all = traffic.of_step();
+  for (const config::Stage& piece : layout.stages.at(static_cast<std::size_t>(stage))) {
+    for (Flow& flow : traffic.of_micro(piece)) {
+      flow.calls *= micros;
+      all.push_back(std::move(flow));
+    }
+    for (const bool last : {piece.heads, piece.embeds}) {  // forward to the next piece, backward to the one before
+      if (!last) {
+        Flow flow = traffic.handed_on();
+        flow.calls = micros;
+        all.push_back(std::move(flow));
+      }
+    }
+  }
+  // Equal calls of several layers are one line.
+  std::vector<Flow> out;
+  for (const Flow& flow : all) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Flow& other) {
+      return other.axis == flow.axis && other.what == flow.what && other.kind == flow.kind && other.when == flow.when &&
+             other.bytes == flow.bytes && other.reach.ranks == flow.reach.ranks;
+    });
+    if (same != out.end()) {
+      same->calls += flow.calls;
+    } else if (flow.sent() > 0) {
+      out.push_back(flow);
+    }
+  }
+  return out;
+}
+
+double sent_along(const std::vector<Flow>& flows, const std::string& axis) {
+  double out = 0;
+  for (const Flow& flow : flows) {
+    out += flow.axis == axis ? flow.sent() : 0;
+  }
+  return out;
+}
+
+}  // namespace kf::plan

@@ -1,0 +1,67 @@
+#pragma once
+// A model as a plan sees it: its weights without tensors, and what a rank of a layout has of each.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "config/plan/activation_bytes.h"
+#include "config/plan/stages.h"
+#include "config/schema/config.h"
+#include "parallel/mesh/mesh.h"
+
+namespace kf::plan {
+
+/// One weight.
+struct Weight {
+  /// What divides it: nothing, tensor parallelism by its first or second dim, or expert parallelism by its experts.
+  enum class Cut : std::int8_t { none, rows, columns, experts };
+
+  std::string name;
+  std::vector<std::int64_t> shape;
+  Cut cut = Cut::none;
+  std::int64_t unit = 1;  // entries of the divided dim that stay together
+  bool low = false;       // forward reads 16-bit numbers
+  bool trains = true;
+  bool buffer = false;     // moved by the model's own rule
+  bool whole = false;      // the optimizer needs it on one rank
+  double state_bytes = 0;  // of the optimizer, for all of it
+
+  double numbers() const;
+};
+
+/// All weights of a model, and how its optimizer passes over them.
+struct Weights {
+  std::vector<Weight> all;
+  std::vector<config::AdaptedLayer> adapters;
+  double copies = 0;         // fp32 copies of all that a rank trains, beside an update
+  bool by_tensor = false;    // or a few copies of one weight after the other
+  bool known = true;         // whether everything that lives is known: parts in Lua hold more
+};
+
+/// A layout of a job on a world: the mesh, and the pieces of the model by stage.
+struct Layout {
+  Mesh mesh;
+  std::int64_t zero_stage = 3;
+  /// By coordinate along pp: its pieces, first layer first; one but for pp_schedule = "interleaved_1f1b".
+  std::vector<std::vector<config::Stage>> stages;
+
+  /// [distributed] of the job on `world` ranks. Throws Code::config where degrees do not make up the world, or stages the model.
+  static Layout of(const config::Config& config, std::int64_t world);
+
+  /// Over how many ranks the rows of a weight are cut.
+  std::int64_t shards(const Weight& weight) const;
+  /// Layers of a stage.
+  std::int64_t layers(std::int64_t stage) const;
+};
+
+/// The weights of a stage. Tied embeddings are in the first and in the last.
+std::vector<const Weight*> weights_of(const Weights& weights, const Layout& layout, const config::ModelConfig& model, std::int64_t stage);
+
+/// Numbers of a weight that a rank holds: what tp and ep leave.
+double held_numbers(const Weight& weight, const Layout& layout);
+
+/// The layer that a weight is of; -1 for what stands before the layers, `layers` for what stands behind them.
+std::int64_t layer_of(const std::string& name, std::int64_t layers);
+
+}  // namespace kf::plan

@@ -1,0 +1,13 @@
+#pragma once
+// A built model as a plan sees it.
+
+#include "config/schema/config.h"
+#include "model/parameter.h"
+#include "plan/weights.h"
+
+namespace kf {
+
+/// What `parameters` and the job's optimizer are to a plan. They need no tensors yet; their placements do not matter.
+plan::Weights planned_weights(const config::Config& config, const ParameterList& parameters);
+
+}  // namespace kf

@@ -1,0 +1,117 @@
+// What a rank takes, by arithmetic; against the allocator: tests/unit/train/memory_test.cpp and tests/unit/layout/planned_memory_test.cpp.
+
+#include "plan/memory.h"
+#include "unit/plan/model.h"
+
+#include <catch2/catch.hpp>
+
+namespace kf::plan::test {
+namespace {
+
+config::Config job() {
+  config::Config c;
+  c.model.dim = 1024;
+  c.model.n_layers = 16;
+  c.model.n_heads = 16;
+  c.model.n_kv_heads = 16;
+  c.model.vocab_size = 1024;
+  c.model.ffn_hidden_dim = 4096;
+  c.train.batch_size = 1;
+  c.train.seq_len = 512;
+  c.train.mixed_precision = "bf16";
+  c.eval.enabled = false;
+  return c;
+}
+
+MemoryEstimate of(const config::Config& c, std::int64_t world, std::int64_t stage = 0) {
+  return rank_memory(c, weights_of(c.model), Layout::of(c, world), stage);
+}
+
+}  // namespace
+
+TEST_CASE("plan: dp_shard divides what its stage says", "[plan]") {
+  config::Config c = job();
+  const auto n = static_cast<double>(config::parameter_count(c.model));
+  const double vectors = (2 * 16 + 1) * 1024.0;  // norms: fp32, and one tensor with their masters
+  for (const std::int64_t stage : {1, 2, 3}) {
+    c.distributed.zero_stage = stage;
+    const MemoryEstimate e = of(c, 4);
+    CAPTURE(stage);
+    CHECK(e.of("optimizer (adamw)") == Approx(8 * n / 4));
+    if (stage == 3) {
+      CHECK(e.of("weights") == Approx(4 * n / 4));
+      CHECK(e.of("16-bit weights") == 0);
+      CHECK(e.of("gathered weights") > 0);
+    } else {
+      CHECK(e.of("weights") == Approx(4 * n / 4 + 3 * vectors).epsilon(1e-6));
+      CHECK(e.of("16-bit weights") == Approx(2 * (n - vectors)));
+      CHECK(e.of("gathered weights") == 0);
+    }
+  }
+  c.distributed.dp_shard = 1;
+  c.distributed.dp_replicate = 4;
+  CHECK(of(c, 4).of("optimizer (adamw)") == Approx(8 * n));
+}
+
+TEST_CASE("plan: an optimizer that needs whole weights has them on owners, the fullest of which counts", "[plan]") {
+  config::Config c = job();
+  Weights weights;
+  for (const std::int64_t rows : {4, 3, 2, 2}) {
+    weights.all.push_back(weight("layers.0.w" + std::to_string(rows), {rows * 1024, 1024}));
+    weights.all.back().whole = true;
+  }
+  c.distributed.zero_stage = 2;
+  const MemoryEstimate e = rank_memory(c, weights, Layout::of(c, 2), 0);
+  CHECK(e.of("optimizer (adamw)") == Approx(8 * 6 * 1024 * 1024.0));  // 4 and 2, or 3 and 2
+}
+
+TEST_CASE("plan: a stage holds the activations of as many micro-batches as are under way", "[plan]") {
+  config::Config c = job();
+  c.train.grad_accum_steps = 8;
+  c.distributed.pp = 4;
+  c.distributed.dp_shard = 1;
+  const Layout layout = Layout::of(c, 4);
+  const auto flying = [&](const char* schedule, std::int64_t stage, double micros) {
+    c.distributed.pp_schedule = schedule;
+    return in_flight(c.distributed, Layout::of(c, 4), stage, micros);
+  };
+  CHECK(flying("gpipe", 0, 8) == 8);
+  CHECK(flying("1f1b", 0, 8) == 4);
+  CHECK(flying("1f1b", 3, 8) == 1);
+  CHECK(flying("1f1b", 0, 2) == 2);
+  c.distributed.pp_chunks = 2;
+  CHECK(flying("interleaved_1f1b", 0, 8) == Approx((2 * 3 + 4 + 1) / 2.0));
+  c.distributed.pp_schedule = "1f1b";
+  CHECK(of(c, 4, 0).of("activations") == Approx(4 * of(c, 4, 2).of("activations") / 2).epsilon(0.01));
+}
+
+TEST_CASE("plan: tensor and context parallelism divide activations, a split sequence all of them", "[plan]") {
+  config::Config c = job();
+  c.distributed.dp_shard = 1;
+  const double one = of(c, 1).of("activations");
+  c.distributed.cp = 4;
+  CHECK(of(c, 4).of("activations") == Approx(one / 4));
+  c.distributed.cp = 1;
+  c.distributed.tp = 4;
+  const double split = of(c, 4).of("activations");
+  c.distributed.sequence_parallel = false;
+  const double unsplit = of(c, 4).of("activations");
+  CHECK(split < unsplit);
+  CHECK(unsplit < one);
+  CHECK(split > one / 4);  // products keep their gathered inputs
+  CHECK(of(c, 4).of("logits") == Approx(of(job(), 1).of("logits") / 4));
+}
+
+TEST_CASE("plan: all ranks together are every stage as often as it has ranks", "[plan]") {
+  config::Config c = job();
+  c.distributed.pp = 2;
+  c.distributed.dp_shard = 2;
+  c.train.grad_accum_steps = 4;
+  const Layout layout = Layout::of(c, 4);
+  const Weights weights = weights_of(c.model);
+  const double stages = rank_memory(c, weights, layout, 0).total() + rank_memory(c, weights, layout, 1).total();
+  CHECK(all_ranks(c, weights, layout).total() == Approx(2 * stages));
+  CHECK(fullest_rank(c, weights, layout).total() <= all_ranks(c, weights, layout).total() / 4 * 2);
+}
+
+}  // namespace kf::plan::test
