@@ -137,14 +137,38 @@ void MoeBook::add_ranks(Group& data) {
   positions_ = sums[-1].item<double>();
 }
 
+/// The same of the stages of a pipeline, which have run other layers on the same positions. `counted`: whether this one has experts.
+void MoeBook::add_stages(bool counted) {
+  if (layers_.empty()) {
+    return;
+  }
+  const std::int64_t experts = layers_.front()->options().experts;
+  if (!counted) {
+    counts_ = at::zeros({static_cast<std::int64_t>(layers_.size()), experts}, at::kLong);
+    sums_ = at::zeros({3}, at::kDouble);
+    positions_ = 0;
+  }
+  const at::Tensor positions = at::full({1}, positions_, at::kDouble);
+  pipeline_->sum(counts_);
+  pipeline_->sum(sums_);
+  pipeline_->largest(positions);
+  positions_ = positions.item<double>();
+}
+
 void MoeBook::end_step(bool updated, double progress, Group* data) {
+  const bool counted = !step_is_over_;
   if (!step_is_over_ && data != nullptr && data->size() > 1 && counts_.defined()) {
     add_ranks(*data);
   }
   if (updated && counts_.defined()) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      layers_[i]->router().rebalance(counts_[static_cast<std::int64_t>(i)], progress);
+      if (const at::Tensor counts = counts_[static_cast<std::int64_t>(i)]; pipeline_ == nullptr || (counted && counts.any().item<bool>())) {
+        layers_[i]->router().rebalance(counts, progress);  // of a layer that runs here
+      }
     }
+  }
+  if (pipeline_ != nullptr) {
+    add_stages(counted);
   }
   step_is_over_ = true;
 }

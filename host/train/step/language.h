@@ -25,6 +25,7 @@ class Language final : public Objective {
 
   Counts count(const std::vector<Batch>& batches) const override;
   Minimised operator()(Model& model, const Micro& micro) const override;
+  Minimised of_piece(Model& model, const Micro& micro) const override;
   bool spares_logits() const override { return job_loss_.takes_hidden(); }
   void check(Model& model) const override;
   /// "z_loss": train.z_loss_weight; "aux_loss": a factor of what the model adds.
@@ -37,6 +38,8 @@ class Language final : public Objective {
  private:
   LossTerms from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const;
   LossTerms from_logits(Model& model, const Micro& micro, const LossFactors& factors) const;
+  /// Of parts that may be undefined; the names are the same for all micro-batches and pieces.
+  std::vector<Term> terms_of(const Micro& micro, const LossTerms& parts, const at::Tensor& aux, const at::Tensor& ahead) const;
   at::Tensor aux_loss(Model& model, const Micro& micro, at::Tensor& total) const;
   at::Tensor mtp_loss(Model& model, const Micro& micro) const;
   bool looks_ahead() const { return options_.mtp_layers > 0 && options_.mtp_loss_weight > 0; }

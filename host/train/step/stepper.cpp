@@ -13,24 +13,38 @@
 #include "optim/clip.h"
 #include "optim/qk_clip.h"
 #include "train/step/curvature.h"
+#include "train/step/pipeline_engine.h"
 #include "train/step/plain_engine.h"
 #include "train/step/watch.h"
 
 namespace kf {
+
+namespace {
+
+std::unique_ptr<Engine> make_engine(Model& model, const StepperOptions& options) {
+  const PlainEngineOptions common{options.device, options.world.share(), options.qk_clip_tau > 0};
+  if (PipelinedModel* const pipeline = as_pipeline(model)) {
+    return std::make_unique<PipelineEngine>(*pipeline, common);
+  }
+  return std::make_unique<PlainEngine>(model, common);
+}
+
+}  // namespace
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, Objective& objective, const StepperOptions& options)
     : model_(model),
       optimizer_(optimizer),
       objective_(objective),
       options_(options),
-      engine_(std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, options.world.share(), options.qk_clip_tau > 0})),
+      engine_(make_engine(model, options)),
       parameters_(model.parameters()),
       units_(units_of(model)),
       guard_(options.guard) {
   if (options.loss_scale) {
     loss_scale_.emplace(*options.loss_scale);
   }
-  objective.check(model);
+  PipelinedModel* const pipeline = as_pipeline(model);
+  objective.check(pipeline != nullptr ? pipeline->whole() : model);
 }
 
 /// Forward and backward of every micro-batch.
@@ -180,7 +194,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   auto [sums, norm] = backward(update, callbacks);
   read(numbers_of(sums, norm).to(at::kCPU), sums.terms, result);  // the one wait of the step
   const bool overflowed = !std::isfinite(result.grad_norm);
-  result.sources = source_losses_.read(options_.world.data());
+  result.sources = source_losses_.read(options_.world.data(), options_.world.along(Axis::pp));
   bool changed = callbacks.backward_end && show_gradients(callbacks, result);
   agree_on_gradients(changed, result);
   if (changed) {

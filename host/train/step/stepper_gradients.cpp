@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/pipeline/pipelined_model.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
 
@@ -85,6 +86,9 @@ void Stepper::reduce_gradients() const {
     if (!unit->reduces_itself()) {
       unit->reduce();
     }
+  }
+  if (PipelinedModel* const pipeline = as_pipeline(model_)) {
+    pipeline->join_gradients();
   }
 }
 
