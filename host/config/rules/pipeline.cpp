@@ -83,10 +83,31 @@ void micro_batches_fill_the_pipeline(const Job& job, Findings& findings) {
                        micros, d.pp, 100 * bubble));
 }
 
+void stages_take_everything_else(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  if (lacks_processes(job) || c.distributed.pp == 1) {
+    return;
+  }
+  if (c.optimizer.name == "sophia_h") {
+    findings.problem(
+        {"optimizer.name", "distributed.pp"},
+        format("optimizer.name = \"sophia_h\" needs second derivatives of the loss, whose graph ends at the border of a pipeline "
+               "stage (distributed.pp = {}); use another optimizer, or another axis",
+               c.distributed.pp));
+  }
+  if (!c.checkpoint.save_frozen.value_or(true)) {
+    findings.problem({"checkpoint.save_frozen", "distributed.pp"},
+                     format("checkpoint.save_frozen = false needs all frozen weights on every rank, and of a pipeline each has its stage "
+                            "(distributed.pp = {}); leave the key out",
+                            c.distributed.pp));
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> pipeline_rules() {
-  return {stages_fit_layers, layers_of_pieces_add_up, settings_of_pipelines_act, micro_batches_fill_the_pipeline};
+  return {stages_fit_layers, layers_of_pieces_add_up, settings_of_pipelines_act, micro_batches_fill_the_pipeline,
+          stages_take_everything_else};
 }
 
 }  // namespace kf::config

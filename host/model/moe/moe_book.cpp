@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text.h"
 #include "metrics/names/names.h"
 #include "parallel/group.h"
 
@@ -44,7 +45,10 @@ std::vector<at::Tensor> shares_of_all(const std::vector<const ExpertsRecord*>& r
 
 }  // namespace
 
-MoeBook::MoeBook(const Module& model) { collect(model); }
+MoeBook::MoeBook(const Module& model) {
+  collect(model);
+  runs_here_.resize(layers_.size());
+}
 
 void MoeBook::collect(const Module& module) {
   for (const auto& [name, child] : module.children()) {
@@ -117,8 +121,9 @@ void MoeBook::end_micro(const ForwardResults& results) {
   if (first == counts.end()) {
     return;
   }
-  for (at::Tensor& layer : counts) {
-    layer = layer.defined() ? layer : at::zeros_like(*first);
+  for (std::size_t layer = 0; layer < counts.size(); ++layer) {
+    runs_here_[layer] = pipeline_ == nullptr || counts[layer].defined();
+    counts[layer] = counts[layer].defined() ? counts[layer] : at::zeros_like(*first);
   }
   const at::Tensor now = at::stack(counts);
   const at::Tensor sums = at::stack({balance, z, or_zero(dropped, now)}).to(at::kDouble) * positions;
@@ -148,11 +153,11 @@ void MoeBook::add_stages(bool counted) {
     sums_ = at::zeros({3}, at::kDouble);
     positions_ = 0;
   }
-  const at::Tensor positions = at::full({1}, positions_, at::kDouble);
   pipeline_->sum(counts_);
   pipeline_->sum(sums_);
-  pipeline_->largest(positions);
-  positions_ = positions.item<double>();
+  for (const std::string& told : pipeline_->tell(format("{}", positions_))) {
+    positions_ = std::max(positions_, std::stod(told));
+  }
 }
 
 void MoeBook::end_step(bool updated, double progress, Group* data) {
@@ -160,10 +165,10 @@ void MoeBook::end_step(bool updated, double progress, Group* data) {
   if (!step_is_over_ && data != nullptr && data->size() > 1 && counts_.defined()) {
     add_ranks(*data);
   }
-  if (updated && counts_.defined()) {
+  if (updated && counts_.defined() && (pipeline_ == nullptr || counted)) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      if (const at::Tensor counts = counts_[static_cast<std::int64_t>(i)]; pipeline_ == nullptr || (counted && counts.any().item<bool>())) {
-        layers_[i]->router().rebalance(counts, progress);  // of a layer that runs here
+      if (runs_here_[i]) {
+        layers_[i]->router().rebalance(counts_[static_cast<std::int64_t>(i)], progress);
       }
     }
   }

@@ -47,7 +47,8 @@ class MoeBook final : public StepBook, public JoinsStages {
   void add_stages(bool counted);
 
   std::vector<std::shared_ptr<MoeLayer>> layers_;
-  Group* pipeline_ = nullptr;  // whose ranks have run other layers
+  Group* pipeline_ = nullptr;    // whose ranks have run other layers
+  std::vector<bool> runs_here_;  // of each layer
   bool step_is_over_ = true;
   double positions_ = 0;
   at::Tensor counts_;  // (layers, E) int64

@@ -22,7 +22,9 @@ void Stepper::unscale() const {
     }
   }
   const at::NoGradGuard no_grad;
-  at::_foreach_mul_(gradients, 1 / scale());
+  if (!gradients.empty()) {  // a stage may train nothing
+    at::_foreach_mul_(gradients, 1 / scale());
+  }
 }
 
 /// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.

@@ -205,6 +205,9 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
        "distributed.pp_layers must have an entry for each of the 2 pieces of the model (distributed.pp); it has 3"},
       {"[model]\nn_layers = 6\n[distributed]\npp = 2\npp_layers = [1, 2]\n",
        "distributed.pp_layers must add up to model.n_layers (6); the entries add up to 3"},
+      {"[optimizer]\nname = \"sophia_h\"\n[distributed]\npp = 2\n", "needs second derivatives of the loss"},
+      {"[checkpoint]\nsave_frozen = false\ninit_from = \"a\"\n[distributed]\npp = 2\n",
+       "checkpoint.save_frozen = false needs all frozen weights on every rank"},
       {"[train]\nmax_tokens = 1000\nmax_steps = 100\nbatch_size = 4\nseq_len = 32\n", "disagrees with train.max_tokens (1000)"},
       {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", "at 128 tokens a step the budget gives 8 steps", 1},
   }));
