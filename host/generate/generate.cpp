@@ -14,7 +14,7 @@
 #include "generate/sampling.h"
 #include "model/mode.h"
 #include "model/own_draws.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 
 namespace kf {
 namespace {

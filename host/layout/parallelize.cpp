@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "layout/split.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "parallel/rows.h"
 
 namespace kf {

@@ -58,7 +58,7 @@ std::string mlp_name(const std::string& activation);
 /// Whether the weights of checkpoint.init_from are those of the model, to the last one.
 bool takes_init_as_it_is(const CheckpointConfig& checkpoint);
 /// Whether checkpoints hold weights that never train: checkpoint.save_frozen; unset, not those that an adapter leaves as they are in
-/// checkpoint.init_from, but in a pipeline.
+/// checkpoint.init_from.
 bool saves_frozen(const Config& config);
 
 /// Every parameter of the native layers, by their true shapes: layernorm biases, q/k norms, expert biases and shared experts included.

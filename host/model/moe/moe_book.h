@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "model/moe/moe.h"
-#include "model/pipeline/staged.h"
+#include "model/staged.h"
 #include "model/step_book.h"
 
 namespace kf {

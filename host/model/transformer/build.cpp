@@ -1,7 +1,8 @@
 #include "model/transformer/build.h"
 
+#include "config/plan/pipeline.h"
 #include "model/freeze.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "model/transformer/adapters.h"
 
 namespace kf {
@@ -10,7 +11,11 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
   std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type,
                                            PartArgs{config, {}, registries, registries.kernels_of(config), part.world, part.stage});
   if (part.world != nullptr && part.world->along(Axis::pp).size() > 1) {
-    model = std::make_shared<PipelinedModel>(std::move(model), config, *part.world);
+    std::vector<Piece> pieces;
+    for (const config::Stage& stage : config::pipeline_stages(config)) {
+      pieces.push_back({stage.first, stage.end, stage.embeds, stage.heads});
+    }
+    model = std::make_shared<PipelinedModel>(std::move(model), config, *part.world, std::move(pieces));
   }
   model->parameters();  // names them
   attach_adapters(*model, config, registries);

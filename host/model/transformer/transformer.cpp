@@ -171,9 +171,9 @@ at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, 
       context);
 }
 
-at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) { return run_piece(stage_, in, in, context); }
+at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) { return run_piece(whole_piece(), in, in, context); }
 
-at::Tensor Transformer::run_piece(const config::Stage& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) {
+at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
   KF_CHECK(past + in.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + in.size(1), max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
@@ -208,7 +208,7 @@ at::Tensor Transformer::run_piece(const config::Stage& piece, const at::Tensor& 
   return h;
 }
 
-ParameterList Transformer::weights_of(const config::Stage& piece) const {
+ParameterList Transformer::weights_of(const Piece& piece) const {
   ParameterList out;
   const auto add = [&out](const Module& module) {
     for (const auto& [name, weight] : module.named_parameters()) {
@@ -229,18 +229,18 @@ ParameterList Transformer::weights_of(const config::Stage& piece) const {
   return out;
 }
 
-std::vector<std::shared_ptr<Module>> Transformer::blocks_of(const config::Stage& piece) const {
+std::vector<std::shared_ptr<Module>> Transformer::blocks_of(const Piece& piece) const {
   return {blocks_.begin() + (piece.first - stage_.first), blocks_.begin() + (piece.end - stage_.first)};
 }
 
-KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) { return cache_of({stage_}, batch, capacity); }
+KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) { return cache_of({whole_piece()}, batch, capacity); }
 
-KvCache Transformer::cache_of(const std::vector<config::Stage>& pieces, std::int64_t batch, std::int64_t capacity) {
+KvCache Transformer::cache_of(const std::vector<Piece>& pieces, std::int64_t batch, std::int64_t capacity) {
   KF_CHECK(capacity <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", capacity, max_seq_len_);
   KvCache cache;
   cache.capacity = capacity;
   cache.layers.resize(static_cast<std::size_t>(pieces.back().end));  // layers find theirs by their number
-  for (const config::Stage& piece : pieces) {
+  for (const Piece& piece : pieces) {
     const at::Tensor like = like_hidden(weights_of(piece)).value;
     for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
       cache.layers[static_cast<std::size_t>(layer)] = block_at(layer)->make_cache(batch, capacity, like);

@@ -14,7 +14,7 @@
 #include "metrics/numbers.h"
 #include "model/mode.h"
 #include "model/own_draws.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "model/transformer/mtp.h"
 #include "model/weight_unit.h"
 #include "parallel/group.h"

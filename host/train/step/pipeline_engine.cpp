@@ -94,7 +94,7 @@ void PipelineEngine::act(Step& step, const PipelineAction& action) {
 
 void PipelineEngine::forward(Step& step, const PipelineAction& action) {
   const std::int64_t number = step.piece(action);
-  const config::Stage& piece = model_.pieces()[static_cast<std::size_t>(number)];
+  const Piece& piece = model_.pieces()[static_cast<std::size_t>(number)];
   Flight& flight = step.flights[{action.chunk, action.micro}];
   const PutOffProducts::Scope scope(step.plan.schedule == "zero_bubble" ? &flight.weights : nullptr);
   const Batch batch = to_device(step.update.batches[static_cast<std::size_t>(action.micro)], options_.device);

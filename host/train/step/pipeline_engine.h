@@ -11,7 +11,7 @@
 
 #include "config/plan/pipeline.h"
 #include "kernels/product/put_off.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "model/weight_unit.h"
 #include "train/step/engine.h"
 #include "train/step/pipeline_mail.h"

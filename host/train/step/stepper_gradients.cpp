@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
 

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "equal_ranks.h"
 #include "generate/generate.h"
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 #include "parallel/thread_ranks.h"
 #include "train/eval/evaluate.h"
 

@@ -1,4 +1,4 @@
-#include "model/pipeline/pipelined_model.h"
+#include "model/pipelined_model.h"
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
@@ -10,7 +10,7 @@
 
 namespace kf {
 
-PipelinedModel::PipelinedModel(std::shared_ptr<Model> whole, const config::Config& config, const World& world)
+PipelinedModel::PipelinedModel(std::shared_ptr<Model> whole, const config::Config& config, const World& world, std::vector<Piece> pieces)
     : whole_(add_child("", std::move(whole))),
       staged_(dynamic_cast<Staged*>(whole_.get())),
       settings_(config.distributed),
@@ -18,7 +18,7 @@ PipelinedModel::PipelinedModel(std::shared_ptr<Model> whole, const config::Confi
       vocab_(config.model.vocab_size),
       ranks_(world.along(Axis::pp)),
       data_(world.data()),
-      pieces_(config::pipeline_stages(config)) {
+      pieces_(std::move(pieces)) {
   KF_CHECK(
       staged_ != nullptr, Code::config,
       "distributed.pp = {} needs a model that can run in pieces, and model.model_type = \"{}\" cannot; use \"transformer\", or another "
@@ -33,8 +33,8 @@ PipelinedModel::PipelinedModel(std::shared_ptr<Model> whole, const config::Confi
   }
 }
 
-std::vector<config::Stage> PipelinedModel::own_pieces() const {
-  std::vector<config::Stage> out;
+std::vector<Piece> PipelinedModel::own_pieces() const {
+  std::vector<Piece> out;
   for (std::size_t piece = 0; piece < pieces_.size(); ++piece) {
     if (rank_of(piece) == ranks_.rank()) {
       out.push_back(pieces_[piece]);
@@ -45,7 +45,7 @@ std::vector<config::Stage> PipelinedModel::own_pieces() const {
 
 std::vector<std::shared_ptr<Module>> PipelinedModel::unit_modules() const {
   std::vector<std::shared_ptr<Module>> out;
-  for (const config::Stage& piece : own_pieces()) {
+  for (const Piece& piece : own_pieces()) {
     const std::vector<std::shared_ptr<Module>> blocks = staged_->blocks_of(piece);
     out.insert(out.end(), blocks.begin(), blocks.end());
   }
@@ -69,6 +69,7 @@ std::map<const Parameter*, std::vector<std::int64_t>> PipelinedModel::readers() 
 void PipelinedModel::divide() {
   const auto all = readers();
   const std::vector<std::int64_t> ends{0, ranks_.size() - 1};
+  like_ = &like_hidden(staged_->weights_of(own_pieces().front()));
   copies_.clear();
   counted_.clear();
   for (const ParameterPtr& weight : parameters()) {
@@ -129,8 +130,7 @@ void PipelinedModel::join_gradients() {
 }
 
 at::Tensor PipelinedModel::room_for(const at::Tensor& tokens) const {
-  const at::Tensor& like = like_hidden(staged_->weights_of(own_pieces().front())).value;
-  return at::empty({tokens.size(0), tokens.size(1), dim_}, like.options().requires_grad(false));
+  return at::empty({tokens.size(0), tokens.size(1), dim_}, like_->value.options().requires_grad(false));
 }
 
 void PipelinedModel::through(const at::Tensor& tokens, ForwardContext& context, const std::function<void(Model& tail)>& last) {

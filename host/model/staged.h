@@ -7,13 +7,21 @@
 #include <memory>
 #include <vector>
 
-#include "config/plan/stages.h"
 #include "model/forward.h"
 #include "model/module.h"
 
 namespace kf {
 
 class Group;
+
+/// Consecutive layers [first, end) of a model; whether it makes hidden states of tokens, and logits of hidden states. (As config::Stage,
+/// which is cut by cost.)
+struct Piece {
+  std::int64_t first = 0;
+  std::int64_t end = 0;
+  bool embeds = true;
+  bool heads = true;
+};
 
 /// A model whose layers can run on several ranks. It is built whole on each of them; of the weights that no piece of a rank reads, that
 /// rank holds nothing.
@@ -22,13 +30,13 @@ class Staged {
   virtual ~Staged() = default;
   /// The layers of `piece`. `in`: hidden states (B, T, C), or the tokens where the piece embeds; `tokens` (B, T) in any case. Gives hidden
   /// states, behind the last norm where the piece has the head.
-  virtual at::Tensor run_piece(const config::Stage& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) = 0;
+  virtual at::Tensor run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) = 0;
   /// The weights that it reads. Several pieces may read one (tied embeddings).
-  virtual ParameterList weights_of(const config::Stage& piece) const = 0;
+  virtual ParameterList weights_of(const Piece& piece) const = 0;
   /// Its blocks, by which weights are gathered and reduced.
-  virtual std::vector<std::shared_ptr<Module>> blocks_of(const config::Stage& piece) const = 0;
+  virtual std::vector<std::shared_ptr<Module>> blocks_of(const Piece& piece) const = 0;
   /// An empty cache for the layers of these pieces, each under its number in the whole model.
-  virtual KvCache cache_of(const std::vector<config::Stage>& pieces, std::int64_t batch, std::int64_t capacity) = 0;
+  virtual KvCache cache_of(const std::vector<Piece>& pieces, std::int64_t batch, std::int64_t capacity) = 0;
 };
 
 /// A matrix of the type in which hidden states travel; the first weight where there is none.

@@ -10,10 +10,9 @@
 #include <set>
 #include <vector>
 
-#include "config/plan/pipeline.h"
 #include "config/schema/config.h"
 #include "model/model.h"
-#include "model/pipeline/staged.h"
+#include "model/staged.h"
 #include "parallel/world.h"
 
 namespace kf {
@@ -22,9 +21,9 @@ namespace kf {
 /// rank. Weights of pieces on other ranks are empty here (`divide`).
 class PipelinedModel final : public Model {
  public:
-  /// `whole` has no storage yet. Made by all ranks at the same time; `world` outlives it. Throws Code::config for a model that cannot run
-  /// in pieces.
-  PipelinedModel(std::shared_ptr<Model> whole, const config::Config& config, const World& world);
+  /// `whole` has no storage yet; piece s lies on rank s modulo the ranks of the pipeline. Made by all ranks at the same time; `world`
+  /// outlives it. Throws Code::config for a model that cannot run in pieces.
+  PipelinedModel(std::shared_ptr<Model> whole, const config::Config& config, const World& world, std::vector<Piece> pieces);
 
   /// Without a graph, one piece behind the other: logits, on every rank. Evaluation and generation have cheaper ways (`through`,
   /// `last_logits`).
@@ -50,8 +49,8 @@ class PipelinedModel final : public Model {
   Group& data() const { return data_; }
   bool has_head() const { return ranks_.rank() + 1 == ranks_.size(); }
   /// Of the whole model, and of this rank.
-  const std::vector<config::Stage>& pieces() const { return pieces_; }
-  std::vector<config::Stage> own_pieces() const;
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  std::vector<Piece> own_pieces() const;
   std::int64_t rank_of(std::size_t piece) const { return static_cast<std::int64_t>(piece) % ranks_.size(); }
 
   /// The ranks of the pipeline that read each weight, ascending.
@@ -66,7 +65,7 @@ class PipelinedModel final : public Model {
   /// update then, so the copies stay equal to the bit.
   void join_gradients();
 
-  /// Where hidden states for `tokens` come in.
+  /// Where hidden states for `tokens` come in; behind `divide`.
   at::Tensor room_for(const at::Tensor& tokens) const;
 
  private:
@@ -77,9 +76,10 @@ class PipelinedModel final : public Model {
   std::int64_t vocab_;
   Group& ranks_;
   Group& data_;
-  std::vector<config::Stage> pieces_;
-  std::unique_ptr<Group> ends_;  // the first and the last rank; null on the others
-  ParameterList copies_;         // held by both, in order of names
+  std::vector<Piece> pieces_;
+  std::unique_ptr<Group> ends_;      // the first and the last rank; null on the others
+  const Parameter* like_ = nullptr;  // a weight of the type of hidden states
+  ParameterList copies_;             // held by both, in order of names
   std::set<const Parameter*> counted_;
 };
 

@@ -1,4 +1,4 @@
-#include "model/pipeline/staged.h"
+#include "model/staged.h"
 
 #include <algorithm>
 
