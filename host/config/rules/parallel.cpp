@@ -3,6 +3,7 @@
 
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"
+#include "config/rules/pipeline.h"
 #include "config/rules/rules.h"
 #include "config/rules/unbuilt.h"
 #include "core/text.h"

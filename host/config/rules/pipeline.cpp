@@ -1,9 +1,10 @@
+#include "config/rules/pipeline.h"
+
 #include <algorithm>
 
 #include "config/plan/batch_plan.h"
 #include "config/plan/budget.h"
 #include "config/plan/pipeline.h"
-#include "config/rules/rules.h"
 #include "core/text.h"
 
 namespace kf::config {

@@ -45,7 +45,6 @@ std::vector<Rule> data_rules();    // how it is read
 std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
-std::vector<Rule> pipeline_rules();  // part of parallel_rules
 std::vector<Rule> save_rules();
 
 }  // namespace kf::config

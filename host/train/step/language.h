@@ -7,6 +7,7 @@
 
 #include "train/step/loss.h"
 #include "train/step/objective.h"
+#include "train/step/piece_objective.h"
 
 namespace kf {
 
@@ -18,7 +19,7 @@ struct LanguageOptions {
 
 /// ce (or a loss of one's own, which is minimised in its place), z_loss, aux_loss (the model's own terms), mtp_loss where there are layers
 /// of multi-token prediction. It alone knows whether a loss takes logits or hidden states.
-class Language final : public Objective {
+class Language final : public Objective, public PieceObjective {
  public:
   /// `loss` outlives it.
   explicit Language(const Loss& loss, const LanguageOptions& options = {}) : job_loss_(loss), loss_(&loss), options_(options) {}

@@ -57,9 +57,6 @@ class Objective {
   virtual Counts count(const std::vector<Batch>& batches) const = 0;
   /// Forward and loss of a micro-batch.
   virtual Minimised operator()(Model& model, const Micro& micro) const = 0;
-  /// What a piece of a pipeline adds that has no head: `model` is whole, `micro.forward` has the results of this piece, which has run.
-  /// The terms of `operator()`, defined where the piece has a share; an undefined total for nothing.
-  virtual Minimised of_piece(Model& model, const Micro& micro) const = 0;
   /// Whether evaluations should make logits a piece at a time, as the loss does.
   virtual bool spares_logits() const { return false; }
   /// Throws Code::config for a model that cannot be trained so.

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "model/single_threaded_backward.h"
+#include "train/step/piece_objective.h"
 #include "train/step/step_sums.h"
 #include "train/step/to_device.h"
 
@@ -20,6 +21,7 @@ using config::PipelineWork;
 struct PipelineEngine::Step {
   const MicroBatches& update;
   const Objective& objective;
+  const PieceObjective& pieces;
   const EngineCallbacks& callbacks;
   const config::PipelinePlan& plan;
   PipelineMail mail;
@@ -63,8 +65,11 @@ StepSums PipelineEngine::run(const MicroBatches& update, const Objective& object
   const SingleThreadedBackward single;
   const config::PipelinePlan& plan = plan_of(static_cast<std::int64_t>(update.batches.size()));
   const auto room = [&](std::int64_t micro) { return model_.room_for(update.batches[static_cast<std::size_t>(micro)].tokens); };
+  const auto* const pieces = dynamic_cast<const PieceObjective*>(&objective);
+  KF_CHECK(pieces != nullptr, Code::config, "this objective cannot be taken in pieces: distributed.pp must be 1");
   Step step{update,
             objective,
+            *pieces,
             callbacks,
             plan,
             PipelineMail(model_.ranks(), plan, room),
@@ -118,7 +123,7 @@ void PipelineEngine::forward(Step& step, const PipelineAction& action) {
     flight.out = model_.staged().run_piece(piece, number > 0 ? flight.in : batch.tokens, batch.tokens, context);
     step.mail.send({true, number, action.micro}, flight.out);
     Tail whole(model_, {});  // for the terms of its own layers
-    share = step.objective.of_piece(whole, micro);
+    share = step.pieces.of_piece(whole, micro);
   }
   add(step.sums, share, step.zero);
   flight.share = share.total;

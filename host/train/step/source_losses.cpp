@@ -22,7 +22,7 @@ void SourceLosses::add(const Batch& batch, const std::function<at::Tensor(std::i
   }
 }
 
-std::vector<SourceLoss> SourceLosses::read(Group& data, Group& pipeline) {
+std::vector<SourceLoss> SourceLosses::read(Group& data) {
   if (!rows_.empty()) {
     std::vector<at::Tensor> numbers;
     for (const Row& row : rows_) {
@@ -37,15 +37,13 @@ std::vector<SourceLoss> SourceLosses::read(Group& data, Group& pipeline) {
     }
   }
   rows_.clear();
-  for (Group* const ranks : {&data, &pipeline}) {
-    if (ranks->size() > 1 && !sums_.empty()) {
-      add_ranks(*ranks);
-    }
+  if (data.size() > 1 && !sums_.empty()) {
+    add_ranks(data);
   }
   return sums_;
 }
 
-void SourceLosses::add_ranks(Group& ranks) {
+void SourceLosses::add_ranks(Group& data) {
   const at::Tensor all = at::empty({static_cast<std::int64_t>(sums_.size()), 3}, at::kDouble);  // counts are exact below 2^53
   auto* number = all.mutable_data_ptr<double>();
   for (const SourceLoss& sum : sums_) {
@@ -53,7 +51,7 @@ void SourceLosses::add_ranks(Group& ranks) {
     *number++ = static_cast<double>(sum.counted);
     *number++ = static_cast<double>(sum.tokens);
   }
-  ranks.sum(all);
+  data.sum(all);
   number = all.mutable_data_ptr<double>();
   for (SourceLoss& sum : sums_) {
     sum.ce = *number++;
