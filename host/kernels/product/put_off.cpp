@@ -34,7 +34,7 @@ struct PutOffProducts::Node : torch::autograd::Function<PutOffProducts::Node> {
     const auto held = c10::static_intrusive_pointer_cast<Held>(context->saved_data["held"].toCapsule());
     const at::Tensor x = context->get_saved_variables()[0];
     held->products->all_.push_back({held->weight, gradients[0], x.detach()});
-    return {product_nn(gradients[0], held->weight.detach()), Variable(), Variable()};
+    return {context->needs_input_grad(0) ? product_nn(gradients[0], held->weight.detach()) : Variable(), Variable(), Variable()};
   }
 };
 
@@ -42,9 +42,8 @@ PutOffProducts::Scope::Scope(PutOffProducts* products) : before_(std::exchange(c
 PutOffProducts::Scope::~Scope() { current = before_; }
 
 at::Tensor PutOffProducts::product(const at::Tensor& x, const at::Tensor& weight) {
-  const bool applies = current != nullptr && at::GradMode::is_enabled() && x.requires_grad() && weight.requires_grad() &&
-                       weight.is_leaf() && x.scalar_type() == weight.scalar_type();
-  if (!applies) {
+  // Without a graph, too: what recomputation keeps of a first forward must be what the second one asks for.
+  if (current == nullptr || !weight.requires_grad() || !weight.is_leaf() || x.scalar_type() != weight.scalar_type()) {
     return {};
   }
   std::vector<std::int64_t> shape = x.sizes().vec();
