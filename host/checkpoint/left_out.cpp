@@ -49,7 +49,7 @@ at::Tensor LeftOut::as_it_was(const std::string& name, const at::Tensor& tensor)
 
 void check_frozen_whole(Model& model, const Placements& placements) {
   for (const ParameterPtr& parameter : model.parameters()) {
-    KF_CHECK(parameter->trainable || parameter->buffer || placements(*parameter).rows() == nullptr, Code::checkpoint,
+    KF_CHECK(parameter->trainable || parameter->buffer || placements(*parameter).whole(), Code::checkpoint,
              "checkpoint.save_frozen = false needs frozen weights that lie whole on each rank, and {} does not; leave the key out",
              parameter->name);
   }

@@ -71,7 +71,9 @@ void keep_own_pieces(Snapshot& snapshot, Model& model, const World& world) {
   std::erase_if(snapshot.moments, [&](const TensorPiece& piece) {
     const Parameter* const weight = weight_of(piece.name, weights);
     const bool part = weight != nullptr && !weight->placement.whole() && !covers(piece);
-    const bool mine = part ? weight->first : weight != nullptr ? is_first(*weight) : world.stage().rank() == 0;
+    const bool mine = part                ? weight->first
+                      : weight != nullptr ? is_first(*weight)
+                                          : world.stage().rank() == 0 && world.along(Axis::pp).rank() == 0;
     return replica || !mine;
   });
   add_numbers_of_all(snapshot, world.files());

@@ -14,6 +14,7 @@
 #include "generate/sampling.h"
 #include "model/mode.h"
 #include "model/own_draws.h"
+#include "model/pipelined_model.h"
 
 namespace kf {
 namespace {
@@ -106,6 +107,9 @@ class Row {
 
 /// Logits of the last position, (B, V) fp32 on the host.
 at::Tensor last_logits(Model& model, const at::Tensor& input, ForwardContext& context) {
+  if (PipelinedModel* const pipeline = as_pipeline(model)) {  // all of its ranks draw the same from them
+    return pipeline->last_logits(input, context).to(at::kCPU).contiguous();
+  }
   const std::int64_t last = input.size(1) - 1;
   if (model.head()) {  // the head's product for one position only
     return model.project(model.hidden(input, context).narrow(1, last, 1)).select(1, 0).to(at::kCPU, at::kFloat).contiguous();

@@ -5,12 +5,13 @@
 #include <utility>
 
 #include "layout/split.h"
+#include "model/pipelined_model.h"
 #include "parallel/rows.h"
 
 namespace kf {
 namespace {
 
-bool can_be_cut(const Parameter& weight) { return weight.trainable && !weight.buffer && !weight.shape.empty(); }
+bool can_be_cut(const Parameter& weight) { return weight.trainable && !weight.buffer && !weight.shape.empty() && lies_here(weight); }
 
 /// Rows of what the other axes leave of it on this rank.
 std::int64_t rows_of(const Parameter& weight) { return weight.placement.of(weight.shape).size[0]; }
@@ -19,9 +20,13 @@ void cut(Parameter& weight, Shape rows, const Group& shards) {
   weight.placement.cuts.push_back({Axis::dp_shard, 0, std::move(rows), shards.rank()});
 }
 
-/// Largest first, each to the rank that has least: the longest-processing-time rule (Graham 1969).
-void give_to_owners(ParameterList weights, const Group& shards) {
-  std::stable_sort(weights.begin(), weights.end(), [](const ParameterPtr& a, const ParameterPtr& b) { return a->numel() > b->numel(); });
+/// Largest first, each to the rank that has least: the longest-processing-time rule (Graham 1969). Before all, those that two stages hold:
+/// both come to the same owners then, whatever else they have.
+void give_to_owners(ParameterList weights, const Group& shards, const PipelinedModel* pipeline) {
+  const auto place = [pipeline](const ParameterPtr& weight) {
+    return std::pair(pipeline != nullptr && pipeline->is_copied(*weight), weight->numel());
+  };
+  std::stable_sort(weights.begin(), weights.end(), [&](const ParameterPtr& a, const ParameterPtr& b) { return place(a) > place(b); });
   Shape load(static_cast<std::size_t>(shards.size()), 0);
   for (const ParameterPtr& weight : weights) {
     const auto owner = std::min_element(load.begin(), load.end());
@@ -32,9 +37,9 @@ void give_to_owners(ParameterList weights, const Group& shards) {
   }
 }
 
-void place(const ParameterList& weights, const Optimizer& optimizer, const Group& shards) {
+void place(Model& model, const Optimizer& optimizer, const Group& shards) {
   ParameterList whole;
-  for (const ParameterPtr& weight : weights) {
+  for (const ParameterPtr& weight : model.parameters()) {
     if (!can_be_cut(*weight)) {
       continue;
     }
@@ -44,7 +49,7 @@ void place(const ParameterList& weights, const Optimizer& optimizer, const Group
       whole.push_back(weight);
     }
   }
-  give_to_owners(std::move(whole), shards);
+  give_to_owners(std::move(whole), shards, as_pipeline(model));
 }
 
 /// Along each axis over which a replica's weights are spread, either parts differ or the first rank counts.
@@ -72,22 +77,33 @@ void make_units(Model& model, const World& world, ZeroStage stage) {
   }
   ParameterList rest;
   std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
-               [&](const ParameterPtr& weight) { return !in_blocks.contains(weight.get()); });
+               [&](const ParameterPtr& weight) { return lies_here(*weight) && !in_blocks.contains(weight.get()); });
   model.set_unit(std::make_shared<WeightUnit>(std::move(rest), world, stage));
 }
 
 }  // namespace
 
 void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage) {
+  PipelinedModel* const pipeline = as_pipeline(model);
+  if (pipeline != nullptr) {
+    pipeline->divide();
+  }
   for (const ParameterPtr& weight : model.parameters()) {
-    weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
+    if (lies_here(*weight)) {
+      weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
+    }
   }
   if (world.shards().size() > 1) {
-    place(model.parameters(), optimizer, world.shards());
-    optimizer.add_over(world.shards());
+    place(model, optimizer, world.shards());
+  }
+  for (Group* const ranks : {&world.stage(), &world.along(Axis::pp)}) {
+    if (ranks->size() > 1) {
+      optimizer.add_over(*ranks);
+    }
   }
   for (const ParameterPtr& weight : model.parameters()) {
     find_first(*weight, world);
+    weight->first = weight->first && (pipeline == nullptr || pipeline->counts(*weight));
   }
   if (world.data().size() == 1) {
     return;

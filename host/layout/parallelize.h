@@ -12,8 +12,8 @@ namespace kf {
 
 /// Before the weights have storage: placements, then units. Along dp_shard every weight that trains is cut into rows, as even as can be;
 /// one that the optimizer needs whole (Optimizer::needs) lies whole on one rank, the largest first, each on the rank that has least. Frozen
-/// weights and buffers stay whole on all ranks. A block is a unit (weight_unit.h), and so is what is in no block. On one rank nothing
-/// happens.
+/// weights and buffers stay whole on all ranks. What belongs to another stage of a pipeline is empty here. A block is a unit
+/// (weight_unit.h), and so is what is in no block. On one rank nothing happens.
 void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage);
 
 }  // namespace kf

@@ -38,17 +38,19 @@ bool AdamW::takes_verdict() const { return options_.eps_root == 0 && !options_.n
 void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr) {
   std::vector<at::Tensor> updates;
   std::vector<at::Tensor> masters;
+  std::vector<const Parameter*> weights;
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<at::Tensor> mine = adamw_directions(lists_of_kernel(all[i]), numbers_of(options_, lr, decays[i]));
     at::_foreach_add_(mine, all[i].masters, decays[i]);  // what is clipped is the whole update
     updates.insert(updates.end(), mine.begin(), mine.end());
     masters.insert(masters.end(), all[i].masters.begin(), all[i].masters.end());
+    weights.insert(weights.end(), all[i].parameters.begin(), all[i].parameters.end());
   }
   if (options_.rms_clip > 0) {
     clip_by_rms(updates, options_.rms_clip);
   }
   if (norm_clip_) {
-    norm_clip_->clip(updates);
+    norm_clip_->clip(updates, weights);
   }
   if (!updates.empty()) {
     at::_foreach_add_(masters, updates, -lr);

@@ -22,18 +22,26 @@ void clip_by_rms(std::vector<at::Tensor>& updates, double limit) {
 }
 
 /// 0-dim; undefined without updates.
-at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates) const {
-  at::Tensor mine = updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
-  if (shards_ == nullptr || shards_->size() == 1) {
+at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) const {
+  std::vector<at::Tensor> counted;
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    if (weights[i]->first) {
+      counted.push_back(updates[i]);
+    }
+  }
+  at::Tensor mine = counted.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(counted, 2)), 2);
+  if (over_.empty()) {
     return mine;
   }
   const at::Tensor square = mine.defined() ? mine.square() : at::zeros({}, at::kFloat);
-  shards_->sum(square);
+  for (Group* const ranks : over_) {
+    ranks->sum(square);
+  }
   return square.sqrt();
 }
 
-void UpdateNormClip::clip(std::vector<at::Tensor>& updates) {
-  const at::Tensor norm = norm_of(updates);
+void UpdateNormClip::clip(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) {
+  const at::Tensor norm = norm_of(updates, weights);
   if (!norm.defined()) {
     return;
   }

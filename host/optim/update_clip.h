@@ -19,16 +19,17 @@ class UpdateNormClip {
  public:
   UpdateNormClip(std::int64_t window, double sigma) : window_(window), sigma_(sigma) {}
 
-  /// The norm is over the updates of these ranks, each of which has other weights, or other parts of them.
-  void add_over(Group& shards) { shards_ = &shards; }
-  void clip(std::vector<at::Tensor>& updates);
+  /// The norm is over the updates of these ranks, too, each of which has other weights, or other parts of them.
+  void add_over(Group& ranks) { over_.push_back(&ranks); }
+  /// `weights`: whose updates they are; what another rank counts (Parameter::first) is clipped and adds nothing to the norm.
+  void clip(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights);
   void save(OptimizerState& state) const;
   void load(const OptimizerState& state);
 
  private:
-  at::Tensor norm_of(const std::vector<at::Tensor>& updates) const;
+  at::Tensor norm_of(const std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) const;
 
-  Group* shards_ = nullptr;
+  std::vector<Group*> over_;
   std::int64_t window_;
   double sigma_;
   std::int64_t count_ = 0;  // norms seen

@@ -133,6 +133,37 @@ TEST_CASE("ranks: what optimizers, averages and adapters keep goes on with other
   check_same(toy, "whole", "parts");
 }
 
+TEST_CASE("ranks: a pipeline has the losses, evaluations and texts of one rank, and goes on with one and with two", "[ranks]") {
+  const Toy toy;
+  const auto train = [&](int stages, const std::string& name, const Words& more) {
+    Words words = on_ranks(1, name, {"--distributed.pp=" + std::to_string(stages), "--model.tie_embeddings=true"});
+    words[1] = std::to_string(stages);
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = toy.host(words);
+    INFO(stages << " stages\n" << done.err << done.out);
+    REQUIRE(done.status == 0);
+    return done.out;
+  };
+  train(1, "whole", {});
+  CHECK_THAT(train(2, "stages", {}), Contains("training complete: 10 steps"));
+  check_same(toy, "whole", "stages");
+  const std::vector<int> stages{2, 1, 2};
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    train(stages[i], "parts", {"--train.max_steps=" + std::to_string(i == 2 ? 10 : 3 * (i + 1)), "--scheduler.total_steps=10"});
+  }
+  const auto one = toy.series("whole", "loss"), other = toy.series("parts", "loss");
+  REQUIRE(other.size() == 10);
+  for (const auto& [step, value] : one) {
+    INFO("step " << step);
+    CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
+  }
+  const auto text = [&](const std::string& name) {
+    return toy.host({"generate", "runs/" + name, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out;
+  };
+  CHECK_FALSE(text("whole").empty());
+  CHECK(text("parts") == text("whole"));
+}
+
 TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
   const ScriptRun run(
       hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));

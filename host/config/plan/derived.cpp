@@ -221,7 +221,7 @@ bool takes_init_as_it_is(const CheckpointConfig& c) {
 
 bool saves_frozen(const Config& config) {
   const CheckpointConfig& c = config.checkpoint;
-  return c.save_frozen.value_or(config.adapter.name.empty() || !c.init_from || !takes_init_as_it_is(c));
+  return c.save_frozen.value_or(config.adapter.name.empty() || !c.init_from || !takes_init_as_it_is(c) || config.distributed.pp > 1);
 }
 
 std::int64_t parameter_count(const ModelConfig& model) {

@@ -3,6 +3,7 @@
 
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"
+#include "config/rules/pipeline.h"
 #include "config/rules/rules.h"
 #include "config/rules/unbuilt.h"
 #include "core/text.h"
@@ -65,18 +66,6 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
   }
 }
 
-void tied_embeddings_without_pipeline(const Job& job, Findings& findings) {
-  if (lacks_processes(job)) {
-    return;
-  }
-  if (job.config.model.tie_embeddings && job.config.distributed.pp > 1) {
-    findings.problem({"model.tie_embeddings", "distributed.pp"},
-                     format("Tied embeddings are not supported with pipeline stages: model.tie_embeddings = true, distributed.pp = {}; set "
-                            "one to false or 1",
-                            job.config.distributed.pp));
-  }
-}
-
 void heads_divide_by_tp(const Job& job, Findings& findings) {
   if (lacks_processes(job)) {
     return;
@@ -115,18 +104,6 @@ void fp8_without_tp(const Job& job, Findings& findings) {
   }
 }
 
-void experts_without_pipeline(const Job& job, Findings& findings) {
-  if (lacks_processes(job)) {
-    return;
-  }
-  if (is_moe(job.config.model) && job.config.distributed.pp > 1) {
-    findings.problem(
-        {"model.num_experts", "distributed.pp"},
-        format("MoE + Pipeline Parallelism is not supported: model.num_experts = {}, distributed.pp = {}; use dp_shard, tp or ep",
-               job.config.model.num_experts, job.config.distributed.pp));
-  }
-}
-
 void expert_parallel_needs_experts(const Job& job, Findings& findings) {
   if (lacks_processes(job)) {
     return;
@@ -141,23 +118,13 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
   }
 }
 
-void stages_fit_layers(const Job& job, Findings& findings) {
-  if (lacks_processes(job)) {
-    return;
-  }
-  const std::int64_t pp = job.config.distributed.pp;
-  if (pp > job.config.model.n_layers) {
-    findings.problem(
-        {"distributed.pp", "model.n_layers"},
-        format("distributed.pp ({}) cannot exceed model.n_layers ({}): a stage holds at least one layer", pp, job.config.model.n_layers));
-  }
-}
-
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  return {ranks_make_up_the_world,  tied_embeddings_without_pipeline, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp,
-          experts_without_pipeline, expert_parallel_needs_experts,    stages_fit_layers};
+  std::vector<Rule> rules{ranks_make_up_the_world, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp, expert_parallel_needs_experts};
+  const std::vector<Rule> pipeline = pipeline_rules();
+  rules.insert(rules.end(), pipeline.begin(), pipeline.end());
+  return rules;
 }
 
 }  // namespace kf::config

@@ -4,6 +4,8 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "kernels/product/put_off.h"
+
 namespace kf {
 namespace {
 
@@ -112,6 +114,9 @@ void product_tn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {
+  if (const at::Tensor y = PutOffProducts::product(x, weight); y.defined()) {
+    return bias.defined() ? y + bias : y;
+  }
   if (!concerns(x, weight)) {
     return bias.defined() ? at::linear(x, weight, bias) : at::linear(x, weight);
   }

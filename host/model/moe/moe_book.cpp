@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/text.h"
 #include "metrics/names/names.h"
 #include "parallel/group.h"
 
@@ -44,7 +45,10 @@ std::vector<at::Tensor> shares_of_all(const std::vector<const ExpertsRecord*>& r
 
 }  // namespace
 
-MoeBook::MoeBook(const Module& model) { collect(model); }
+MoeBook::MoeBook(const Module& model) {
+  collect(model);
+  runs_here_.resize(layers_.size());
+}
 
 void MoeBook::collect(const Module& module) {
   for (const auto& [name, child] : module.children()) {
@@ -117,8 +121,9 @@ void MoeBook::end_micro(const ForwardResults& results) {
   if (first == counts.end()) {
     return;
   }
-  for (at::Tensor& layer : counts) {
-    layer = layer.defined() ? layer : at::zeros_like(*first);
+  for (std::size_t layer = 0; layer < counts.size(); ++layer) {
+    runs_here_[layer] = pipeline_ == nullptr || counts[layer].defined();
+    counts[layer] = counts[layer].defined() ? counts[layer] : at::zeros_like(*first);
   }
   const at::Tensor now = at::stack(counts);
   const at::Tensor sums = at::stack({balance, z, or_zero(dropped, now)}).to(at::kDouble) * positions;
@@ -137,14 +142,38 @@ void MoeBook::add_ranks(Group& data) {
   positions_ = sums[-1].item<double>();
 }
 
+/// The same of the stages of a pipeline, which have run other layers on the same positions. `counted`: whether this one has experts.
+void MoeBook::add_stages(bool counted) {
+  if (layers_.empty()) {
+    return;
+  }
+  const std::int64_t experts = layers_.front()->options().experts;
+  if (!counted) {
+    counts_ = at::zeros({static_cast<std::int64_t>(layers_.size()), experts}, at::kLong);
+    sums_ = at::zeros({3}, at::kDouble);
+    positions_ = 0;
+  }
+  pipeline_->sum(counts_);
+  pipeline_->sum(sums_);
+  for (const std::string& told : pipeline_->tell(format("{}", positions_))) {
+    positions_ = std::max(positions_, std::stod(told));
+  }
+}
+
 void MoeBook::end_step(bool updated, double progress, Group* data) {
+  const bool counted = !step_is_over_;
   if (!step_is_over_ && data != nullptr && data->size() > 1 && counts_.defined()) {
     add_ranks(*data);
   }
-  if (updated && counts_.defined()) {
+  if (updated && counts_.defined() && (pipeline_ == nullptr || counted)) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
-      layers_[i]->router().rebalance(counts_[static_cast<std::int64_t>(i)], progress);
+      if (runs_here_[i]) {
+        layers_[i]->router().rebalance(counts_[static_cast<std::int64_t>(i)], progress);
+      }
     }
+  }
+  if (pipeline_ != nullptr) {
+    add_stages(counted);
   }
   step_is_over_ = true;
 }

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "model/moe/moe.h"
+#include "model/staged.h"
 #include "model/step_book.h"
 
 namespace kf {
 
-class MoeBook final : public StepBook {
+class MoeBook final : public StepBook, public JoinsStages {
  public:
   /// Every such layer below `model`, in order; none for a dense one.
   explicit MoeBook(const Module& model);
@@ -24,6 +25,7 @@ class MoeBook final : public StepBook {
   void end_micro(const ForwardResults& results) override;
   void end_step(bool updated, double progress, Group* data) override;
   bool follows_updates() const override { return !layers_.empty(); }
+  void join_over(Group& pipeline) override { pipeline_ = &pipeline; }
 
   /// Assignments of the step so far (or of the last one), (layers, E) int64; undefined before the first. Ranks add theirs up in place
   /// before `end_step`.
@@ -42,8 +44,11 @@ class MoeBook final : public StepBook {
   /// What each layer left, none or several where it ran so often: in the order of the layers, which does not depend on that of running.
   std::vector<std::vector<const ExpertsRecord*>> by_layer(const ForwardResults& results) const;
   void add_ranks(Group& data);
+  void add_stages(bool counted);
 
   std::vector<std::shared_ptr<MoeLayer>> layers_;
+  Group* pipeline_ = nullptr;    // whose ranks have run other layers
+  std::vector<bool> runs_here_;  // of each layer
   bool step_is_over_ = true;
   double positions_ = 0;
   at::Tensor counts_;  // (layers, E) int64

@@ -171,7 +171,9 @@ at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, 
       context);
 }
 
-at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) {
+at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) { return run_piece(whole_piece(), in, in, context); }
+
+at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) {
   const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
   KF_CHECK(past + in.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + in.size(1), max_seq_len_);
   KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
@@ -185,35 +187,64 @@ at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) {
   };
 
   at::Tensor h = in;
-  if (stage_.embeds) {
+  if (piece.embeds) {
     h = embed(in, context);
     observe("embed", h);
   }
-  for (std::size_t layer = 0; layer < blocks_.size(); ++layer) {
-    h = run_block(layer, h, context);
-    observe("layer." + std::to_string(stage_.first + static_cast<std::int64_t>(layer)), h);
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    h = run_block(static_cast<std::size_t>(layer - stage_.first), h, context);
+    observe("layer." + std::to_string(layer), h);
   }
   if (context.cache != nullptr) {
     context.cache->filled += in.size(1);
   }
-  if (context.looks_ahead && context.results != nullptr) {
-    look_ahead(h, in, context);
+  if (piece.heads && context.looks_ahead && context.results != nullptr) {
+    look_ahead(h, tokens, context);
   }
-  if (stage_.heads) {
+  if (piece.heads) {
     h = norm_->forward(h);
     observe("norm", h);
   }
   return h;
 }
 
-KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) {
+ParameterList Transformer::weights_of(const Piece& piece) const {
+  ParameterList out;
+  const auto add = [&out](const Module& module) {
+    for (const auto& [name, weight] : module.named_parameters()) {
+      if (std::find(out.begin(), out.end(), weight) == out.end()) {
+        out.push_back(weight);
+      }
+    }
+  };
+  for (const auto& [name, child] : children()) {
+    const bool front = name == "token_embedding" || name == "position_embedding" || name == "embed_norm";
+    if (name != "layers" && (front ? piece.embeds || (piece.heads && !mtp_.empty()) : piece.heads)) {
+      add(*child);
+    }
+  }
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    add(*block_at(layer));
+  }
+  return out;
+}
+
+std::vector<std::shared_ptr<Module>> Transformer::blocks_of(const Piece& piece) const {
+  return {blocks_.begin() + (piece.first - stage_.first), blocks_.begin() + (piece.end - stage_.first)};
+}
+
+KvCache Transformer::make_cache(std::int64_t batch, std::int64_t capacity) { return cache_of({whole_piece()}, batch, capacity); }
+
+KvCache Transformer::cache_of(const std::vector<Piece>& pieces, std::int64_t batch, std::int64_t capacity) {
   KF_CHECK(capacity <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", capacity, max_seq_len_);
   KvCache cache;
   cache.capacity = capacity;
-  cache.layers.resize(static_cast<std::size_t>(stage_.first));  // layers find theirs by their number
-  const at::Tensor like = parameters().front()->value;
-  for (const std::shared_ptr<Block>& block : blocks_) {
-    cache.layers.push_back(block->make_cache(batch, capacity, like));
+  cache.layers.resize(static_cast<std::size_t>(pieces.back().end));  // layers find theirs by their number
+  for (const Piece& piece : pieces) {
+    const at::Tensor like = like_hidden(weights_of(piece)).value;
+    for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+      cache.layers[static_cast<std::size_t>(layer)] = block_at(layer)->make_cache(batch, capacity, like);
+    }
   }
   return cache;
 }

@@ -12,6 +12,7 @@
 #include "model/layer/norm.h"
 #include "model/model.h"
 #include "model/moe/moe_book.h"
+#include "model/staged.h"
 #include "model/transformer/block.h"
 #include "model/transformer/mtp.h"
 
@@ -19,7 +20,7 @@ namespace kf {
 
 struct PartArgs;
 
-class Transformer final : public Model {
+class Transformer final : public Model, public Staged {
  public:
   explicit Transformer(const PartArgs& args);
   /// The layers of a stage, under the names that they have in the whole model. It takes hidden states (B, T, C) where it does not embed,
@@ -37,6 +38,11 @@ class Transformer final : public Model {
   bool takes_padding() const override;
   bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
+  at::Tensor run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) override;
+  ParameterList weights_of(const Piece& piece) const override;
+  std::vector<std::shared_ptr<Module>> blocks_of(const Piece& piece) const override;
+  KvCache cache_of(const std::vector<Piece>& pieces, std::int64_t batch, std::int64_t capacity) override;
+
  private:
   void add_embedding(const PartArgs& args);
   void add_head(const PartArgs& args);
@@ -45,6 +51,8 @@ class Transformer final : public Model {
   at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
   /// h (B, T, C) behind the last block -> ForwardResults::ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
+  Piece whole_piece() const { return {stage_.first, stage_.end, stage_.embeds, stage_.heads}; }  // all that it has
+  const std::shared_ptr<Block>& block_at(std::int64_t layer) const { return blocks_.at(static_cast<std::size_t>(layer - stage_.first)); }
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
   at::Tensor run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;  // its weights are whole
   at::Tensor logits(const at::Tensor& h) const;                                                             // (B, T, C) -> (B, T, V)

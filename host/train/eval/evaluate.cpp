@@ -14,6 +14,7 @@
 #include "metrics/numbers.h"
 #include "model/mode.h"
 #include "model/own_draws.h"
+#include "model/pipelined_model.h"
 #include "model/transformer/mtp.h"
 #include "model/weight_unit.h"
 #include "parallel/group.h"
@@ -62,12 +63,9 @@ at::Tensor in_pieces(const at::Tensor& hidden, const OutputHead& head, const Tak
   return at::cat(out);
 }
 
-void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOptions& options) {
-  ForwardResults results;
-  ForwardContext context;
-  context.results = &results;
-  context.doc_ids = batch.doc_ids;
-  context.looks_ahead = options.mtp_head > 0;
+/// `model`: all of it, or what is left from the last stage of a pipeline on.
+void add_scores(DeviceSums& sums, Model& model, const Batch& batch, const EvalOptions& options, ForwardContext& context) {
+  const std::vector<at::Tensor>& ahead = context.results->ahead;
   const at::Tensor labels = batch.labels.flatten();
   const std::optional<OutputHead> head = options.in_chunks ? model.head() : std::nullopt;
   const at::Tensor likeliest = head ? in_pieces(model.hidden(batch.tokens, context).flatten(0, 1), *head,
@@ -78,7 +76,6 @@ void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOpt
   if (!context.looks_ahead) {
     return;
   }
-  const std::vector<at::Tensor>& ahead = results.ahead;
   KF_CHECK(static_cast<std::int64_t>(ahead.size()) >= options.mtp_head, Code::config,
            "eval.mtp_head ({}) asks for a layer of multi-token prediction, and the model leaves {}; use model.mtp_layers, or leave it out",
            options.mtp_head, ahead.size());
@@ -86,6 +83,19 @@ void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOpt
   const at::Tensor guess = head ? in_pieces(hidden, *head, [](const at::Tensor& logits, auto, auto) { return logits.argmax(-1); })
                                 : model.project(hidden).argmax(-1);
   sums.compare(batch, likeliest.view_as(batch.labels), guess.view_as(batch.labels), options.mtp_head);
+}
+
+void add_batch(DeviceSums& sums, Model& model, const Batch& batch, const EvalOptions& options) {
+  ForwardResults results;
+  ForwardContext context;
+  context.results = &results;
+  context.doc_ids = batch.doc_ids;
+  context.looks_ahead = options.mtp_head > 0;
+  if (PipelinedModel* const pipeline = as_pipeline(model)) {  // the first stage goes on to the next batch meanwhile
+    pipeline->through(batch.tokens, context, [&](Model& tail) { add_scores(sums, tail, batch, options, context); });
+    return;
+  }
+  add_scores(sums, model, batch, options, context);
 }
 
 std::int64_t bytes_of(const Batch& batch, const Tokenizer& tokenizer) {
@@ -183,6 +193,11 @@ EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options) {
     sums.tokens += batch.counted;
     sums.bytes += options.tokenizer != nullptr ? bytes_of(batch, *options.tokenizer) : 0;
     add_batch(device, model, to_device(batch, options.device), options);
+  }
+  if (PipelinedModel* const pipeline = as_pipeline(model)) {  // one stage has scores
+    for (const at::Tensor& sum : {device.loss, device.hits, device.ahead, device.accepted}) {
+      pipeline->ranks().sum(sum);
+    }
   }
   sums.loss = device.loss.item<double>();
   sums.hits = device.hits.item<std::int64_t>();

@@ -90,7 +90,7 @@ at::Tensor Language::aux_loss(Model& model, const Micro& micro, at::Tensor& tota
     if (term.defined()) {
       const at::Tensor share =
           term * (aux_factor_ * micro.scale * static_cast<double>(micro.batch.tokens.numel()) / static_cast<double>(micro.all.positions));
-      total = total + share;
+      total = total.defined() ? total + share : share;
       sum = sum.defined() ? sum + share.detach() : share.detach();
     }
   }
@@ -116,22 +116,36 @@ Minimised Language::operator()(Model& model, const Micro& micro) const {
   const LossFactors factors{micro.scale / static_cast<double>(micro.all.labels),
                             micro.scale * options_.z_loss_weight / static_cast<double>(micro.all.positions)};
   const LossTerms parts = loss_->takes_hidden() ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
-  const std::string own = loss_->own_name();
   Minimised out;
   out.total = parts.total;
-  out.terms.push_back({"ce", number(parts.ce), own.empty()});
-  if (!own.empty()) {
-    out.terms.push_back({row_key::of(row_key::own_loss, own), number(parts.own)});
-  }
-  out.terms.push_back({"z_loss", number(parts.z_loss)});
   at::Tensor ahead;
   if (!micro.forward.results->ahead.empty()) {
     ahead = mtp_loss(model, micro);
     out.total = out.total + ahead;
   }
-  out.terms.push_back({"aux_loss", aux_loss(model, micro, out.total)});
+  const at::Tensor aux = aux_loss(model, micro, out.total);
+  out.terms = terms_of(micro, parts, aux, ahead);
+  return out;
+}
+
+Minimised Language::of_piece(Model& model, const Micro& micro) const {
+  Minimised out;
+  const at::Tensor aux = aux_loss(model, micro, out.total);
+  out.terms = terms_of(micro, {}, aux, {});
+  return out;
+}
+
+std::vector<Term> Language::terms_of(const Micro& micro, const LossTerms& parts, const at::Tensor& aux, const at::Tensor& ahead) const {
+  const std::string own = loss_->own_name();
+  std::vector<Term> out;
+  out.push_back({"ce", number(parts.ce), own.empty()});
+  if (!own.empty()) {
+    out.push_back({row_key::of(row_key::own_loss, own), number(parts.own)});
+  }
+  out.push_back({"z_loss", number(parts.z_loss)});
+  out.push_back({"aux_loss", aux});
   if (options_.mtp_layers > 0 && (micro.all.ahead > 0 || !looks_ahead())) {  // no mean over no label
-    out.terms.push_back({row_key::mtp_loss, number(ahead)});
+    out.push_back({row_key::mtp_loss, number(ahead)});
   }
   return out;
 }

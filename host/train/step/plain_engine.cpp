@@ -4,28 +4,10 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "model/single_threaded_backward.h"
+#include "train/step/step_sums.h"
 #include "train/step/to_device.h"
 
 namespace kf {
-namespace {
-
-void add(StepSums& sums, const Minimised& loss, const at::Tensor& zero) {
-  if (sums.terms.empty()) {
-    for (const Term& term : loss.terms) {
-      sums.terms.push_back({term.name, zero.clone(), term.minimised});
-    }
-    sums.infinite = zero.clone();
-  }
-  for (std::size_t i = 0; i < loss.terms.size(); ++i) {
-    if (loss.terms[i].share.defined()) {
-      sums.terms[i].share += loss.terms[i].share;
-    }
-  }
-  sums.infinite += loss.total.detach().isinf();
-}
-
-}  // namespace
-
 PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
     : model_(model), options_(options), parameters_(model.parameters()), units_(units_of(model)) {}
 

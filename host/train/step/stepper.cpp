@@ -13,24 +13,59 @@
 #include "optim/clip.h"
 #include "optim/qk_clip.h"
 #include "train/step/curvature.h"
+#include "train/step/pipeline_engine.h"
 #include "train/step/plain_engine.h"
 #include "train/step/watch.h"
 
 namespace kf {
+
+namespace {
+
+std::unique_ptr<Engine> make_engine(Model& model, const StepperOptions& options) {
+  const PlainEngineOptions common{options.device, options.world.share(), options.qk_clip_tau > 0};
+  if (PipelinedModel* const pipeline = as_pipeline(model)) {
+    return std::make_unique<PipelineEngine>(*pipeline, common);
+  }
+  return std::make_unique<PlainEngine>(model, common);
+}
+
+/// The last stage of a pipeline alone has seen logits.
+void add_stages(std::vector<SourceLoss>& sums, Group& pipeline) {
+  if (pipeline.size() == 1 || sums.empty()) {
+    return;
+  }
+  const at::Tensor all = at::empty({static_cast<std::int64_t>(sums.size()), 3}, at::kDouble);  // counts are exact below 2^53
+  auto* number = all.mutable_data_ptr<double>();
+  for (const SourceLoss& sum : sums) {
+    *number++ = sum.ce;
+    *number++ = static_cast<double>(sum.counted);
+    *number++ = static_cast<double>(sum.tokens);
+  }
+  pipeline.sum(all);
+  number = all.mutable_data_ptr<double>();
+  for (SourceLoss& sum : sums) {
+    sum.ce = *number++;
+    sum.counted = static_cast<std::int64_t>(*number++);
+    sum.tokens = static_cast<std::int64_t>(*number++);
+  }
+}
+
+}  // namespace
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, Objective& objective, const StepperOptions& options)
     : model_(model),
       optimizer_(optimizer),
       objective_(objective),
       options_(options),
-      engine_(std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, options.world.share(), options.qk_clip_tau > 0})),
+      engine_(make_engine(model, options)),
       parameters_(model.parameters()),
       units_(units_of(model)),
       guard_(options.guard) {
   if (options.loss_scale) {
     loss_scale_.emplace(*options.loss_scale);
   }
-  objective.check(model);
+  PipelinedModel* const pipeline = as_pipeline(model);
+  objective.check(pipeline != nullptr ? pipeline->whole() : model);
 }
 
 /// Forward and backward of every micro-batch.
@@ -181,6 +216,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   read(numbers_of(sums, norm).to(at::kCPU), sums.terms, result);  // the one wait of the step
   const bool overflowed = !std::isfinite(result.grad_norm);
   result.sources = source_losses_.read(options_.world.data());
+  add_stages(result.sources, options_.world.along(Axis::pp));
   bool changed = callbacks.backward_end && show_gradients(callbacks, result);
   agree_on_gradients(changed, result);
   if (changed) {

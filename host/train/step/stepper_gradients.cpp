@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/pipelined_model.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
 
@@ -21,7 +22,9 @@ void Stepper::unscale() const {
     }
   }
   const at::NoGradGuard no_grad;
-  at::_foreach_mul_(gradients, 1 / scale());
+  if (!gradients.empty()) {  // a stage may train nothing
+    at::_foreach_mul_(gradients, 1 / scale());
+  }
 }
 
 /// Whether there was an infinity that a NaN beside it covers in the sums: in a micro-batch's loss, or in a gradient.
@@ -85,6 +88,9 @@ void Stepper::reduce_gradients() const {
     if (!unit->reduces_itself()) {
       unit->reduce();
     }
+  }
+  if (PipelinedModel* const pipeline = as_pipeline(model_)) {
+    pipeline->join_gradients();
   }
 }
 
