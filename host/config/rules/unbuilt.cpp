@@ -24,17 +24,16 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kDataParallel = "ranks share the data alone (dp_replicate, dp_shard)";
+constexpr const char* kDataParallel = "ranks share the data and cut sequences (dp_replicate, dp_shard, cp)";
 
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
       {"Several GPUs or machines, and models split over ranks",
        "`kf-host --nproc N` trains with N processes on the CPU of one machine, which share the data and may share weights and moments "
-       "(`distributed.dp_replicate`, `dp_shard`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
+       "(`distributed.dp_replicate`, `dp_shard`) and cut sequences (`distributed.cp`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
        "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
        {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.pp", {"1"}, kDataParallel, Means::refusal},
-        {"distributed.cp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.ep", {"1"}, kDataParallel, Means::refusal},
         {"distributed.prefetch", {"true"}, "nothing is gathered ahead"},
         {"distributed.reduce_dtype", {"'fp32'"}, "gradients travel in fp32"},
@@ -43,8 +42,6 @@ const std::vector<Unbuilt>& unbuilt() {
         {"distributed.pp_schedule", {"'1f1b'"}, "there are no pipeline stages"},
         {"distributed.pp_chunks", {"2"}, "there are no pipeline stages"},
         {"distributed.pp_layers", {"[]"}, "there are no pipeline stages"},
-        {"distributed.cp_method", {"'ring'"}, "there are no context-parallel ranks"},
-        {"distributed.cp_order", {"'zigzag'"}, "there are no context-parallel ranks"},
         {"diloco.interval", {"0"}, "workers share gradients at every update", Means::refusal},
         {"diloco.outer_lr", {"0.7"}, "workers share gradients at every update"},
         {"diloco.outer_momentum", {"0.9"}, "workers share gradients at every update"},

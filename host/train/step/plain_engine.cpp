@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "model/single_threaded_backward.h"
+#include "train/step/cut_batch.h"
 #include "train/step/to_device.h"
 
 namespace kf {
@@ -34,7 +35,7 @@ Minimised PlainEngine::forward(const MicroBatches& update, const Objective& obje
   const Batch batch = to_device(update.batches[number], options_.device);
   context.step = update.step;
   context.micro = static_cast<std::int64_t>(number) * options_.share.world + options_.share.rank;
-  context.doc_ids = batch.doc_ids;
+  tell(context, batch);
   model_.begin_micro(context);
   return objective(model_, {batch, context, update.all, update.scale, sources});
 }
