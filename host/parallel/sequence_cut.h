@@ -15,8 +15,8 @@ struct Span {
   bool operator==(const Span&) const = default;
 };
 
-/// zigzag: of 2 ranks pieces rank r has numbers r and 2 ranks - 1 - r, so that causal attention costs all ranks the same (the order of Llama
-/// 3's training, Grattafiori et al. 2024, section 3.3.2). contiguous: piece r of as many as there are ranks.
+/// zigzag: of 2 ranks pieces rank r has numbers r and 2 ranks - 1 - r, so that causal attention costs all ranks the same (the order of
+/// Llama 3's training, Grattafiori et al. 2024, section 3.3.2). contiguous: piece r of as many as there are ranks.
 enum class SequenceOrder { zigzag, contiguous };
 /// distributed.cp_order.
 SequenceOrder sequence_order(std::string_view name);

@@ -16,8 +16,8 @@ void pieces_have_positions(const Job& job, Findings& findings) {
   const auto check = [&](const std::string& key, std::int64_t length) {
     if (length < pieces) {
       findings.problem({key, "distributed.cp", "distributed.cp_order"},
-                       format("{} ({}) is too short for distributed.cp = {}: distributed.cp_order = \"{}\" cuts sequences into {} pieces", key,
-                              length, d.cp, d.cp_order, pieces));
+                       format("{} ({}) is too short for distributed.cp = {}: distributed.cp_order = \"{}\" cuts sequences into {} pieces",
+                              key, length, d.cp, d.cp_order, pieces));
     }
   };
   check("train.seq_len", job.config.train.seq_len);
@@ -32,10 +32,11 @@ void pieces_have_positions(const Job& job, Findings& findings) {
 void attention_asks_other_ranks(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   const auto refuse = [&](const std::string& key, const std::string& name, const std::string& native) {
-    findings.problem({key, "distributed.cp"},
-                     format("{} = \"{}\" sees the positions of one rank alone, and distributed.cp = {} has the others on other ranks; use {}, or "
-                            "distributed.cp = 1",
-                            key, name, job.config.distributed.cp, native));
+    findings.problem(
+        {key, "distributed.cp"},
+        format("{} = \"{}\" sees the positions of one rank alone, and distributed.cp = {} has the others on other ranks; use {}, or "
+               "distributed.cp = 1",
+               key, name, job.config.distributed.cp, native));
   };
   if (m.model_type != "transformer") {
     refuse("model.model_type", m.model_type, "\"transformer\"");
@@ -49,19 +50,21 @@ void attention_asks_other_ranks(const Job& job, Findings& findings) {
 void kernels_take_masks(const Job& job, Findings& findings) {
   const std::string& backend = job.config.model.sdpa_backend;
   if (backend != "auto" && backend != "math") {
-    findings.problem({"model.sdpa_backend", "distributed.cp"},
-                     format("model.sdpa_backend = \"{}\" names one kernel, and the positions of distributed.cp = {} need several; use \"auto\" or "
-                            "\"math\"",
-                            backend, job.config.distributed.cp));
+    findings.problem(
+        {"model.sdpa_backend", "distributed.cp"},
+        format("model.sdpa_backend = \"{}\" names one kernel, and the positions of distributed.cp = {} need several; use \"auto\" or "
+               "\"math\"",
+               backend, job.config.distributed.cp));
   }
 }
 
 void balance_over_sequences(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
   if (m.num_experts > 0 && m.moe_sequence_aux_loss_weight > 0 && m.moe_sequence_aux_scope == "sequence") {
-    findings.problem({"model.moe_sequence_aux_scope", "distributed.cp"},
-                     format("model.moe_sequence_aux_scope = \"sequence\" needs whole sequences, and distributed.cp = {} cuts them; use \"batch\"",
-                            job.config.distributed.cp));
+    findings.problem(
+        {"model.moe_sequence_aux_scope", "distributed.cp"},
+        format("model.moe_sequence_aux_scope = \"sequence\" needs whole sequences, and distributed.cp = {} cuts them; use \"batch\"",
+               job.config.distributed.cp));
   }
 }
 

@@ -30,7 +30,8 @@ const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
       {"Several GPUs or machines, and models split over ranks",
        "`kf-host --nproc N` trains with N processes on the CPU of one machine, which share the data and may share weights and moments "
-       "(`distributed.dp_replicate`, `dp_shard`) and cut sequences (`distributed.cp`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
+       "(`distributed.dp_replicate`, `dp_shard`) and cut sequences (`distributed.cp`). Other ways to split a job are checked (`kf-host "
+       "config check JOB --world N`), and a run "
        "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
        {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.pp", {"1"}, kDataParallel, Means::refusal},

@@ -75,8 +75,8 @@ PartialGradients partial_backward(const AttentionInput& in, const AttentionRules
                                   const at::Tensor& out, const at::Tensor& log_sum, const at::Tensor& delta) {
   if (fused && takes(in, rules)) {
     const auto rows_inside = [](const at::Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); };  // as forward leaves them
-    const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-        gradient, in.q, in.k, in.v, rows_inside(out), rows_inside(log_sum), 0.0, in.causal, {}, rules.scale);
+    const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(gradient, in.q, in.k, in.v, rows_inside(out),
+                                                                                    rows_inside(log_sum), 0.0, in.causal, {}, rules.scale);
     return {q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat)};
   }
   const Scores scores = scores_of(in, rules);

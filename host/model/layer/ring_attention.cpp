@@ -134,8 +134,8 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
                                              const Span& keys) {
         const auto mine = [&](const at::Tensor& x) { return x.narrow(2, row, queries.size); };
         const at::Tensor both = here.narrow(2, key_row, keys.size);
-        const AttentionInput in = block_input(mine(q), both.narrow(3, 0, width), both.narrow(3, width, both.size(3) - width), sight,
-                                              ring->scores, queries, keys);
+        const AttentionInput in =
+            block_input(mine(q), both.narrow(3, 0, width), both.narrow(3, width, both.size(3) - width), sight, ring->scores, queries, keys);
         const PartialGradients part =
             partial_backward(in, ring->scores.rules, ring->fused, mine(gradient), mine(out), mine(log_sum), mine(delta));
         mine(dq).add_(part.q);

@@ -56,8 +56,8 @@ at::Tensor Mixer::mix_part(const at::Tensor& q, const at::Tensor& k, const at::T
                            const ForwardContext& context, bool training) const {
   const SequencePart& part = *context.visible->part();
   const bool twice = TwiceDifferentiable::wanted();
-  SequenceScores scores{options_.rules, options_.reach, options_.alibi_heads > 0 ? slopes(q.device()) : at::Tensor(), sinks, nullptr,
-                        twice ? &plain_kernels() : options_.kernels};
+  SequenceScores scores{options_.rules, options_.reach, options_.alibi_heads > 0 ? slopes(q.device()) : at::Tensor(),
+                        sinks,          nullptr,        twice ? &plain_kernels() : options_.kernels};
   if (dropout_.active(training)) {
     scores.drop = [&](const at::Tensor& weights) { return dropout_.apply(weights, context, training); };
   }

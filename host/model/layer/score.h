@@ -39,8 +39,8 @@ class Mixer {
   /// (B or 1, H, T, S): the penalty of distances, -inf where `seen`, undefined for everything, is false.
   at::Tensor alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const;
 
-  at::Tensor mix_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks,
-                      const ForwardContext& context, bool training) const;
+  at::Tensor mix_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
+                      bool training) const;
   const at::Tensor& slopes(at::Device device) const;
 
   ScoreOptions options_;

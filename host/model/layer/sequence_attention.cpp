@@ -67,9 +67,8 @@ at::Tensor attend_all(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   std::int64_t row = 0;
   for (const Span& piece : visible.part()->pieces()) {
     const Span keys = Visibility::seen_keys(scores.reach, piece);
-    AttentionInput in =
-        block_input(q.narrow(2, row, piece.size), k.narrow(2, keys.begin, keys.size), v.narrow(2, keys.begin, keys.size),
-                    visible.between(scores.reach, piece, keys), scores, piece, keys);
+    AttentionInput in = block_input(q.narrow(2, row, piece.size), k.narrow(2, keys.begin, keys.size), v.narrow(2, keys.begin, keys.size),
+                                    visible.between(scores.reach, piece, keys), scores, piece, keys);
     in.sinks = scores.sinks;
     out.push_back(scores.kernels->attention(in, scores.rules));
     row += piece.size;

@@ -24,7 +24,8 @@ Stepper::Stepper(Model& model, Optimizer& optimizer, Objective& objective, const
       optimizer_(optimizer),
       objective_(objective),
       options_(options),
-      engine_(std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, drawing_share(options.world), options.qk_clip_tau > 0})),
+      engine_(
+          std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, drawing_share(options.world), options.qk_clip_tau > 0})),
       parameters_(model.parameters()),
       units_(units_of(model)),
       guard_(options.guard) {
@@ -122,7 +123,8 @@ std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult&
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
-    batches.push_back(cut_batch(loader.batch(options_.batches.first_micro(step) + micro), options_.world.along(Axis::cp), options_.cp_order));
+    batches.push_back(
+        cut_batch(loader.batch(options_.batches.first_micro(step) + micro), options_.world.along(Axis::cp), options_.cp_order));
   }
   result.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return batches;
