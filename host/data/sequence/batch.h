@@ -4,14 +4,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "data/sequence/packing.h"
 
 namespace kf {
-
-struct SequencePart;
 
 struct Batch {
   at::Tensor tokens;                  // (B, T) int64
@@ -20,8 +17,6 @@ struct Batch {
   std::int64_t counted = 0;           // labels that are counted, known on the host
   std::vector<std::int64_t> samples;  // indices of the rows in the data set (in the concatenation, for mixtures)
   std::vector<std::int64_t> sources;  // of a mixture: which data set each row is from; else empty
-  /// Where the T positions are a rank's part of longer sequences (distributed.cp), what it is a part of; null for all of them.
-  std::shared_ptr<const SequencePart> part;
 };
 
 }  // namespace kf

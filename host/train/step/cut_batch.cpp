@@ -1,6 +1,8 @@
 #include "train/step/cut_batch.h"
 
-#include <ATen/ATen.h>
+#include <ATen/core/Tensor.h>
+
+#include <utility>
 
 #include "model/layer/visibility.h"
 #include "parallel/group.h"
@@ -8,24 +10,24 @@
 
 namespace kf {
 
-Batch cut_batch(const Batch& whole, Group& cp, SequenceOrder order) {
+CutBatch cut_batch(Batch whole, Group& cp, SequenceOrder order) {
   if (cp.size() == 1) {
-    return whole;
+    return {std::move(whole), nullptr};
   }
-  Batch out = whole;
+  CutBatch out;
   out.part = part_of_sequence(cp, order, whole.tokens, whole.labels, whole.doc_ids);
-  out.tokens = own_positions(whole.tokens, 1, *out.part);
-  out.labels = own_positions(whole.labels, 1, *out.part);
-  out.doc_ids = own_positions(whole.doc_ids, 1, *out.part);
-  out.counted = out.labels.ne(kIgnore).sum().item<std::int64_t>();
+  out.batch = std::move(whole);
+  for (at::Tensor* tensor : {&out.batch.tokens, &out.batch.labels, &out.batch.doc_ids}) {
+    *tensor = own_positions(*tensor, 1, *out.part);
+  }
   return out;
 }
 
-void tell(ForwardContext& context, const Batch& batch) {
-  context.doc_ids = batch.doc_ids;
-  if (batch.part != nullptr) {
-    context.positions = batch.part->positions;
-    context.visible = std::make_shared<const Visibility>(batch.part);
+void tell(ForwardContext& context, const CutBatch& cut) {
+  context.doc_ids = cut.batch.doc_ids;
+  if (cut.part != nullptr) {
+    context.positions = cut.part->positions;
+    context.visible = std::make_shared<const Visibility>(cut.part);
   }
 }
 

@@ -22,9 +22,10 @@ at::Tensor moved_labels(const at::Tensor& labels, const at::Tensor& doc_ids, std
 
 }  // namespace
 
-at::Tensor labels_ahead(const Batch& batch, std::int64_t k) {
-  return batch.part != nullptr ? own_positions(moved_labels(batch.part->labels, batch.part->doc_ids, k), 1, *batch.part)
-                               : moved_labels(batch.labels, batch.doc_ids, k);
+at::Tensor labels_ahead(const Batch& batch, std::int64_t k) { return moved_labels(batch.labels, batch.doc_ids, k); }
+
+at::Tensor labels_ahead(const SequencePart& part, std::int64_t k) {
+  return own_positions(moved_labels(part.labels, part.doc_ids, k), 1, part);
 }
 
 std::int64_t count_ahead(const std::vector<Batch>& batches, std::int64_t depths) {

@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <utility>
+
 #include "model/single_threaded_backward.h"
 #include "train/step/cut_batch.h"
 #include "train/step/to_device.h"
@@ -32,12 +34,13 @@ PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
 
 Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                                SourceLosses* sources) {
-  const Batch batch = to_device(update.batches[number], options_.device);
+  Batch whole = to_device(update.batches[number], options_.device);
+  const CutBatch cut = options_.cp != nullptr ? cut_batch(std::move(whole), *options_.cp, options_.order) : CutBatch{std::move(whole), {}};
   context.step = update.step;
   context.micro = static_cast<std::int64_t>(number) * options_.share.world + options_.share.rank;
-  tell(context, batch);
+  tell(context, cut);
   model_.begin_micro(context);
-  return objective(model_, {batch, context, update.all, update.scale, sources});
+  return objective(model_, {cut.batch, context, update.all, update.scale, sources});
 }
 
 void PlainEngine::backward(const at::Tensor& loss) {

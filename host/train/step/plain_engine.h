@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/weight_unit.h"
+#include "parallel/sequence_cut.h"
 #include "parallel/world.h"
 #include "train/step/engine.h"
 
@@ -15,6 +16,8 @@ struct PlainEngineOptions {
   at::Device device = at::kCPU;
   Share share = {};            // of the data: ranks that share an update draw differently
   bool tracks_scores = false;  // for QK-clip
+  Group* cp = nullptr;         // who shares the positions of the sequences; null: they are all here
+  SequenceOrder order = SequenceOrder::zigzag;
 };
 
 class PlainEngine final : public Engine {

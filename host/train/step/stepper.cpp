@@ -24,8 +24,8 @@ Stepper::Stepper(Model& model, Optimizer& optimizer, Objective& objective, const
       optimizer_(optimizer),
       objective_(objective),
       options_(options),
-      engine_(
-          std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, drawing_share(options.world), options.qk_clip_tau > 0})),
+      engine_(std::make_unique<PlainEngine>(model, PlainEngineOptions{options.device, drawing_share(options.world), options.qk_clip_tau > 0,
+                                                                      &options.world.along(Axis::cp), options.cp_order})),
       parameters_(model.parameters()),
       units_(units_of(model)),
       guard_(options.guard) {
@@ -123,8 +123,7 @@ std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult&
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
-    batches.push_back(
-        cut_batch(loader.batch(options_.batches.first_micro(step) + micro), options_.world.along(Axis::cp), options_.cp_order));
+    batches.push_back(loader.batch(options_.batches.first_micro(step) + micro));
   }
   result.data_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return batches;
@@ -151,6 +150,10 @@ void Stepper::end_step(std::int64_t step, bool updated) {
 Counts Stepper::count(const std::vector<Batch>& batches, StepResult& result) const {
   Counts counts = objective_.count(batches);
   counts.add_ranks(options_.world.data());
+  const std::int64_t readers_alike = options_.world.along(Axis::cp).size();  // who have all counted the same sequences
+  for (std::int64_t* number : {&counts.labels, &counts.positions, &counts.ahead}) {
+    *number /= readers_alike;
+  }
   result.tokens = counts.positions;
   result.counted = counts.labels;
   if (counts.labels == 0) {

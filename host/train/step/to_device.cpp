@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include "parallel/sequence_part.h"
-
 namespace kf {
 
 Batch to_device(const Batch& batch, at::Device device) {
@@ -16,13 +14,6 @@ Batch to_device(const Batch& batch, at::Device device) {
   moved.tokens = move(batch.tokens);
   moved.labels = move(batch.labels);
   moved.doc_ids = move(batch.doc_ids);
-  if (batch.part != nullptr) {
-    SequencePart part = *batch.part;
-    for (at::Tensor* tensor : {&part.positions, &part.places, &part.tokens, &part.labels, &part.doc_ids}) {
-      *tensor = move(*tensor);
-    }
-    moved.part = std::make_shared<const SequencePart>(std::move(part));
-  }
   return moved;
 }
 
