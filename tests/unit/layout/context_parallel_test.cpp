@@ -55,11 +55,11 @@ void check(const config::Config& config, const std::vector<Way>& ways = two_ways
 
 TEST_CASE("context parallel: every position has its place, and causal work is even in zigzag order", "[context_parallel]") {
   const SequenceCut cut(16, 2, SequenceOrder::zigzag);
-  CHECK(cut.pieces(0) == std::vector<Span>{{0, 4}, {12, 4}});
-  CHECK(cut.pieces(1) == std::vector<Span>{{4, 4}, {8, 4}});
+  CHECK((cut.pieces(0) == std::vector<Span>{{0, 4}, {12, 4}}));
+  CHECK((cut.pieces(1) == std::vector<Span>{{4, 4}, {8, 4}}));
   const SequenceCut uneven(10, 3, SequenceOrder::contiguous);
   CHECK(uneven.rows() == std::vector<std::int64_t>{4, 3, 3});
-  CHECK(uneven.pieces(2) == std::vector<Span>{{7, 3}});
+  CHECK((uneven.pieces(2) == std::vector<Span>{{7, 3}}));
   CHECK_THROWS_WITH(SequenceCut(3, 2, SequenceOrder::zigzag), Contains("sequences of 3 positions cannot be cut into the 4 pieces"));
 }
 
