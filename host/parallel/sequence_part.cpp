@@ -30,7 +30,8 @@ std::shared_ptr<const SequencePart> part_of_sequence(Group& ranks, SequenceOrder
     by_rank.push_back(indices_of(cut.pieces(rank)));
   }
   const at::Tensor positions = by_rank[static_cast<std::size_t>(ranks.rank())].to(tokens.device());
-  const at::Tensor places = at::cat(by_rank).argsort().to(tokens.device());
+  const at::Tensor index = at::arange(cut.length(), at::kLong);
+  const at::Tensor places = at::empty_like(index).index_copy_(0, at::cat(by_rank), index).to(tokens.device());
   return std::make_shared<const SequencePart>(SequencePart{&ranks, std::move(cut), positions, places, tokens, labels, doc_ids});
 }
 
