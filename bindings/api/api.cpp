@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <vector>
 
+#include "bindings/api/dist_rows.h"
 #include "registry/kinds.h"
 
 namespace kf::lua {
@@ -29,7 +31,12 @@ constexpr std::string_view kNumber<double> = "number";
 constexpr ApiRow kRows[] = {
     {"kf", "version", "string", "The host's version."},
     {"kf", "args", "string[]", "The strings after `--` on the command line."},
-    {"kf", "dist", "{ rank: integer, world: integer }", "This process among all; ranks count from 0."},
+    {"kf", "dist", "kf.dist",
+     "This process among all, and what they do together, along an axis of kf.mesh, over \"data\" (all that share the loss) or \"all\" "
+     "(also where none is named). All ranks make the same calls in the same order, in hooks and parts; on one rank each is the identity."},
+    {"kf", "mesh", "{ rank: integer, size: integer, degrees: table<string, integer>, coordinates: table<string, integer> }?",
+     "The ranks of the run that is on as a box: how many there are along pp, dp_replicate, dp_shard, cp, ep and tp, and where this one "
+     "stands; nil outside of runs."},
     {"kf", "config", "kf.Config?", "The job of the run that is on, read-only; nil outside of runs."},
     {"kf", "log", "kf.log", "Lines in the run's log."},
     {"kf", "register", "kf.register", "`kf.register.<kind>(name, factory, { fields = ..., doc = ... })`."},
@@ -422,6 +429,13 @@ constexpr bool has_row(std::string_view owner, std::string_view name) {
 
 }  // namespace
 
-std::span<const ApiRow> api_rows() { return kRows; }
+std::span<const ApiRow> api_rows() {
+  static const std::vector<ApiRow> all = [] {
+    std::vector<ApiRow> rows(std::begin(kRows), std::end(kRows));
+    rows.insert(rows.end(), std::begin(kDistRows), std::end(kDistRows));
+    return rows;
+  }();
+  return all;
+}
 
 }  // namespace kf::lua

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "bindings/adapters/register.h"
+#include "bindings/dist/dist.h"
 #include "bindings/job/run.h"
 #include "bindings/nn/layers.h"
 #include "bindings/script/loaded_model.h"
@@ -35,7 +36,7 @@ int write_log(lua_State* L) {
   return 0;
 }
 
-/// What `kf` does not hold as a plain field: kf.config, and a helpful error for the rest. Arguments: kf, key.
+/// What `kf` does not hold as a plain field: kf.config, kf.mesh, and a helpful error for the rest. Arguments: kf, key.
 int missing_field(lua_State* L) {
   const std::string key = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : describe(L, 2);
   if (key == "config") {
@@ -51,6 +52,10 @@ int missing_field(lua_State* L) {
     session.config.push(L);
     return 1;
   }
+  if (key == "mesh") {
+    push_mesh(L);
+    return 1;
+  }
   if (const Operator* const op = find_operator(key)) {  // kf.softmax is kf.op.softmax, as torch.softmax is
     push_operator(L, *op);
     lua_pushvalue(L, 2);
@@ -62,7 +67,7 @@ int missing_field(lua_State* L) {
   KF_CHECK(!has_method(L, key), Code::script, "kf has no field '{}'; it is a method: t:{}(...)", key, key);
   KF_CHECK(key != "cross_entropy" && key != "functional", Code::script, "kf has no field '{}'; it is kf.nn.{}", key,
            key == "functional" ? key : "functional." + key + "(...)");
-  std::vector<std::string> names = {"config"};
+  std::vector<std::string> names = {"config", "mesh"};
   for (lua_pushnil(L); lua_next(L, 1) != 0; lua_pop(L, 1)) {
     names.emplace_back(lua_tostring(L, -2));
   }
@@ -74,12 +79,6 @@ int missing_field(lua_State* L) {
 int refuse_assignment(lua_State* L) {
   fail(Code::script, "kf is read-only: cannot set '{}'; keep your own values in a local table",
        lua_isstring(L, 2) ? lua_tostring(L, 2) : describe(L, 2));
-}
-
-void push_dist(lua_State* L, const Session& session) {
-  lua_createtable(L, 0, 2);
-  set(L, "rank", static_cast<double>(session.host.rank));
-  set(L, "world", static_cast<double>(session.host.world));
 }
 
 void push_arguments(lua_State* L, const Session& session) {
@@ -146,7 +145,7 @@ int open_native(lua_State* L) {
   lua_setfield(L, -2, "nn");
   push_register(L);
   lua_setfield(L, -2, "register");
-  push_dist(L, session);
+  push_dist(L, session.host.rank, session.host.world);
   lua_setfield(L, -2, "dist");
   push_arguments(L, session);
   lua_setfield(L, -2, "args");
@@ -198,6 +197,7 @@ void wrap(lua_State* L, const char* name, lua_CFunction function) {
 
 void preload_native(lua_State* L) {
   begin_rng();
+  open_dist(L, Session::of(L).host.world);
   wrap(L, "exit", &guarded<leave>);
   wrap(L, "setlocale", &guarded<set_locale>);
   lua_getglobal(L, "package");

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "bindings/context/hook_context.h"
+#include "bindings/dist/dist.h"
 #include "bindings/job/recipe.h"
 #include "bindings/script/module.h"
 #include "bindings/session/session.h"
@@ -159,6 +160,7 @@ Script::RunScope::RunScope(Script& script, config::Config config)
 }
 
 Script::RunScope::~RunScope() {
+  lua::set_world(script_.runtime_->state(), nullptr);
   script_.session_->states = nullptr;
   script_.session_->job = nullptr;
   script_.session_->config = {};

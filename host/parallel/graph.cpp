@@ -48,6 +48,24 @@ at::Tensor gather_of(const at::Tensor& part, std::int64_t dim, std::int64_t leng
 
 at::Tensor scatter_of(const at::Tensor& x, std::int64_t dim, Group& group) { return rows_back(group.scattered(rows_first(x, dim)), dim); }
 
+at::Tensor gather_of(const at::Tensor& part, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group) {
+  const at::Tensor mine = rows_first(part, dim);
+  std::vector<std::int64_t> shape = mine.sizes().vec();
+  shape[0] = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
+  const at::Tensor whole = at::empty(shape, mine.options());
+  group.gather(whole, mine, rows);
+  return rows_back(whole, dim);
+}
+
+at::Tensor scatter_of(const at::Tensor& x, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group) {
+  const at::Tensor whole = rows_first(x, dim);
+  std::vector<std::int64_t> shape = whole.sizes().vec();
+  shape[0] = rows[static_cast<std::size_t>(group.rank())];
+  const at::Tensor part = at::empty(shape, whole.options());
+  group.scatter_sum(part, whole, rows);
+  return rows_back(part, dim);
+}
+
 at::Tensor part_of(const at::Tensor& x, std::int64_t dim, Group& group) {
   const std::vector<std::int64_t> rows = even_rows(x.size(dim), group.size());
   const std::int64_t begin = std::accumulate(rows.begin(), rows.begin() + group.rank(), std::int64_t{0});
@@ -86,6 +104,22 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t dim, Group& group) {
   }
   return Crossing::apply(x, Way([=, &group](const at::Tensor& in) { return scatter_of(in, dim, group); }),
                          Way([=, length = x.size(dim), &group](const at::Tensor& g) { return gathered(g, dim, length, group); }));
+}
+
+at::Tensor gathered(const at::Tensor& part, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group) {
+  if (group.size() == 1) {
+    return part;
+  }
+  return Crossing::apply(part, Way([=, &group](const at::Tensor& in) { return gather_of(in, dim, rows, group); }),
+                         Way([=, &group](const at::Tensor& g) { return scattered(g, dim, rows, group); }));
+}
+
+at::Tensor scattered(const at::Tensor& x, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group) {
+  if (group.size() == 1) {
+    return x;
+  }
+  return Crossing::apply(x, Way([=, &group](const at::Tensor& in) { return scatter_of(in, dim, rows, group); }),
+                         Way([=, &group](const at::Tensor& g) { return gathered(g, dim, rows, group); }));
 }
 
 at::Tensor own_part(const at::Tensor& x, std::int64_t dim, Group& group) {

@@ -23,8 +23,11 @@ at::Tensor summed(const at::Tensor& x, Group& group);
 /// Parts along `dim`, of even_rows(length, size) rows -> all of them, for a computation of which every rank makes another share: the
 /// gradients are summed and every rank gets its part.
 at::Tensor gathered(const at::Tensor& part, std::int64_t dim, std::int64_t length, Group& group);
+/// The same of parts of `rows` rows, by rank.
+at::Tensor gathered(const at::Tensor& part, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group);
 /// Partial x -> this rank's part, along `dim`, of the sum.
 at::Tensor scattered(const at::Tensor& x, std::int64_t dim, Group& group);
+at::Tensor scattered(const at::Tensor& x, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group);
 
 /// The same x -> this rank's part of it along `dim`.
 at::Tensor own_part(const at::Tensor& x, std::int64_t dim, Group& group);

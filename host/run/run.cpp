@@ -90,6 +90,7 @@ StepperOptions stepper_options(const RunContext& run) {
   }
   out.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
   out.world = run.world;
+  out.cp_order = sequence_order(config.distributed.cp_order);
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 
+#include "bindings/script/show_world.h"
 #include "config/rules/unbuilt.h"
 #include "config/rules/unsaid.h"
 #include "core/error.h"
@@ -65,6 +66,7 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
                  plan,
                  starts_over(config, plan),
                  request.scope.script().code()};
+  show_world(request.scope, run.world);
   for (const std::string& line : config::unsaid(request.loaded)) {
     log::warn("{}", line);
   }

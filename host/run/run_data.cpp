@@ -4,6 +4,7 @@
 
 #include "run/job_tokenizer.h"
 #include "run/run_checks.h"
+#include "train/step/cut_batch.h"
 
 namespace kf {
 namespace {
@@ -39,7 +40,8 @@ RunData open_data(RunContext& run) {
   RunData data;
   data.train = make_train_loader(config, options);
   end_with_data(config, *data.train, run.plan);
-  data.eval_sets = make_eval_sets(config, {share.rank, share.world, &run.registries});
+  const Share whole = drawing_share(run.world);  // evaluations cut no sequence: each cp rank has others
+  data.eval_sets = make_eval_sets(config, {whole.rank, whole.world, &run.registries});
   data.tokenizer = tokenizer_of(config, run.registries);
   data.tokenizer_files = watch_tokenizer(config.data.tokenizer_path);
   data.record = data_record_of(*data.train, data.eval_sets);

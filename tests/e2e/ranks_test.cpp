@@ -93,6 +93,55 @@ TEST_CASE("ranks: an evaluation takes every sequence once, however many each ran
   CHECK(perplexity(4) == Approx(one).epsilon(1e-6));
 }
 
+TEST_CASE("ranks: processes that cut sequences have the losses of one, which goes on where they were", "[ranks]") {
+  const Toy toy;
+  REQUIRE(toy.host(on_ranks(1, "one")).status == 0);
+  const auto train = [&](int ranks, const std::string& name, const Words& more) {
+    Words words{"--nproc",
+                std::to_string(ranks),
+                "toy.toml",
+                "--run.name=" + name,
+                "--train.batch_size=2",
+                "--eval.batch_size=4",
+                "--train.grad_accum_steps=4",
+                "--scheduler.total_steps=10"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = toy.host(words);
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  train(2, "cut", {"--distributed.cp=2", "--train.max_steps=4"});
+  train(1, "cut", {"--train.max_steps=7"});
+  train(3, "cut", {"--distributed.cp=3", "--distributed.cp_order=contiguous", "--distributed.cp_method=all_gather"});
+  check_same(toy, "one", "cut");
+}
+
+TEST_CASE("ranks: scripts compute over the ranks of an axis, with gradients", "[ranks]") {
+  const ScriptRun run(
+      job("train = { max_steps = 1 }, eval = { enabled = false }, hooks = { { name = 'dist', on_step_end = function(ctx) "
+          "local d, r = kf.dist, kf.dist.rank local t = kf.tensor({ { r + 1, 2 }, { 3, 4 } }, { requires_grad = true }) "
+          "local function check(name, got, wanted) assert(got:equal(kf.tensor(wanted)), name .. ': ' .. tostring(got)) end "
+          "check('sum', d.sum(t, 'dp_shard'), { { 3, 4 }, { 6, 8 } }) check('tp', d.sum(t, 'tp'), { { r + 1, 2 }, { 3, 4 } }) "
+          "check('largest', d.largest(t), { { 2, 2 }, { 3, 4 } }) check('broadcast', d.broadcast(t, 'data', 1), { { 2, 2 }, { 3, 4 } }) "
+          "check('gather', d.gather(t[{ { 0, r + 1 } }], 'dp_shard'), { { 1, 2 }, { 2, 2 }, { 3, 4 } }) "
+          "local part = d.part(t, 'dp_shard', 1) check('part', part, r == 0 and { { 1 }, { 3 } } or { { 2 }, { 4 } }) "
+          "check('join', d.join(part, 'dp_shard', 1), { { r == 0 and 1 or 1, 2 }, { 3, 4 } }) "
+          "local rows, from = d.exchange(t, 'dp_shard', r == 0 and { 2, 0 } or { 1, 1 }) "
+          "assert(rows:size(0) == (r == 0 and 3 or 1) and from[1] == (r == 0 and 2 or 0) and from[2] == 1) "
+          "assert(table.concat(d.tell('of ' .. r), ' ') == 'of 0 of 1'); "
+          "(d.scatter(t, 'dp_shard') * (r + 1)):sum():backward() check('gradient', t.grad, { { 1, 1 }, { 2, 2 } }) "
+          "t.grad = nil; (d.shared(t, 'dp_shard') * (r + 1)):sum():backward() check('shared', t.grad, { { 3, 3 }, { 3, 3 } }) "
+          "d.barrier() print('> ' .. kf.mesh.coordinates.dp_shard .. ' of ' .. kf.mesh.degrees.dp_shard) end } }"));
+  const Finished done = run_hooked(run);
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("> 0 of 2"));
+  CHECK_THAT(done.err, Contains("[rank 1] > 1 of 2"));
+  const Finished early = run_hooked(ScriptRun("local kf = require('kf') kf.dist.sum(kf.ones({ 1 }))"));
+  CHECK(early.status == 3);
+  CHECK_THAT(early.err, Contains("kf.dist.sum: no run is on, and the ranks meet when one begins"));
+}
+
 TEST_CASE("ranks: a run saved by four goes on with one and with two, and back", "[ranks]") {
   const Toy toy;
   REQUIRE(toy.host(on_ranks(4, "whole")).status == 0);
@@ -304,7 +353,8 @@ TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
   CHECK_THAT(says({"toy.toml", "--nproc"}), Contains("--nproc needs a number"));
   CHECK_THAT(says({"toy.toml", "--distributed.dp_shard=2"}), Contains("asks for 2 processes, and this is one") && Contains("--nproc 2"));
   CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.dp_shard=3"}), Contains("do not match world_size (2)"));
-  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2"}), Contains("distributed.cp = 2 is not built yet"));
+  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2", "--model.sdpa_backend=flash"}),
+             Contains("model.sdpa_backend = \"flash\" names one kernel"));
   toy.write("sweep.lua",
             "local kf = require('kf') return kf.sweep{ base = { extends = 'toy.toml' }, space = { optimizer = { lr = "
             "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', method = 'random', trials = 1 }");

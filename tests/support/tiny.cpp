@@ -87,6 +87,7 @@ void Bench::make_stepper() {
   StepperOptions options;
   options.batches = config::BatchPlan(config.train, 1);
   options.world = world;
+  options.cp_order = sequence_order(config.distributed.cp_order);
   options.guard = config.train;
   options.seed = static_cast<std::uint64_t>(config.train.seed);
   options.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;

@@ -23,6 +23,10 @@ at::Tensor rotated(const Rope* rope, const at::Tensor& x, const ForwardContext& 
   if (context.visible && rope->depends_on_length() && context.visible->lengths().defined()) {
     return rope->rotate_texts(x, context.visible->positions(), context.visible->lengths());
   }
+  if (const SequencePart* part = context.visible ? context.visible->part() : nullptr; part != nullptr) {
+    const at::Tensor places = absolute ? context.visible->positions() : part->positions.unsqueeze(0);
+    return rope->rotate(x, part->cut.length() - x.size(2), places);
+  }
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
   return rope->rotate(x, first, absolute && context.visible ? context.visible->positions() : at::Tensor());
 }

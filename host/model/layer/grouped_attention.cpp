@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
 #include "model/init.h"
 #include "model/layer/visibility.h"
@@ -230,6 +231,7 @@ ScoreOptions score_options(const PartArgs& args, std::int64_t layer, std::int64_
   set_backend(options, m.sdpa_backend, *args.kernels);
   options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
   options.alibi_scale = m.alibi_scale;
+  options.ring = args.config.distributed.cp_method == "ring" && config::why_no_ring(args.config).empty();
   const std::string& kind = config::layer_kind(m, layer);
   if (kind == "local") {
     options.reach = {Reach::Kind::local, m.window};

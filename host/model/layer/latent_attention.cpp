@@ -6,6 +6,7 @@
 #include "config/schema/config.h"
 #include "model/init.h"
 #include "model/layer/grouped_attention.h"
+#include "model/layer/visibility.h"
 #include "model/observe.h"
 #include "model/recompute/kept_results.h"
 #include "registry/registries.h"
@@ -72,6 +73,11 @@ at::Tensor LatentAttention::forward(const at::Tensor& input, const ForwardContex
     const KvCache::Layer& kept = context.cache->layers.at(static_cast<std::size_t>(layer_));
     latent = append(kept.k, first, latent);
     k_rope = append(kept.v, first, k_rope);
+  }
+  if (const SequencePart* part = context.visible ? context.visible->part() : nullptr; part != nullptr) {
+    const at::Tensor joint = all_positions(at::cat({latent, k_rope}, 3), 2, *part);  // far less than the keys and values of all heads
+    latent = joint.narrow(3, 0, rank_);
+    k_rope = joint.narrow(3, rank_, rope_dim_);
   }
   const std::int64_t all = latent.size(2);
   const at::Tensor both = named_result("kv", [&] { return kv_b_->forward(latent.squeeze(1)); });

@@ -6,22 +6,12 @@
 #include <limits>
 #include <utility>
 
+#include "kernels/product/result_name.h"
 #include "model/layer/largest_scores.h"
+#include "model/layer/sequence_attention.h"
 #include "model/recompute/twice_differentiable.h"
 
 namespace kf {
-namespace {
-
-/// Repeats every kv head for the query heads that share it: (B, Hkv, S, D) -> (B, Hkv * times, S, D).
-at::Tensor repeat_heads(const at::Tensor& x, std::int64_t times) {
-  if (times == 1) {
-    return x;
-  }
-  return x.unsqueeze(2).expand({x.size(0), x.size(1), times, x.size(2), x.size(3)}).reshape({x.size(0), -1, x.size(2), x.size(3)});
-}
-
-}  // namespace
-
 at::Tensor alibi_slopes(std::int64_t heads) {
   const auto whole = static_cast<std::int64_t>(std::exp2(std::floor(std::log2(static_cast<double>(heads)))));
   std::vector<double> slopes;
@@ -38,6 +28,9 @@ Mixer::Mixer(const ScoreOptions& options, Dropout dropout) : options_(options), 
 
 at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
                       bool training) const {
+  if (context.visible && context.visible->part() != nullptr) {
+    return mix_part(q, k, v, sinks, context, training);
+  }
   const std::int64_t group = q.size(1) / k.size(1);
   const std::int64_t past = k.size(2) - q.size(2);
   const Visibility own(past, q.size(2), q.device());
@@ -59,11 +52,37 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   return kernels.attention(in, options_.rules);
 }
 
-at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const {
+at::Tensor Mixer::mix_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks,
+                           const ForwardContext& context, bool training) const {
+  const SequencePart& part = *context.visible->part();
+  const bool twice = TwiceDifferentiable::wanted();
+  SequenceScores scores{options_.rules, options_.reach, options_.alibi_heads > 0 ? slopes(q.device()) : at::Tensor(),
+                        sinks,          nullptr,        twice ? &plain_kernels() : options_.kernels};
+  if (dropout_.active(training)) {
+    scores.drop = [&](const at::Tensor& weights) { return dropout_.apply(weights, context, training); };
+  }
+  const bool own = k.size(2) != part.cut.length();
+  if (options_.ring && own && !twice) {
+    return named_result("context", [&] { return attend_ring(q, k, v, context.visible, scores); });
+  }
+  const at::Tensor both = own ? all_positions(at::cat({k, v}, 3), 2, part) : at::Tensor();
+  const at::Tensor all_k = own ? both.narrow(3, 0, k.size(3)) : k;
+  const at::Tensor all_v = own ? both.narrow(3, k.size(3), v.size(3)) : v;
+  if (context.tracks_scores && context.results != nullptr) {
+    context.results->note_largest(static_cast<std::size_t>(options_.layer), largest_of_all(q, all_k, *context.visible, scores));
+  }
+  return attend_all(q, all_k, all_v, *context.visible, scores);
+}
+
+const at::Tensor& Mixer::slopes(at::Device device) const {
   if (!slopes_.defined() || slopes_.device() != device) {
     slopes_ = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
   }
-  const at::TensorOptions options = slopes_.options();
+  return slopes_;
+}
+
+at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const {
+  const at::TensorOptions options = slopes(device).options();
   const at::Tensor query = at::arange(all - fresh, all, options).unsqueeze(1);                            // (T, 1)
   const at::Tensor penalty = (at::arange(all, options) - query).unsqueeze(0) * slopes_.view({-1, 1, 1});  // (H, T, S)
   return seen.defined() ? penalty.unsqueeze(0).masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity())

@@ -17,6 +17,7 @@ struct ScoreOptions {
   std::int64_t alibi_heads = 0;  // H: scores are lowered by slope_h times the distance (Press et al. 2022); 0 for none
   double alibi_scale = 1;        // multiplies the slopes
   Reach reach;
+  bool ring = false;  // context parallelism: keys and values go round the ranks; else all come at once
   const Kernels* kernels = &fused_kernels();
 };
 
@@ -28,7 +29,8 @@ class Mixer {
  public:
   Mixer(const ScoreOptions& options, Dropout dropout);
 
-  /// q (B, H, T, D), k (B, Hkv, S, D), v (B, Hkv, S, Dv) -> (B, H, T, Dv); query head h reads kv head h / (H / Hkv).
+  /// q (B, H, T, D), k (B, Hkv, S, D), v (B, Hkv, S, Dv) -> (B, H, T, Dv); query head h reads kv head h / (H / Hkv). Where the T positions
+  /// are a rank's part of a sequence (Visibility::part), k and v are of this rank's positions, or of all of them.
   /// `sinks` (H) fp32 or undefined: scores that take part in each softmax and bring no value (gpt-oss).
   at::Tensor mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
                  bool training) const;
@@ -36,6 +38,10 @@ class Mixer {
  private:
   /// (B or 1, H, T, S): the penalty of distances, -inf where `seen`, undefined for everything, is false.
   at::Tensor alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const;
+
+  at::Tensor mix_part(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
+                      bool training) const;
+  const at::Tensor& slopes(at::Device device) const;
 
   ScoreOptions options_;
   Dropout dropout_;

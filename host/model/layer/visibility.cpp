@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 namespace kf {
 namespace {
 
@@ -26,6 +28,17 @@ at::Tensor lengths_in(const at::Tensor& doc_ids) {
 }  // namespace
 
 Visibility::Visibility(const at::Tensor& doc_ids) : fresh_(doc_ids.size(1)), device_(doc_ids.device()), doc_ids_(doc_ids) {}
+
+Visibility::Visibility(std::shared_ptr<const SequencePart> part)
+    : fresh_(part->positions.size(0)), device_(part->positions.device()), part_(std::move(part)) {
+  if (part_->doc_ids.defined()) {
+    whole_positions_ = positions_in(part_->doc_ids);
+    positions_ = own_positions(whole_positions_, 1, *part_);
+    lengths_ = own_positions(lengths_in(part_->doc_ids), 1, *part_);
+  } else {
+    positions_ = part_->positions.unsqueeze(0);
+  }
+}
 
 at::Tensor Visibility::positions() const {
   if (!positions_.defined()) {
@@ -54,6 +67,9 @@ at::Tensor Visibility::places(std::int64_t first, std::int64_t end) const {
 }
 
 bool Visibility::plain(const Reach& reach) const {
+  if (part_ != nullptr) {
+    return false;
+  }
   const bool near = reach.kind == Reach::Kind::global || past_ + fresh_ <= reach.size;
   return near && !doc_ids_.defined() && !starts_.defined() && (past_ == 0 || fresh_ == 1);
 }
@@ -89,8 +105,71 @@ at::Tensor Visibility::mask(const Reach& reach) const {
       return mask;
     }
   }
-  masks_.emplace_back(reach, make_mask(reach));
+  masks_.emplace_back(reach, part_ != nullptr ? mask_of_part(reach) : make_mask(reach));
   return masks_.back().second;
+}
+
+at::Tensor Visibility::mask_of_part(const Reach& reach) const {
+  std::vector<at::Tensor> rows;
+  for (const Span& piece : part_->pieces()) {
+    rows.push_back(mask_between(reach, piece, {0, part_->cut.length()}));
+  }
+  return at::cat(rows, 2);
+}
+
+at::Tensor Visibility::mask_between(const Reach& reach, const Span& queries, const Span& keys) const {
+  const at::TensorOptions options = at::TensorOptions(device_).dtype(at::kLong);
+  const at::Tensor query = at::arange(queries.begin, queries.end(), options).unsqueeze(1);  // (T, 1)
+  const at::Tensor key = at::arange(keys.begin, keys.end(), options).unsqueeze(0);          // (1, S)
+  const auto of_queries = [&](const at::Tensor& whole) { return whole.narrow(1, queries.begin, queries.size).unsqueeze(2); };
+  const auto of_keys = [&](const at::Tensor& whole) { return whole.narrow(1, keys.begin, keys.size).unsqueeze(1); };
+  at::Tensor seen = key.le(query).unsqueeze(0);  // (1, T, S)
+  const bool apart = part_->doc_ids.defined();
+  if (apart) {
+    seen = seen.logical_and(of_queries(part_->doc_ids).eq(of_keys(part_->doc_ids)));  // (B, T, S)
+  }
+  if (reach.kind == Reach::Kind::local) {
+    seen = seen.logical_and((query - key).lt(reach.size));
+  } else if (reach.kind == Reach::Kind::chunk && apart) {
+    const at::Tensor chunks = whole_positions_.floor_divide(reach.size);
+    seen = seen.logical_and(of_queries(chunks).eq(of_keys(chunks)));
+  } else if (reach.kind == Reach::Kind::chunk) {
+    seen = seen.logical_and(query.floor_divide(reach.size).eq(key.floor_divide(reach.size)));
+  }
+  return seen.unsqueeze(1);
+}
+
+Span Visibility::seen_keys(const Reach& reach, const Span& queries) {
+  const std::int64_t first = reach.kind == Reach::Kind::local ? std::max<std::int64_t>(0, queries.begin - reach.size + 1) : 0;
+  return {first, queries.end() - first};
+}
+
+Sight Visibility::between(const Reach& reach, const Span& queries, const Span& keys) const {
+  const std::int64_t last_query = queries.end() - 1, last_key = keys.end() - 1;
+  const auto chunk = [&](std::int64_t position) { return position / reach.size; };
+  const bool apart = part_->doc_ids.defined();
+  const bool local = reach.kind == Reach::Kind::local;
+  const bool chunked = reach.kind == Reach::Kind::chunk;
+  if (keys.begin > last_query || (local && queries.begin - last_key >= reach.size) ||
+      (chunked && !apart && chunk(last_key) < chunk(queries.begin))) {
+    return {Sight::Kind::none, {}};
+  }
+  const bool near = reach.kind == Reach::Kind::global || (local && last_query - keys.begin < reach.size) ||
+                    (chunked && chunk(std::min(queries.begin, keys.begin)) == chunk(std::max(last_query, last_key)));
+  if (!apart && near && last_key <= queries.begin) {
+    return {Sight::Kind::all, {}};
+  }
+  if (!apart && near && queries == keys) {
+    return {Sight::Kind::triangle, {}};
+  }
+  const Block block{reach, queries, keys};
+  for (const auto& [known, mask] : blocks_) {
+    if (known == block) {
+      return {Sight::Kind::some, mask};
+    }
+  }
+  blocks_.emplace_back(block, mask_between(reach, queries, keys));
+  return {Sight::Kind::some, blocks_.back().second};
 }
 
 }  // namespace kf

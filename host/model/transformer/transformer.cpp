@@ -19,6 +19,27 @@
 namespace kf {
 namespace {
 
+/// The tokens k further on, also where other ranks have them.
+at::Tensor seen_ahead(const at::Tensor& tokens, std::int64_t k, const ForwardContext& context) {
+  const SequencePart* const part = context.visible->part();
+  return part != nullptr ? own_positions(tokens_ahead(part->tokens, k), 1, *part) : tokens_ahead(tokens, k);
+}
+
+/// Makes `context.visible` for `fresh` positions, unless they are a part of longer sequences, whose visibility came with them. Throws
+/// Code::config for more than `most`.
+void see(ForwardContext& context, std::int64_t fresh, at::Device device, std::int64_t most) {
+  const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
+  const SequencePart* const part = context.positions.defined() ? context.visible->part() : nullptr;
+  const std::int64_t length = part != nullptr ? part->cut.length() : past + fresh;
+  KF_CHECK(length <= most, Code::config, "{} positions exceed model.max_seq_len ({})", length, most);
+  KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
+  if (part == nullptr) {
+    const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
+    context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
+                                                : std::make_shared<const Visibility>(past, fresh, device, starts, context.lengths);
+  }
+}
+
 /// A plain folder of modules: "token_embedding", "layers", "output_head".
 class Folder final : public Module {
  public:
@@ -121,7 +142,7 @@ at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& co
 
 void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
   for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
-    h = mtp_[depth]->forward(h, embed(tokens_ahead(tokens, static_cast<std::int64_t>(depth) + 1), context), context);
+    h = mtp_[depth]->forward(h, embed(seen_ahead(tokens, static_cast<std::int64_t>(depth) + 1, context), context), context);
     context.results->ahead.push_back(norm_->forward(h));
   }
 }
@@ -174,12 +195,7 @@ at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, 
 at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) { return run_piece(whole_piece(), in, in, context); }
 
 at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) {
-  const std::int64_t past = context.cache != nullptr ? context.cache->filled : 0;
-  KF_CHECK(past + in.size(1) <= max_seq_len_, Code::config, "{} positions exceed model.max_seq_len ({})", past + in.size(1), max_seq_len_);
-  KF_CHECK(!context.doc_ids.defined() || context.cache == nullptr, Code::other, "document ids and a key-value cache exclude each other");
-  const at::Tensor starts = context.cache != nullptr ? context.cache->starts : at::Tensor();
-  context.visible = context.doc_ids.defined() ? std::make_shared<const Visibility>(context.doc_ids)
-                                              : std::make_shared<const Visibility>(past, in.size(1), in.device(), starts, context.lengths);
+  see(context, in.size(1), in.device(), max_seq_len_);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "metrics/names/names.h"
+#include "model/layer/visibility.h"
 #include "train/step/look_ahead.h"
 #include "train/step/losses.h"
 #include "train/step/source_losses.h"
@@ -102,9 +103,11 @@ at::Tensor Language::mtp_loss(Model& model, const Micro& micro) const {
   // Pooled: every label of every depth weighs the same (DeepSeek V3, equation 25, divides by depths of equal counts).
   const double factor = micro.scale * options_.mtp_loss_weight / static_cast<double>(std::max<std::int64_t>(1, micro.all.ahead));
   const std::vector<at::Tensor>& ahead = micro.forward.results->ahead;
+  const SequencePart* const part = micro.forward.positions.defined() ? micro.forward.visible->part() : nullptr;
   at::Tensor sum = at::zeros({}, micro.batch.tokens.options().dtype(at::kFloat));
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
-    const at::Tensor labels = labels_ahead(micro.batch, static_cast<std::int64_t>(depth) + 1).flatten();
+    const auto further = static_cast<std::int64_t>(depth) + 1;
+    const at::Tensor labels = (part != nullptr ? labels_ahead(*part, further) : labels_ahead(micro.batch, further)).flatten();
     sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model.head(), labels, {factor, 0}).total
                                        : loss_->sum(model.project(ahead[depth]).flatten(0, 1), labels) * factor);
   }

@@ -4,16 +4,28 @@
 
 #include <algorithm>
 
-namespace kf {
+#include "parallel/sequence_part.h"
 
-at::Tensor labels_ahead(const Batch& batch, std::int64_t k) {
-  const std::int64_t length = batch.labels.size(1), known = std::max<std::int64_t>(0, length - k);
-  at::Tensor moved = batch.labels.narrow(1, length - known, known);
-  if (batch.doc_ids.defined()) {
-    const at::Tensor same = batch.doc_ids.narrow(1, 0, known).eq(batch.doc_ids.narrow(1, length - known, known));
+namespace kf {
+namespace {
+
+/// Of whole rows.
+at::Tensor moved_labels(const at::Tensor& labels, const at::Tensor& doc_ids, std::int64_t k) {
+  const std::int64_t length = labels.size(1), known = std::max<std::int64_t>(0, length - k);
+  at::Tensor moved = labels.narrow(1, length - known, known);
+  if (doc_ids.defined()) {
+    const at::Tensor same = doc_ids.narrow(1, 0, known).eq(doc_ids.narrow(1, length - known, known));
     moved = moved.masked_fill(same.logical_not(), kIgnore);
   }
-  return at::cat({moved, at::full({batch.labels.size(0), length - known}, kIgnore, batch.labels.options())}, 1);
+  return at::cat({moved, at::full({labels.size(0), length - known}, kIgnore, labels.options())}, 1);
+}
+
+}  // namespace
+
+at::Tensor labels_ahead(const Batch& batch, std::int64_t k) { return moved_labels(batch.labels, batch.doc_ids, k); }
+
+at::Tensor labels_ahead(const SequencePart& part, std::int64_t k) {
+  return own_positions(moved_labels(part.labels, part.doc_ids, k), 1, part);
 }
 
 std::int64_t count_ahead(const std::vector<Batch>& batches, std::int64_t depths) {

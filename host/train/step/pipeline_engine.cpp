@@ -10,7 +10,6 @@
 #include "model/single_threaded_backward.h"
 #include "train/step/piece_objective.h"
 #include "train/step/step_sums.h"
-#include "train/step/to_device.h"
 
 namespace kf {
 
@@ -64,7 +63,7 @@ const config::PipelinePlan& PipelineEngine::plan_of(std::int64_t micros) {
 StepSums PipelineEngine::run(const MicroBatches& update, const Objective& objective, const EngineCallbacks& callbacks) {
   const SingleThreadedBackward single;
   const config::PipelinePlan& plan = plan_of(static_cast<std::int64_t>(update.batches.size()));
-  const auto room = [&](std::int64_t micro) { return model_.room_for(update.batches[static_cast<std::size_t>(micro)].tokens); };
+  const auto room = [&](std::int64_t micro) { return model_.room_for(own_positions_of(update.batches[static_cast<std::size_t>(micro)], options_).batch.tokens); };
   const auto* const pieces = dynamic_cast<const PieceObjective*>(&objective);
   KF_CHECK(pieces != nullptr, Code::config, "this objective cannot be taken in pieces: distributed.pp must be 1");
   Step step{update,
@@ -102,14 +101,15 @@ void PipelineEngine::forward(Step& step, const PipelineAction& action) {
   const Piece& piece = model_.pieces()[static_cast<std::size_t>(number)];
   Flight& flight = step.flights[{action.chunk, action.micro}];
   const PutOffProducts::Scope scope(step.plan.schedule == "zero_bubble" ? &flight.weights : nullptr);
-  const Batch batch = to_device(step.update.batches[static_cast<std::size_t>(action.micro)], options_.device);
+  const CutBatch cut = own_positions_of(step.update.batches[static_cast<std::size_t>(action.micro)], options_);
+  const Batch& batch = cut.batch;
   ForwardContext context;
   context.results = &flight.results;
   context.tracks_scores = options_.tracks_scores;
   context.observe = step.callbacks.observe;
   context.step = step.update.step;
   context.micro = action.micro * options_.share.world + options_.share.rank;
-  context.doc_ids = batch.doc_ids;
+  tell(context, cut);
   if (number > 0) {
     flight.in = step.mail.receive({true, number - 1, action.micro}).requires_grad_(true);
   }

@@ -3,22 +3,29 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <utility>
+
 #include "model/single_threaded_backward.h"
 #include "train/step/step_sums.h"
 #include "train/step/to_device.h"
 
 namespace kf {
+CutBatch own_positions_of(const Batch& batch, const PlainEngineOptions& options) {
+  Batch whole = to_device(batch, options.device);
+  return options.cp != nullptr ? cut_batch(std::move(whole), *options.cp, options.order) : CutBatch{std::move(whole), {}};
+}
+
 PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
     : model_(model), options_(options), parameters_(model.parameters()), units_(units_of(model)) {}
 
 Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                                SourceLosses* sources) {
-  const Batch batch = to_device(update.batches[number], options_.device);
+  const CutBatch cut = own_positions_of(update.batches[number], options_);
   context.step = update.step;
   context.micro = static_cast<std::int64_t>(number) * options_.share.world + options_.share.rank;
-  context.doc_ids = batch.doc_ids;
+  tell(context, cut);
   model_.begin_micro(context);
-  return objective(model_, {batch, context, update.all, update.scale, sources});
+  return objective(model_, {cut.batch, context, update.all, update.scale, sources});
 }
 
 void PlainEngine::backward(const at::Tensor& loss) {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "model/weight_unit.h"
+#include "parallel/sequence_cut.h"
 #include "parallel/world.h"
+#include "train/step/cut_batch.h"
 #include "train/step/engine.h"
 
 namespace kf {
@@ -15,7 +17,12 @@ struct PlainEngineOptions {
   at::Device device = at::kCPU;
   Share share = {};            // of the data: ranks that share an update draw differently
   bool tracks_scores = false;  // for QK-clip
+  Group* cp = nullptr;         // who shares the positions of the sequences; null: they are all here
+  SequenceOrder order = SequenceOrder::zigzag;
 };
+
+/// A micro-batch on the device, and of its sequences what this rank computes.
+CutBatch own_positions_of(const Batch& batch, const PlainEngineOptions& options);
 
 class PlainEngine final : public Engine {
  public:

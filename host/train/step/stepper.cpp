@@ -13,6 +13,7 @@
 #include "optim/clip.h"
 #include "optim/qk_clip.h"
 #include "train/step/curvature.h"
+#include "train/step/cut_batch.h"
 #include "train/step/pipeline_engine.h"
 #include "train/step/plain_engine.h"
 #include "train/step/watch.h"
@@ -22,7 +23,8 @@ namespace kf {
 namespace {
 
 std::unique_ptr<Engine> make_engine(Model& model, const StepperOptions& options) {
-  const PlainEngineOptions common{options.device, options.world.share(), options.qk_clip_tau > 0};
+  const PlainEngineOptions common{options.device, drawing_share(options.world), options.qk_clip_tau > 0,
+                                  &options.world.along(Axis::cp), options.cp_order};
   if (PipelinedModel* const pipeline = as_pipeline(model)) {
     return std::make_unique<PipelineEngine>(*pipeline, common);
   }
@@ -183,6 +185,10 @@ void Stepper::end_step(std::int64_t step, bool updated) {
 Counts Stepper::count(const std::vector<Batch>& batches, StepResult& result) const {
   Counts counts = objective_.count(batches);
   counts.add_ranks(options_.world.data());
+  const std::int64_t readers_alike = options_.world.along(Axis::cp).size();  // who have all counted the same sequences
+  for (std::int64_t* number : {&counts.labels, &counts.positions, &counts.ahead}) {
+    *number /= readers_alike;
+  }
   result.tokens = counts.positions;
   result.counted = counts.labels;
   if (counts.labels == 0) {

@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "model/weight_unit.h"
 #include "optim/optimizer.h"
+#include "parallel/sequence_cut.h"
 #include "parallel/world.h"
 #include "train/step/engine.h"
 #include "train/step/loss_scale.h"
@@ -68,6 +69,7 @@ struct StepperOptions {
   std::int64_t seq_len = 1;
   std::uint64_t seed = 0;  // train.seed: estimates of curvature draw from it
   World world = {};        // ranks that share the update
+  SequenceOrder cp_order = SequenceOrder::zigzag;
 };
 
 /// Called inside a step, where they are not empty; and what else the caller wants of it.
