@@ -33,6 +33,9 @@ void give_to_owners(ParameterList weights, const Group& shards) {
 }
 
 void place(const ParameterList& weights, const Optimizer& optimizer, const Group& shards) {
+  if (shards.size() == 1) {
+    return;
+  }
   ParameterList whole;
   for (const ParameterPtr& weight : weights) {
     if (!can_be_cut(*weight)) {
@@ -47,14 +50,16 @@ void place(const ParameterList& weights, const Optimizer& optimizer, const Group
   give_to_owners(std::move(whole), shards);
 }
 
+bool is_cut_along(const Parameter& weight, Axis axis) {
+  const std::vector<Cut>& cuts = weight.placement.cuts;
+  return std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
+}
+
 /// Along each axis over which a replica's weights are spread, either parts differ or the first rank counts.
 void find_first(Parameter& weight, const World& world) {
-  const auto cut_along = [&](Axis axis) {
-    return std::any_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
-  };
   const bool rows = weight.placement.rows() != nullptr;
-  Group& same = cut_along(Axis::ep) ? world.expert_shards() : world.shards();
-  weight.first = (rows || same.rank() == 0) && (cut_along(Axis::tp) || world.along(Axis::tp).rank() == 0);
+  Group& same = is_cut_along(weight, Axis::ep) ? world.expert_shards() : world.shards();
+  weight.first = (rows || same.rank() == 0) && (is_cut_along(weight, Axis::tp) || world.along(Axis::tp).rank() == 0);
 }
 
 /// A weight that two modules share (tied embeddings) belongs to the unit of what is in no block.
@@ -79,11 +84,16 @@ void make_units(Model& model, const World& world, ZeroStage stage) {
 }  // namespace
 
 void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage) {
+  ParameterList experts, others;
   for (const ParameterPtr& weight : model.parameters()) {
-    weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
+    if (weight->placement.whole()) {  // experts that are modules have said where they lie
+      weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
+    }
+    (is_cut_along(*weight, Axis::ep) ? experts : others).push_back(weight);
   }
+  place(others, optimizer, world.shards());
+  place(experts, optimizer, world.expert_shards());
   if (world.shards().size() > 1) {
-    place(model.parameters(), optimizer, world.shards());
     optimizer.add_over(world.shards());
   }
   for (const ParameterPtr& weight : model.parameters()) {

@@ -156,7 +156,7 @@ std::string folder_text() {
 PlannedModel plan_model(const RunContext& run) {
   const config::Config& config = run.config;
   PlannedModel out;
-  out.model = build_model(config, run.registries);
+  out.model = build_model(config, run.registries, {&run.world});
   const ParameterList parameters = out.model->parameters();
   MemoryEstimate whole = training_memory(config, parameters);
   if (config.checkpoint.async_mode != "disabled" && run.device().is_cpu()) {  // of a GPU it lies in the host's memory

@@ -24,7 +24,7 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kDataParallel = "ranks share the data alone (dp_replicate, dp_shard)";
+constexpr const char* kDataParallel = "ranks share the data and the experts alone (dp_replicate, dp_shard, ep)";
 
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
@@ -35,7 +35,6 @@ const std::vector<Unbuilt>& unbuilt() {
        {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.pp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.cp", {"1"}, kDataParallel, Means::refusal},
-        {"distributed.ep", {"1"}, kDataParallel, Means::refusal},
         {"distributed.prefetch", {"true"}, "nothing is gathered ahead"},
         {"distributed.reduce_dtype", {"'fp32'"}, "gradients travel in fp32"},
         {"distributed.reduce_each_micro", {"false"}, "zero_stage says when gradients are reduced"},
