@@ -46,13 +46,13 @@ at::Tensor places(const Dispatch& dispatch, std::int64_t experts) {
 
 }  // namespace
 
-at::Tensor Experts::by_expert(const at::Tensor& x, const Dispatch& dispatch, std::int64_t experts, Group* ranks, const Work& work) {
-  if (ranks == nullptr || ranks->size() == 1) {
+at::Tensor Experts::by_expert(const at::Tensor& x, const Dispatch& dispatch, std::int64_t experts, Group* owners, const Work& work) {
+  if (owners == nullptr || owners->size() == 1) {
     const ExpertRows rows(dispatch.experts, experts);
     return combined_output(work(sorted_input(x, dispatch, rows), rows), dispatch, rows);
   }
   const ExpertRows rows(places(dispatch, experts), experts + 1);
-  const ExpertExchange exchange(rows.counts.narrow(0, 0, experts), *ranks);
+  const ExpertExchange exchange(rows.counts.narrow(0, 0, experts), *owners);
   const at::Tensor sent = sorted_input(x, dispatch, rows).narrow(0, 0, exchange.sent());
   const at::Tensor back = exchange.back(work(exchange.there(sent), exchange.rows()));
   return combined_output(back, dispatch, rows);
@@ -74,7 +74,7 @@ StackedExperts::Stack StackedExperts::add_stack(const ExpertsOptions& o, const s
 }
 
 StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activation)
-    : experts_(o.experts), ranks_(o.ranks), activation_(activation) {
+    : experts_(o.experts), owners_(o.owners), activation_(activation) {
   up_ = add_stack(o, "up", o.dim, o.hidden, o.in);
   down_ = add_stack(o, "down", o.hidden, o.dim, o.out);
   if (activation.gated()) {
@@ -83,7 +83,7 @@ StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activa
 }
 
 at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
-  return by_expert(x, dispatch, experts_, ranks_, [this](const at::Tensor& in, const ExpertRows& rows) {
+  return by_expert(x, dispatch, experts_, owners_, [this](const at::Tensor& in, const ExpertRows& rows) {
     const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& input) {
       return named_result(name, [&] { return product_(input, stack.weight->value, value_of(stack.bias), rows); });
     };
@@ -123,8 +123,8 @@ at::Tensor LoopExperts::sorted(const at::Tensor& rows, const ExpertRows& order) 
 }
 
 at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
-  if (ranks_ != nullptr && ranks_->size() > 1) {
-    return by_expert(x, dispatch, experts_, ranks_,
+  if (owners_ != nullptr && owners_->size() > 1) {
+    return by_expert(x, dispatch, experts_, owners_,
                      [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); });
   }
   const std::vector<std::vector<at::Tensor>> weights = this->weights();
@@ -145,10 +145,10 @@ at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch, c
   return sum.to(x.scalar_type());
 }
 
-ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* ranks) : experts_(std::move(experts)), ranks_(ranks) {
+ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* owners) : experts_(std::move(experts)), owners_(owners) {
   for (std::size_t e = 0; e < experts_.size(); ++e) {
     add_child("experts." + std::to_string(e), experts_[e]);
-    if (ranks_ != nullptr && ranks_->size() > 1) {
+    if (owners_ != nullptr && owners_->size() > 1) {
       place(static_cast<std::int64_t>(e));
     }
   }
@@ -156,12 +156,12 @@ ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* r
 
 /// Its weights lie whole on one rank; a number, which cannot be cut, on all of them.
 void ModuleExperts::place(std::int64_t expert) {
-  const std::int64_t owner = expert / (static_cast<std::int64_t>(experts_.size()) / ranks_->size());
+  const std::int64_t owner = expert / (static_cast<std::int64_t>(experts_.size()) / owners_->size());
   for (const auto& [name, weight] : experts_[static_cast<std::size_t>(expert)]->named_parameters()) {
     if (!weight->shape.empty()) {
-      Shape sizes(static_cast<std::size_t>(ranks_->size()), 0);
+      Shape sizes(static_cast<std::size_t>(owners_->size()), 0);
       sizes[static_cast<std::size_t>(owner)] = weight->shape[0];
-      weight->placement.cuts = {{Axis::ep, 0, std::move(sizes), ranks_->rank()}};
+      weight->placement.cuts = {{Axis::ep, 0, std::move(sizes), owners_->rank()}};
     }
   }
 }
@@ -175,8 +175,8 @@ bool ModuleExperts::any_trains() const {
 
 at::Tensor ModuleExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const {
   const auto count = static_cast<std::int64_t>(experts_.size());
-  const std::int64_t first = ranks_ != nullptr ? ranks_->rank() * (count / ranks_->size()) : 0;
-  return by_expert(x, dispatch, count, ranks_, [&](const at::Tensor& in, const ExpertRows& rows) {
+  const std::int64_t first = owners_ != nullptr ? owners_->rank() * (count / owners_->size()) : 0;
+  return by_expert(x, dispatch, count, owners_, [&](const at::Tensor& in, const ExpertRows& rows) {
     const std::vector<std::int64_t> borders = rows.borders();
     std::vector<at::Tensor> out;
     for (std::size_t e = 0; e + 1 < borders.size(); ++e) {
@@ -184,7 +184,7 @@ at::Tensor ModuleExperts::forward(const at::Tensor& x, const Dispatch& dispatch,
       out.push_back(expert->forward(in.narrow(0, borders[e], borders[e + 1] - borders[e]), context));
     }
     at::Tensor y = at::cat(out);
-    if (ranks_ != nullptr && at::GradMode::is_enabled() && !y.requires_grad() && any_trains()) {
+    if (owners_ != nullptr && at::GradMode::is_enabled() && !y.requires_grad() && any_trains()) {
       y = y.detach().requires_grad_();  // experts of other ranks train, and backward is a call of all ranks
     }
     return y;

@@ -38,8 +38,8 @@ class Experts : public Module {
   /// What experts make of rows sorted by expert: (R, C) -> (R, C). Over several ranks those of this rank alone.
   using Work = std::function<at::Tensor(const at::Tensor& rows, const ExpertRows& order)>;
   /// Sorts the tokens' rows, sends them to the ranks of their experts, lets `work` do its part, and adds up by token what came back.
-  /// `ranks` null: all experts are here.
-  static at::Tensor by_expert(const at::Tensor& x, const Dispatch& dispatch, std::int64_t experts, Group* ranks, const Work& work);
+  /// `owners` null: all experts are here.
+  static at::Tensor by_expert(const at::Tensor& x, const Dispatch& dispatch, std::int64_t experts, Group* owners, const Work& work);
 };
 
 struct ExpertsOptions {
@@ -49,7 +49,7 @@ struct ExpertsOptions {
   Init in, out;              // of gate and up, of down
   bool bias = false;
   bool packed = false;  // how checkpoints hold them: up_w (E, C, F), gate_w (E, C, F), down_w (E, F, C), or experts.{e}.up_proj.weight ...
-  Group* ranks = nullptr;  // among whom the experts are divided; null: all are here
+  Group* owners = nullptr;  // among whom the experts are divided; null: all are here
 };
 
 /// The weights of all experts in one stack a matrix: (E, F, C) gate and up, (E, C, F) down, as at::linear takes them.
@@ -64,7 +64,7 @@ class StackedExperts : public Experts {
   Stack add_stack(const ExpertsOptions& options, const std::string& name, std::int64_t in, std::int64_t out, const Init& init);
 
   std::int64_t experts_;
-  Group* ranks_;
+  Group* owners_;
   Activation activation_;
   Stack gate_, up_, down_;  // no gate where the activation has none
 };
@@ -97,7 +97,7 @@ class LoopExperts final : public StackedExperts {
 /// Experts made of any registered mlp, one module each. Over several ranks those of other ranks are empty here.
 class ModuleExperts final : public Experts {
  public:
-  explicit ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* ranks = nullptr);
+  explicit ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* owners = nullptr);
   at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
 
  private:
@@ -105,7 +105,7 @@ class ModuleExperts final : public Experts {
   bool any_trains() const;
 
   std::vector<std::shared_ptr<Mlp>> experts_;
-  Group* ranks_;
+  Group* owners_;
 };
 
 }  // namespace kf

@@ -129,16 +129,16 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
   const std::string name = config::mlp_name(m.activation);
   const std::string& origin = args.registries.mlp.get(name).info.origin;
   const std::int64_t hidden = config::expert_ffn_hidden_dim(m);
-  Group* const ranks = args.world != nullptr ? &args.world->along(Axis::ep) : nullptr;
+  Group* const owners = args.world != nullptr ? &args.world->along(Axis::ep) : nullptr;
   if (origin != "native") {
     KF_CHECK(!m.moe_packed_experts, Code::config,
              "model.moe_packed_experts = true needs a native model.activation; experts of the mlp '{}' (registered by {}) are modules of "
              "their own",
              name, origin);
-    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden), ranks);
+    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden), owners);
   }
   const ExpertsOptions options{m.num_experts,        place.dim, hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias,
-                               m.moe_packed_experts, ranks};
+                               m.moe_packed_experts, owners};
   const Activation activation = activation_of(args, activation_name(name));
   const auto grouped_linear = args.kernels->grouped_linear;
   if (m.moe_impl == "loop" || grouped_linear == nullptr) {
