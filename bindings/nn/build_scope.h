@@ -19,6 +19,7 @@ class BuildScope {
   static const BuildScope* current() { return current_; }
   const config::Config& config() const { return args_.config; }
   const Registries& registries() const { return args_.registries; }
+  const World* world() const { return args_.world; }
   const Place& place() const { return place_; }
   /// A number for each thing of this build that draws: the first, the second, ...
   std::int64_t next_number() const { return numbered_++; }

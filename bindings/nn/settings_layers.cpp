@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "bindings/nn/build_scope.h"
 #include "bindings/nn/context_box.h"
 #include "bindings/nn/layer_options.h"
 #include "bindings/nn/module_box.h"
@@ -84,7 +85,8 @@ int make_moe_layer(lua_State* L) {
   const config::Config& config = settings.config;
   check_experts(settings, "nn.moe");
   const config::PartOptions none;
-  const PartArgs args{config, none, session.registries, session.registries.kernels_of(config)};
+  PartArgs args{config, none, session.registries, session.registries.kernels_of(config)};
+  args.world = BuildScope::current() != nullptr ? BuildScope::current()->world() : nullptr;
   push_module(L, make_moe(args, place_of(settings.layer, config.model.dim, 0)), call_mlp, "moe");
   return 1;
 }

@@ -37,9 +37,12 @@ void give_to_owners(ParameterList weights, const Group& shards, const PipelinedM
   }
 }
 
-void place(Model& model, const Optimizer& optimizer, const Group& shards) {
+void place(const ParameterList& weights, const Optimizer& optimizer, const Group& shards, const PipelinedModel* pipeline) {
+  if (shards.size() == 1) {
+    return;
+  }
   ParameterList whole;
-  for (const ParameterPtr& weight : model.parameters()) {
+  for (const ParameterPtr& weight : weights) {
     if (!can_be_cut(*weight)) {
       continue;
     }
@@ -49,17 +52,19 @@ void place(Model& model, const Optimizer& optimizer, const Group& shards) {
       whole.push_back(weight);
     }
   }
-  give_to_owners(std::move(whole), shards, as_pipeline(model));
+  give_to_owners(std::move(whole), shards, pipeline);
+}
+
+bool is_cut_along(const Parameter& weight, Axis axis) {
+  const std::vector<Cut>& cuts = weight.placement.cuts;
+  return std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
 }
 
 /// Along each axis over which a replica's weights are spread, either parts differ or the first rank counts.
 void find_first(Parameter& weight, const World& world) {
-  const auto cut_along = [&](Axis axis) {
-    return std::any_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
-  };
   const bool rows = weight.placement.rows() != nullptr;
-  Group& same = cut_along(Axis::ep) ? world.expert_shards() : world.shards();
-  weight.first = (rows || same.rank() == 0) && (cut_along(Axis::tp) || world.along(Axis::tp).rank() == 0);
+  Group& same = is_cut_along(weight, Axis::ep) ? world.expert_shards() : world.shards();
+  weight.first = (rows || same.rank() == 0) && (is_cut_along(weight, Axis::tp) || world.along(Axis::tp).rank() == 0);
 }
 
 /// A weight that two modules share (tied embeddings) belongs to the unit of what is in no block.
@@ -88,14 +93,15 @@ void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroSta
   if (pipeline != nullptr) {
     pipeline->divide();
   }
+  ParameterList experts, others;
   for (const ParameterPtr& weight : model.parameters()) {
-    if (lies_here(*weight)) {
+    if (weight->placement.whole()) {  // experts that are modules have said where they lie, and so have the weights of other stages
       weight->placement.cuts = split_cuts(*weight, world.mesh(), world.rank());
     }
+    (is_cut_along(*weight, Axis::ep) ? experts : others).push_back(weight);
   }
-  if (world.shards().size() > 1) {
-    place(model, optimizer, world.shards());
-  }
+  place(others, optimizer, world.shards(), pipeline);
+  place(experts, optimizer, world.expert_shards(), pipeline);
   for (Group* const ranks : {&world.stage(), &world.along(Axis::pp)}) {
     if (ranks->size() > 1) {
       optimizer.add_over(*ranks);

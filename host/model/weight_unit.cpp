@@ -5,8 +5,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "model/module.h"
@@ -78,10 +80,16 @@ void resize_storage(const at::Tensor& tensor, bool full) {
   storage->set_nbytes(bytes);
 }
 
-std::map<at::ScalarType, ParameterList> by_type(const ParameterList& weights) {
-  std::map<at::ScalarType, ParameterList> out;
+/// Whether other ranks along ep hold other experts: its rows lie on those alone that hold the same ones.
+bool is_experts(const Parameter& weight) {
+  return std::any_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [](const Cut& cut) { return cut.axis == Axis::ep; });
+}
+
+/// Those that one call can move: of one type, over the same ranks.
+std::map<std::pair<bool, at::ScalarType>, ParameterList> by_way(const ParameterList& weights) {
+  std::map<std::pair<bool, at::ScalarType>, ParameterList> out;
   for (const ParameterPtr& weight : weights) {
-    out[weight->value.scalar_type()].push_back(weight);
+    out[{is_experts(*weight), weight->value.scalar_type()}].push_back(weight);
   }
   return out;
 }
@@ -114,6 +122,7 @@ WeightUnit::WeightUnit(ParameterList weights, const World& world, ZeroStage stag
     : weights_(std::move(weights)),
       data_(world.data()),
       shards_(world.shards()),
+      expert_shards_(world.expert_shards()),
       replicas_(world.along(Axis::dp_replicate)),
       stage_(shards() ? stage : ZeroStage::moments) {
   for (const ParameterPtr& weight : weights_) {
@@ -189,17 +198,29 @@ void WeightUnit::publish() {
       cut.push_back(weight);
     }
   }
-  for (const auto& [type, weights] : by_type(cut)) {
+  for (const auto& [way, weights] : by_way(cut)) {
     gather_values(weights);
   }
 }
 
+Group& WeightUnit::shards_of(const Parameter& weight) const { return is_experts(weight) ? expert_shards_ : shards_; }
+
+void WeightUnit::sum_over_holders(const Parameter& weight, const at::Tensor& t) const {
+  if (is_experts(weight)) {
+    expert_shards_.sum(t);
+    replicas_.sum(t);
+  } else {
+    data_.sum(t);
+  }
+}
+
 void WeightUnit::gather_values(const ParameterList& weights) const {
-  const Flat flat(weights, shards_, weights.front()->value.scalar_type());
+  Group& shards = shards_of(*weights.front());
+  const Flat flat(weights, shards, weights.front()->value.scalar_type());
   const at::Tensor all = flat.all(), mine = flat.mine();
-  flat.each_part(shards_.rank(), mine,
+  flat.each_part(shards.rank(), mine,
                  [](Parameter& weight, const Range&, const at::Tensor& piece) { piece.copy_(weight.master.detach()); });
-  shards_.gather(all, mine, flat.rows());
+  shards.gather(all, mine, flat.rows());
   flat.each(all, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
     if (range.numel() > 0) {
       range.of(untracked(weight.value)).copy_(piece);
@@ -207,7 +228,7 @@ void WeightUnit::gather_values(const ParameterList& weights) const {
   });
 }
 
-/// Weights that have a gradient on any rank; where it is missing here, it is 0.
+/// Weights that have a gradient on any rank and a part here; where it is missing here, it is 0.
 ParameterList WeightUnit::with_gradient() const {
   ParameterList trained;
   std::copy_if(weights_.begin(), weights_.end(), std::back_inserter(trained), [](const ParameterPtr& weight) { return weight->trains(); });
@@ -222,7 +243,7 @@ ParameterList WeightUnit::with_gradient() const {
   data_.largest(any);
   ParameterList out;
   for (std::size_t i = 0; i < trained.size(); ++i) {
-    if (any.const_data_ptr<std::uint8_t>()[i] != 0) {
+    if (any.const_data_ptr<std::uint8_t>()[i] != 0 && trained[i]->held().numel() > 0) {
       out.push_back(trained[i]);
     }
   }
@@ -234,20 +255,23 @@ void WeightUnit::reduce() {
     return;
   }
   const at::NoGradGuard no_grad;
-  ParameterList cut, whole;
+  std::array<ParameterList, 2> cut, whole;  // experts behind the others
   for (const ParameterPtr& weight : with_gradient()) {
-    (weight->placement.rows() == nullptr ? whole : cut).push_back(weight);
+    (weight->placement.rows() == nullptr ? whole : cut).at(is_experts(*weight) ? 1 : 0).push_back(weight);
   }
-  if (!cut.empty()) {
-    reduce_cut(cut);
-  }
-  if (!whole.empty()) {
-    reduce_whole(whole);
+  for (std::size_t kind = 0; kind < cut.size(); ++kind) {
+    if (!cut.at(kind).empty()) {
+      reduce_cut(cut.at(kind));
+    }
+    if (!whole.at(kind).empty()) {
+      reduce_whole(whole.at(kind));
+    }
   }
 }
 
 void WeightUnit::reduce_cut(const ParameterList& weights) const {
-  const Flat flat(weights, shards_, at::kFloat);
+  Group& shards = shards_of(*weights.front());
+  const Flat flat(weights, shards, at::kFloat);
   const at::Tensor mine = flat.mine();
   {
     const at::Tensor all = flat.all();
@@ -258,10 +282,10 @@ void WeightUnit::reduce_cut(const ParameterList& weights) const {
     for (const ParameterPtr& weight : weights) {
       weight->clear_local_gradient();
     }
-    shards_.scatter_sum(mine, all, flat.rows());
+    shards.scatter_sum(mine, all, flat.rows());
   }
   replicas_.sum(mine);
-  flat.each_part(shards_.rank(), mine, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
+  flat.each_part(shards.rank(), mine, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
     if (range.numel() == 0) {
       return;  // the weight is another rank's
     }
@@ -273,7 +297,7 @@ void WeightUnit::reduce_cut(const ParameterList& weights) const {
   });
 }
 
-/// The sum over the data ranks, in pieces of bounded size.
+/// The sum over those that hold the same, in pieces of bounded size.
 void WeightUnit::reduce_whole(const ParameterList& weights) const {
   constexpr std::int64_t kMost = 8 << 20;  // numbers
   for (std::size_t first = 0; first < weights.size();) {
@@ -291,7 +315,7 @@ void WeightUnit::reduce_whole(const ParameterList& weights) const {
       rows.push_back(gradient.to(at::kFloat).flatten());
     }
     const at::Tensor flat = at::cat(rows);
-    data_.sum(flat);
+    sum_over_holders(*weights.front(), flat);
     std::int64_t at = 0;
     for (const at::Tensor& gradient : gradients) {
       gradient.copy_(flat.narrow(0, at, gradient.numel()).view_as(gradient));

@@ -22,7 +22,9 @@ class Module;
 enum class ZeroStage : std::int8_t { moments = 1, gradients = 2, weights = 3 };
 
 /// The weights' way between ranks. Which rows of a weight a rank trains is its placement; a weight that is not cut (dp_shard = 1, frozen,
-/// buffers) is the same on all ranks. Every call is made by all data ranks, in the same order.
+/// buffers) is the same on all ranks. Experts that are divided along ep move between the ranks that hold the same ones (expert_shards,
+/// dp_replicate), all other weights between all data ranks: tokens of the other ep ranks have come to the experts, and so have their
+/// gradients. Every call is made by all data ranks, in the same order.
 class WeightUnit {
  public:
   using Body = std::function<at::Tensor(const at::Tensor&)>;
@@ -54,6 +56,8 @@ class WeightUnit {
  private:
   struct Node;
   bool shards() const { return shards_.size() > 1; }
+  Group& shards_of(const Parameter& weight) const;
+  void sum_over_holders(const Parameter& weight, const at::Tensor& t) const;
   void gather();
   void release();
   void gather_values(const ParameterList& weights) const;
@@ -64,6 +68,7 @@ class WeightUnit {
   ParameterList weights_;
   Group& data_;
   Group& shards_;
+  Group& expert_shards_;
   Group& replicas_;
   ZeroStage stage_;
   std::int64_t uses_ = 0;

@@ -215,6 +215,21 @@ TEST_CASE("docs: the page of licences names every library that the program and i
   }
 }
 
+namespace {
+
+/// "--nproc 2 " where an example says at its top that it is started so.
+std::string processes_of(const fs::path& example) {
+  std::ifstream file(example);
+  for (std::string line; std::getline(file, line) && (line.starts_with("#") || line.starts_with("--"));) {
+    if (const std::size_t at = line.find("kf-host --nproc "); at != std::string::npos) {
+      return "--nproc " + std::to_string(std::stoi(line.substr(at + std::string("kf-host --nproc ").size()))) + " ";
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
 TEST_CASE("examples: every script and job runs as it stands", "[examples]") {
   const Project project;
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(fs::path(KF_SOURCE_DIR) / "examples")) {
@@ -224,7 +239,7 @@ TEST_CASE("examples: every script and job runs as it stands", "[examples]") {
     const bool elsewhere = name.find("first-run") != std::string::npos || name.find("hub-stand-in") != std::string::npos;
     if ((extension == ".lua" || extension == ".toml") && !elsewhere) {
       CAPTURE(name);
-      const Finished done = project.shell("kf-host " + name);
+      const Finished done = project.shell("kf-host " + processes_of(entry.path()) + name);
       INFO(done.out << done.err);
       CHECK(done.status == 0);
     }

@@ -24,7 +24,7 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kDataParallel = "ranks share the data and cut sequences (dp_replicate, dp_shard, cp)";
+constexpr const char* kDataParallel = "the layers are not divided yet";
 
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
@@ -34,7 +34,6 @@ const std::vector<Unbuilt>& unbuilt() {
        "(`distributed.dp_replicate`, `dp_shard`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
        "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
        {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
-        {"distributed.ep", {"1"}, kDataParallel, Means::refusal},
         {"distributed.prefetch", {"true"}, "nothing is gathered ahead"},
         {"distributed.reduce_dtype", {"'fp32'"}, "gradients travel in fp32"},
         {"distributed.reduce_each_micro", {"false"}, "zero_stage says when gradients are reduced"},

@@ -96,6 +96,10 @@ std::vector<std::int64_t> ExpertRows::borders() const {
 
 at::Tensor gather_rows(const at::Tensor& x, const ExpertRows& rows) { return Gather::apply(x, rows.token, rows.inverse); }
 
+at::Tensor unsorted_rows(const at::Tensor& y, const ExpertRows& rows) {
+  return Gather::apply(y, rows.inverse.flatten(), rows.order.unsqueeze(1));
+}
+
 at::Tensor combine_rows(const at::Tensor& y, const at::Tensor& weights, const ExpertRows& rows) {
   return Combine::apply(y, weights, rows.order, rows.inverse);
 }

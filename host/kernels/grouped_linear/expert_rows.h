@@ -29,6 +29,8 @@ class ExpertRows {
 
 /// x (N, C) -> (R, C), row r is x[token[r]].
 at::Tensor gather_rows(const at::Tensor& x, const ExpertRows& rows);
+/// y (R, C) -> (R, C), of one slot: rows sorted by expert back in the order of their tokens.
+at::Tensor unsorted_rows(const at::Tensor& y, const ExpertRows& rows);
 /// y (R, C), weights (N, k) -> (N, C) in the type of y: sum over the slots of weight times row; products and sums in the wider type.
 at::Tensor combine_rows(const at::Tensor& y, const at::Tensor& weights, const ExpertRows& rows);
 /// (N, k) -> (R, 1): each row's own value.

@@ -2,29 +2,16 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
-#include <cmath>
-
 #include "config/plan/derived.h"
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "model/init.h"
+#include "model/moe/capacity.h"
 #include "model/observe.h"
+#include "parallel/world.h"
 #include "registry/registries.h"
 
 namespace kf {
-
-at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor) {
-  const double even = static_cast<double>(experts.numel()) / static_cast<double>(n_experts);
-  const auto capacity = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::ceil(even * factor)));
-  const at::Tensor queue = experts.t().flatten();  // (k N): slot 0 of every token, then slot 1
-  const auto [sorted, order] = at::sort(queue, /*stable=*/true, 0, /*descending=*/false);
-  const at::Tensor counts = count_assignments(queue, n_experts);
-  const at::Tensor first = counts.cumsum(0) - counts;  // (E): where each expert's part of the sorted queue starts
-  const at::Tensor place = at::arange(queue.numel(), queue.options()) - first.index_select(0, sorted);
-  const at::Tensor fits = at::empty_like(queue).scatter_(0, order, place).lt(capacity).view({experts.size(1), experts.size(0)}).t();
-  return weights * fits;
-}
 
 MoeLayer::MoeLayer(const MoeOptions& options, MoeMembers members) : options_(options), members_(std::move(members)) {
   add_child("router", members_.router);
@@ -57,15 +44,40 @@ at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch, 
   return members_.up != nullptr ? members_.up->forward(y) : y;
 }
 
+/// Experts that are full take no more. In training the tokens of all ranks count, in the order of one rank.
+void MoeLayer::drop(Dispatch& dispatch, std::int64_t length, const ForwardContext& context) const {
+  if (options_.capacity_factor <= 0) {
+    return;
+  }
+  const at::Tensor fits = shares_tokens() ? within_capacity(dispatch.experts, options_.experts, options_.capacity_factor,
+                                                            {length, context.positions}, *options_.world)
+                                          : within_capacity(dispatch.experts, options_.experts, options_.capacity_factor);
+  dispatch.weights = dispatch.weights * fits;
+  dispatch.dropped = fits.logical_not();
+}
+
+/// Experts with few tokens, of all ranks, learn as fast as those with many.
+at::Tensor MoeLayer::gradient_factors(const at::Tensor& own_counts) const {
+  at::Tensor counts = own_counts;
+  if (shares_tokens()) {
+    counts = counts.clone();
+    options_.world->data().sum(counts);
+  }
+  counts = counts.to(at::kFloat);
+  return (counts.mean() / counts).nan_to_num(0.0, 0.0, 0.0);  // nothing flows where there is no token
+}
+
+bool MoeLayer::shares_tokens() const { return training() && options_.world != nullptr && options_.world->data().size() > 1; }
+
 at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const Routing routing = members_.router->route_sequences(tokens, x.dim() == 3 ? x.size(1) : tokens.size(0));
+  const std::int64_t length = x.dim() == 3 ? x.size(1) : tokens.size(0);
+  const Routing routing = members_.router->route_sequences(tokens, length);
   Dispatch dispatch;
   dispatch.experts = routing.experts;
-  dispatch.weights = options_.capacity_factor > 0
-                         ? drop_beyond_capacity(routing.experts, routing.weights, options_.experts, options_.capacity_factor)
-                         : routing.weights;
+  dispatch.weights = routing.weights;
   dispatch.weigh_input = options_.weigh_input;
+  drop(dispatch, length, context);
   ExpertsRecord record;
   record.layer = this;
   record.experts = routing.experts;
@@ -78,9 +90,8 @@ at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context)
   record.extra = routing.extra;
   if (training()) {
     record.counts = count_assignments(routing.experts, options_.experts);
-    if (options_.gradient_scale) {  // experts with few tokens learn as fast as those with many
-      const at::Tensor counts = record.counts.to(at::kFloat);
-      dispatch.gradient_factors = (counts.mean() / counts).nan_to_num(0.0, 0.0, 0.0);  // nothing flows where there is no token
+    if (options_.gradient_scale) {
+      dispatch.gradient_factors = gradient_factors(record.counts);
     }
   }
   if (context.results != nullptr) {
@@ -118,15 +129,16 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
   const std::string name = config::mlp_name(m.activation);
   const std::string& origin = args.registries.mlp.get(name).info.origin;
   const std::int64_t hidden = config::expert_ffn_hidden_dim(m);
+  Group* const owners = args.world != nullptr ? &args.world->along(Axis::ep) : nullptr;
   if (origin != "native") {
     KF_CHECK(!m.moe_packed_experts, Code::config,
              "model.moe_packed_experts = true needs a native model.activation; experts of the mlp '{}' (registered by {}) are modules of "
              "their own",
              name, origin);
-    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden));
+    return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden), owners);
   }
-  const ExpertsOptions options{m.num_experts, place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden),
-                               m.mlp_bias,    m.moe_packed_experts};
+  const ExpertsOptions options{m.num_experts,        place.dim, hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias,
+                               m.moe_packed_experts, owners};
   const Activation activation = activation_of(args, activation_name(name));
   const auto grouped_linear = args.kernels->grouped_linear;
   if (m.moe_impl == "loop" || grouped_linear == nullptr) {
@@ -139,8 +151,9 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
 
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
   const config::ModelConfig& m = args.config.model;
-  const MoeOptions options{place.layer,          m.num_experts,         m.moe_capacity_factor,
-                           m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight};
+  const MoeOptions options{
+      place.layer, m.num_experts, m.moe_capacity_factor, m.moe_gradient_scale, m.moe_weight_on_input, m.moe_router_z_loss_weight,
+      args.world};
   Place inside = place;
   inside.dim = config::expert_dim(m);
   MoeMembers members;

@@ -17,6 +17,7 @@
 
 namespace kf {
 
+class World;
 struct PartArgs;
 struct Place;
 
@@ -27,6 +28,7 @@ struct MoeOptions {
   bool gradient_scale = false;
   bool weigh_input = false;
   double z_weight = 0;
+  const World* world = nullptr;  // with whom a step's tokens are shared; null: one rank
 };
 
 /// What stands around the experts of a layer.
@@ -49,6 +51,9 @@ class MoeLayer final : public Mlp {
   Router& router() const { return *members_.router; }
 
  private:
+  void drop(Dispatch& dispatch, std::int64_t length, const ForwardContext& context) const;
+  at::Tensor gradient_factors(const at::Tensor& own_counts) const;  // (E)
+  bool shares_tokens() const;
   at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;                                 // (N, C)
   at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const;  // (N, C)
 
@@ -58,9 +63,5 @@ class MoeLayer final : public Mlp {
 
 /// By the settings, for the block at `place`; with a norm of what the experts get where a dense layer stands beside them.
 std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place);
-
-/// The weights with 0 where an expert was full (Lepikhin et al. 2020, GShard): it takes max(1, ceil(N k / E * factor)) assignments, first
-/// those of slot 0 in the order of the tokens, then those of slot 1, and so on. experts, weights (N, k) -> (N, k).
-at::Tensor drop_beyond_capacity(const at::Tensor& experts, const at::Tensor& weights, std::int64_t n_experts, double factor);
 
 }  // namespace kf

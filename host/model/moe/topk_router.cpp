@@ -10,6 +10,7 @@
 #include "config/plan/derived.h"
 #include "model/init.h"
 #include "model/seed.h"
+#include "parallel/world.h"
 #include "registry/registries.h"
 
 namespace kf {
@@ -98,18 +99,30 @@ at::Tensor TopKRouter::mixing(const at::Tensor& scores, const at::Tensor& expert
   return options_.scale == 1 ? weights : weights * options_.scale;
 }
 
+/// The mean over sequences of sum_e f_e P_e. Ranks along cp have tokens of the same sequences, as many each: f is of them all, and the mean
+/// of their P is that of the sequence.
+at::Tensor TopKRouter::balance_by_sequence(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const {
+  const at::Tensor own = experts.reshape({-1, length * experts.size(1)});  // (B, T k)
+  const at::Tensor counts = at::zeros({own.size(0), options_.experts}, own.options()).scatter_add_(1, own, at::ones_like(own));
+  std::int64_t assignments = own.size(1);
+  if (options_.world != nullptr) {
+    Group& cp = options_.world->along(Axis::cp);
+    cp.sum(counts);
+    assignments *= cp.size();
+  }
+  const at::Tensor shares = counts.to(scores.scalar_type()) / static_cast<double>(assignments);  // (B, E)
+  return (shares * scores.view({-1, length, options_.experts}).mean(1)).sum(1).mean();
+}
+
 void TopKRouter::add_balance(Routing& routing, const at::Tensor& scores, std::int64_t length) const {
   if (options_.score != Score::softmax && options_.sequence_weight == 0) {
     return;
   }
   const at::Tensor& experts = routing.experts;
   const double weight = options_.score == Score::softmax ? 1 : options_.sequence_weight;
-  if (options_.by_sequence && length < scores.size(0)) {
-    const at::Tensor own = experts.reshape({-1, length * experts.size(1)});  // (B, T k)
-    const at::Tensor counts = at::zeros({own.size(0), options_.experts}, own.options()).scatter_add_(1, own, at::ones_like(own));
-    const at::Tensor shares = counts.to(scores.scalar_type()) / static_cast<double>(own.size(1));  // (B, E)
-    routing.balance =
-        (shares * scores.view({-1, length, options_.experts}).mean(1)).sum(1).mean() * (weight * static_cast<double>(options_.experts));
+  const bool shared = options_.world != nullptr && options_.world->data().size() > 1;  // other ranks have other sequences
+  if (options_.by_sequence && (shared || length < scores.size(0))) {
+    routing.balance = balance_by_sequence(scores, experts, length) * (weight * static_cast<double>(options_.experts));
     return;
   }
   const at::Tensor share = count_assignments(experts, options_.experts).to(scores.scalar_type()) / static_cast<double>(experts.numel());
@@ -167,6 +180,7 @@ TopKRouterOptions topk_router_options(const PartArgs& args, const Place& place) 
   o.init = hidden_init(m, place.dim);
   o.balance_weight = m.moe_aux_loss_weight;
   o.sequence_weight = m.moe_sequence_aux_loss_weight;
+  o.world = args.world;
   o.by_sequence = o.score != Score::softmax && m.moe_sequence_aux_scope == "sequence";
   if (const std::string rule = config::moe_bias_rule(m); rule != "none") {
     o.bias = SelectionBiasOptions{m.num_experts, rule == "sign" ? SelectionBiasOptions::Rule::sign : SelectionBiasOptions::Rule::ema,

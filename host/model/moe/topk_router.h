@@ -12,6 +12,7 @@
 
 namespace kf {
 
+class World;
 struct PartArgs;
 struct Place;
 
@@ -41,6 +42,7 @@ struct TopKRouterOptions {
   bool by_sequence = false;
   std::optional<SelectionBiasOptions> bias;
   std::optional<std::uint64_t> random;  // seed of random experts, the same in every forward
+  const World* world = nullptr;         // with whom a step's tokens are shared; null: one rank
 };
 
 class TopKRouter final : public Router {
@@ -61,6 +63,7 @@ class TopKRouter final : public Router {
   /// (N, E), (N, k) -> 0-dim: E sum_e f_e P_e with f the share of the assignments, P the mean score; the mean of those of N / length
   /// sequences where they count by themselves.
   void add_balance(Routing& routing, const at::Tensor& scores, std::int64_t length) const;
+  at::Tensor balance_by_sequence(const at::Tensor& scores, const at::Tensor& experts, std::int64_t length) const;
 
   TopKRouterOptions options_;
   ParameterPtr gate_;                  // (E, C) "gate.weight"

@@ -127,6 +127,15 @@ std::optional<double> mean(const std::vector<EvalResult>& sets, const std::vecto
   return count > 0 ? std::optional(sum / static_cast<double>(count)) : std::nullopt;
 }
 
+/// A sequence of which nothing counts, for a rank whose share is shorter.
+Batch stand_in(const Batch& empty) {
+  const Shape shape{1, std::max<std::int64_t>(1, empty.tokens.size(-1))};
+  Batch out;
+  out.tokens = at::zeros(shape, at::kLong);
+  out.labels = at::full(shape, kIgnore, at::kLong);
+  return out;
+}
+
 EvalSums of_all_ranks(const EvalSums& mine, Group& data) {
   const at::Tensor loss = at::full({1}, mine.loss, at::kDouble);
   const at::Tensor counts = at::tensor({mine.tokens, mine.hits, mine.bytes, mine.sequences, mine.ahead, mine.accepted}, at::kLong);
@@ -186,8 +195,11 @@ EvalSums evaluate_sums(Model& model, Loader& data, const EvalOptions& options) {
       options.pulse();
     }
     const Batch batch = data.batch(index);
-    if (batch.tokens.size(0) == 0) {
-      continue;  // of a rank whose share is shorter
+    if (batch.tokens.size(0) == 0) {  // of a rank whose share is shorter
+      if (options.together) {
+        add_batch(device, model, to_device(stand_in(batch), options.device), options);
+      }
+      continue;
     }
     sums.sequences += batch.tokens.size(0);
     sums.tokens += batch.counted;

@@ -4,9 +4,11 @@
 #include <ATen/core/grad_mode.h>
 #include <torch/csrc/autograd/autograd.h>
 
+#include <algorithm>
+
 #include "core/error.h"
 #include "model/seed.h"
-#include "parallel/group.h"
+#include "parallel/world.h"
 
 namespace kf {
 namespace {
@@ -25,13 +27,25 @@ at::Tensor product(const variable_list& gradients, const std::vector<at::Tensor>
   return sum;
 }
 
+/// Over all ranks that hold the same part of the weight and have other tokens.
+void sum_over_holders(const Parameter& weight, const at::Tensor& t, const World& world) {
+  const std::vector<Cut>& cuts = weight.placement.cuts;
+  if (std::none_of(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.axis == Axis::ep; })) {
+    world.data().sum(t);
+    return;
+  }
+  world.expert_shards().sum(t);
+  world.along(Axis::dp_replicate).sum(t);
+}
+
 }  // namespace
 
 at::Tensor curvature_signs(const Parameter& parameter, std::uint64_t seed, std::int64_t step) {
   const at::NoGradGuard no_grad;
   const std::uint64_t moment = mixed_seed(seed_of(seed, "curvature of " + parameter.name), static_cast<std::uint64_t>(step));
-  const at::Tensor signs = at::empty_like(parameter.value, parameter.value.options().requires_grad(false));
-  return signs.bernoulli_(0.5, seeded_generator(signs.device(), moment)).mul_(2).sub_(1);
+  const at::Tensor signs = at::empty(parameter.shape, parameter.value.options().requires_grad(false));  // the same on any number of ranks
+  signs.bernoulli_(0.5, seeded_generator(signs.device(), moment)).mul_(2).sub_(1);
+  return parameter.held().of(signs);
 }
 
 CurvatureEstimate::CurvatureEstimate(const ParameterList& parameters, std::uint64_t seed, std::int64_t step) {
@@ -73,14 +87,14 @@ void CurvatureEstimate::add(const at::Tensor& loss) {
   }
 }
 
-Curvature CurvatureEstimate::take(double scale, Group& data) {
+Curvature CurvatureEstimate::take(double scale, const World& world) {
   const at::NoGradGuard no_grad;
   Curvature out;
   at::Tensor total;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (data.size() > 1 && parameters_[i]->trains()) {  // on another rank the loss may depend on it
-      sums_[i] = sums_[i].defined() ? sums_[i] : at::zeros(parameters_[i]->shape, at::kFloat);
-      data.sum(sums_[i]);
+    if (world.data().size() > 1 && parameters_[i]->trains()) {  // on another rank the loss may depend on it
+      sums_[i] = sums_[i].defined() ? sums_[i] : at::zeros(parameters_[i]->held().size, at::kFloat);
+      sum_over_holders(*parameters_[i], sums_[i], world);
     }
     if (sums_[i].defined()) {
       const at::Tensor sum = sums_[i].div_(scale).sum();
@@ -88,8 +102,11 @@ Curvature CurvatureEstimate::take(double scale, Group& data) {
       total = total.defined() ? total + sum : sum;
     }
   }
-  const bool finite = !total.defined() || at::isfinite(total).item<bool>();
-  return finite ? out : Curvature();
+  const at::Tensor bad = total.defined() ? at::isfinite(total).logical_not().view({1}) : at::zeros({1}, at::kBool);
+  if (world.data().size() > 1) {  // ranks may hold other weights
+    world.data().largest(bad);
+  }
+  return bad.item<bool>() ? Curvature() : out;
 }
 
 }  // namespace kf

@@ -8,7 +8,7 @@
 
 namespace kf {
 
-class Group;
+class World;
 
 /// The signs that the estimate of update `step` + 1 draws for a weight: of its shape and type.
 at::Tensor curvature_signs(const Parameter& parameter, std::uint64_t seed, std::int64_t step);
@@ -26,7 +26,7 @@ class CurvatureEstimate {
   void add(const at::Tensor& loss);
   /// Divided by `scale`, which multiplied the losses, added up over the data ranks; of a weight that is cut this rank's part. Empty where a
   /// number is not finite on any of them (waits for the device).
-  Curvature take(double scale, Group& data);
+  Curvature take(double scale, const World& world);
 
  private:
   ParameterList parameters_;

@@ -87,7 +87,7 @@ void Stepper::estimate_curvature(const MicroBatches& update) {
   const WholeWeights whole(model_);
   CurvatureEstimate estimate(parameters_, options_.seed, update.step);
   engine_->losses(update, objective_, [&](const at::Tensor& loss) { estimate.add(loss); });
-  const Curvature curvature = estimate.take(scale(), options_.world.data());
+  const Curvature curvature = estimate.take(scale(), options_.world);
   if (curvature.empty()) {
     log::warn("step {}: the estimate of the loss's curvature is not finite; the optimizer goes on with the one before", update.step + 1);
     return;

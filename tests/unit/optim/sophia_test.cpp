@@ -8,7 +8,7 @@
 #include "builtins/builtins.h"
 #include "core/error.h"
 #include "optim/sophia.h"
-#include "parallel/one_rank.h"
+#include "parallel/world.h"
 #include "support/tiny.h"
 #include "train/step/curvature.h"
 
@@ -17,7 +17,7 @@
 namespace kf::test {
 namespace {
 
-OneRank alone;
+const World alone;
 
 /// Asks for every estimate and keeps the last.
 struct CurvatureKeeper final : Optimizer {

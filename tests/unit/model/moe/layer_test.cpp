@@ -9,6 +9,7 @@
 #include <map>
 
 #include "config/plan/derived.h"
+#include "model/moe/capacity.h"
 #include "model/moe/moe_book.h"
 #include "moe_model.h"
 
@@ -211,10 +212,10 @@ TEST_CASE("moe: capacity is counted over all slots, slot by slot in the order of
   // E = 2, N = 3, k = 2: every token visits both; capacity ceil(6 / 2 * 0.6) = 2.
   const at::Tensor experts = at::tensor({0, 1, 0, 1, 1, 0}, at::kLong).view({3, 2});
   const at::Tensor weights = at::arange(1, 7, at::kFloat).view({3, 2});
-  const at::Tensor kept = drop_beyond_capacity(experts, weights, 2, 0.6);
+  const at::Tensor kept = weights * within_capacity(experts, 2, 0.6);
   // expert 0: tokens 0 and 1 in slot 0 fill it. expert 1: token 2 in slot 0, then token 0 in slot 1.
   CHECK(kept.equal(at::tensor({1, 2, 3, 0, 5, 0}, at::kFloat).view({3, 2})));
-  CHECK(drop_beyond_capacity(experts, weights, 2, 1e-9).ne(0).sum().item<std::int64_t>() == 2);  // at least one an expert
+  CHECK(within_capacity(experts, 2, 1e-9).sum().item<std::int64_t>() == 2);  // at least one an expert
 }
 
 TEST_CASE("moe: a micro-batch without tokens is no error", "[moe]") {
