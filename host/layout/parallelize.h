@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "config/schema/config.h"
 #include "model/model.h"
 #include "model/weight_unit.h"
 #include "optim/optimizer.h"
@@ -14,6 +15,9 @@ namespace kf {
 /// one that the optimizer needs whole (Optimizer::needs) lies whole on one rank, the largest first, each on the rank that has least. Frozen
 /// weights and buffers stay whole on all ranks. A block is a unit (weight_unit.h), and so is what is in no block. On one rank nothing
 /// happens.
-void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage);
+void parallelize(Model& model, Optimizer& optimizer, const World& world, const UnitOptions& options);
+
+/// `[distributed]`, as far as units ask.
+UnitOptions unit_options(const config::DistributedConfig& distributed);
 
 }  // namespace kf

@@ -181,7 +181,7 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   }
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (!alone) {
-    parallelize(*out.model, *out.optimizer, run.world, static_cast<ZeroStage>(config.distributed.zero_stage));
+    parallelize(*out.model, *out.optimizer, run.world, unit_options(config.distributed));
     make_storage(run, start, *out.model);
   }
   if (config.averaging.type != "none") {
