@@ -45,6 +45,7 @@ std::vector<Rule> data_rules();    // how it is read
 std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
+std::vector<Rule> diloco_rules();
 std::vector<Rule> save_rules();
 
 }  // namespace kf::config
