@@ -60,6 +60,8 @@ class Gathering {
   Gathering(ParameterList weights, Group& shards);
   /// Waits and writes `value`, which has storage.
   void finish();
+  /// Waits and forgets what came.
+  void discard() { pending_.wait(); }
 
  private:
   ParameterList weights_;

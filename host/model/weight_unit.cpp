@@ -216,7 +216,10 @@ void WeightUnit::each_bucket(const TakeBucket& take) const {
 
 void WeightUnit::rest() {
   awaited_ = open_ = 0;  // of the graphs of a step nothing is left
-  end_values();          // what was begun and not used, on all ranks alike
+  for (const auto& gathering : under_way_) {
+    gathering->discard();  // begun and not used, on all ranks alike
+  }
+  under_way_.clear();
   if (divides_weights() && uses_ == 0) {
     release();
     for (const ParameterPtr& weight : weights_) {
