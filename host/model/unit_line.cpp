@@ -106,6 +106,8 @@ void UnitLine::begin(ParameterList bucket, bool cut, bool experts) {
   over_shards_ = std::make_unique<Reduction>(std::move(bucket), cut, Adders{shards, replicas_}, options_.reduce_type);
   if (!options_.prefetch) {
     settle();
+  } else if (shards.size() == 1) {
+    pass_on();  // nothing to wait for
   }
 }
 
