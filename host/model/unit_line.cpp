@@ -14,7 +14,7 @@ namespace {
 std::unique_ptr<Group> again(Group& group) {
   std::vector<std::int64_t> everyone(static_cast<std::size_t>(group.size()));
   std::iota(everyone.begin(), everyone.end(), 0);
-  return group.part("reduce", everyone);
+  return group.part(group.name(), everyone);
 }
 
 }  // namespace
