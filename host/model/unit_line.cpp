@@ -60,7 +60,7 @@ void UnitLine::begin_backward(bool last) {
 
 void UnitLine::end_backward() {
   for (WeightUnit* const unit : units_) {
-    unit->end_backward();
+    unit->end_micro();
   }
   if (reduces_) {
     std::fill(complete_.begin(), complete_.end(), true);

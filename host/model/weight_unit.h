@@ -39,7 +39,7 @@ class WeightUnit {
   void end_use();
 
   /// Behind a backward: stage 3 lets the weights go that it has left whole.
-  void end_backward() { release(); }
+  void end_micro() { release(); }
   /// After the masters moved: what forward reads follows on every rank, once `end_publish` has been called.
   void begin_publish();
   void end_publish();
