@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <type_traits>
 
 #include "config/tree/json.h"
+#include "optim/diloco.h"
 
 namespace kf {
 namespace {
@@ -27,6 +29,31 @@ bool is_first(const Parameter& weight) {
            const auto first = std::find_if(cut.sizes.begin(), cut.sizes.end(), [](std::int64_t rows) { return rows > 0; });
            return first - cut.sizes.begin() == cut.part;
          });
+}
+
+/// Takes the place of replicas' silence: what is a worker's own gets its name, what is all workers' is the first one's. Says whether the
+/// ranks are workers.
+bool name_own(Snapshot& snapshot, std::int64_t worker) {
+  const auto of_all = [](const TensorPiece& piece) { return is_of_all_workers(piece.name); };
+  if (std::none_of(snapshot.moments.begin(), snapshot.moments.end(), of_all)) {
+    return false;
+  }
+  const auto rename = [&](auto& numbers) {
+    std::remove_reference_t<decltype(numbers)> own;
+    for (const auto& [name, number] : numbers) {
+      own[worker_name(name, worker)] = number;
+    }
+    numbers = std::move(own);
+  };
+  if (worker > 0) {
+    std::erase_if(snapshot.moments, of_all);
+    for (TensorPiece& piece : snapshot.moments) {
+      piece.name = worker_name(piece.name, worker);
+    }
+    rename(snapshot.optimizer_integers);
+    rename(snapshot.optimizer_reals);
+  }
+  return true;
 }
 
 bool covers(const TensorPiece& piece) { return piece.range.covers(piece.shape); }
@@ -59,7 +86,8 @@ void keep_own_pieces(Snapshot& snapshot, Model& model, const World& world) {
   if (world.size() == 1) {
     return;
   }
-  const bool replica = world.along(Axis::dp_replicate).rank() > 0;
+  const std::int64_t worker = world.along(Axis::dp_replicate).rank();
+  const bool replica = worker > 0, apart = name_own(snapshot, worker);
   std::map<std::string, const Parameter*> weights, stored;
   for (const ParameterPtr& weight : model.parameters()) {
     weights[weight->name] = weight.get();
@@ -74,7 +102,7 @@ void keep_own_pieces(Snapshot& snapshot, Model& model, const World& world) {
     const bool mine = part                ? weight->first
                       : weight != nullptr ? is_first(*weight)
                                           : world.stage().rank() == 0 && world.along(Axis::pp).rank() == 0;
-    return replica || !mine;
+    return (replica && !apart) || !mine;
   });
   add_numbers_of_all(snapshot, world.files());
 }

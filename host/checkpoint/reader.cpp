@@ -8,6 +8,7 @@
 #include "checkpoint/huggingface/import.h"
 #include "checkpoint/manager.h"
 #include "checkpoint/weights_file.h"
+#include "checkpoint/worker_state.h"
 #include "config/huggingface/huggingface.h"
 #include "core/plain_file.h"
 #include "data/hub/model.h"
@@ -87,13 +88,14 @@ void CheckpointReader::load_weights(Model& model, const WeightPlaces& places, We
   });
 }
 
-OptimizerState CheckpointReader::stored_moments(Model& model, const WeightPlaces& at) const {
+OptimizerState CheckpointReader::stored_moments(Model& model, const Optimizer& optimizer, const WeightPlaces& at) const {
   const StoredTensors& stored = moments();
   const MomentPlaces places(model, at.placements);
   const MomentNames names(model, at.rules);
+  const WorkerState workers(optimizer, stored.names());
   const auto each_here = [&](const auto& all, auto&& take) {
     for (const auto& [name, value] : all) {
-      if (const std::string own = names.of(name); !own.empty() && !places.elsewhere(own)) {
+      if (const std::string own = names.of(workers.own(name)); !own.empty() && !places.elsewhere(own)) {
         take(own, value);
       }
     }
@@ -103,7 +105,7 @@ OptimizerState CheckpointReader::stored_moments(Model& model, const WeightPlaces
   each_here(content_.optimizer_integers, [&](const std::string& name, std::int64_t number) { out.integers[name] = number; });
   each_here(content_.optimizer_reals, [&](const std::string& name, double number) { out.reals[name] = number; });
   for (const std::string& name : stored.names()) {
-    const std::string own = names.of(name);
+    const std::string own = names.of(workers.own(name));
     if (own.empty() || places.elsewhere(own)) {
       continue;
     }
@@ -113,12 +115,15 @@ OptimizerState CheckpointReader::stored_moments(Model& model, const WeightPlaces
     stored.read({name, shape, range, tensor});
     out.tensors[own] = tensor;
   }
+  if (workers.is_new()) {
+    begin_at_outer(out, optimizer);
+  }
   return out;
 }
 
 void CheckpointReader::load(Model& model, Optimizer& optimizer, const WeightPlaces& places, const StateRules& parts) const {
   as_checkpoint_error([&] {
-    const OptimizerState stored = parts.optimizer ? stored_moments(model, places) : OptimizerState();
+    const OptimizerState stored = parts.optimizer ? stored_moments(model, optimizer, places) : OptimizerState();
     load_saved(model, places);
     const MomentPlaces here(model, places.placements);
     const auto elsewhere = [&](const std::string& name) { return here.elsewhere(name); };

@@ -53,7 +53,7 @@ class CheckpointReader {
  private:
   void load_saved(Model& model, const WeightPlaces& places) const;
   const StoredTensors& checked(std::optional<StoredTensors>& tensors, const char* file, const char* index) const;
-  OptimizerState stored_moments(Model& model, const WeightPlaces& places) const;
+  OptimizerState stored_moments(Model& model, const Optimizer& optimizer, const WeightPlaces& places) const;
 
   fs::path path_;
   StateFile content_;

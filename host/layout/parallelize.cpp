@@ -68,7 +68,8 @@ void find_first(Parameter& weight, const World& world) {
 }
 
 /// A weight that two modules share (tied embeddings) belongs to the unit of what is in no block.
-void make_units(Model& model, const World& world, ZeroStage stage) {
+void make_units(Model& model, const World& world, const UnitOptions& options) {
+  const auto line = std::make_shared<UnitLine>(world, options);
   const ParameterList all = model.parameters();
   std::set<const Parameter*> in_blocks;
   for (const std::shared_ptr<Module>& module : model.unit_modules()) {
@@ -78,17 +79,25 @@ void make_units(Model& model, const World& world, ZeroStage stage) {
         own.push_back(weight);
       }
     }
-    module->set_unit(std::make_shared<WeightUnit>(std::move(own), world, stage));
+    module->set_unit(std::make_shared<WeightUnit>(std::move(own), world, line));
   }
   ParameterList rest;
   std::copy_if(all.begin(), all.end(), std::back_inserter(rest),
                [&](const ParameterPtr& weight) { return lies_here(*weight) && !in_blocks.contains(weight.get()); });
-  model.set_unit(std::make_shared<WeightUnit>(std::move(rest), world, stage));
+  model.set_unit(std::make_shared<WeightUnit>(std::move(rest), world, line));
 }
 
 }  // namespace
 
-void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage) {
+UnitOptions unit_options(const config::DistributedConfig& distributed) {
+  UnitOptions out(static_cast<ZeroStage>(distributed.zero_stage));
+  out.prefetch = distributed.prefetch;
+  out.reduce_type = distributed.reduce_dtype == "bf16" ? at::kBFloat16 : at::kFloat;
+  out.each_micro = distributed.reduce_each_micro;
+  return out;
+}
+
+void parallelize(Model& model, Optimizer& optimizer, const World& world, const UnitOptions& options) {
   PipelinedModel* const pipeline = as_pipeline(model);
   if (pipeline != nullptr) {
     pipeline->divide();
@@ -114,7 +123,7 @@ void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroSta
   if (world.data().size() == 1) {
     return;
   }
-  make_units(model, world, stage);
+  make_units(model, world, options);
   model.share_loss_with(&world.data());
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "config/schema/config.h"
 #include "model/model.h"
 #include "model/weight_unit.h"
 #include "optim/optimizer.h"
@@ -15,6 +16,9 @@ namespace kf {
 /// weights and buffers stay whole on all ranks. Experts are divided along ep first; what a rank along ep has of them is cut so over the
 /// ranks that have the same (World::expert_shards). What belongs to another stage of a pipeline is
 /// empty here. A block is a unit (weight_unit.h), and so is what is in no block. On one rank nothing happens.
-void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroStage stage);
+void parallelize(Model& model, Optimizer& optimizer, const World& world, const UnitOptions& options);
+
+/// `[distributed]`, as far as units ask.
+UnitOptions unit_options(const config::DistributedConfig& distributed);
 
 }  // namespace kf

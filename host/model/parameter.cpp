@@ -108,7 +108,14 @@ void Parameter::set_trains(bool on) {
   }
 }
 
-void Parameter::publish() { unit != nullptr ? unit->publish() : publish_whole(); }
+void Parameter::publish() {
+  if (unit == nullptr) {
+    publish_whole();
+    return;
+  }
+  unit->begin_publish();
+  unit->end_publish();
+}
 
 void Parameter::publish_whole() {
   if (master.defined() && !value.is_same(master)) {

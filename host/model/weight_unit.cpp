@@ -5,12 +5,10 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <set>
 #include <utility>
 
-#include "core/error.h"
 #include "model/module.h"
 
 namespace kf {
@@ -19,55 +17,6 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::Variable;
 using torch::autograd::variable_list;
-
-/// The parts of some weights of one type, one behind the other: those of rank 0, of rank 1, ... So one call moves them all.
-class Flat {
- public:
-  Flat(const ParameterList& weights, const Group& shards, at::ScalarType type) : weights_(weights), rank_(shards.rank()) {
-    for (std::int64_t rank = 0; rank < shards.size(); ++rank) {
-      rows_.push_back(0);
-      for (const ParameterPtr& weight : weights) {
-        rows_.back() += weight->rows_of(rank).numel();
-      }
-      total_ += rows_.back();
-    }
-    options_ = weights.front()->master.options().requires_grad(false).dtype(type);
-  }
-
-  const std::vector<std::int64_t>& rows() const { return rows_; }
-  at::Tensor all() const { return at::empty({total_}, options_); }
-  at::Tensor mine() const { return at::empty({rows_[static_cast<std::size_t>(rank_)]}, options_); }
-
-  /// Calls visit(weight, range, piece) for each part of `rank`; `flat` holds those of that rank, `piece` is the part's place in it.
-  template <class Visit>
-  void each_part(std::int64_t rank, const at::Tensor& flat, const Visit& visit) const {
-    std::int64_t at = 0;
-    for (const ParameterPtr& weight : weights_) {
-      const Range range = weight->rows_of(rank);
-      visit(*weight, range, flat.narrow(0, at, range.numel()).view(range.size));
-      at += range.numel();
-    }
-  }
-  /// The same for all ranks and `flat` of all.
-  template <class Visit>
-  void each(const at::Tensor& flat, const Visit& visit) const {
-    std::int64_t at = 0;
-    for (std::size_t rank = 0; rank < rows_.size(); ++rank) {
-      each_part(static_cast<std::int64_t>(rank), flat.narrow(0, at, rows_[rank]), visit);
-      at += rows_[rank];
-    }
-  }
-
- private:
-  const ParameterList& weights_;
-  std::int64_t rank_;
-  std::vector<std::int64_t> rows_;
-  std::int64_t total_ = 0;
-  at::TensorOptions options_;
-};
-
-/// The same storage without its history: what is written here is no change that autograd would refuse.
-at::Tensor untracked(const at::Tensor& value) { return value.variable_data(); }
 
 /// Gives the memory of a tensor back, or takes it again. The tensor and all that a graph has kept of it stay what they are.
 void resize_storage(const at::Tensor& tensor, bool full) {
@@ -80,18 +29,10 @@ void resize_storage(const at::Tensor& tensor, bool full) {
   storage->set_nbytes(bytes);
 }
 
-/// Whether other ranks along ep hold other experts: its rows lie on those alone that hold the same ones.
+/// Weights that have a cut along ep are divided over other ranks.
 bool is_experts(const Parameter& weight) {
-  return std::any_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [](const Cut& cut) { return cut.axis == Axis::ep; });
-}
-
-/// Those that one call can move: of one type, over the same ranks.
-std::map<std::pair<bool, at::ScalarType>, ParameterList> by_way(const ParameterList& weights) {
-  std::map<std::pair<bool, at::ScalarType>, ParameterList> out;
-  for (const ParameterPtr& weight : weights) {
-    out[{is_experts(*weight), weight->value.scalar_type()}].push_back(weight);
-  }
-  return out;
+  const auto& cuts = weight.placement.cuts;
+  return std::any_of(cuts.begin(), cuts.end(), [](const Cut& cut) { return cut.axis == Axis::ep; });
 }
 
 }  // namespace
@@ -109,41 +50,61 @@ struct WeightUnit::Node : torch::autograd::Function<WeightUnit::Node> {
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     WeightUnit* const unit = c10::static_intrusive_pointer_cast<Held>(context->saved_data["unit"].toCapsule())->unit;
-    if (context->saved_data["at_start"].toBool()) {
-      unit->gather();
-    } else {
-      unit->end_micro();
-    }
+    context->saved_data["at_start"].toBool() ? unit->backward_begins() : unit->backward_ends();
     return {gradients[0], Variable(), Variable()};
   }
 };
 
-WeightUnit::WeightUnit(ParameterList weights, const World& world, ZeroStage stage)
-    : weights_(std::move(weights)),
-      data_(world.data()),
-      shards_(world.shards()),
-      expert_shards_(world.expert_shards()),
-      replicas_(world.along(Axis::dp_replicate)),
-      stage_(shards() ? stage : ZeroStage::moments) {
+WeightUnit::WeightUnit(ParameterList weights, const World& world, std::shared_ptr<UnitLine> line)
+    : weights_(std::move(weights)), line_(std::move(line)), shards_(world.shards()), expert_shards_(world.expert_shards()) {
+  line_->append(*this);
   for (const ParameterPtr& weight : weights_) {
     weight->unit = this;
   }
-  whole_ = stage_ != ZeroStage::weights;
+  whole_ = !divides_weights();
 }
 
 at::Tensor WeightUnit::run(const at::Tensor& x, const Body& body) {
-  if (stage_ == ZeroStage::moments || uses_ > 0) {
+  if (uses_ > 0) {
     return body(x);
   }
+  const bool prefetch = line_->options().prefetch;
   gather();
+  if (WeightUnit* const next = line_->next(*this); next != nullptr && prefetch) {
+    next->begin_gather();
+  }
   const bool tracked = at::GradMode::is_enabled();
-  const at::Tensor in = tracked && x.requires_grad() ? Node::apply(x, this, false) : x;
+  at::Tensor in = x;
+  if (tracked && x.requires_grad()) {
+    in = Node::apply(x, this, false);
+    ++open_;
+  }
   at::Tensor out = body(in);
-  if (tracked && out.requires_grad()) {
+  const bool returns = tracked && out.requires_grad() && divides_weights();
+  if (returns) {
     out = Node::apply(out, this, true);
+    ++awaited_;
+  }
+  if (!returns || !prefetch || !line_->ends_with(*this)) {
+    release();
+  }
+  return out;
+}
+
+void WeightUnit::backward_begins() {
+  gather();
+  --awaited_;
+  WeightUnit* const previous = line_->previous(*this);
+  if (previous != nullptr && previous->awaited_ > 0 && line_->options().prefetch) {
+    previous->begin_gather();
+  }
+}
+
+void WeightUnit::backward_ends() {
+  if (--open_ == 0) {
+    line_->complete(*this);
   }
   release();
-  return out;
 }
 
 void WeightUnit::begin_use() {
@@ -157,10 +118,37 @@ void WeightUnit::end_use() {
   }
 }
 
+/// The values of weights that are cut, of one group of ranks and one type at a time.
+void WeightUnit::begin_values() {
+  std::map<std::pair<bool, at::ScalarType>, ParameterList> alike;
+  for (const ParameterPtr& weight : weights_) {
+    if (weight->placement.rows() != nullptr) {
+      alike[{is_experts(*weight), weight->value.scalar_type()}].push_back(weight);
+    }
+  }
+  for (const auto& [kind, weights] : alike) {
+    under_way_.push_back(std::make_unique<Gathering>(weights, kind.first ? expert_shards_ : shards_));
+  }
+}
+
+void WeightUnit::end_values() {
+  for (const auto& gathering : under_way_) {
+    gathering->finish();
+  }
+  under_way_.clear();
+}
+
+void WeightUnit::begin_gather() {
+  if (!whole_ && under_way_.empty()) {
+    begin_values();
+  }
+}
+
 void WeightUnit::gather() {
   if (whole_) {
     return;
   }
+  begin_gather();
   for (const ParameterPtr& weight : weights_) {
     if (weight->placement.rows() != nullptr) {
       const Range held = weight->held();
@@ -172,12 +160,12 @@ void WeightUnit::gather() {
     }
   }
   whole_ = true;
-  publish();
+  end_values();
 }
 
 /// Keeps the leaf: a graph that has it goes on when it is gathered again.
 void WeightUnit::release() {
-  if (stage_ != ZeroStage::weights || uses_ > 0 || !whole_) {
+  if (!divides_weights() || uses_ > 0 || !whole_) {
     return;
   }
   for (const ParameterPtr& weight : weights_) {
@@ -188,157 +176,57 @@ void WeightUnit::release() {
   whole_ = false;
 }
 
-void WeightUnit::publish() {
-  const at::NoGradGuard no_grad;
-  ParameterList cut;
+void WeightUnit::begin_publish() {
   for (const ParameterPtr& weight : weights_) {
     if (weight->placement.rows() == nullptr) {
       weight->publish_whole();
-    } else if (whole_) {
-      cut.push_back(weight);
     }
   }
-  for (const auto& [way, weights] : by_way(cut)) {
-    gather_values(weights);
+  if (whole_) {
+    begin_values();
   }
 }
 
-Group& WeightUnit::shards_of(const Parameter& weight) const { return is_experts(weight) ? expert_shards_ : shards_; }
+void WeightUnit::end_publish() { end_values(); }
 
-void WeightUnit::sum_over_holders(const Parameter& weight, const at::Tensor& t) const {
-  if (is_experts(weight)) {
-    expert_shards_.sum(t);
-    replicas_.sum(t);
-  } else {
-    data_.sum(t);
-  }
-}
-
-void WeightUnit::gather_values(const ParameterList& weights) const {
-  Group& shards = shards_of(*weights.front());
-  const Flat flat(weights, shards, weights.front()->value.scalar_type());
-  const at::Tensor all = flat.all(), mine = flat.mine();
-  flat.each_part(shards.rank(), mine,
-                 [](Parameter& weight, const Range&, const at::Tensor& piece) { piece.copy_(weight.master.detach()); });
-  shards.gather(all, mine, flat.rows());
-  flat.each(all, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
-    if (range.numel() > 0) {
-      range.of(untracked(weight.value)).copy_(piece);
-    }
-  });
-}
-
-/// Weights that have a gradient on any rank and a part here; where it is missing here, it is 0.
-ParameterList WeightUnit::with_gradient() const {
-  ParameterList trained;
-  std::copy_if(weights_.begin(), weights_.end(), std::back_inserter(trained), [](const ParameterPtr& weight) { return weight->trains(); });
-  if (trained.empty()) {
-    return {};
-  }
-  const at::Tensor any = at::zeros({static_cast<std::int64_t>(trained.size())}, at::kByte);
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    trained[i]->accumulate();
-    any.mutable_data_ptr<std::uint8_t>()[i] = trained[i]->local_gradient().defined() ? 1 : 0;
-  }
-  data_.largest(any);
-  ParameterList out;
-  for (std::size_t i = 0; i < trained.size(); ++i) {
-    if (any.const_data_ptr<std::uint8_t>()[i] != 0 && trained[i]->held().numel() > 0) {
-      out.push_back(trained[i]);
-    }
-  }
-  return out;
-}
-
-void WeightUnit::reduce() {
-  if (data_.size() == 1) {
-    return;
-  }
-  const at::NoGradGuard no_grad;
-  std::array<ParameterList, 2> cut, whole;  // experts behind the others
-  for (const ParameterPtr& weight : with_gradient()) {
-    (weight->placement.rows() == nullptr ? whole : cut).at(is_experts(*weight) ? 1 : 0).push_back(weight);
-  }
-  for (std::size_t kind = 0; kind < cut.size(); ++kind) {
-    if (!cut.at(kind).empty()) {
-      reduce_cut(cut.at(kind));
-    }
-    if (!whole.at(kind).empty()) {
-      reduce_whole(whole.at(kind));
-    }
-  }
-}
-
-void WeightUnit::reduce_cut(const ParameterList& weights) const {
-  Group& shards = shards_of(*weights.front());
-  const Flat flat(weights, shards, at::kFloat);
-  const at::Tensor mine = flat.mine();
-  {
-    const at::Tensor all = flat.all();
-    flat.each(all, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
-      const at::Tensor gradient = weight.local_gradient();
-      gradient.defined() ? piece.copy_(range.of(gradient)) : piece.zero_();
-    });
-    for (const ParameterPtr& weight : weights) {
-      weight->clear_local_gradient();
-    }
-    shards.scatter_sum(mine, all, flat.rows());
-  }
-  replicas_.sum(mine);
-  flat.each_part(shards.rank(), mine, [](Parameter& weight, const Range& range, const at::Tensor& piece) {
-    if (range.numel() == 0) {
-      return;  // the weight is another rank's
-    }
-    if (weight.part_gradient.defined()) {
-      weight.part_gradient.add_(piece);
-    } else {
-      weight.part_gradient = piece.to(weight.sum_type);  // a view of `mine` in fp32
-    }
-  });
-}
-
-/// The sum over those that hold the same, in pieces of bounded size.
-void WeightUnit::reduce_whole(const ParameterList& weights) const {
+void WeightUnit::each_bucket(const TakeBucket& take) const {
   constexpr std::int64_t kMost = 8 << 20;  // numbers
-  for (std::size_t first = 0; first < weights.size();) {
-    std::vector<at::Tensor> gradients;
-    for (std::int64_t count = 0; first < weights.size() && (count == 0 || count + weights[first]->held().numel() <= kMost); ++first) {
-      Parameter& weight = *weights[first];
-      if (!weight.local_gradient().defined()) {
-        weight.zero_gradient();
+  for (const bool experts : {false, true}) {
+    for (const bool cut : {true, false}) {
+      ParameterList bucket;
+      std::int64_t numbers = 0;
+      for (const ParameterPtr& weight : weights_) {
+        if (!weight->trains() || is_experts(*weight) != experts || (weight->placement.rows() != nullptr) != cut) {
+          continue;
+        }
+        const std::int64_t own = weight->held().numel();
+        if (!bucket.empty() && numbers + own > kMost) {
+          take(std::exchange(bucket, {}), cut, experts);
+          numbers = 0;
+        }
+        bucket.push_back(weight);
+        numbers += own;
       }
-      gradients.push_back(weight.local_gradient());
-      count += weight.held().numel();
-    }
-    std::vector<at::Tensor> rows;
-    for (const at::Tensor& gradient : gradients) {
-      rows.push_back(gradient.to(at::kFloat).flatten());
-    }
-    const at::Tensor flat = at::cat(rows);
-    sum_over_holders(*weights.front(), flat);
-    std::int64_t at = 0;
-    for (const at::Tensor& gradient : gradients) {
-      gradient.copy_(flat.narrow(0, at, gradient.numel()).view_as(gradient));
-      at += gradient.numel();
+      if (!bucket.empty()) {
+        take(std::move(bucket), cut, experts);
+      }
     }
   }
 }
 
 void WeightUnit::rest() {
-  if (stage_ == ZeroStage::weights && uses_ == 0) {
+  awaited_ = open_ = 0;  // of the graphs of a step nothing is left
+  for (const auto& gathering : under_way_) {
+    gathering->discard();  // begun and not used, on all ranks alike
+  }
+  under_way_.clear();
+  if (divides_weights() && uses_ == 0) {
     release();
     for (const ParameterPtr& weight : weights_) {
       if (weight->placement.rows() != nullptr) {
         weight->value = at::empty({0}, weight->value.options().requires_grad(false));
       }
     }
-  }
-}
-
-void WeightUnit::end_micro() {
-  if (stage_ != ZeroStage::moments) {
-    reduce();
-    release();
   }
 }
 
@@ -367,15 +255,26 @@ WholeWeights::~WholeWeights() {
   }
 }
 
+UnitLine* line_of(const Module& model) { return model.unit() != nullptr ? &model.unit()->line() : nullptr; }
+
+/// The values of a unit travel while those of the unit before it are written.
 void publish(const ParameterList& weights) {
-  std::set<WeightUnit*> units;
+  std::set<WeightUnit*> seen;
+  WeightUnit* before = nullptr;
   const at::NoGradGuard no_grad;
   for (const ParameterPtr& weight : weights) {
     if (weight->unit == nullptr) {
       weight->publish_whole();
-    } else if (units.insert(weight->unit).second) {
-      weight->unit->publish();
+    } else if (seen.insert(weight->unit).second) {
+      weight->unit->begin_publish();
+      if (before != nullptr) {
+        before->end_publish();
+      }
+      before = weight->unit;
     }
+  }
+  if (before != nullptr) {
+    before->end_publish();
   }
 }
 

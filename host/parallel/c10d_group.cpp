@@ -8,6 +8,7 @@
 #include "parallel/c10d_round.h"
 #include "parallel/call.h"
 #include "parallel/one_rank.h"
+#include "parallel/traffic.h"
 #include "parallel/words.h"
 #include "parallel/worker.h"
 
@@ -18,10 +19,12 @@ using Clock = GlooLink::Clock;
 
 // What is whose: calls_ is used by the thread that carries out calls, which is the group's worker while jobs are under way and the
 // caller's while there are none (`drain` orders the two); letters_ are the caller's; the link and the room have locks of their own.
-class C10dGroup final : public Group {
+class C10dGroup final : public Group, public Metered {
  public:
-  C10dGroup(std::shared_ptr<Room> room, std::string name, std::string key, std::vector<std::int64_t> ranks, std::int64_t rank)
+  C10dGroup(std::shared_ptr<Room> room, std::shared_ptr<TrafficBook> book, std::string name, std::string key,
+            std::vector<std::int64_t> ranks, std::int64_t rank)
       : Group(std::move(name), std::move(ranks), rank),
+        Metered(std::move(book)),
         room_(std::move(room)),
         key_(std::move(key)),
         link_(room_->connect(key_, this->ranks(), rank)),
@@ -37,11 +40,15 @@ class C10dGroup final : public Group {
   Pending start(Call call) override {
     check_device(call.to);
     const std::shared_future<void> end = worker_.add([this, call = std::move(call)] { carry_out(call); });
-    return Pending([end] { end.get(); });
+    return Pending([this, end] {
+      const Waiting waiting(*this);
+      end.get();
+    });
   }
 
   void run(Call call) override {
     check_device(call.to);
+    const Waiting waiting(*this);
     worker_.drain();
     carry_out(call);
   }
@@ -53,10 +60,23 @@ class C10dGroup final : public Group {
 
   std::unique_ptr<Group> make_part(const std::string& name, const std::string& key, std::vector<std::int64_t> ranks,
                                    std::int64_t rank) override {
-    return std::make_unique<C10dGroup>(room_, name, key_ + "/" + key, std::move(ranks), rank);
+    return std::make_unique<C10dGroup>(room_, shared_book(), name, key_ + "/" + key, std::move(ranks), rank);
   }
 
  private:
+  /// The rank's own thread stands still.
+  class Waiting {
+   public:
+    explicit Waiting(C10dGroup& group) : group_(group) {}
+    ~Waiting() { group_.book().waited(group_.name(), begin_); }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    C10dGroup& group_;
+    TrafficBook::Clock::time_point begin_ = TrafficBook::Clock::now();
+  };
+
   std::int64_t of_world(std::int64_t rank) const { return ranks()[static_cast<std::size_t>(rank)]; }
   Clock::time_point deadline() const { return Clock::now() + room_->rendezvous().timeout; }
 
@@ -67,10 +87,13 @@ class C10dGroup final : public Group {
 
   void carry_out(const Call& call) {
     const at::NoGradGuard no_grad;
+    const auto begin = TrafficBook::Clock::now();
     const std::int64_t number = calls_++;
     const auto what = [&] { return format("{} in group {}", call.text(), name()); };
     try {
       carry_out_round(*link_, *this, call, number, deadline());
+      book().sent(name(), kind_of(call.op), bytes_sent(*this, call));
+      book().took(name(), begin);
     } catch (const LinkFault& fault) {
       give_up(explain(fault, what(), number), what());
     } catch (const Mismatch& mismatch) {
@@ -88,7 +111,14 @@ class C10dGroup final : public Group {
     };
     try {
       const Letter letter = begin_letter(*link_, t, peer, number, sends);
-      return Pending([=, this] { finish(letter, t, peer, sends, what()); });
+      if (sends) {
+        book().sent(name(), CallKind::send, static_cast<std::int64_t>(t.nbytes()));
+      }
+      return Pending([=, this, begin = TrafficBook::Clock::now()] {
+        const Waiting waiting(*this);
+        finish(letter, t, peer, sends, what());
+        book().took(name(), begin);
+      });
     } catch (const LinkFault& fault) {
       return Pending([=, this] { give_up(explain_letter(fault, what()), what()); });
     }
@@ -154,7 +184,8 @@ std::unique_ptr<Group> join_processes(const Rendezvous& rendezvous) {
   }
   std::vector<std::int64_t> all(static_cast<std::size_t>(rendezvous.world));
   std::iota(all.begin(), all.end(), 0);
-  return std::make_unique<C10dGroup>(std::make_shared<Room>(rendezvous), "all", "all", all, rendezvous.rank);
+  return std::make_unique<C10dGroup>(std::make_shared<Room>(rendezvous), std::make_shared<TrafficBook>(), "all", "all", all,
+                                     rendezvous.rank);
 }
 
 }  // namespace kf

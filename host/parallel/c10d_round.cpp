@@ -14,9 +14,6 @@ namespace kf {
 namespace {
 
 constexpr std::int64_t kNote = 256;  // bytes
-// Up to here everybody gets everything and adds it up; above, everybody adds up a part and the sums are gathered. The same order and so the
-// same bits; the first has one exchange less, the second moves less.
-constexpr std::int64_t kSmall = 16 << 10;
 
 std::uint64_t mix(std::uint64_t hash, std::string_view text) {  // FNV-1a: the same in every process
   for (const char c : text) {
@@ -161,7 +158,7 @@ class Round {
 
   void reduce() {
     const at::Tensor flat = call_.to.detach().view({-1});
-    if (flat.nbytes() <= static_cast<std::size_t>(kSmall)) {
+    if (flat.nbytes() <= kSmallSum) {
       const Tensors all = others_like(flat);
       move(all, same(flat));
       copy_unless_same(flat, reduced(all));

@@ -146,6 +146,28 @@ void check_peer(const Group& group, const char* what, const at::Tensor& t, std::
   check(peer != group.rank(), group, what, format("rank {} is this rank itself", peer));
 }
 
+std::int64_t bytes_sent(const Group& group, const Call& call) {
+  const auto own = static_cast<std::size_t>(group.rank());
+  const std::int64_t others = group.size() - 1;
+  const auto bytes = [](const at::Tensor& t) { return t.defined() ? static_cast<std::int64_t>(t.nbytes()) : 0; };
+  switch (call.op) {
+    case Op::sum:
+    case Op::largest: {
+      if (call.to.nbytes() <= kSmallSum) {
+        return others * bytes(call.to);
+      }
+      const std::int64_t mine = even_rows(call.to.numel(), group.size())[own] * static_cast<std::int64_t>(call.to.element_size());
+      return bytes(call.to) - mine + others * mine;
+    }
+    case Op::broadcast: return group.rank() == call.root ? others * bytes(call.to) : 0;
+    case Op::gather: return others * bytes(call.from);
+    case Op::scatter_sum: return bytes(call.from) - bytes(call.to);
+    case Op::exchange: return bytes(call.from) - bytes(rows_of(call.from, call.sent, group.rank()));
+    case Op::barrier: return 0;
+  }
+  return 0;
+}
+
 at::Tensor rows_of(const at::Tensor& t, const std::vector<std::int64_t>& rows, std::int64_t rank) {
   const std::int64_t begin = std::accumulate(rows.begin(), rows.begin() + rank, std::int64_t{0});
   return t.narrow(0, begin, rows[static_cast<std::size_t>(rank)]);

@@ -39,6 +39,12 @@ Call exchange_call(const Group& group, const at::Tensor& to, const at::Tensor& f
 /// A send or a receive.
 void check_peer(const Group& group, const char* what, const at::Tensor& t, std::int64_t peer);
 
+/// A sum of up to so many bytes goes from everybody to everybody and is added up by all; above, everybody adds up a part and the sums are
+/// gathered. The same order and so the same bits; the first has one exchange less, the second moves less.
+inline constexpr std::size_t kSmallSum = 16 << 10;
+/// Bytes of tensors that leave this rank in it.
+std::int64_t bytes_sent(const Group& group, const Call& call);
+
 /// The rows of `t` that are `rank`'s.
 at::Tensor rows_of(const at::Tensor& t, const std::vector<std::int64_t>& rows, std::int64_t rank);
 

@@ -7,30 +7,44 @@
 #include "parallel/group.h"
 #include "parallel/one_rank.h"
 #include "parallel/thread_hub.h"
+#include "parallel/traffic.h"
 
 namespace kf {
 namespace {
 
-class ThreadGroup final : public Group {
+class ThreadGroup final : public Group, public Metered {
  public:
-  ThreadGroup(ThreadHub& hub, std::string name, std::string key, std::vector<std::int64_t> ranks, std::int64_t rank)
-      : Group(std::move(name), std::move(ranks), rank), hub_(hub), key_(std::move(key)) {}
+  ThreadGroup(ThreadHub& hub, std::shared_ptr<TrafficBook> book, std::string name, std::string key, std::vector<std::int64_t> ranks,
+              std::int64_t rank)
+      : Group(std::move(name), std::move(ranks), rank), Metered(std::move(book)), hub_(hub), key_(std::move(key)) {}
 
   void end(std::string_view why) noexcept override { hub_.ended_with(of_world(), why); }
 
  protected:
-  Pending start(Call call) override { return waiting_for(hub_.call(*this, key_, std::move(call))); }
-  Pending start_send(const at::Tensor& t, std::int64_t to) override { return waiting_for(hub_.send(*this, key_, t, to)); }
+  Pending start(Call call) override {
+    book().sent(name(), kind_of(call.op), bytes_sent(*this, call));
+    return waiting_for(hub_.call(*this, key_, std::move(call)));
+  }
+  Pending start_send(const at::Tensor& t, std::int64_t to) override {
+    book().sent(name(), CallKind::send, static_cast<std::int64_t>(t.nbytes()));
+    return waiting_for(hub_.send(*this, key_, t, to));
+  }
   Pending start_receive(const at::Tensor& t, std::int64_t from) override { return waiting_for(hub_.receive(*this, key_, t, from)); }
   std::unique_ptr<Group> make_part(const std::string& name, const std::string& key, std::vector<std::int64_t> ranks,
                                    std::int64_t rank) override {
-    return std::make_unique<ThreadGroup>(hub_, name, key_ + "/" + key, std::move(ranks), rank);
+    return std::make_unique<ThreadGroup>(hub_, shared_book(), name, key_ + "/" + key, std::move(ranks), rank);
   }
 
  private:
   std::int64_t of_world() const { return ranks()[static_cast<std::size_t>(rank())]; }
   Pending waiting_for(Ticket ticket) {
-    return Pending([&hub = hub_, rank = of_world(), ticket = std::move(ticket)] { hub.wait(rank, ticket); });
+    const auto begun = TrafficBook::Clock::now();
+    return Pending([this, begun, ticket = std::move(ticket)] {
+      const auto begin = TrafficBook::Clock::now();
+      hub_.wait(of_world(), ticket);
+      book().waited(name(), begin);
+      book().took(name(), begun);  // when it was done before, nobody saw
+    });
   }
 
   ThreadHub& hub_;
@@ -78,7 +92,7 @@ void run_rank(ThreadHub& hub, const std::vector<std::int64_t>& all, std::int64_t
               std::optional<Thrown>& thrown) {
   Farewell farewell(hub, rank, thrown);
   try {
-    ThreadGroup group(hub, "all", "all", all, rank);
+    ThreadGroup group(hub, std::make_shared<TrafficBook>(), "all", "all", all, rank);
     body(group);
     farewell.well();
   } catch (const Error& e) {

@@ -35,6 +35,7 @@
 #include "train/loop/incidents.h"
 #include "train/loop/loop.h"
 #include "train/loop/probe.h"
+#include "train/step/cut_batch.h"
 
 namespace kf {
 namespace {
@@ -74,7 +75,7 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
   }
 }
 
-StepperOptions stepper_options(const RunContext& run) {
+StepperOptions stepper_options(const RunContext& run, const Trainee& trainee) {
   const config::Config& config = run.config;
   StepperOptions out;
   out.batches = config::BatchPlan(config.train, run.plan.data_ranks);
@@ -89,8 +90,10 @@ StepperOptions stepper_options(const RunContext& run) {
     out.loss_scale = config.train.loss_scale;
   }
   out.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
-  out.world = run.world;
+  out.world = run.trainers;
+  out.share = drawing_share(run.world);
   out.cp_order = sequence_order(config.distributed.cp_order);
+  out.outer = trainee.outer;
   return out;
 }
 
@@ -244,7 +247,7 @@ RunResult train(RunContext& run, RunEnd& end) {
 
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
-  Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run));
+  Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run, trainee));
   LoopMembers parts{*trainee.model,
                     *trainee.optimizer,
                     stepper,

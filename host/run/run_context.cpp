@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "metrics/wall_time.h"
+#include "parallel/worker_world.h"
 #include "run/invocation.h"
 #include "run/run_record.h"
 #include "run/same_job.h"
@@ -57,12 +58,14 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
   const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
   const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
   refuse_unbuilt(config, plan);
+  const World world = world_of(request, plan.mesh);
   RunContext run{request,
                  registries,
                  config,
                  began,
                  compute,
-                 world_of(request, plan.mesh),
+                 world,
+                 config.diloco.interval > 0 ? worker_world(world) : world,
                  plan,
                  starts_over(config, plan),
                  request.scope.script().code()};

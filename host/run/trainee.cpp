@@ -182,13 +182,19 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   }
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (!alone) {
-    parallelize(*out.model, *out.optimizer, run.world, static_cast<ZeroStage>(config.distributed.zero_stage));
+    parallelize(*out.model, *out.optimizer, run.trainers, unit_options(config.distributed));
     make_storage(run, start, *out.model);
   }
   if (config.averaging.type != "none") {
     auto averaged = std::make_unique<Averaged>(std::move(out.optimizer), out.model->parameters(), config.averaging);
     out.average = averaged.get();
     out.optimizer = std::move(averaged);
+  }
+  if (config.diloco.interval > 0) {
+    auto outer =
+        std::make_unique<Diloco>(std::move(out.optimizer), out.model->parameters(), config.diloco, run.world.along(Axis::dp_replicate));
+    out.outer = outer.get();
+    out.optimizer = std::move(outer);
   }
   out.loss = make_loss(config, run.registries);
   out.objective = std::make_unique<Language>(

@@ -7,6 +7,7 @@
 #include "generate/generate.h"
 #include "model/model.h"
 #include "optim/averaging.h"
+#include "optim/diloco.h"
 #include "optim/optimizer.h"
 #include "optim/schedule.h"
 #include "run/run_context.h"
@@ -32,6 +33,7 @@ PlannedModel plan_model(const RunContext& run);
 struct Trainee : PlannedModel {
   std::unique_ptr<Optimizer> optimizer;
   Averaged* average = nullptr;  // the optimizer, where it keeps a running average
+  Diloco* outer = nullptr;      // the optimizer, where workers train apart
   std::unique_ptr<Loss> loss;
   std::unique_ptr<Objective> objective;  // of the loss
   std::unique_ptr<Schedule> schedule;

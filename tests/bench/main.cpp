@@ -1,5 +1,6 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench checkpoint [FOLDER]` (saves and loads, on the disk of FOLDER). Never a test, since a busy machine would fail it.
+// `bench pieces` (fused ones), `bench ranks` (two processes against one), `bench checkpoint [FOLDER]` (saves and loads, on the disk of
+// FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -18,6 +19,7 @@
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
 #include "bench/pieces.h"
+#include "bench/ranks_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
@@ -120,12 +122,16 @@ int main(int argc, char** argv) {
       part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
       return 0;
     }
-    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces")) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | checkpoint [FOLDER]]\n");
+    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "ranks")) {
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | ranks | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
       bench::bench_lua();
+      return 0;
+    }
+    if (part == "ranks") {
+      bench::bench_ranks();
       return 0;
     }
     if (part == "data") {
@@ -148,6 +154,7 @@ int main(int argc, char** argv) {
     bench::bench_data();
     bench::bench_generation(registries);
     bench::bench_lua();
+    bench::bench_ranks();
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());

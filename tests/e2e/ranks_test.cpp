@@ -213,6 +213,30 @@ TEST_CASE("ranks: a pipeline has the losses, evaluations and texts of one rank, 
   CHECK(text("parts") == text("whole"));
 }
 
+TEST_CASE("ranks: workers that train apart go on between two exchanges, to the bit", "[ranks]") {
+  // A row tells means over both workers, so it has every bit of both.
+  const int ranks = GENERATE(2, 4);
+  const Toy toy;
+  const auto train = [&](const std::string& name, int steps) {
+    const Finished done =
+        toy.host(on_ranks(ranks, name,
+                          {"--distributed.dp_replicate=2", "--distributed.dp_shard=" + std::to_string(ranks / 2), "--diloco.interval=4",
+                           "--train.max_steps=" + std::to_string(steps), "--scheduler.total_steps=10"}));
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  train("whole", 10);
+  train("parts", 6);
+  train("parts", 10);
+  for (const std::string key : {"loss", "grad_norm"}) {
+    CHECK(toy.series("parts", key) == toy.series("whole", key));
+  }
+  CHECK(toy.series("whole", "loss").size() == 10);
+  CHECK(toy.series("whole", "comm_bytes").size() == 10);
+  // What comes out is what generates: the first worker's weights, which the exchange of step 8 made those of all.
+  CHECK(toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "3", "--temperature", "0"}).status == 0);
+}
+
 TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
   const ScriptRun run(
       hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));

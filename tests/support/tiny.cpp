@@ -64,7 +64,7 @@ Bench::Bench(config::Config given, at::ScalarType compute, const World& all) : c
   model = build_model(config, registries, {&world, nullptr});
   optimizer =
       make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
-  parallelize(*model, *optimizer, world, static_cast<ZeroStage>(config.distributed.zero_stage));
+  parallelize(*model, *optimizer, world, unit_options(config.distributed));
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());

@@ -46,6 +46,7 @@ std::vector<Rule> eval_rules();
 std::vector<Rule> phase_rules();
 std::vector<Rule> parallel_rules();
 std::vector<Rule> context_rules();  // distributed.cp
+std::vector<Rule> diloco_rules();
 std::vector<Rule> save_rules();
 
 }  // namespace kf::config

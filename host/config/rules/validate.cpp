@@ -54,7 +54,7 @@ void validate(const Job& job, Report& report) {
   Findings findings(job, report);
   for (const std::vector<Rule>& rules :
        {model_rules(), train_rules(), batch_rules(), optimizer_rules(), data_rules(), job.trains ? source_rules() : std::vector<Rule>(),
-        eval_rules(), phase_rules(), parallel_rules(), context_rules(), save_rules()}) {
+        eval_rules(), phase_rules(), parallel_rules(), context_rules(), diloco_rules(), save_rules()}) {
     for (const Rule rule : rules) {
       rule(job, findings);
     }

@@ -151,6 +151,7 @@ void TrainLoop::steps() {
   wall_.started();
   heartbeat_.now("start", state_.run.step);
   boundary(false, /*first=*/true);
+  begin_traffic();
   while (!finished() && !told_to_stop()) {
     one_step();
   }
@@ -371,6 +372,7 @@ void TrainLoop::roll_back(const std::string& reason) {
   const CheckpointState& saved = reader.state();
   reader.load(parts_.model, parts_.optimizer);
   state_.run = saved.run;
+  begin_traffic();
   if (const config::Node& train = value_at(saved.values, kTrain); !train.is_null()) {
     parts_.stepper.load(train);
   }

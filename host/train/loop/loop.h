@@ -28,6 +28,7 @@
 #include "metrics/wall_time.h"
 #include "optim/averaging.h"
 #include "optim/schedule.h"
+#include "parallel/traffic.h"
 #include "parallel/world.h"
 #include "registry/part_states.h"
 #include "train/loop/hooks.h"
@@ -135,6 +136,8 @@ class TrainLoop {
   void log_row();
   StepRow make_row(const Rate& rate);
   StepRow& row();
+  void begin_traffic();
+  void add_traffic(StepRow& row) const;
   double seconds() const { return options_.seconds_before + parts_.throughput.seconds(); }
   EvalResult evaluate_now(bool all);
   EvalResult evaluate_set(EvalSet& set);
@@ -199,6 +202,8 @@ class TrainLoop {
   bool asked_due_ = false;        // and what it said
   double waited_ = 0;             // for data, since the last row
   double stepped_for_ = 0;
+  Traffic traffic_;  // up to the last row
+  std::int64_t traffic_step_ = 0;
   Watch watch_;
   WallTime wall_;
   StepTimes step_times_;

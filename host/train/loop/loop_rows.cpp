@@ -29,6 +29,7 @@ void TrainLoop::log_row() {
     parts_.throughput.take();
   }
   waited_ = stepped_for_ = 0;
+  begin_traffic();
   const Values own = std::exchange(extra_, {});
   logged.extra.insert(logged.extra.end(), own.begin(), own.end());
   parts_.sinks.row(logged);
@@ -64,6 +65,7 @@ StepRow TrainLoop::make_row(const Rate& rate) {
   }
   row.extra.insert(row.extra.end(), last_.extra.begin(), last_.extra.end());
   add_data_metrics(row);
+  add_traffic(row);
   if (options_.metrics.goodput) {
     for (const Values& values : {wall_.row(), step_times_.row()}) {
       row.extra.insert(row.extra.end(), values.begin(), values.end());
@@ -76,6 +78,26 @@ StepRow TrainLoop::make_row(const Rate& rate) {
 const StepResult& TrainLoop::last_step(const char* method) const {
   KF_CHECK(stepped_, Code::script, "ctx:{}() has nothing to tell before the first step since the run began or went on", method);
   return last_;
+}
+
+/// What is told from now on.
+void TrainLoop::begin_traffic() {
+  traffic_ = total_of(traffic_of(options_.world.all()));
+  traffic_step_ = state_.run.step;
+}
+
+/// What this rank has sent since the row before, and how long it waited.
+void TrainLoop::add_traffic(StepRow& row) const {
+  const Group& all = options_.world.all();
+  const std::int64_t steps = row.step - traffic_step_;
+  if (all.size() == 1 || steps <= 0) {
+    return;
+  }
+  const Traffic since = total_of(traffic_of(all)).since(traffic_);
+  const double share = 1.0 / static_cast<double>(steps);
+  row.extra.emplace_back(row_key::comm_wait, 1000 * since.waited * share);
+  row.extra.emplace_back(row_key::comm_time, 1000 * since.took * share);
+  row.extra.emplace_back(row_key::comm_bytes, static_cast<double>(since.all_bytes()) * share);
 }
 
 /// Per source of a mixture, under the reference's names; and the share of the time that steps waited for data, where it is worth a look.

@@ -37,7 +37,8 @@ struct EngineCallbacks {
 class Engine {
  public:
   virtual ~Engine() = default;
-  /// Forward and backward of all of them. Afterwards each weight has the gradient of this rank's sum.
+  /// Forward and backward of all of them. Afterwards each weight has the gradient of this rank's sum, or that of all ranks where it has
+  /// told the units which backward is the last one (UnitLine::begin_backward), so that gradients travelled behind it.
   virtual StepSums run(const MicroBatches& update, const Objective& objective, const EngineCallbacks& callbacks) = 0;
   /// Forward alone, once more: calls `visit` with the loss of each micro-batch, which has its graph. Nothing joins the step.
   virtual void losses(const MicroBatches& update, const Objective& objective, const std::function<void(const at::Tensor& loss)>& visit) = 0;

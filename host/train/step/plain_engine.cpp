@@ -16,7 +16,7 @@ CutBatch own_positions_of(const Batch& batch, const PlainEngineOptions& options)
 }
 
 PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
-    : model_(model), options_(options), parameters_(model.parameters()), units_(units_of(model)) {}
+    : model_(model), options_(options), parameters_(model.parameters()), line_(line_of(model)) {}
 
 Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                                SourceLosses* sources) {
@@ -28,13 +28,16 @@ Minimised PlainEngine::forward(const MicroBatches& update, const Objective& obje
   return objective(model_, {cut.batch, context, update.all, update.scale, sources});
 }
 
-void PlainEngine::backward(const at::Tensor& loss) {
+void PlainEngine::backward(const at::Tensor& loss, bool last) {
+  if (line_ != nullptr) {
+    line_->begin_backward(last);
+  }
   torch::autograd::backward({loss}, {});
   for (const ParameterPtr& parameter : parameters_) {
     parameter->accumulate();
   }
-  for (const auto& unit : units_) {
-    unit->end_micro();
+  if (line_ != nullptr) {
+    line_->end_backward();
   }
 }
 
@@ -50,7 +53,7 @@ StepSums PlainEngine::run(const MicroBatches& update, const Objective& objective
     context.tracks_scores = options_.tracks_scores;
     context.observe = callbacks.observe;
     const Minimised loss = forward(update, objective, number, context, callbacks.source_losses);
-    backward(loss.total);
+    backward(loss.total, number + 1 == update.batches.size());
     model_.end_micro(results);
     add(sums, loss, zero);
     for (std::size_t layer = 0; layer < results.largest_scores.size(); ++layer) {

@@ -2,8 +2,6 @@
 // One micro-batch after the other, each through the whole model.
 
 #include <cstdint>
-#include <memory>
-#include <vector>
 
 #include "model/weight_unit.h"
 #include "parallel/sequence_cut.h"
@@ -34,12 +32,12 @@ class PlainEngine final : public Engine {
  private:
   Minimised forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                     SourceLosses* sources);
-  void backward(const at::Tensor& loss);
+  void backward(const at::Tensor& loss, bool last);
 
   Model& model_;
   PlainEngineOptions options_;
   ParameterList parameters_;
-  std::vector<std::shared_ptr<WeightUnit>> units_;
+  UnitLine* line_;  // null on one rank
 };
 
 }  // namespace kf

@@ -11,19 +11,21 @@
 #include "core/running.h"
 #include "model/recompute/twice_differentiable.h"
 #include "optim/clip.h"
+#include "optim/diloco.h"
 #include "optim/qk_clip.h"
 #include "train/step/curvature.h"
 #include "train/step/cut_batch.h"
 #include "train/step/pipeline_engine.h"
 #include "train/step/plain_engine.h"
 #include "train/step/watch.h"
+#include "train/step/workers.h"
 
 namespace kf {
 
 namespace {
 
 std::unique_ptr<Engine> make_engine(Model& model, const StepperOptions& options) {
-  const PlainEngineOptions common{options.device, drawing_share(options.world), options.qk_clip_tau > 0,
+  const PlainEngineOptions common{options.device, options.share.value_or(drawing_share(options.world)), options.qk_clip_tau > 0,
                                   &options.world.along(Axis::cp), options.cp_order};
   if (PipelinedModel* const pipeline = as_pipeline(model)) {
     return std::make_unique<PipelineEngine>(*pipeline, common);
@@ -212,6 +214,16 @@ std::pair<StepSums, at::Tensor> Stepper::backward(const MicroBatches& update, co
 }
 
 StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
+  StepResult result = update(loader, step, lr, callbacks);
+  if (options_.outer != nullptr) {
+    options_.outer->end_update(step + 1);
+    mean_over_workers(result, options_.outer->workers());
+  }
+  return result;
+}
+
+/// That of this worker, where there are several.
+StepResult Stepper::update(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks) {
   StepResult result;
   const std::vector<Batch> batches = fetch(loader, step, result);
   const MicroBatches update{batches, step, count(batches, result), scale()};
@@ -261,11 +273,17 @@ config::Node Stepper::state() const {
     out["loss_scale"] = config::Node(loss_scale_->value());
     out["good_updates"] = config::Node(loss_scale_->good_updates());
   }
+  if (options_.outer != nullptr) {
+    out["workers"] = told_by_workers(config::Node(out), options_.outer->workers());
+  }
   return config::Node(std::move(out));
 }
 
 void Stepper::load(const config::Node& state) {
-  const config::Table* const table = state.table();
+  const config::Table* table = state.table();
+  if (options_.outer != nullptr && table != nullptr) {
+    table = own_of_workers(*table, options_.outer->workers().rank());
+  }
   const config::Node* const guard = table != nullptr ? table->find("guard") : nullptr;
   KF_CHECK(guard != nullptr, Code::checkpoint, "the checkpoint holds no memory of recent updates");
   guard_.load(*guard);

@@ -32,6 +32,7 @@ struct Event;
 
 namespace kf {
 
+class Diloco;
 class Watch;
 
 /// What an update left behind; read from the device once. In a step without a label that counts no loss and no norm means anything.
@@ -70,6 +71,9 @@ struct StepperOptions {
   std::uint64_t seed = 0;  // train.seed: estimates of curvature draw from it
   World world = {};        // ranks that share the update
   SequenceOrder cp_order = SequenceOrder::zigzag;
+  /// Of the data; empty: that of `world`. Workers read other data than each other and share no update.
+  std::optional<Share> share = {};
+  Diloco* outer = nullptr;  // the optimizer, where workers train apart; `world` is a worker's then
 };
 
 /// Called inside a step, where they are not empty; and what else the caller wants of it.
@@ -119,6 +123,7 @@ class Stepper {
 
  private:
   Counts count(const std::vector<Batch>& batches, StepResult& result) const;
+  StepResult update(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks);
   StepSums sums_of(const MicroBatches& update, const Callbacks& callbacks);
   std::pair<StepSums, at::Tensor> backward(const MicroBatches& update, const Callbacks& callbacks);
   /// Another forward and two backwards of every micro-batch, at the weights that the gradients are of.

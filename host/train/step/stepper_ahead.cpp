@@ -27,6 +27,9 @@ at::Tensor on_its_way(const at::Tensor& numbers, std::shared_ptr<c10::Event>& th
 }  // namespace
 
 std::string Stepper::why_not_ahead() const {
+  if (options_.outer != nullptr) {
+    return "workers exchange what they learned between updates (diloco.interval)";
+  }
   if (!optimizer_.takes_verdict()) {
     return "the optimizer needs to be told on the host whether it moves (AdamW without extras does not)";
   }

@@ -84,10 +84,8 @@ void Stepper::check_replicas(double norm) const {
 }
 
 void Stepper::reduce_gradients() const {
-  for (const auto& unit : units_) {
-    if (!unit->reduces_itself()) {
-      unit->reduce();
-    }
+  if (UnitLine* const line = line_of(model_)) {
+    line->reduce();
   }
   if (PipelinedModel* const pipeline = as_pipeline(model_)) {
     pipeline->join_gradients();

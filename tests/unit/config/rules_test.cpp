@@ -190,6 +190,9 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[distributed]\ntp = 0\n", "distributed.tp (0) must be >= 1"},
       {"[distributed]\ntp = 3\n[model]\nn_heads = 3\ndim = 96\nvocab_size = 300\nffn_hidden_dim = 9\n",
        "is not divisible by dp_replicate*tp*pp*cp*ep", 8},
+      {"[diloco]\ninterval = 10\n", "diloco.interval (10) needs workers: set distributed.dp_replicate, which is 1, to their number"},
+      {"[diloco]\ninterval = 10\n[optimizer]\nname = \"schedule_free_adamw\"\n[distributed]\ndp_replicate = 2\n",
+       "diloco.interval does not go with optimizer.name = 'schedule_free_adamw'", 2},
       {"[distributed]\ndp_shard = 4\ntp = 4\n", "do not match world_size (8)", 8},
       {"[model]\ndim = 384\nn_heads = 6\n[distributed]\ntp = 4\n", "model.n_heads (6) must be divisible by distributed.tp (4)"},
       {"[model]\nn_kv_heads = 2\n[distributed]\ntp = 4\n", "model.n_kv_heads (2) must be divisible by distributed.tp (4)"},
@@ -248,6 +251,7 @@ TEST_CASE("config: jobs just inside the rules are taken", "[config]") {
 
 TEST_CASE("config: what is odd but possible is a warning", "[config]") {
   const Refused c = GENERATE(values<Refused>({
+      {"[diloco]\nouter_lr = 0.5\n", "diloco.outer_lr has no effect: diloco.interval is 0"},
       {"[metrics]\nwatch_interval = 5\n", "metrics.watch_interval has no effect: metrics.watch is empty"},
       {"[train]\nmax_steps = 10\n", "scheduler.warmup_steps (2000) is more than the run's 10 steps"},
       {"[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\nwarmup_steps = 2\nstable_steps = 8\n",

@@ -1,0 +1,175 @@
+#include "optim/diloco.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "model/weight_unit.h"
+
+namespace kf {
+namespace {
+
+at::Tensor zeros_like_wide(const at::Tensor& t) { return at::zeros(t.sizes(), t.options().dtype(at::kFloat).requires_grad(false)); }
+
+at::Tensor found(const OptimizerState& state, const std::string& name, const at::Tensor& like) {
+  const auto entry = state.tensors.find(name);
+  KF_CHECK(entry != state.tensors.end() && entry->second.sizes() == like.sizes(), Code::checkpoint,
+           "the optimizer state lacks '{}', or it has another shape", name);
+  return entry->second;
+}
+
+/// The sum over workers of numbers that travel in blocks of int8.
+at::Tensor sum_of_blocks(const at::Tensor& difference, Group& workers) {
+  const QuantizedBlocks mine = quantize_blocks(difference);
+  const std::int64_t numbers = mine.numbers.numel(), blocks = mine.scales.numel();
+  const at::Tensor all = at::empty({workers.size() * numbers}, mine.numbers.options());
+  const at::Tensor scales = at::empty({workers.size() * blocks}, mine.scales.options());
+  workers.gather(all, mine.numbers, std::vector<std::int64_t>(static_cast<std::size_t>(workers.size()), numbers));
+  workers.gather(scales, mine.scales, std::vector<std::int64_t>(static_cast<std::size_t>(workers.size()), blocks));
+  at::Tensor sum = at::zeros({numbers}, mine.scales.options());
+  for (std::int64_t worker = 0; worker < workers.size(); ++worker) {
+    sum.add_(widen_blocks({all.narrow(0, worker * numbers, numbers), scales.narrow(0, worker * blocks, blocks)}));
+  }
+  return sum;
+}
+
+}  // namespace
+
+bool is_of_all_workers(const std::string& name) { return name.starts_with(kOuterPrefix) || name.starts_with(kOuterMomentumPrefix); }
+
+std::string worker_name(const std::string& name, std::int64_t worker) {
+  return worker == 0 || is_of_all_workers(name) ? name : format("worker{}.{}", worker, name);
+}
+
+QuantizedBlocks quantize_blocks(const at::Tensor& numbers) {
+  const std::int64_t count = numbers.numel(), blocks = (count + kQuantizedBlock - 1) / kQuantizedBlock;
+  at::Tensor padded = at::zeros({blocks * kQuantizedBlock}, numbers.options().dtype(at::kFloat));
+  padded.narrow(0, 0, count).copy_(numbers.flatten());
+  padded = padded.view({blocks, kQuantizedBlock});
+  const at::Tensor scales = padded.abs().amax(1) / 127;
+  const at::Tensor rounded = (padded / scales.unsqueeze(1)).nan_to_num(0).round().to(at::kChar);  // 0 / 0: a block of zeros
+  return {rounded.flatten().narrow(0, 0, count).contiguous(), scales};
+}
+
+at::Tensor widen_blocks(const QuantizedBlocks& blocks) {
+  return blocks.numbers.to(at::kFloat) *
+         blocks.scales.unsqueeze(1).expand({-1, kQuantizedBlock}).flatten().narrow(0, 0, blocks.numbers.numel());
+}
+
+Diloco::Diloco(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::DilocoConfig& config, Group& workers)
+    : inner_(std::move(inner)), config_(config), workers_(workers) {
+  for (const ParameterPtr& parameter : parameters) {
+    if (parameter->trainable && !parameter->buffer) {
+      parameters_.push_back(parameter);
+    } else if (parameter->buffer) {
+      buffers_.push_back(parameter);
+    }
+  }
+}
+
+void Diloco::start() const {
+  if (!outer_.empty()) {
+    return;
+  }
+  for (const ParameterPtr& parameter : parameters_) {
+    outer_.push_back(parameter->master.detach().to(at::kFloat, /*non_blocking=*/false, /*copy=*/true));
+    momentum_.push_back(zeros_like_wide(parameter->master));
+  }
+}
+
+void Diloco::step(double lr) {
+  const at::NoGradGuard no_grad;
+  start();
+  inner_->step(lr);
+}
+
+void Diloco::end_update(std::int64_t step) {
+  if (step % config_.interval == 0) {
+    exchange();
+  }
+}
+
+/// Of a difference (fp32), over the workers.
+at::Tensor Diloco::mean(const at::Tensor& difference) const {
+  at::Tensor sum;
+  if (config_.exchange_dtype == "int8") {
+    sum = sum_of_blocks(difference, workers_).view(difference.sizes());
+  } else {
+    sum = difference.to(config_.exchange_dtype == "bf16" ? at::kBFloat16 : at::kFloat).contiguous();
+    workers_.sum(sum);
+    sum = sum.to(at::kFloat);
+  }
+  return sum / static_cast<double>(workers_.size());
+}
+
+void Diloco::exchange() {
+  const at::NoGradGuard no_grad;
+  start();  // a worker that has not made an update yet, because its batches had no label
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const at::Tensor master = parameters_[i]->master.detach();
+    if (master.numel() == 0) {
+      continue;  // another rank's
+    }
+    const at::Tensor moved = mean(outer_[i] - master.to(at::kFloat));
+    momentum_[i].mul_(config_.outer_momentum).add_(moved);
+    outer_[i].sub_(config_.nesterov ? moved + config_.outer_momentum * momentum_[i] : momentum_[i], config_.outer_lr);
+    master.copy_(outer_[i]);
+  }
+  for (const ParameterPtr& buffer : buffers_) {
+    const at::Tensor kept = buffer->kept().detach();
+    if (c10::isFloatingType(kept.scalar_type())) {
+      at::Tensor sum = kept.to(at::kFloat).contiguous().clone();
+      workers_.sum(sum);
+      kept.copy_(sum / static_cast<double>(workers_.size()));
+    }
+  }
+  publish(parameters_);
+  publish(buffers_);
+}
+
+OptimizerState Diloco::state() const {
+  start();
+  OptimizerState state = inner_->state();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    state.tensors[kOuterPrefix + parameters_[i]->name] = outer_[i];
+    state.tensors[kOuterMomentumPrefix + parameters_[i]->name] = momentum_[i];
+  }
+  if (workers_.rank() > 0) {  // those of the first one are the checkpoint's weights
+    for (const ParameterList& weights : {parameters_, buffers_}) {
+      for (const ParameterPtr& weight : weights) {
+        state.tensors[kWorkerWeightPrefix + weight->name] = weight->kept().detach();
+      }
+    }
+  }
+  return state;
+}
+
+void Diloco::load(const OptimizerState& state) {
+  const at::NoGradGuard no_grad;
+  inner_->load(state);
+  outer_.clear();
+  momentum_.clear();
+  start();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::string& name = parameters_[i]->name;
+    if (parameters_[i]->part_numel() == 0) {
+      continue;  // another rank's
+    }
+    outer_[i].copy_(found(state, kOuterPrefix + name, outer_[i]));
+    momentum_[i].copy_(found(state, kOuterMomentumPrefix + name, momentum_[i]));
+  }
+  if (workers_.rank() > 0) {
+    for (const ParameterList& weights : {parameters_, buffers_}) {
+      for (const ParameterPtr& weight : weights) {
+        if (const at::Tensor kept = weight->kept().detach(); weight->part_numel() > 0) {
+          kept.copy_(found(state, kWorkerWeightPrefix + weight->name, kept));
+        }
+      }
+      publish(weights);
+    }
+  }
+}
+
+}  // namespace kf

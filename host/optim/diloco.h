@@ -1,0 +1,73 @@
+#pragma once
+// DiLoCo: workers that train apart, and exchange what they learned every now and then (Douillard et al. 2023, "DiLoCo", algorithm 1).
+
+#include <memory>
+#include <string>
+
+#include "config/schema/config.h"
+#include "optim/optimizer.h"
+#include "parallel/group.h"
+
+namespace kf {
+
+/// Tensors of a checkpoint that are the same for all workers: "diloco.outer.NAME", "diloco.momentum.NAME". What else a worker keeps is its
+/// own: that of worker 1 and the next ones is saved under "worker1.SLOT.NAME", their weights as "worker1.diloco.weight.NAME".
+inline constexpr const char* kOuterPrefix = "diloco.outer.";
+inline constexpr const char* kOuterMomentumPrefix = "diloco.momentum.";
+inline constexpr const char* kWorkerWeightPrefix = "diloco.weight.";
+bool is_of_all_workers(const std::string& name);
+/// The name in a checkpoint of what `worker` calls `name`.
+std::string worker_name(const std::string& name, std::int64_t worker);
+
+/// The inner optimizer moves a worker's weights, with gradients of that worker alone. Every `interval` updates of the run
+///   d = mean over workers of (outer - weights),
+///   m = momentum * m + d,   outer -= lr * (nesterov ? d + momentum * m : m)
+/// and all workers go on from the outer weights. The inner optimizer's state stays the worker's. Outer weights and m are fp32; they begin
+/// as the weights before the first update, and 0. Buffers that the model moves itself become their mean.
+///
+/// Differences travel as exchange_dtype: bf16 is added up in fp32 and rounded once; int8 in blocks of 64 numbers with the fp32 scale
+/// max |d| / 127, each rounded to the nearest, and added up in fp32. What rounding loses is lost: it is not carried on to the next
+/// exchange.
+class Diloco final : public Optimizer {
+ public:
+  /// `workers`: those that hold the same weights, one rank of each; outlives it.
+  Diloco(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::DilocoConfig& config, Group& workers);
+
+  void step(double lr) override;
+  /// After an update of the run, number `step`, whether or not this worker has moved its weights in it: exchanges where it is time. What
+  /// forward reads follows.
+  void end_update(std::int64_t step);
+
+  OptimizerState state() const override;
+  void load(const OptimizerState& state) override;
+  bool wants_curvature() const override { return inner_->wants_curvature(); }
+  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
+  Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
+  void add_over(Group& shards) override { inner_->add_over(shards); }
+  void use_averages(bool on) override { inner_->use_averages(on); }
+
+  Group& workers() const { return workers_; }
+
+ private:
+  void start() const;
+  at::Tensor mean(const at::Tensor& difference) const;
+  void exchange();
+
+  std::unique_ptr<Optimizer> inner_;
+  ParameterList parameters_, buffers_;
+  config::DilocoConfig config_;
+  Group& workers_;
+  mutable std::vector<at::Tensor> outer_, momentum_;  // of the parts that lie here; empty until they are first asked for
+};
+
+/// As int8 with an fp32 scale for each 64 numbers; the last block may be shorter.
+struct QuantizedBlocks {
+  at::Tensor numbers;  // (N) int8
+  at::Tensor scales;   // (ceil(N / 64)) fp32
+};
+inline constexpr std::int64_t kQuantizedBlock = 64;
+QuantizedBlocks quantize_blocks(const at::Tensor& numbers);
+/// (N) fp32.
+at::Tensor widen_blocks(const QuantizedBlocks& blocks);
+
+}  // namespace kf
