@@ -14,6 +14,7 @@
 #include "core/log.h"
 #include "layout/parallelize.h"
 #include "model/first_values.h"
+#include "model/layer/vocabulary.h"
 #include "model/transformer/build.h"
 #include "run/load_settings.h"
 #include "run/memory_check.h"
@@ -156,7 +157,7 @@ std::string folder_text() {
 PlannedModel plan_model(const RunContext& run) {
   const config::Config& config = run.config;
   PlannedModel out;
-  out.model = build_model(config, run.registries);
+  out.model = build_model(config, run.registries, {&run.world, nullptr});
   const ParameterList parameters = out.model->parameters();
   MemoryEstimate whole = training_memory(config, parameters);
   if (config.checkpoint.async_mode != "disabled" && run.device().is_cpu()) {  // of a GPU it lies in the host's memory
@@ -190,8 +191,9 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
     out.optimizer = std::move(averaged);
   }
   out.loss = make_loss(config, run.registries);
-  out.objective = std::make_unique<Language>(
-      *out.loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
+  out.objective =
+      std::make_unique<Language>(*out.loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers,
+                                                            config.train.mtp_loss_weight, vocabulary_ranks(*out.model, run.world)});
   out.schedule = make_schedule(config, run.registries, {run.plan.max_steps, run.plan.data_ranks});
   out.sampler = sampler_of(config, run.registries);
   check_plan(config, run.registries, *out.model);

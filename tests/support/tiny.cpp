@@ -6,6 +6,7 @@
 
 #include "builtins/builtins.h"
 #include "layout/parallelize.h"
+#include "model/layer/vocabulary.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
 #include "train/step/language.h"
@@ -94,8 +95,8 @@ void Bench::make_stepper() {
   if (config.train.mixed_precision == "fp16") {
     options.loss_scale = config.train.loss_scale;
   }
-  objective =
-      std::make_unique<Language>(*loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
+  objective = std::make_unique<Language>(*loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers,
+                                                                config.train.mtp_loss_weight, vocabulary_ranks(*model, world)});
   stepper = std::make_unique<Stepper>(*model, *optimizer, *objective, options);
 }
 

@@ -24,22 +24,21 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kDataParallel = "ranks share the data alone (dp_replicate, dp_shard)";
+constexpr const char* kDataParallel = "ranks share the data (dp_replicate, dp_shard) and the numbers of layers (tp) alone";
 
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
       {"Several GPUs or machines, and models split over ranks",
        "`kf-host --nproc N` trains with N processes on the CPU of one machine, which share the data and may share weights and moments "
-       "(`distributed.dp_replicate`, `dp_shard`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
+       "(`distributed.dp_replicate`, `dp_shard`), or the numbers of each layer (`tp`). Other ways to split a job are checked (`kf-host "
+       "config check JOB --world N`), and a run "
        "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
-       {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
-        {"distributed.pp", {"1"}, kDataParallel, Means::refusal},
+       {{"distributed.pp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.cp", {"1"}, kDataParallel, Means::refusal},
         {"distributed.ep", {"1"}, kDataParallel, Means::refusal},
         {"distributed.prefetch", {"true"}, "nothing is gathered ahead"},
         {"distributed.reduce_dtype", {"'fp32'"}, "gradients travel in fp32"},
         {"distributed.reduce_each_micro", {"false"}, "zero_stage says when gradients are reduced"},
-        {"distributed.sequence_parallel", {"true"}, "there are no tensor-parallel ranks"},
         {"distributed.pp_schedule", {"'1f1b'"}, "there are no pipeline stages"},
         {"distributed.pp_chunks", {"2"}, "there are no pipeline stages"},
         {"distributed.pp_layers", {"[]"}, "there are no pipeline stages"},

@@ -44,7 +44,8 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   const Visibility& visible = context.visible ? *context.visible : own;
   AttentionInput in{q, repeat_heads(k, group), repeat_heads(v, group), visible.mask(options_.reach), visible.causal(), {}, sinks, nullptr};
   if (context.tracks_scores && context.results != nullptr) {
-    context.results->note_largest(static_cast<std::size_t>(options_.layer), largest_scores(q, k, options_.rules.scale, in.mask, in.causal));
+    context.results->note_largest(static_cast<std::size_t>(options_.layer),
+                                  among_all(largest_scores(q, k, options_.rules.scale, in.mask, in.causal)));
   }
   if (options_.alibi_heads > 0) {
     if (!in.mask.defined() && in.causal) {
@@ -53,15 +54,32 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
     in.bias = alibi(in.mask, q.size(2), k.size(2), q.device());
   }
   if (dropout_.active(training)) {
-    in.drop = [&](const at::Tensor& weights) { return dropout_.apply(weights, context, training); };
+    in.drop = [&](const at::Tensor& weights) { return dropped(weights, context, training); };
   }
   const Kernels& kernels = TwiceDifferentiable::wanted() ? plain_kernels() : *options_.kernels;
   return kernels.attention(in, options_.rules);
 }
 
+at::Tensor Mixer::dropped(const at::Tensor& weights, const ForwardContext& context, bool training) const {
+  if (options_.all_heads == 0) {
+    return dropout_.apply(weights, context, training);
+  }
+  return dropout_.apply_part(weights, 1, options_.first_head, options_.all_heads, {context.step, context.micro}, training);
+}
+
+at::Tensor Mixer::among_all(const at::Tensor& scores) const {
+  if (options_.all_heads == 0) {
+    return scores;
+  }
+  const at::Tensor all = at::full({options_.all_heads}, -std::numeric_limits<float>::infinity(), scores.options());
+  all.narrow(0, options_.first_head, options_.heads).copy_(scores);
+  return all;
+}
+
 at::Tensor Mixer::alibi(const at::Tensor& seen, std::int64_t fresh, std::int64_t all, at::Device device) const {
   if (!slopes_.defined() || slopes_.device() != device) {
-    slopes_ = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
+    const at::Tensor every = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
+    slopes_ = options_.all_heads == 0 ? every : every.narrow(0, options_.first_head, options_.heads);
   }
   const at::TensorOptions options = slopes_.options();
   const at::Tensor query = at::arange(all - fresh, all, options).unsqueeze(1);                            // (T, 1)

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/partial_gradients.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
 
@@ -86,6 +87,7 @@ void Stepper::reduce_gradients() const {
       unit->reduce();
     }
   }
+  sum_partial_gradients(parameters_, options_.world.along(Axis::tp));
 }
 
 at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world); }

@@ -171,7 +171,7 @@ TEST_CASE("config: README has the one list of what is not there yet, and the fir
 TEST_CASE("config: docs and tables say of a key that it has no effect yet", "[config]") {
   CHECK(config::to_markdown().find("Record a trace. No effect yet: ") != std::string::npos);
   CHECK(config::keys_table("profiling.enable").find("No effect yet: ") != std::string::npos);
-  CHECK(config::keys_table("distributed.tp").find("Not built yet: ") != std::string::npos);
+  CHECK(config::keys_table("train.mixed_precision").find("Not built yet: ") != std::string::npos);
   CHECK(config::keys_table("train.max_steps").find(" yet") == std::string::npos);
 }
 
