@@ -12,6 +12,7 @@
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "layout/gathered_optimizer.h"
 #include "layout/parallelize.h"
 #include "model/first_values.h"
 #include "model/layer/vocabulary.h"
@@ -183,6 +184,7 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (!alone) {
     parallelize(*out.model, *out.optimizer, run.world, static_cast<ZeroStage>(config.distributed.zero_stage));
+    out.optimizer = gathered_where_needed(std::move(out.optimizer), *out.model, run.world);
     make_storage(run, start, *out.model);
   }
   if (config.averaging.type != "none") {

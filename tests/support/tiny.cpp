@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "builtins/builtins.h"
+#include "layout/gathered_optimizer.h"
 #include "layout/parallelize.h"
 #include "model/layer/vocabulary.h"
 #include "model/transformer/build.h"
@@ -66,6 +67,7 @@ Bench::Bench(config::Config given, at::ScalarType compute, const World& all) : c
   optimizer =
       make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
   parallelize(*model, *optimizer, world, static_cast<ZeroStage>(config.distributed.zero_stage));
+  optimizer = gathered_where_needed(std::move(optimizer), *model, world);
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());

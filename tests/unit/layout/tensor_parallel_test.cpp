@@ -175,6 +175,28 @@ TEST_CASE("tensor parallel: ranks equal one, adapters and frozen weights", "[ten
   }
 }
 
+TEST_CASE("tensor parallel: ranks equal one with optimizers that need whole weights", "[tensor_parallel]") {
+  struct Case {
+    std::string name;
+    double lr = 1e-3;
+    double eps = 1e-5;
+  };
+  const Case one = GENERATE(Case{"muon"}, Case{"adam_mini"}, Case{"kron"}, Case{"scion", 1e-7}, Case{"soap", 1e-3, 1e-3});
+  INFO(one.name);
+  config::Config c = divisible();
+  c.optimizer.name = one.name;
+  c.optimizer.eps = one.eps;
+  if (one.name == "soap") {  // as in data_parallel_test.cpp
+    config::PartOptions options;
+    options["max_dim"] = config::Node(std::int64_t{16});
+    options["frequency"] = config::Node(std::int64_t{10});
+    c.parts["optimizer.soap"] = options;
+  }
+  Trial trial;
+  trial.lr = one.lr;
+  check_equal({layout(2), layout(2, 2, 3)}, c, trial);
+}
+
 TEST_CASE("tensor parallel: bf16 tracks fp32", "[tensor_parallel]") {
   // A step rounds to 8 bits: losses of ten steps stay within a few units of the last place of bf16 numbers (2^-8).
   const config::Config c = divisible();
