@@ -84,7 +84,9 @@ void parallelize(Model& model, Optimizer& optimizer, const World& world, ZeroSta
   }
   if (world.shards().size() > 1) {
     place(model.parameters(), optimizer, world.shards());
-    optimizer.add_over(world.shards());
+  }
+  if (world.stage().size() > 1) {
+    optimizer.add_over(world.stage());
   }
   for (const ParameterPtr& weight : model.parameters()) {
     find_first(*weight, world);

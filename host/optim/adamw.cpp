@@ -3,6 +3,9 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "kernels/adamw/adamw.h"
 
 namespace kf {
@@ -38,17 +41,20 @@ bool AdamW::takes_verdict() const { return options_.eps_root == 0 && !options_.n
 void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& decays, double lr) {
   std::vector<at::Tensor> updates;
   std::vector<at::Tensor> masters;
+  std::vector<bool> counted;
   for (std::size_t i = 0; i < all.size(); ++i) {
     std::vector<at::Tensor> mine = adamw_directions(lists_of_kernel(all[i]), numbers_of(options_, lr, decays[i]));
     at::_foreach_add_(mine, all[i].masters, decays[i]);  // what is clipped is the whole update
     updates.insert(updates.end(), mine.begin(), mine.end());
     masters.insert(masters.end(), all[i].masters.begin(), all[i].masters.end());
+    std::transform(all[i].parameters.begin(), all[i].parameters.end(), std::back_inserter(counted),
+                   [](const Parameter* p) { return p->first; });
   }
   if (options_.rms_clip > 0) {
     clip_by_rms(updates, options_.rms_clip);
   }
   if (norm_clip_) {
-    norm_clip_->clip(updates);
+    norm_clip_->clip(updates, counted);
   }
   if (!updates.empty()) {
     at::_foreach_add_(masters, updates, -lr);

@@ -22,18 +22,24 @@ void clip_by_rms(std::vector<at::Tensor>& updates, double limit) {
 }
 
 /// 0-dim; undefined without updates.
-at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates) const {
-  at::Tensor mine = updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
-  if (shards_ == nullptr || shards_->size() == 1) {
+at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates, const std::vector<bool>& counted) const {
+  std::vector<at::Tensor> own;
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    if (counted[i]) {
+      own.push_back(updates[i]);
+    }
+  }
+  at::Tensor mine = own.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(own, 2)), 2);
+  if (ranks_ == nullptr || ranks_->size() == 1) {
     return mine;
   }
   const at::Tensor square = mine.defined() ? mine.square() : at::zeros({}, at::kFloat);
-  shards_->sum(square);
+  ranks_->sum(square);
   return square.sqrt();
 }
 
-void UpdateNormClip::clip(std::vector<at::Tensor>& updates) {
-  const at::Tensor norm = norm_of(updates);
+void UpdateNormClip::clip(std::vector<at::Tensor>& updates, const std::vector<bool>& counted) {
+  const at::Tensor norm = norm_of(updates, counted);
   if (!norm.defined()) {
     return;
   }

@@ -19,16 +19,17 @@ class UpdateNormClip {
  public:
   UpdateNormClip(std::int64_t window, double sigma) : window_(window), sigma_(sigma) {}
 
-  /// The norm is over the updates of these ranks, each of which has other weights, or other parts of them.
-  void add_over(Group& shards) { shards_ = &shards; }
-  void clip(std::vector<at::Tensor>& updates);
+  /// The norm is over the updates of these ranks.
+  void add_over(Group& ranks) { ranks_ = &ranks; }
+  /// `counted`, one an update: whether it is this rank that counts it, of those that make the same one (Parameter::first).
+  void clip(std::vector<at::Tensor>& updates, const std::vector<bool>& counted);
   void save(OptimizerState& state) const;
   void load(const OptimizerState& state);
 
  private:
-  at::Tensor norm_of(const std::vector<at::Tensor>& updates) const;
+  at::Tensor norm_of(const std::vector<at::Tensor>& updates, const std::vector<bool>& counted) const;
 
-  Group* shards_ = nullptr;
+  Group* ranks_ = nullptr;
   std::int64_t window_;
   double sigma_;
   std::int64_t count_ = 0;  // norms seen

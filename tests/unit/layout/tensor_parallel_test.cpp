@@ -197,6 +197,14 @@ TEST_CASE("tensor parallel: ranks equal one with optimizers that need whole weig
   check_equal({layout(2), layout(2, 2, 3)}, c, trial);
 }
 
+TEST_CASE("tensor parallel: what an optimizer adds up over all weights is added up once", "[tensor_parallel]") {
+  config::Config c = divisible();
+  c.optimizer.update_norm_window = 4;
+  c.optimizer.update_norm_sigma = 0.1;
+  c.optimizer.update_rms_clip = GENERATE(0.0, 0.5);
+  check_equal({layout(2), layout(2, 2, 3)}, c);
+}
+
 TEST_CASE("tensor parallel: bf16 tracks fp32", "[tensor_parallel]") {
   // A step rounds to 8 bits: losses of ten steps stay within a few units of the last place of bf16 numbers (2^-8).
   const config::Config c = divisible();
