@@ -70,9 +70,7 @@ void add_mlps(Registries& r) {
   add("tanh", "tanh", "down(tanh(up x)).");
   add("swiglu_oai", "swiglu_oai", "down(g sigmoid(1.702 g) (u + 1)) with clamped g = gate x and u = up x (gpt-oss); needs mlp_act_limit.");
   r.mlp.add(native("xielu", "down(xIELU(up x)), whose two slopes are learned (Huang and Schlag 2024; Apertus)."),
-            [](const PartArgs& a, const Place& place) {
-              return std::make_shared<XieluMlp>(mlp_options(a.config.model, place.dim, place.hidden));
-            });
+            [](const PartArgs& a, const Place& place) { return std::make_shared<XieluMlp>(mlp_options(a, place.dim, place.hidden)); });
 }
 
 void add_routers(Registries& r) {

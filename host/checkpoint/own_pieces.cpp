@@ -25,6 +25,9 @@ const Parameter* weight_of(const std::string& name, const std::map<std::string, 
 
 /// Whether this rank is the first one of a replica that has a part of the weight.
 bool is_first(const Parameter& weight) {
+  if (weight.gathered != Parameter::Gathered::no) {
+    return weight.gathered == Parameter::Gathered::here;  // nobody else has any state of it
+  }
   return weight.first && std::all_of(weight.placement.cuts.begin(), weight.placement.cuts.end(), [](const Cut& cut) {
            const auto first = std::find_if(cut.sizes.begin(), cut.sizes.end(), [](std::int64_t rows) { return rows > 0; });
            return first - cut.sizes.begin() == cut.part;

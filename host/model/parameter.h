@@ -80,8 +80,11 @@ struct Parameter {
   std::int64_t split_unit = 1;     // entries of the divided dim that stay together: the numbers of a head
   bool split_hint = false;         // a script said so
 
-  Placement placement;         // the part of it that this rank trains
-  bool first = true;           // whether this rank is the first of those of a replica that train the same part: who counts it
+  Placement placement;  // the part of it that this rank trains
+  bool first = true;    // whether this rank is the first of those of a replica that train the same part: who counts it
+  /// The optimizer needs it whole where tp divides it: one of those ranks updates it, and has the optimizer's state of all of it.
+  enum class Gathered : std::int8_t { no, here, elsewhere };
+  Gathered gathered = Gathered::no;
   WeightUnit* unit = nullptr;  // with which it is gathered and reduced; null on one rank
 
   at::Tensor value;          // read by forward; a leaf that requires grad; compute type; all that this rank holds (`held`)

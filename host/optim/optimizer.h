@@ -56,7 +56,7 @@ class Optimizer {
   enum class Needs : std::int8_t { elements, whole };
   virtual Needs needs(const Parameter& /*weight*/) const { return Needs::whole; }
   /// Weights lie on these ranks in parts from now on: sums over all weights are taken over them.
-  virtual void add_over(Group& /*shards*/) {}
+  virtual void add_over(Group& /*ranks*/) {}
   /// Methods of second order want an estimate of the loss's curvature before some updates: `take_curvature` is then called before `step`.
   virtual bool wants_curvature() const { return false; }
   virtual void take_curvature(const Curvature& /*curvature*/) {}

@@ -12,8 +12,10 @@
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "layout/gathered_optimizer.h"
 #include "layout/parallelize.h"
 #include "model/first_values.h"
+#include "model/layer/vocabulary.h"
 #include "model/transformer/build.h"
 #include "run/load_settings.h"
 #include "run/memory_check.h"
@@ -183,6 +185,7 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   out.optimizer = make_optimizer(config, run.registries, *out.model);
   if (!alone) {
     parallelize(*out.model, *out.optimizer, run.trainers, unit_options(config.distributed));
+    out.optimizer = gathered_where_needed(std::move(out.optimizer), *out.model, run.trainers);
     make_storage(run, start, *out.model);
   }
   if (config.averaging.type != "none") {
@@ -197,8 +200,9 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
     out.optimizer = std::move(outer);
   }
   out.loss = make_loss(config, run.registries);
-  out.objective = std::make_unique<Language>(
-      *out.loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
+  out.objective =
+      std::make_unique<Language>(*out.loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers,
+                                                            config.train.mtp_loss_weight, vocabulary_ranks(*out.model, run.world)});
   out.schedule = make_schedule(config, run.registries, {run.plan.max_steps, run.plan.data_ranks});
   out.sampler = sampler_of(config, run.registries);
   check_plan(config, run.registries, *out.model);

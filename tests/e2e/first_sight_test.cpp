@@ -187,11 +187,11 @@ TEST_CASE("first sight: several processes of which a launcher does not say which
   CHECK(folder.host({"job.toml"}, {{"SLURM_NTASKS", "2"}}).status == 0);  // the batch script itself
 }
 
-TEST_CASE("first sight: parallel settings are refused because parallel runs are not built", "[cli]") {
+TEST_CASE("first sight: a job for several processes says how they are started", "[cli]") {
   const Folder folder;
   const Finished done = folder.host({"job.toml", "--distributed.tp=2"});
   CHECK(done.status == 2);
-  CHECK_THAT(done.err, Contains("distributed.tp = 2 asks for 2 processes, and this is one: distributed.tp = 2 is not built yet"));
+  CHECK_THAT(done.err, Contains("distributed.tp = 2 asks for 2 processes, and this is one: start them with `kf-host --nproc 2"));
 }
 
 TEST_CASE("first sight: a job without a model or a length is warned before it starts", "[cli]") {

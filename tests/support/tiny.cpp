@@ -5,7 +5,9 @@
 #include <ATen/core/grad_mode.h>
 
 #include "builtins/builtins.h"
+#include "layout/gathered_optimizer.h"
 #include "layout/parallelize.h"
+#include "model/layer/vocabulary.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
 #include "train/step/language.h"
@@ -65,6 +67,7 @@ Bench::Bench(config::Config given, at::ScalarType compute, const World& all) : c
   optimizer =
       make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), config.optimizer));
   parallelize(*model, *optimizer, world, unit_options(config.distributed));
+  optimizer = gathered_where_needed(std::move(optimizer), *model, world);
   materialize(*model, at::kCPU, compute, static_cast<std::uint64_t>(config.train.seed),
               config.train.param_dtype == "bf16" ? at::kBFloat16 : at::kFloat);
   sum_gradients_in(config.train.grad_dtype == "bf16" ? at::kBFloat16 : at::kFloat, model->parameters());
@@ -95,8 +98,8 @@ void Bench::make_stepper() {
   if (config.train.mixed_precision == "fp16") {
     options.loss_scale = config.train.loss_scale;
   }
-  objective =
-      std::make_unique<Language>(*loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers, config.train.mtp_loss_weight});
+  objective = std::make_unique<Language>(*loss, LanguageOptions{config.train.z_loss_weight, config.model.mtp_layers,
+                                                                config.train.mtp_loss_weight, vocabulary_ranks(*model, world)});
   stepper = std::make_unique<Stepper>(*model, *optimizer, *objective, options);
 }
 

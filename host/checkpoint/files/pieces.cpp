@@ -39,15 +39,43 @@ std::vector<TensorPiece> pieces_of(Model& model, const Placements& placements) {
   return pieces;
 }
 
+namespace {
+
+/// Averages of weights, which lie where these do, whoever updates them (optim/averaging.h).
+constexpr const char* kAverages = "average.";
+
+/// Where the optimizer's state of a weight lies.
+Range place_of_updates(const Parameter& weight, const Placement& placement) {
+  if (weight.gathered == Parameter::Gathered::no) {
+    return placement.of(weight.shape);
+  }
+  if (weight.gathered == Parameter::Gathered::elsewhere) {
+    return {Shape(weight.shape.size(), 0), Shape(weight.shape.size(), 0)};
+  }
+  Placement whole = placement;
+  std::erase_if(whole.cuts, [](const Cut& cut) { return cut.axis == Axis::tp; });
+  for (Cut& cut : whole.cuts) {  // of what tp has divided, one rank had all rows
+    if (cut.axis == Axis::dp_shard && cut.dim == 0) {
+      cut.sizes[static_cast<std::size_t>(cut.part)] = Placement{{whole.cuts.begin(), whole.cuts.end() - 1}}.of(weight.shape).size[0];
+    }
+  }
+  return whole.of(weight.shape);
+}
+
+}  // namespace
+
 MomentPlaces::MomentPlaces(Model& model, const Placements& placements) {
   for (const ParameterPtr& parameter : model.parameters()) {
-    weights_[parameter->name] = {parameter->shape, placements(*parameter).of(parameter->shape)};
+    const Placement placement = placements(*parameter);
+    weights_[parameter->name] = {parameter->shape, placement.of(parameter->shape)};
+    updates_[parameter->name] = {parameter->shape, place_of_updates(*parameter, placement)};
   }
 }
 
 const MomentPlaces::Place* MomentPlaces::find(const std::string& name) const {
+  const std::map<std::string, Place>& places = name.starts_with(kAverages) ? weights_ : updates_;
   for (std::size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
-    if (const auto found = weights_.find(name.substr(dot + 1)); found != weights_.end()) {
+    if (const auto found = places.find(name.substr(dot + 1)); found != places.end()) {
       return &found->second;
     }
   }

@@ -34,8 +34,8 @@ std::optional<TensorPiece> piece_of(const Parameter& weight, const StoredView& v
 /// in the form that the model writes.
 std::vector<TensorPiece> pieces_of(Model& model, const Placements& placements = own_placement);
 
-/// The place of an optimizer's tensors, which are named SLOT.WEIGHT: one that is shaped as its weight lies where the weight does, any other
-/// is whole.
+/// The place of an optimizer's tensors, which are named SLOT.WEIGHT: one that is shaped as its weight lies where the weight does, or, where
+/// one rank updates a weight that tp divides (Parameter::gathered), on that rank; any other is whole.
 class MomentPlaces {
  public:
   explicit MomentPlaces(Model& model, const Placements& placements = own_placement);
@@ -54,7 +54,7 @@ class MomentPlaces {
   };
   const Place* find(const std::string& name) const;
 
-  std::map<std::string, Place> weights_;  // by the weight's name
+  std::map<std::string, Place> weights_, updates_;  // by the weight's name: where it lies, and where what updates it does
 };
 
 }  // namespace kf

@@ -66,27 +66,40 @@ void ranks_make_up_the_world(const Job& job, Findings& findings) {
   }
 }
 
+/// Models, blocks and attentions of scripts divide what their hints say, or nothing.
+bool has_native_layers(const ModelConfig& m) { return m.model_type == "transformer" && m.block == "standard"; }
+
 void heads_divide_by_tp(const Job& job, Findings& findings) {
-  if (lacks_processes(job)) {
+  const ModelConfig& m = job.config.model;
+  if (lacks_processes(job) || !has_native_layers(m) || (m.attention != "gqa" && m.attention != "mla")) {
     return;
   }
-  const ModelConfig& m = job.config.model;
   must_divide(findings, "model.n_heads", m.n_heads, "distributed.tp", job.config.distributed.tp);
-  if (m.n_kv_heads) {
-    must_divide(findings, "model.n_kv_heads", *m.n_kv_heads, "distributed.tp", job.config.distributed.tp);
+}
+
+void width_divides_by_tp(const Job& job, Findings& findings, const std::string& what, std::int64_t width, const std::string& key) {
+  const std::int64_t tp = job.config.distributed.tp;
+  if (width % tp != 0) {
+    findings.problem({key, "distributed.tp", "model.dim", "model.ffn_dim_multiplier"},
+                     format("{}, {} ({}), must be divisible by distributed.tp ({})", what, key, width, tp));
   }
 }
 
 void widths_divide_by_tp(const Job& job, Findings& findings) {
-  if (lacks_processes(job)) {
+  const ModelConfig& m = job.config.model;
+  if (lacks_processes(job) || m.model_type != "transformer") {
     return;
   }
-  const std::int64_t tp = job.config.distributed.tp;
-  const std::int64_t width = ffn_hidden_dim(job.config.model);
-  must_divide(findings, "model.vocab_size", job.config.model.vocab_size, "distributed.tp", tp);
-  if (width % tp != 0) {
-    findings.problem({"model.ffn_hidden_dim", "distributed.tp", "model.dim", "model.ffn_dim_multiplier"},
-                     format("the ffn width, model.ffn_hidden_dim ({}), must be divisible by distributed.tp ({})", width, tp));
+  must_divide(findings, "model.vocab_size", m.vocab_size, "distributed.tp", job.config.distributed.tp);
+  if (m.block != "standard") {
+    return;
+  }
+  width_divides_by_tp(job, findings, "the ffn width", ffn_hidden_dim(m), "model.ffn_hidden_dim");
+  if (is_moe(m)) {
+    width_divides_by_tp(job, findings, "the width of an expert", expert_ffn_hidden_dim(m), "model.moe_ffn_dim");
+    if (m.moe_shared_experts > 0) {
+      width_divides_by_tp(job, findings, "the width of a shared expert", shared_ffn_hidden_dim(m), "model.moe_shared_ffn_dim");
+    }
   }
 }
 

@@ -24,18 +24,12 @@ struct Unbuilt {
   std::vector<UnbuiltKey> keys;
 };
 
-constexpr const char* kDataParallel = "the layers are not divided yet";
-
 const std::vector<Unbuilt>& unbuilt() {
   static const std::vector<Unbuilt> all{
-      {"Several GPUs or machines, and models split over ranks",
-       "`kf-host --nproc N` trains with N processes on the CPUs of one machine or several, which share the data and may share weights and "
-       "moments "
-       "(`distributed.dp_replicate`, `dp_shard`). Other ways to split a job are checked (`kf-host config check JOB --world N`), and a run "
-       "with them is refused; so the jobs of `configs/` for 8 to 32 GPUs can be checked, not run.",
-       {{"distributed.tp", {"1"}, kDataParallel, Means::refusal},
-        {"distributed.sequence_parallel", {"true"}, "there are no tensor-parallel ranks"},
-        {"distributed.backend", {"'cpu:gloo,cuda:nccl'"}, "ranks are on CPUs and talk over Gloo"},
+      {"Several GPUs",
+       "Several processes (`kf-host --nproc N`) train on the CPUs of one machine or several; one process trains on a GPU. The jobs of "
+       "`configs/` for 8 to 32 GPUs can be checked (`kf-host config check JOB --world N`) and planned (`kf-host plan`), not run.",
+       {{"distributed.backend", {"'cpu:gloo,cuda:nccl'"}, "ranks are on CPUs and talk over Gloo"},
         {"train.nccl_health_check_interval", {"0"}, "there is no communicator of NCCL to check"}}},
       {"fp8",
        "A run in fp8 is refused; bf16, fp16 and fp32 work.",

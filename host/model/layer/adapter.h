@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "model/layer/tensor_ranks.h"
 #include "model/module.h"
 
 namespace kf {
@@ -27,7 +28,7 @@ class LinearAdapter : public Module {
   /// The weight (out, in) of a plain layer that gives in evaluation what the layer with `weight` and this adapter gives.
   virtual at::Tensor merged(const at::Tensor& weight) const = 0;
   /// How the layer's weight is divided: its own weights follow where they can, or stay whole.
-  virtual void split(Split /*how*/, std::int64_t /*unit*/) {}
+  virtual void split(Split /*how*/, std::int64_t /*unit*/, const TensorRanks& /*ranks*/) {}
 };
 
 }  // namespace kf

@@ -17,6 +17,18 @@
 namespace kf {
 namespace {
 
+/// kv heads that the queries of a rank read, where they are no even share: one if they all read it, else one a query.
+std::vector<std::int64_t> kv_of_queries(const TensorRanks& ranks, std::int64_t heads, std::int64_t kv_heads) {
+  if (kv_heads % ranks.size() == 0) {
+    return {};
+  }
+  std::vector<std::int64_t> out;
+  for (std::int64_t head = 0; head < heads / ranks.size(); ++head) {
+    out.push_back((ranks.rank() * (heads / ranks.size()) + head) / (heads / kv_heads));
+  }
+  return out.front() == out.back() ? std::vector<std::int64_t>{out.front()} : out;
+}
+
 std::shared_ptr<Norm> norm_of(const config::ModelConfig& m, std::int64_t dim, const NormOptions& options) {
   if (m.qk_norm_type == "layernorm") {
     return std::make_shared<LayerNorm>(dim, options);
@@ -24,15 +36,26 @@ std::shared_ptr<Norm> norm_of(const config::ModelConfig& m, std::int64_t dim, co
   return std::make_shared<RmsNorm>(dim, options);
 }
 
+/// Whole weights of what works on a rank's own heads: their gradients are shares.
+void inside(const Module& module) {
+  for (const auto& [name, weight] : module.named_parameters()) {
+    weight->split = Split::sequence;
+    weight->split_unit = 1;
+  }
+}
+
 }  // namespace
 
 GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
-    : n_kv_heads_(config::kv_heads(args.config.model, place.layer)),
+    : ranks_(args),
+      n_kv_heads_(config::kv_heads(args.config.model, place.layer)),
       head_dim_(config::head_dim(args.config.model, place.layer)),
       layer_(place.layer),
       mixer_(score_options(args, place.layer, head_dim_),
              Dropout(args.config.model.dropout_attn, args.config.train.seed, place.layer, "scores")) {
   const config::ModelConfig& m = args.config.model;
+  ranks_.share_of(m.n_heads, "heads (model.n_heads)");
+  kv_of_queries_ = kv_of_queries(ranks_, m.n_heads, n_kv_heads_);
   clip_ = m.attn_qkv_clip;
   const bool rotates = config::has_rope(m, place.layer);
   if (rotates) {
@@ -60,6 +83,7 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
     NormOptions options = norm_options(args);
     options.weight = options.weight && m.v_norm == "scaled";
     v_norm_ = add_child("v_norm", std::make_shared<RmsNorm>(head_dim_, options));
+    inside(*v_norm_);
   }
   if (m.qk_norm) {
     add_norms(args);
@@ -71,14 +95,15 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
 }
 
 void GroupedAttention::split_by_heads(bool gate_a_head) {
-  for (const std::shared_ptr<Linear>& layer : {q_, k_, v_}) {
+  q_->split(Split::colwise, head_dim_, ranks_);
+  for (const std::shared_ptr<Linear>& layer : {k_, v_}) {
     if (layer) {
-      layer->split(Split::colwise, head_dim_);
+      layer->split(kv_of_queries_.empty() ? Split::colwise : Split::sequence, kv_of_queries_.empty() ? head_dim_ : 1, ranks_);
     }
   }
-  o_->split(Split::rowwise, head_dim_);
+  o_->split(Split::rowwise, head_dim_, ranks_);
   if (gate_) {
-    gate_->split(Split::colwise, gate_a_head ? 1 : head_dim_);
+    gate_->split(Split::colwise, gate_a_head ? 1 : head_dim_, ranks_);
   }
 }
 
@@ -96,16 +121,35 @@ void GroupedAttention::add_norms(const PartArgs& args) {
     }
     return;
   }
-  const auto make = [&](const char* name, std::int64_t heads) -> std::shared_ptr<Norm> {
+  const auto make = [&](const char* name, std::int64_t heads, bool divided) -> std::shared_ptr<Norm> {
     if (m.qk_norm_kind == "each") {
       NormOptions plain = options;
       plain.weight = plain.bias = false;
-      return add_child(name, std::make_shared<HeadNorm>(norm_of(m, head_dim_, plain), heads, head_dim_, options));
+      const auto norm = add_child(name, std::make_shared<HeadNorm>(norm_of(m, head_dim_, plain), heads, head_dim_, options));
+      if (!divided) {
+        inside(*norm);
+      }
+      return norm;
     }
-    return add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, options));
+    NormOptions own = options;
+    own.unit = head_dim_;
+    own.ranks = norm_whole_ && divided ? ranks_ : TensorRanks();
+    const auto norm = add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, own));
+    if (!own.ranks.many()) {
+      inside(*norm);
+    }
+    return norm;
   };
-  q_norm_ = make("q_norm", m.n_heads);
-  k_norm_ = make("k_norm", n_kv_heads_);
+  q_norm_ = make("q_norm", m.n_heads, true);
+  k_norm_ = make("k_norm", n_kv_heads_, kv_of_queries_.empty());
+}
+
+at::Tensor GroupedAttention::own_kv_heads(const at::Tensor& x) const {
+  if (kv_of_queries_.empty()) {
+    return x;
+  }
+  return kv_of_queries_.size() == 1 ? x.narrow(1, kv_of_queries_.front(), 1)
+                                    : x.index_select(1, at::tensor(kv_of_queries_, at::TensorOptions(at::kLong).device(x.device())));
 }
 
 at::Tensor GroupedAttention::heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const {
@@ -148,15 +192,15 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
 }
 
 at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
-  const at::Tensor x = at::alias(input);  // used once, see Block
+  const at::Tensor x = at::alias(ranks_.enter(input, context));  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
   const auto projected = [&](const char* name, const Linear& projection) {
     return named_result(name, [&] { return projection.forward(x); });
   };
   at::Tensor q = placed(heads(projected("q", *q_), q_norm_), q_norm_, context);  // (B, H, T, D)
   const at::Tensor keys = projected("k", *k_);
-  at::Tensor k = placed(heads(keys, k_norm_), k_norm_, context);  // (B, Hkv, T, D)
-  at::Tensor v = split(v_ ? projected("v", *v_) : keys, v_norm_);
+  at::Tensor k = own_kv_heads(placed(heads(keys, k_norm_), k_norm_, context));  // (B, Hkv, T, D)
+  at::Tensor v = own_kv_heads(split(v_ ? projected("v", *v_) : keys, v_norm_));
   if (temperature_) {
     q = tempered(q, context);
   }
@@ -167,7 +211,7 @@ at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardConte
   }
   const at::Tensor mixed = mixer_.mix(q, k, v, sinks_ ? sinks_->value : at::Tensor(), context, training());  // (B, H, T, D)
   const at::Tensor passed = gated(mixed, x);
-  return observed(*this, input, named_result("out", [&] { return o_->forward(passed); }));
+  return observed(*this, input, ranks_.leave(named_result("out", [&] { return o_->forward(passed); }), context));
 }
 
 bool GroupedAttention::keeps_cache(std::int64_t length, std::int64_t longer) const {
@@ -190,7 +234,8 @@ void GroupedAttention::scale_queries(const at::Tensor& factors) const {
 }
 
 KvCache::Layer GroupedAttention::make_cache(std::int64_t batch, std::int64_t capacity, const at::Tensor& like) const {
-  const auto empty = [&] { return at::zeros({batch, n_kv_heads_, capacity, head_dim_}, like.options().requires_grad(false)); };
+  const std::int64_t heads = kv_of_queries_.empty() ? n_kv_heads_ / ranks_.size() : static_cast<std::int64_t>(kv_of_queries_.size());
+  const auto empty = [&] { return at::zeros({batch, heads, capacity, head_dim_}, like.options().requires_grad(false)); };
   return {empty(), empty()};
 }
 
@@ -229,6 +274,11 @@ ScoreOptions score_options(const PartArgs& args, std::int64_t layer, std::int64_
   options.rules.fp32_scores = m.attn_fp32 == "scores";
   options.rules.fp32_softmax = m.attn_fp32 != "none";
   set_backend(options, m.sdpa_backend, *args.kernels);
+  if (const TensorRanks ranks(args); ranks.many()) {
+    options.all_heads = m.n_heads;
+    options.heads = m.n_heads / ranks.size();
+    options.first_head = ranks.rank() * options.heads;
+  }
   options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
   options.alibi_scale = m.alibi_scale;
   options.ring = args.config.distributed.cp_method == "ring" && config::why_no_ring(args.config).empty();

@@ -12,6 +12,7 @@
 #include "model/layer/place.h"
 #include "model/layer/rope.h"
 #include "model/layer/score.h"
+#include "model/layer/tensor_ranks.h"
 
 namespace kf {
 
@@ -41,6 +42,8 @@ class GroupedAttention final : public Attention {
 
  private:
   void add_norms(const PartArgs& args);
+  /// Keys or values (B, heads here, T, D) -> those that this rank's queries read.
+  at::Tensor own_kv_heads(const at::Tensor& x) const;
   /// (B, T, H D) -> (B, H, T, D), normalised where that comes before the rotation.
   at::Tensor heads(const at::Tensor& projected, const std::shared_ptr<Norm>& norm) const;
   /// The same for values: `norm`, null for none, over D.
@@ -52,8 +55,12 @@ class GroupedAttention final : public Attention {
   at::Tensor placed(const at::Tensor& x, const std::shared_ptr<Norm>& norm, const ForwardContext& context) const;
   at::Tensor tempered(const at::Tensor& q, const ForwardContext& context) const;
 
+  TensorRanks ranks_;        // over whom heads are divided
   std::int64_t n_kv_heads_;  // Hkv; query head h reads kv head h / (H / Hkv)
   std::int64_t head_dim_;    // D
+  /// Where the ranks do not divide Hkv, every one projects all kv heads, and these are the ones of its queries: one for all of them, or one
+  /// for each. Empty where they do.
+  std::vector<std::int64_t> kv_of_queries_;
   std::int64_t layer_;
   Mixer mixer_;
   std::shared_ptr<const Rope> rope_;                // null in layers without rotation

@@ -11,6 +11,7 @@
 #include "model/layer/place.h"
 #include "model/layer/rope.h"
 #include "model/layer/score.h"
+#include "model/layer/tensor_ranks.h"
 
 namespace kf {
 
@@ -29,9 +30,14 @@ class LatentAttention final : public Attention {
   bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
  private:
-  at::Tensor queries(const at::Tensor& x, const ForwardContext& context) const;  // (B, T, C) -> (B, H, T, nope + rope)
+  /// A product and its norm that are computed between layers.
+  void divide_rows(Linear& down, Norm& norm) const;
+  /// What lies between layers -> (B, H, T, nope + rope), of this rank's heads.
+  at::Tensor queries(const at::Tensor& x, const ForwardContext& context) const;
 
-  std::int64_t n_heads_, nope_, rope_dim_, v_dim_, rank_;
+  TensorRanks ranks_;     // over whom heads are divided; the latents are made alike on all of them, each of its own rows
+  std::int64_t n_heads_;  // of this rank
+  std::int64_t nope_, rope_dim_, v_dim_, rank_;
   std::int64_t layer_;
   Mixer mixer_;
   std::shared_ptr<const Rope> rope_;       // null in layers without rotation

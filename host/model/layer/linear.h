@@ -8,6 +8,7 @@
 #include <string>
 
 #include "model/layer/adapter.h"
+#include "model/layer/tensor_ranks.h"
 
 namespace kf {
 
@@ -20,8 +21,12 @@ class Linear final : public Module {
   explicit Linear(ParameterPtr weight);
 
   at::Tensor forward(const at::Tensor& x) const;  // (.., in) -> (.., out)
-  /// How its weight is divided, in runs of `unit` outputs (inputs) that stay together; the bias follows, and an adapter that comes later.
-  void split(Split how, std::int64_t unit = 1);
+  /// How its weight is divided over `ranks`, in runs of `unit` outputs (inputs) that stay together; the bias follows, and an adapter that
+  /// comes later. `forward` then takes and gives what this rank has: some outputs, or, of some inputs, a share of the sum, to which the
+  /// first rank adds the bias.
+  void split(Split how, std::int64_t unit = 1, const TensorRanks& ranks = {});
+  /// Takes and gives all from now on, the same on all ranks, whatever stands around it: it gathers its outputs, or adds up its shares.
+  void stand_alone(const TensorRanks& ranks);
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without one
 
@@ -30,7 +35,11 @@ class Linear final : public Module {
   const std::shared_ptr<LinearAdapter>& adapter() const { return adapter_; }  // null without one
 
  private:
+  at::Tensor product(const at::Tensor& x) const;
+
   ParameterPtr weight_, bias_;
+  TensorRanks ranks_;
+  bool stands_alone_ = false;
   std::shared_ptr<LinearAdapter> adapter_;
 };
 

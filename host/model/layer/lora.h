@@ -20,12 +20,16 @@ class Lora final : public LinearAdapter {
   Lora(const config::Config& config, const AdapterPlace& place);
   at::Tensor delta(const at::Tensor& x) const override;
   at::Tensor merged(const at::Tensor& weight) const override;
-  /// B has the layer's outputs, A its inputs.
-  void split(Split how, std::int64_t unit) override;
+  /// B has the layer's outputs, A its inputs; the other one is whole, and its gradient a share.
+  void split(Split how, std::int64_t unit, const TensorRanks& ranks) override;
 
  private:
+  /// The input behind dropout; of a part of the inputs, what is dropped of all of them.
+  at::Tensor dropped(const at::Tensor& x) const;
+
   ParameterPtr a_, b_;
   double scale_;  // alpha / rank
+  TensorRanks ranks_;
   Dropout dropout_;
   std::shared_ptr<const Moment> moment_;
 };

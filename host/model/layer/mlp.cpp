@@ -10,40 +10,42 @@
 
 namespace kf {
 
-GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks) {
   gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
-  gate_->split(Split::colwise);
-  up_->split(Split::colwise);
-  down_->split(Split::rowwise);
+  gate_->split(Split::colwise, 1, ranks_);
+  up_->split(Split::colwise, 1, ranks_);
+  down_->split(Split::rowwise, 1, ranks_);
 }
 
-at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& /*context*/) const {
-  const at::Tensor once = at::alias(x);  // see Block
+at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& context) const {
+  const at::Tensor once = at::alias(ranks_.enter(x, context));  // see Block
   const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
   const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
-  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
+  return observed(*this, x, ranks_.leave(named_result("down", [&] { return down_->forward(hidden); }), context));
 }
 
-PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation) {
+PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks) {
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
-  up_->split(Split::colwise);
-  down_->split(Split::rowwise);
+  up_->split(Split::colwise, 1, ranks_);
+  down_->split(Split::rowwise, 1, ranks_);
 }
 
-at::Tensor PlainMlp::forward(const at::Tensor& x, const ForwardContext& /*context*/) const {
-  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(x); }));
-  return observed(*this, x, named_result("down", [&] { return down_->forward(hidden); }));
+at::Tensor PlainMlp::forward(const at::Tensor& x, const ForwardContext& context) const {
+  const at::Tensor in = ranks_.enter(x, context);
+  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(in); }));
+  return observed(*this, x, ranks_.leave(named_result("down", [&] { return down_->forward(hidden); }), context));
 }
 
-MlpOptions mlp_options(const config::ModelConfig& m, std::int64_t dim, std::int64_t hidden) {
-  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias};
+MlpOptions mlp_options(const PartArgs& args, std::int64_t dim, std::int64_t hidden) {
+  const config::ModelConfig& m = args.config.model;
+  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias, TensorRanks(args)};
 }
 
 std::shared_ptr<Mlp> native_mlp(const PartArgs& args, const std::string& name, std::int64_t dim, std::int64_t hidden) {
-  const MlpOptions options = mlp_options(args.config.model, dim, hidden);
+  const MlpOptions options = mlp_options(args, dim, hidden);
   const Activation activation = activation_of(args, name);
   if (activation.gated()) {
     return std::make_shared<GatedMlp>(options, activation);

@@ -27,6 +27,7 @@ struct MlpOptions {
   std::int64_t hidden = 0;  // F
   Init in, out;             // of gate and up, of down
   bool bias = false;
+  TensorRanks ranks = {};  // over whom F is divided
 };
 
 /// down(act(gate(x)) * up(x)); with SiLU this is SwiGLU (Shazeer 2020, equation 6).
@@ -37,6 +38,7 @@ class GatedMlp final : public Mlp {
 
  private:
   Activation activation_;
+  TensorRanks ranks_;
   std::shared_ptr<Linear> gate_, up_, down_;
 };
 
@@ -48,11 +50,12 @@ class PlainMlp final : public Mlp {
 
  private:
   Activation activation_;
+  TensorRanks ranks_;
   std::shared_ptr<Linear> up_, down_;
 };
 
 /// Of a layer dim -> hidden -> dim, by model.init and mlp_bias.
-MlpOptions mlp_options(const config::ModelConfig& model, std::int64_t dim, std::int64_t hidden);
+MlpOptions mlp_options(const PartArgs& args, std::int64_t dim, std::int64_t hidden);
 /// The native mlp with this activation, gated or not as the settings say.
 std::shared_ptr<Mlp> native_mlp(const PartArgs& args, const std::string& activation, std::int64_t dim, std::int64_t hidden);
 

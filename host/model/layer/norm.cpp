@@ -15,12 +15,33 @@ Init weight_init(const NormOptions& o) { return o.unit_offset ? Init::zeros() : 
 /// What the normalised values are multiplied by.
 at::Tensor factor(const Parameter& weight, const NormOptions& o) { return o.unit_offset ? weight.value + 1 : weight.value; }
 
+/// The mean over whole rows of which each rank has a part: (.., C / size) -> (.., 1).
+at::Tensor mean_of_all(const at::Tensor& x, const NormOptions& o) {
+  return o.ranks.summed_for_shares(x.sum(-1, /*keepdim=*/true)) / static_cast<double>(x.size(-1) * o.ranks.size());
+}
+
+/// x / sqrt(mean(x^2) + eps) of such rows, in fp32.
+at::Tensor scaled_to_one(const at::Tensor& x, const NormOptions& o) { return x * at::rsqrt(mean_of_all(x.square(), o) + o.eps); }
+
+void divide(const ParameterPtr& weight, const NormOptions& o) {
+  if (weight && o.ranks.many()) {
+    weight->split = Split::colwise;
+    weight->split_unit = o.unit;
+  }
+}
+
 }  // namespace
 
 RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
-    : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {}
+    : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {
+  divide(weight_, options_);
+}
 
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
+  if (options_.ranks.many()) {
+    const at::Tensor normal = scaled_to_one(x.to(at::kFloat), options_);
+    return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+  }
   return observed(*this, x, options_.kernels->rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
 }
 
@@ -31,7 +52,7 @@ HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t
   if (weight_) {
     weight_->keep_fp32 = true;  // as every vector
     weight_->stack = StackNames{"weight", "norms.{}.weight", /*write_packed=*/true};
-    weight_->split = Split::colwise;
+    weight_->split = Split::colwise;  // a layer that has all heads on every rank says otherwise
   }
 }
 
@@ -44,9 +65,18 @@ LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
     : dim_(dim),
       weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),
       bias_(options.bias ? add_parameter("bias", {dim}, Init::zeros(), Role::vector) : nullptr),
-      options_(options) {}
+      options_(options) {
+  divide(weight_, options_);
+  divide(bias_, options_);
+}
 
 at::Tensor LayerNorm::forward(const at::Tensor& x) const {
+  if (options_.ranks.many()) {
+    const at::Tensor wide = x.to(at::kFloat);
+    at::Tensor y = scaled_to_one(wide - mean_of_all(wide, options_), options_);
+    y = weight_ ? y * factor(*weight_, options_) : y;
+    return observed(*this, x, (bias_ ? y + bias_->value : y).to(x.scalar_type()));
+  }
   const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
   const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
   return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));

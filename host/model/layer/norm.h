@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/kernels.h"
+#include "model/layer/tensor_ranks.h"
 #include "model/module.h"
 
 namespace kf {
@@ -23,6 +24,9 @@ struct NormOptions {
   bool unit_offset = false;  // multiply by 1 + weight, which starts at 0 (Gemma)
   bool bias = true;          // layernorm only
   const Kernels* kernels = &fused_kernels();
+  /// Over whom the C of a row are divided, in runs of `unit`: of x (.., C / size) each has its part, statistics are of all of them.
+  TensorRanks ranks = {};
+  std::int64_t unit = 1;
 };
 
 /// y = x / sqrt(mean(x^2) + eps) * weight (Zhang and Sennrich 2019, equation 4).

@@ -37,7 +37,8 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
   const Visibility& visible = context.visible ? *context.visible : own;
   AttentionInput in{q, repeat_heads(k, group), repeat_heads(v, group), visible.mask(options_.reach), visible.causal(), {}, sinks, nullptr};
   if (context.tracks_scores && context.results != nullptr) {
-    context.results->note_largest(static_cast<std::size_t>(options_.layer), largest_scores(q, k, options_.rules.scale, in.mask, in.causal));
+    context.results->note_largest(static_cast<std::size_t>(options_.layer),
+                                  among_all(largest_scores(q, k, options_.rules.scale, in.mask, in.causal)));
   }
   if (options_.alibi_heads > 0) {
     if (!in.mask.defined() && in.causal) {
@@ -46,7 +47,7 @@ at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor
     in.bias = alibi(in.mask, q.size(2), k.size(2), q.device());
   }
   if (dropout_.active(training)) {
-    in.drop = [&](const at::Tensor& weights) { return dropout_.apply(weights, context, training); };
+    in.drop = [&](const at::Tensor& weights) { return dropped(weights, context, training); };
   }
   const Kernels& kernels = TwiceDifferentiable::wanted() ? plain_kernels() : *options_.kernels;
   return kernels.attention(in, options_.rules);
@@ -59,7 +60,7 @@ at::Tensor Mixer::mix_part(const at::Tensor& q, const at::Tensor& k, const at::T
   SequenceScores scores{options_.rules, options_.reach, options_.alibi_heads > 0 ? slopes(q.device()) : at::Tensor(),
                         sinks,          nullptr,        twice ? &plain_kernels() : options_.kernels};
   if (dropout_.active(training)) {
-    scores.drop = [&](const at::Tensor& weights) { return dropout_.apply(weights, context, training); };
+    scores.drop = [&](const at::Tensor& weights) { return dropped(weights, context, training); };
   }
   const bool own = k.size(2) != part.cut.length();
   if (options_.ring && own && !twice) {
@@ -69,14 +70,32 @@ at::Tensor Mixer::mix_part(const at::Tensor& q, const at::Tensor& k, const at::T
   const at::Tensor all_k = own ? both.narrow(3, 0, k.size(3)) : k;
   const at::Tensor all_v = own ? both.narrow(3, k.size(3), v.size(3)) : v;
   if (context.tracks_scores && context.results != nullptr) {
-    context.results->note_largest(static_cast<std::size_t>(options_.layer), largest_of_all(q, all_k, *context.visible, scores));
+    context.results->note_largest(static_cast<std::size_t>(options_.layer),
+                                  among_all(largest_of_all(q, all_k, *context.visible, scores)));
   }
   return attend_all(q, all_k, all_v, *context.visible, scores);
 }
 
+at::Tensor Mixer::dropped(const at::Tensor& weights, const ForwardContext& context, bool training) const {
+  if (options_.all_heads == 0) {
+    return dropout_.apply(weights, context, training);
+  }
+  return dropout_.apply_part(weights, 1, options_.first_head, options_.all_heads, {context.step, context.micro}, training);
+}
+
+at::Tensor Mixer::among_all(const at::Tensor& scores) const {
+  if (options_.all_heads == 0) {
+    return scores;
+  }
+  const at::Tensor all = at::full({options_.all_heads}, -std::numeric_limits<float>::infinity(), scores.options());
+  all.narrow(0, options_.first_head, options_.heads).copy_(scores);
+  return all;
+}
+
 const at::Tensor& Mixer::slopes(at::Device device) const {
   if (!slopes_.defined() || slopes_.device() != device) {
-    slopes_ = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
+    const at::Tensor every = alibi_slopes(options_.alibi_heads).mul_(options_.alibi_scale).to(device);
+    slopes_ = options_.all_heads == 0 ? every : every.narrow(0, options_.first_head, options_.heads);
   }
   return slopes_;
 }

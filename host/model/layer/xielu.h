@@ -19,6 +19,7 @@ class XieluMlp final : public Mlp {
  private:
   at::Tensor activate(const at::Tensor& h) const;
 
+  TensorRanks ranks_;
   std::shared_ptr<Linear> up_, down_;
   ParameterPtr alpha_p_, alpha_n_;  // (1)
 };

@@ -37,8 +37,6 @@ at::Tensor combined_output(at::Tensor y, const Dispatch& dispatch, const ExpertR
   return combine_rows(y, output_weights(dispatch), rows);
 }
 
-at::Tensor value_of(const ParameterPtr& parameter) { return parameter != nullptr ? parameter->value : at::Tensor(); }
-
 /// The expert of every assignment; that behind the last one for those that are dropped.
 at::Tensor places(const Dispatch& dispatch, std::int64_t experts) {
   return dispatch.dropped.defined() ? dispatch.experts.masked_fill(dispatch.dropped, experts) : dispatch.experts;
@@ -62,7 +60,7 @@ StackedExperts::Stack StackedExperts::add_stack(const ExpertsOptions& o, const s
                                                 const Init& init) {
   Stack stack;
   stack.weight = add_parameter(name + "_w", {o.experts, out, in}, init);
-  stack.weight->split = Split::experts;
+  stack.weight->split = name == "down" ? Split::rowwise : Split::colwise;  // over tp the inner width; over ep the experts
   stack.weight->stack = StackNames{name + "_w", "experts.{}." + name + "_proj.weight", o.packed};
   if (o.bias) {
     stack.bias = add_parameter(name + "_bias", {o.experts, out}, Init::zeros(), Role::vector);
@@ -73,8 +71,28 @@ StackedExperts::Stack StackedExperts::add_stack(const ExpertsOptions& o, const s
   return stack;
 }
 
+at::Tensor StackedExperts::inner_bias(const Stack& stack) const {
+  if (stack.bias == nullptr) {
+    return {};
+  }
+  const at::Tensor& all = stack.bias->value;  // (E, F)
+  const std::int64_t mine = all.size(1) / ranks_.size();
+  return ranks_.many() ? all.narrow(1, ranks_.rank() * mine, mine) : all;
+}
+
+at::Tensor StackedExperts::outer_bias(const Stack& stack) const {
+  return stack.bias != nullptr && ranks_.rank() == 0 ? stack.bias->value : at::Tensor();
+}
+
+Dispatch StackedExperts::shared(const Dispatch& dispatch) const {
+  Dispatch out = dispatch;
+  out.weights = ranks_.shared(dispatch.weights);
+  return out;
+}
+
 StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activation)
-    : experts_(o.experts), owners_(o.owners), activation_(activation) {
+    : experts_(o.experts), owners_(o.owners), ranks_(o.ranks), activation_(activation) {
+  ranks_.share_of(o.hidden, "numbers of an expert's inner width");
   up_ = add_stack(o, "up", o.dim, o.hidden, o.in);
   down_ = add_stack(o, "down", o.hidden, o.dim, o.out);
   if (activation.gated()) {
@@ -83,25 +101,27 @@ StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activa
 }
 
 at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
-  return by_expert(x, dispatch, experts_, owners_, [this](const at::Tensor& in, const ExpertRows& rows) {
-    const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& input) {
-      return named_result(name, [&] { return product_(input, stack.weight->value, value_of(stack.bias), rows); });
+  const Work work = [this](const at::Tensor& in, const ExpertRows& rows) {
+    const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& bias, const at::Tensor& input) {
+      return named_result(name, [&] { return product_(input, stack.weight->value, bias, rows); });
     };
-    const at::Tensor up = linear("up", up_, in);  // (R, F)
-    const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, in), up) : activation_.plain(up);
-    return linear("down", down_, hidden);
-  });
+    const at::Tensor up = linear("up", up_, inner_bias(up_), in);  // (R, F)
+    const at::Tensor hidden =
+        gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, inner_bias(gate_), in), up) : activation_.plain(up);
+    return linear("down", down_, outer_bias(down_), hidden);
+  };
+  return ranks_.summed(by_expert(ranks_.shared(x), shared(dispatch), experts_, owners_, work));
 }
 
 at::Tensor LoopExperts::run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const {
   const auto e = static_cast<std::size_t>(expert);
-  const auto linear = [&](const char* name, const Stack& stack, std::size_t which, const at::Tensor& input) {
+  const auto linear = [&](const char* name, const at::Tensor& bias, std::size_t which, const at::Tensor& input) {
     const at::Tensor y = named_result(name, [&] { return kf::linear(input, weights[which][e]); });
-    return stack.bias != nullptr ? y + stack.bias->value[expert].to(y.scalar_type()) : y;
+    return bias.defined() ? y + bias[expert].to(y.scalar_type()) : y;
   };
-  const at::Tensor up = linear("up", up_, 0, x);
-  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, 2, x), up) : activation_.plain(up);
-  return linear("down", down_, 1, hidden);
+  const at::Tensor up = linear("up", inner_bias(up_), 0, x);
+  const at::Tensor hidden = gate_.weight != nullptr ? activation_.gate(linear("gate", inner_bias(gate_), 2, x), up) : activation_.plain(up);
+  return linear("down", outer_bias(down_), 1, hidden);
 }
 
 std::vector<std::vector<at::Tensor>> LoopExperts::weights() const {
@@ -122,10 +142,12 @@ at::Tensor LoopExperts::sorted(const at::Tensor& rows, const ExpertRows& order) 
   return at::cat(out);
 }
 
-at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
+at::Tensor LoopExperts::forward(const at::Tensor& all, const Dispatch& given, const ForwardContext& /*context*/) const {
+  const at::Tensor x = ranks_.shared(all);
+  const Dispatch dispatch = shared(given);
   if (owners_ != nullptr && owners_->size() > 1) {
-    return by_expert(x, dispatch, experts_, owners_,
-                     [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); });
+    return ranks_.summed(by_expert(x, dispatch, experts_, owners_,
+                                   [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); }));
   }
   const std::vector<std::vector<at::Tensor>> weights = this->weights();
   const at::Tensor factors = output_weights(dispatch);
@@ -142,7 +164,7 @@ at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& dispatch, c
     }
     sum = sum.index_add(0, chosen[0], y * factors.index({chosen[0], chosen[1]}).unsqueeze(1));
   }
-  return sum.to(x.scalar_type());
+  return ranks_.summed(sum.to(x.scalar_type()));
 }
 
 ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* owners) : experts_(std::move(experts)), owners_(owners) {

@@ -32,7 +32,8 @@ struct Dispatch {
 /// Over several ranks each has its own E / size experts, in order of ranks, and every rank brings tokens: forward is a call of all of them.
 class Experts : public Module {
  public:
-  virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const = 0;  // (N, C) -> (N, C)
+  /// (N, C) -> (N, C), the same on all ranks along tp.
+  virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const = 0;
 
  protected:
   /// What experts make of rows sorted by expert: (R, C) -> (R, C). Over several ranks those of this rank alone.
@@ -48,6 +49,7 @@ struct ExpertsOptions {
   std::int64_t hidden = 0;   // F
   Init in, out;              // of gate and up, of down
   bool bias = false;
+  TensorRanks ranks = {};  // over whom F is divided
   bool packed = false;  // how checkpoints hold them: up_w (E, C, F), gate_w (E, C, F), down_w (E, F, C), or experts.{e}.up_proj.weight ...
   Group* owners = nullptr;  // among whom the experts are divided; null: all are here
 };
@@ -62,9 +64,15 @@ class StackedExperts : public Experts {
     ParameterPtr weight, bias;  // (E, out, in); (E, out), null without
   };
   Stack add_stack(const ExpertsOptions& options, const std::string& name, std::int64_t in, std::int64_t out, const Init& init);
+  /// Of a matrix whose outputs are divided, this rank's; of the last one, whose inputs are, the first rank's alone: the others add none.
+  at::Tensor inner_bias(const Stack& stack) const;
+  at::Tensor outer_bias(const Stack& stack) const;
+  /// What a rank's share is made of: x and weights whose gradients are summed.
+  Dispatch shared(const Dispatch& dispatch) const;
 
   std::int64_t experts_;
   Group* owners_;
+  TensorRanks ranks_;
   Activation activation_;
   Stack gate_, up_, down_;  // no gate where the activation has none
 };

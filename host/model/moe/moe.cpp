@@ -70,6 +70,15 @@ at::Tensor MoeLayer::gradient_factors(const at::Tensor& own_counts) const {
 bool MoeLayer::shares_tokens() const { return training() && options_.world != nullptr && options_.world->data().size() > 1; }
 
 at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context) const {
+  if (!context.split_sequence) {
+    return observed(*this, x, run(x, context));
+  }
+  ForwardContext inside = context;  // the router sees all tokens, so do the parts that stand beside the experts
+  inside.split_sequence = false;
+  return observed(*this, x, members_.ranks.own(run(members_.ranks.whole(x, context), inside), context));
+}
+
+at::Tensor MoeLayer::run(const at::Tensor& x, const ForwardContext& context) const {
   const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
   const std::int64_t length = x.dim() == 3 ? x.size(1) : tokens.size(0);
   const Routing routing = members_.router->route_sequences(tokens, length);
@@ -101,7 +110,7 @@ at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context)
   if (!members_.shared.empty()) {
     y = y + shared(tokens, context);
   }
-  return observed(*this, x, y.view_as(x));
+  return y.view_as(x);
 }
 
 namespace {
@@ -137,8 +146,8 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
              name, origin);
     return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden), owners);
   }
-  const ExpertsOptions options{m.num_experts,        place.dim, hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias,
-                               m.moe_packed_experts, owners};
+  const ExpertsOptions options{m.num_experts,     place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias,
+                               TensorRanks(args), m.moe_packed_experts, owners};
   const Activation activation = activation_of(args, activation_name(name));
   const auto grouped_linear = args.kernels->grouped_linear;
   if (m.moe_impl == "loop" || grouped_linear == nullptr) {
@@ -157,6 +166,7 @@ std::shared_ptr<MoeLayer> make_moe(const PartArgs& args, const Place& place) {
   Place inside = place;
   inside.dim = config::expert_dim(m);
   MoeMembers members;
+  members.ranks = TensorRanks(args);
   members.router = make_part(args.registries.router, m.moe_router, args, place);
   members.experts = make_experts(args, inside);
   members.shared = make_mlps(args, place, m.moe_shared_experts, config::shared_ffn_hidden_dim(m));

@@ -39,6 +39,7 @@ struct MoeMembers {
   std::shared_ptr<Linear> shared_gate;  // (1, C), null without model.moe_shared_gate
   std::shared_ptr<Norm> input_norm;     // of what routed experts get, not of what the router reads; null for none
   std::shared_ptr<Linear> down, up;     // (d, C) and (C, d) around routed experts, null without model.moe_input_dim
+  TensorRanks ranks = {};
 };
 
 class MoeLayer final : public Mlp {
@@ -54,7 +55,8 @@ class MoeLayer final : public Mlp {
   void drop(Dispatch& dispatch, std::int64_t length, const ForwardContext& context) const;
   at::Tensor gradient_factors(const at::Tensor& own_counts) const;  // (E)
   bool shares_tokens() const;
-  at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;                                 // (N, C)
+  at::Tensor run(const at::Tensor& x, const ForwardContext& context) const;     // all positions, the same on all ranks along tp
+  at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;  // (N, C)
   at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const;  // (N, C)
 
   MoeOptions options_;

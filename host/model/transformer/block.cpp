@@ -26,7 +26,8 @@ KvCache::Layer Block::make_cache(std::int64_t /*batch*/, std::int64_t /*capacity
 }
 
 StandardBlock::StandardBlock(const PartArgs& args, const Place& place)
-    : parallel_(args.config.model.norm_placement.starts_with("parallel")),
+    : ranks_(args),
+      parallel_(args.config.model.norm_placement.starts_with("parallel")),
       shares_norm_(args.config.model.norm_placement == "parallel"),
       residual_scale_(args.config.model.residual_scale),
       drop_attention_(args.config.model.dropout_resid, args.config.train.seed, place.layer, "attention"),
@@ -65,9 +66,11 @@ void StandardBlock::add_special_parts(const PartArgs& args, const Place& inner) 
   }
   if (m.attn_out_dim > 0) {
     up_ = add_child("up", std::make_shared<Linear>(inner.dim, m.dim, output_init(m, inner.dim)));
+    ranks_.between(*up_);
   }
   if (m.layer_scalar) {
     scalar_ = add_parameter("layer_scalar", {1}, Init::ones(), Role::vector);
+    ranks_.between(*scalar_);
   }
 }
 
@@ -75,20 +78,24 @@ at::Tensor StandardBlock::finished(const at::Tensor& y) const { return scalar_ !
 
 at::Tensor StandardBlock::scaled(const at::Tensor& branch) const { return residual_scale_ == 1 ? branch : branch * residual_scale_; }
 
+at::Tensor StandardBlock::dropped(const Dropout& dropout, const at::Tensor& branch, const ForwardContext& context) const {
+  return ranks_.dropped(dropout, branch, context, training());
+}
+
 at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
   if (shares_norm_) {  // x is normed already
-    return drop_attention_.apply(scaled(attention_->forward(x, context)), context, training());
+    return dropped(drop_attention_, scaled(attention_->forward(x, context)), context);
   }
   at::Tensor y = normed(attention_post_norm_, attention_->forward(normed(attention_norm_, x), context));
   if (up_ != nullptr) {  // the branch goes on
     return y;
   }
-  return drop_attention_.apply(scaled(y), context, training());
+  return dropped(drop_attention_, scaled(y), context);
 }
 
 at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& context) const {
   const at::Tensor y = normed(mlp_post_norm_, fed_forward(x, context));
-  return drop_mlp_.apply(scaled(up_ != nullptr ? up_->forward(y) : y), context, training());
+  return dropped(drop_mlp_, scaled(up_ != nullptr ? up_->forward(y) : y), context);
 }
 
 at::Tensor StandardBlock::fed_forward(const at::Tensor& x, const ForwardContext& context) const {

@@ -11,6 +11,7 @@
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
 #include "model/layer/place.h"
+#include "model/layer/tensor_ranks.h"
 #include "model/model.h"
 #include "model/recompute/recompute.h"
 
@@ -50,6 +51,8 @@ class StandardBlock final : public Block {
   bool keeps_cache(std::int64_t length, std::int64_t longer) const override { return attention_->keeps_cache(length, longer); }
 
  private:
+  /// Of a whole hidden state, what is dropped of the rows here.
+  at::Tensor dropped(const Dropout& dropout, const at::Tensor& branch, const ForwardContext& context) const;
   void add_special_parts(const PartArgs& args, const Place& inner);
   at::Tensor attend(const at::Tensor& x, const ForwardContext& context) const;  // a branch with its norms
   at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
@@ -61,6 +64,7 @@ class StandardBlock final : public Block {
   at::Tensor attended(const at::Tensor& x, const ForwardContext& context) const;
   at::Tensor transformed(const at::Tensor& x, const ForwardContext& context) const;
 
+  TensorRanks ranks_;
   std::shared_ptr<Norm> attention_norm_, attention_post_norm_;  // null where the placement has none
   std::shared_ptr<Attention> attention_;
   std::shared_ptr<Norm> mlp_norm_, mlp_post_norm_;

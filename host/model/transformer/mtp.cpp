@@ -13,6 +13,7 @@ MtpLayer::MtpLayer(const PartArgs& args, const Place& place) {
   embed_norm_ = add_child("embed_norm", make_norm(args, place));
   hidden_norm_ = add_child("hidden_norm", make_norm(args, place));
   proj_ = add_child("proj", std::make_shared<Linear>(2 * place.dim, place.dim, hidden_init(args.config.model, 2 * place.dim)));
+  TensorRanks(args).between(*proj_);
   block_ = add_child("block", make_block(args, place));
 }
 

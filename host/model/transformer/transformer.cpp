@@ -11,6 +11,7 @@
 #include "model/layer/place.h"
 #include "model/layer/rope.h"
 #include "model/layer/visibility.h"
+#include "model/layer/vocabulary.h"
 #include "model/observe.h"
 #include "model/transformer/parts.h"
 #include "model/weight_unit.h"
@@ -53,9 +54,11 @@ Transformer::Transformer(const PartArgs& args) : Transformer(args, config::whole
 
 Transformer::Transformer(const PartArgs& args, const config::Stage& stage)
     : stage_(stage),
+      ranks_(args),
       drop_embed_(args.config.model.dropout_embed, args.config.train.seed, -1, "embed"),
       max_seq_len_(args.config.model.max_seq_len) {
   const config::ModelConfig& m = args.config.model;
+  ranks_.share_of(m.vocab_size, "entries of the vocabulary (model.vocab_size)");
   KF_CHECK(m.mtp_layers == 0 || (stage.embeds && stage.heads), Code::config,
            "model.mtp_layers = {} needs the whole model in one stage: the layers that look ahead read the embedding and the head",
            m.mtp_layers);
@@ -107,6 +110,7 @@ void Transformer::add_embedding(const PartArgs& args) {
   }
   if (m.pos_embedding == "learned") {
     positions_ = add_table(args, "position_embedding", m.max_seq_len);
+    ranks_.between(*positions_);
   }
   sinusoidal_ = m.pos_embedding == "sinusoidal";
 }
@@ -115,7 +119,7 @@ void Transformer::add_head(const PartArgs& args) {
   const config::ModelConfig& m = args.config.model;
   head_ = m.tie_embeddings ? std::make_shared<Linear>(embedding_)
                            : std::make_shared<Linear>(m.dim, m.vocab_size, hidden_init(m, m.dim), Role::head, m.head_bias);
-  head_->split(Split::vocab);
+  head_->split(Split::vocab, 1, ranks_);
   const auto head = std::make_shared<Folder>();
   head->add_child("proj", head_);
   add_child("output_head", head);
@@ -125,25 +129,30 @@ void Transformer::add_head(const PartArgs& args) {
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
-  at::Tensor h = at::embedding(embedding_->value, tokens, pad_id_);  // (B, T, C)
+  at::Tensor h = embedded(embedding_->value, tokens, pad_id_, ranks_, context);  // (B, T, C)
   if (embed_scale_ != 1) {
     h = h * embed_scale_;
   }
   if (embed_norm_) {
     h = embed_norm_->forward(h);
   }
-  if (positions_) {
-    h = h + at::embedding(positions_->value, context.visible->positions());
-  } else if (sinusoidal_) {
-    h = h + sinusoids(context.visible->positions(), h.size(2)).to(h.scalar_type());
+  return ranks_.dropped(drop_embed_, add_positions(h, context), context, training());
+}
+
+at::Tensor Transformer::add_positions(const at::Tensor& h, const ForwardContext& context) const {
+  if (!positions_ && !sinusoidal_) {
+    return h;
   }
-  return drop_embed_.apply(h, context, training());
+  const at::Tensor all = context.visible->positions();  // (B or 1, T)
+  const TensorRanks::Rows mine = ranks_.rows(all.size(1), context);
+  const at::Tensor positions = all.narrow(1, mine.begin, mine.count);
+  return h + (positions_ ? at::embedding(positions_->value, positions) : sinusoids(positions, h.size(2)).to(h.scalar_type()));
 }
 
 void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
   for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
     h = mtp_[depth]->forward(h, embed(seen_ahead(tokens, static_cast<std::int64_t>(depth) + 1, context), context), context);
-    context.results->ahead.push_back(norm_->forward(h));
+    context.results->ahead.push_back(ranks_.enter(norm_->forward(h), context));
   }
 }
 
@@ -153,11 +162,13 @@ at::Tensor Transformer::wide_head(const at::Tensor& h) const {
 }
 
 at::Tensor Transformer::logits(const at::Tensor& h) const {
-  at::Tensor z = logits_precision_ == OutputHead::Precision::fp32 ? wide_head(h) : head_->forward(h);  // (B, T, V)
-  if (logit_scale_ != 1) {
-    z = z * logit_scale_;
-  }
-  return logit_cap_ > 0 ? at::tanh(z / logit_cap_) * logit_cap_ : z;
+  const at::Tensor z = logits_precision_ == OutputHead::Precision::fp32 ? wide_head(h) : head_->forward(h);
+  return ranks_.joined(shaped(z));
+}
+
+at::Tensor Transformer::shaped(const at::Tensor& z) const {
+  const at::Tensor scaled = logit_scale_ != 1 ? z * logit_scale_ : z;
+  return logit_cap_ > 0 ? at::tanh(scaled / logit_cap_) * logit_cap_ : scaled;
 }
 
 at::Tensor Transformer::forward(const at::Tensor& in, ForwardContext& context) {
@@ -202,10 +213,13 @@ at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, cons
     }
   };
 
+  context.split_sequence = ranks_.splits_sequence() && context.cache == nullptr;
   at::Tensor h = in;
   if (piece.embeds) {
     h = embed(in, context);
     observe("embed", h);
+  } else {
+    h = ranks_.own(h, context);
   }
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
     h = run_block(static_cast<std::size_t>(layer - stage_.first), h, context);
@@ -217,11 +231,12 @@ at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, cons
   if (piece.heads && context.looks_ahead && context.results != nullptr) {
     look_ahead(h, tokens, context);
   }
-  if (piece.heads) {
-    h = norm_->forward(h);
-    observe("norm", h);
+  if (!piece.heads) {
+    return ranks_.whole(h, context);
   }
-  return h;
+  h = norm_->forward(h);
+  observe("norm", h);
+  return ranks_.enter(h, context);
 }
 
 ParameterList Transformer::weights_of(const Piece& piece) const {

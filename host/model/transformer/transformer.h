@@ -10,6 +10,7 @@
 #include "model/layer/dropout.h"
 #include "model/layer/linear.h"
 #include "model/layer/norm.h"
+#include "model/layer/tensor_ranks.h"
 #include "model/model.h"
 #include "model/moe/moe_book.h"
 #include "model/staged.h"
@@ -48,7 +49,9 @@ class Transformer final : public Model, public Staged {
   void add_head(const PartArgs& args);
   ParameterPtr add_vocabulary(const PartArgs& args);
   ParameterPtr add_table(const PartArgs& args, const std::string& name, std::int64_t rows);
-  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;  // (B, T) -> (B, T, C)
+  /// (B, T) -> (B, T, C), as everything between layers: of a split sequence this rank's rows.
+  at::Tensor embed(const at::Tensor& tokens, const ForwardContext& context) const;
+  at::Tensor add_positions(const at::Tensor& h, const ForwardContext& context) const;
   /// h (B, T, C) behind the last block -> ForwardResults::ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
   Piece whole_piece() const { return {stage_.first, stage_.end, stage_.embeds, stage_.heads}; }  // all that it has
@@ -56,9 +59,12 @@ class Transformer final : public Model, public Staged {
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;
   at::Tensor run_whole_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;  // its weights are whole
   at::Tensor logits(const at::Tensor& h) const;                                                             // (B, T, C) -> (B, T, V)
-  at::Tensor wide_head(const at::Tensor& h) const;                                                          // the head's product in fp32
+  /// What the head's product becomes; (.., V) or a part of it.
+  at::Tensor shaped(const at::Tensor& z) const;
+  at::Tensor wide_head(const at::Tensor& h) const;  // the head's product in fp32
 
   config::Stage stage_;
+  TensorRanks ranks_;       // over whom layers are divided, the vocabulary too
   ParameterPtr embedding_;  // (V, C)
   double embed_scale_ = 1;
   std::shared_ptr<Norm> embed_norm_;  // null without model.embed_norm

@@ -17,6 +17,7 @@
 #include "model/pipelined_model.h"
 #include "model/transformer/mtp.h"
 #include "model/weight_unit.h"
+#include "parallel/graph.h"
 #include "parallel/group.h"
 #include "train/eval/label_bytes.h"
 #include "train/step/look_ahead.h"
@@ -52,13 +53,19 @@ struct DeviceSums {
   }
 };
 
+/// Whole logits (N, V) of hidden states (N, C), from the rows of the head that lie on the ranks of `vocabulary`; null: all lie here.
+at::Tensor logits_of(const at::Tensor& hidden, const OutputHead& head, Group* vocabulary) {
+  const at::Tensor logits = shape_logits(head_product(hidden, head).to(at::kFloat), head);
+  return vocabulary == nullptr ? logits : joined(logits, 1, logits.size(1) * vocabulary->size(), *vocabulary);
+}
+
 /// The likeliest ids (N) of hidden states (N, C), a piece at a time, each with what `take` makes of its logits.
 template <class Take>
-at::Tensor in_pieces(const at::Tensor& hidden, const OutputHead& head, const Take& take) {
+at::Tensor in_pieces(const at::Tensor& hidden, const OutputHead& head, Group* vocabulary, const Take& take) {
   std::vector<at::Tensor> out;
   for (std::int64_t first = 0; first < hidden.size(0); first += kChunk) {
     const std::int64_t count = std::min(kChunk, hidden.size(0) - first);
-    out.push_back(take(shape_logits(head_product(hidden.narrow(0, first, count), head).to(at::kFloat), head), first, count));
+    out.push_back(take(logits_of(hidden.narrow(0, first, count), head, vocabulary), first, count));
   }
   return at::cat(out);
 }
@@ -68,7 +75,7 @@ void add_scores(DeviceSums& sums, Model& model, const Batch& batch, const EvalOp
   const std::vector<at::Tensor>& ahead = context.results->ahead;
   const at::Tensor labels = batch.labels.flatten();
   const std::optional<OutputHead> head = options.in_chunks ? model.head() : std::nullopt;
-  const at::Tensor likeliest = head ? in_pieces(model.hidden(batch.tokens, context).flatten(0, 1), *head,
+  const at::Tensor likeliest = head ? in_pieces(model.hidden(batch.tokens, context).flatten(0, 1), *head, options.vocabulary,
                                                 [&](const at::Tensor& logits, std::int64_t first, std::int64_t count) {
                                                   return sums.add(logits, labels.narrow(0, first, count));
                                                 })
@@ -80,8 +87,9 @@ void add_scores(DeviceSums& sums, Model& model, const Batch& batch, const EvalOp
            "eval.mtp_head ({}) asks for a layer of multi-token prediction, and the model leaves {}; use model.mtp_layers, or leave it out",
            options.mtp_head, ahead.size());
   const at::Tensor hidden = ahead[static_cast<std::size_t>(options.mtp_head) - 1].flatten(0, 1);
-  const at::Tensor guess = head ? in_pieces(hidden, *head, [](const at::Tensor& logits, auto, auto) { return logits.argmax(-1); })
-                                : model.project(hidden).argmax(-1);
+  const at::Tensor guess =
+      head ? in_pieces(hidden, *head, options.vocabulary, [](const at::Tensor& logits, auto, auto) { return logits.argmax(-1); })
+           : model.project(hidden).argmax(-1);
   sums.compare(batch, likeliest.view_as(batch.labels), guess.view_as(batch.labels), options.mtp_head);
 }
 

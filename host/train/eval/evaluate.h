@@ -40,6 +40,7 @@ struct EvalOptions {
   const Tokenizer* tokenizer = nullptr;  // for bits per byte; null: the ids stand for no text
   std::uint64_t seed = 0;                // train.seed: transforms and parts that draw in evaluation draw the same each time (OwnDraws)
   std::int64_t mtp_head = 0;             // eval.mtp_head: whose acceptance rate is counted; 0 for none
+  Group* vocabulary = nullptr;           // over whom the rows of the model's head are divided; null: they lie here
   Group* data = nullptr;                 // ranks that share the sequences; null: this one alone
   bool together = false;                 // forward is a call of all these ranks (distributed.ep): one that has no sequence left runs along
   std::function<void()> pulse = {};      // called before every batch: the evaluation moves; may be empty

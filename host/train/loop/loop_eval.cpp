@@ -8,6 +8,7 @@
 #include "core/running.h"
 #include "core/text.h"
 #include "generate/generate.h"
+#include "model/layer/vocabulary.h"
 #include "model/own_draws.h"
 #include "model/seed.h"
 #include "model/weight_unit.h"
@@ -37,8 +38,10 @@ EvalResult TrainLoop::evaluate_now(bool all) {
 }
 
 EvalResult TrainLoop::evaluate_set(EvalSet& set) {
-  EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head, &options_.world.data()};
+  EvalOptions options{options_.device, options_.eval_in_chunks, parts_.tokenizer, options_.seed, options_.mtp_head};
+  options.data = &options_.world.data();
   options.together = options_.world.mesh().degree(Axis::ep) > 1;
+  options.vocabulary = vocabulary_ranks(parts_.model, options_.world);
   options.pulse = [this] { heartbeat_.beat("evaluation", state_.run.step); };
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);

@@ -5,6 +5,7 @@
 #include "data/sequence/batch.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "model/recompute/twice_differentiable.h"
+#include "train/step/divided_loss.h"
 #include "train/step/losses.h"
 
 namespace kf {
@@ -17,8 +18,11 @@ at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& la
 
 LossTerms FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                                          const LossFactors& factors) const {
-  const Kernels& kernels = TwiceDifferentiable::wanted() ? plain_kernels() : kernels_;
-  const LinearLoss loss = kernels.linear_loss(hidden, head, labels, {factors.ce, factors.z, chunk_});
+  const bool twice = TwiceDifferentiable::wanted();
+  const LinearLossOptions options{factors.ce, factors.z, chunk_};
+  const LinearLoss loss = factors.vocabulary != nullptr
+                              ? divided_linear_loss(hidden, head, labels, options, /*fused=*/!twice, *factors.vocabulary)
+                              : (twice ? plain_kernels() : kernels_).linear_loss(hidden, head, labels, options);
   LossTerms parts;
   parts.total = loss.total;
   parts.ce = loss.ce;

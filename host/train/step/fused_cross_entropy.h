@@ -14,6 +14,7 @@ class FusedCrossEntropy final : public Loss {
   FusedCrossEntropy(std::int64_t chunk, const Kernels& kernels, bool low = false) : chunk_(chunk), kernels_(kernels), low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
   bool takes_hidden() const override { return true; }
+  bool takes_divided_head() const override { return true; }
   LossTerms from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                         const LossFactors& factors) const override;
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "core/log.h"
 #include "metrics/names/names.h"
 #include "model/layer/visibility.h"
 #include "train/step/look_ahead.h"
@@ -32,6 +33,10 @@ Counts Language::count(const std::vector<Batch>& batches) const {
 }
 
 void Language::check(Model& model) const {
+  if (options_.vocabulary != nullptr && !job_loss_.takes_divided_head()) {
+    log::info(
+        "the loss of this job looks at logits, which every rank along tp puts together from the parts of the head that the ranks have");
+  }
   KF_CHECK(!job_loss_.takes_hidden() || model.head().has_value(), Code::config,
            "train.loss_fn = \"fused_linear_cross_entropy\" needs a model that gives its hidden state and its head away; this one does not: "
            "use \"cross_entropy\" or \"chunked_cross_entropy\"");
@@ -49,12 +54,16 @@ void Language::set_weight(const std::string& term, double weight) {
   }
 }
 
+bool Language::takes_hidden(Model& model) const {
+  return loss_->takes_hidden() || (options_.vocabulary != nullptr && loss_->takes_divided_head() && model.head().has_value());
+}
+
 LossTerms Language::from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const {
   const std::int64_t length = micro.batch.tokens.size(1);
   const at::Tensor hidden = model.hidden(micro.batch.tokens, micro.forward).flatten(0, 1);  // (N, C)
   if (micro.source_losses != nullptr) {
     micro.source_losses->add(micro.batch, [&](std::int64_t row, const at::Tensor& own) {
-      return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model.head(), own, {1, 0}).ce;
+      return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model.head(), own, {1, 0, factors.vocabulary}).ce;
     });
   }
   return loss_->from_hidden(hidden, *model.head(), micro.batch.labels.flatten(), factors);
@@ -108,8 +117,9 @@ at::Tensor Language::mtp_loss(Model& model, const Micro& micro) const {
   for (std::size_t depth = 0; depth < ahead.size(); ++depth) {
     const auto further = static_cast<std::int64_t>(depth) + 1;
     const at::Tensor labels = (part != nullptr ? labels_ahead(*part, further) : labels_ahead(micro.batch, further)).flatten();
-    sum = sum + (loss_->takes_hidden() ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model.head(), labels, {factor, 0}).total
-                                       : loss_->sum(model.project(ahead[depth]).flatten(0, 1), labels) * factor);
+    sum = sum + (takes_hidden(model)
+                     ? loss_->from_hidden(ahead[depth].flatten(0, 1), *model.head(), labels, {factor, 0, options_.vocabulary}).total
+                     : loss_->sum(model.project(ahead[depth]).flatten(0, 1), labels) * factor);
   }
   return sum;
 }
@@ -117,8 +127,8 @@ at::Tensor Language::mtp_loss(Model& model, const Micro& micro) const {
 Minimised Language::operator()(Model& model, const Micro& micro) const {
   micro.forward.looks_ahead = looks_ahead();
   const LossFactors factors{micro.scale / static_cast<double>(micro.all.labels),
-                            micro.scale * options_.z_loss_weight / static_cast<double>(micro.all.positions)};
-  const LossTerms parts = loss_->takes_hidden() ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
+                            micro.scale * options_.z_loss_weight / static_cast<double>(micro.all.positions), options_.vocabulary};
+  const LossTerms parts = takes_hidden(model) ? from_hidden(model, micro, factors) : from_logits(model, micro, factors);
   Minimised out;
   out.total = parts.total;
   at::Tensor ahead;

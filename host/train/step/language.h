@@ -15,6 +15,7 @@ struct LanguageOptions {
   double z_loss_weight = 0;
   std::int64_t mtp_layers = 0;
   double mtp_loss_weight = 0;
+  Group* vocabulary = nullptr;  // over whom the rows of the model's head are divided (layout/parallelize.h); null: they lie here
 };
 
 /// ce (or a loss of one's own, which is minimised in its place), z_loss, aux_loss (the model's own terms), mtp_loss where there are layers
@@ -37,6 +38,8 @@ class Language final : public Objective, public PieceObjective {
   static std::vector<std::string> weight_names();
 
  private:
+  /// Whether the loss takes hidden states and the head: always, or as long as the head is divided.
+  bool takes_hidden(Model& model) const;
   LossTerms from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const;
   LossTerms from_logits(Model& model, const Micro& micro, const LossFactors& factors) const;
   /// Of parts that may be undefined; the names are the same for all micro-batches and pieces.

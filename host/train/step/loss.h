@@ -9,11 +9,14 @@ namespace kf {
 
 struct Batch;
 struct OutputHead;
+class Group;
 
 /// What a sum of the step is multiplied by: 1 / counted tokens, train.z_loss_weight / positions.
 struct LossFactors {
   double ce = 1;
   double z = 0;
+  /// Over whom the rows of a model's head are divided; null: they lie here.
+  Group* vocabulary = nullptr;
 };
 
 /// The loss of some positions, factors applied; all 0-dim fp32, undefined where there is none.
@@ -33,6 +36,9 @@ class Loss {
   virtual std::string own_name() const { return {}; }
   /// Whether `from_hidden` is called in place of `sum`, and the model never makes all logits.
   virtual bool takes_hidden() const { return false; }
+  /// Whether `from_hidden` takes a head that is divided (LossFactors::vocabulary) and is then called, too. Others get logits that were
+  /// put together.
+  virtual bool takes_divided_head() const { return false; }
   /// hidden (N, C), the model's head, labels (N).
   virtual LossTerms from_hidden(const at::Tensor& /*hidden*/, const OutputHead& /*head*/, const at::Tensor& /*labels*/,
                                 const LossFactors& /*factors*/) const {

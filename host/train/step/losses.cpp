@@ -4,6 +4,7 @@
 
 #include "data/sequence/batch.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "train/step/divided_loss.h"
 
 namespace kf {
 
@@ -11,6 +12,35 @@ at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { re
 
 at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
   return cross_entropy_sum(low_ ? logits : logits.to(at::kFloat), labels, low_);
+}
+
+namespace {
+
+/// Of a divided head, `chunk` positions at a time.
+LossTerms divided_terms(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LossFactors& factors,
+                        std::int64_t chunk) {
+  LossTerms out;
+  for (std::int64_t first = 0; first < hidden.size(0); first += chunk) {
+    const std::int64_t count = std::min(chunk, hidden.size(0) - first);
+    const LinearLoss piece = divided_linear_loss(hidden.narrow(0, first, count), head, labels.narrow(0, first, count),
+                                                 {factors.ce, factors.z, count}, /*fused=*/false, *factors.vocabulary);
+    out.total = out.total.defined() ? out.total + piece.total : piece.total;
+    out.ce = out.ce.defined() ? out.ce + piece.ce : piece.ce;
+    out.z_loss = out.z_loss.defined() ? out.z_loss + piece.z : piece.z;
+  }
+  return out;
+}
+
+}  // namespace
+
+LossTerms CrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+                                    const LossFactors& factors) const {
+  return divided_terms(hidden, head, labels, factors, hidden.size(0));
+}
+
+LossTerms ChunkedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+                                           const LossFactors& factors) const {
+  return divided_terms(hidden, head, labels, factors, chunk_);
 }
 
 at::Tensor ChunkedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {

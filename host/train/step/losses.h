@@ -12,6 +12,9 @@ class CrossEntropy : public Loss {
  public:
   explicit CrossEntropy(bool low = false) : low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
+  bool takes_divided_head() const override { return true; }
+  LossTerms from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+                        const LossFactors& factors) const override;
 
  private:
   bool low_;
@@ -22,6 +25,9 @@ class ChunkedCrossEntropy final : public Loss {
  public:
   explicit ChunkedCrossEntropy(std::int64_t chunk, bool low = false) : chunk_(chunk), low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
+  bool takes_divided_head() const override { return true; }
+  LossTerms from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
+                        const LossFactors& factors) const override;
 
  private:
   std::int64_t chunk_;

@@ -149,6 +149,7 @@ void Stepper::move_weights(double lr, const at::Tensor& norm, const StepSums& su
     for (const at::Tensor& largest : sums.largest_scores) {
       if (largest.defined()) {
         options_.world.data().largest(largest);
+        options_.world.along(Axis::tp).largest(largest);  // each has the heads that lie there
       }
     }
     clip_queries(model_, sums.largest_scores, options_.qk_clip_tau);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/text.h"
+#include "model/partial_gradients.h"
 #include "model/pipelined_model.h"
 #include "optim/clip.h"
 #include "train/step/stepper.h"
@@ -90,6 +91,7 @@ void Stepper::reduce_gradients() const {
   if (PipelinedModel* const pipeline = as_pipeline(model_)) {
     pipeline->join_gradients();
   }
+  sum_partial_gradients(parameters_, options_.world.along(Axis::tp));
 }
 
 at::Tensor Stepper::norm_of_gradients() const { return kf::gradient_norm(parameters_, &options_.world); }

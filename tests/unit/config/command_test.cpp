@@ -146,8 +146,8 @@ TEST_CASE("config: check says what cannot run yet instead of 'no problems'", "[c
   };
   CHECK(has(with({}), ": no problems\n"));
   CHECK(has(with({"--world", "2"}), ": no problems\n"));
-  for (const std::string& text : {with({"--distributed.tp=2"}), with({"--distributed.tp=2", "--world=2"})}) {
-    CHECK(has(text, "it cannot run: distributed.tp = 2 is not built yet"));
+  for (const std::string& text : {with({"--train.mixed_precision=fp8"}), with({"--train.mixed_precision=fp8", "--world=2"})}) {
+    CHECK(has(text, "it cannot run: train.mixed_precision = fp8 is not built yet"));
   }
 }
 

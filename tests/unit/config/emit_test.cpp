@@ -171,7 +171,7 @@ TEST_CASE("config: README has the one list of what is not there yet, and the fir
 TEST_CASE("config: docs and tables say of a key that it has no effect yet", "[config]") {
   CHECK(config::to_markdown().find("Record a trace. No effect yet: ") != std::string::npos);
   CHECK(config::keys_table("profiling.enable").find("No effect yet: ") != std::string::npos);
-  CHECK(config::keys_table("distributed.tp").find("Not built yet: ") != std::string::npos);
+  CHECK(config::keys_table("train.mixed_precision").find("Not built yet: ") != std::string::npos);
   CHECK(config::keys_table("train.max_steps").find(" yet") == std::string::npos);
 }
 
@@ -194,7 +194,7 @@ TEST_CASE("config: several processes are asked for, or not built, before their a
     request.files_must_exist = false;
     const config::Loaded loaded = config::load(request, reference_catalog());
     REQUIRE(loaded.report.problems.size() == 1);
-    const bool built = key != "tp";
+    const bool built = true;
     CHECK_THAT(loaded.report.problems[0].message, Catch::Matchers::Contains("distributed." + key + " = 2 asks for 2 processes") &&
                                                       Catch::Matchers::Contains(built ? "kf-host --nproc 2" : "not built yet"));
     CHECK(config::keys_refused(loaded.config).size() == (built ? 0 : 1));

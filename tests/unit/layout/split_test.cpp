@@ -62,7 +62,10 @@ TEST_CASE("split: the parts of every weight are the whole weight, each number as
     for (std::int64_t rank = 0; rank < mesh.size(); ++rank) {
       const Placement placement{split_cuts(*weight, mesh, rank)};
       placement.of(weight->shape).of(count).add_(1);
-      parts = placement.whole() ? 1 : static_cast<std::int64_t>(placement.cuts.front().sizes.size());
+      parts = 1;
+      for (const Cut& cut : placement.cuts) {
+        parts *= static_cast<std::int64_t>(cut.sizes.size());
+      }
     }
     CHECK(count.eq(mesh.size() / parts).all().item<bool>());
   }
