@@ -57,7 +57,7 @@ std::int64_t number_or(const Variables& variable, const char* name, std::int64_t
 }
 
 /// The step that srun made: where its tasks are and where they meet.
-void ask_slurm(const Variables& variable, Launched& out) {
+void ask_slurm(const Variables& variable, LaunchedRank& out) {
   std::string list = variable("SLURM_STEP_NODELIST");
   list = list.empty() ? variable("SLURM_JOB_NODELIST") : list;
   const std::vector<std::string> nodes = list.empty() ? std::vector<std::string>() : expand_nodes(list);
@@ -78,24 +78,24 @@ void ask_slurm(const Variables& variable, Launched& out) {
 }
 
 /// Open MPI tells the name of its job, and nothing of the machine of rank 0.
-void ask_open_mpi(const Variables& variable, Launched& out) {
+void ask_open_mpi(const Variables& variable, LaunchedRank& out) {
   const std::string name = variable("PMIX_NAMESPACE").empty() ? variable("OMPI_MCA_ess_base_jobid") : variable("PMIX_NAMESPACE");
   if (out.where.empty() && !name.empty() && out.local_world == out.world) {
     out.where = "127.0.0.1:" + port_of("mpi " + name);
   }
 }
 
-void ask_torchrun(const Variables& variable, Launched& out) {
+void ask_torchrun(const Variables& variable, LaunchedRank& out) {
   out.kept = variable("TORCHELASTIC_USE_AGENT_STORE") == "True";
   out.prefix = out.kept ? "kf-host/" + variable("TORCHELASTIC_RESTART_COUNT") : "";
 }
 
-Launched said_by(const Launcher& launcher, const Variables& variable) {
+LaunchedRank said_by(const Launcher& launcher, const Variables& variable) {
   KF_CHECK(!variable(launcher.rank).empty(), Code::communication,
            "{}={} says that {} processes were started together, and {} does not say which one this is; unset {} if they do not belong "
            "together",
            launcher.count, variable(launcher.count), variable(launcher.count), launcher.rank, launcher.count);
-  Launched out{launcher.by, number_of(variable, launcher.rank, 0, launcher.by), number_of(variable, launcher.count, 1, launcher.by)};
+  LaunchedRank out{launcher.by, number_of(variable, launcher.rank, 0, launcher.by), number_of(variable, launcher.count, 1, launcher.by)};
   out.variable = launcher.count;
   out.local_rank = number_or(variable, launcher.local_rank, 0, out.rank, launcher.by);
   out.local_world = number_or(variable, launcher.local_count, 1, out.world, launcher.by);
@@ -118,9 +118,9 @@ Launched said_by(const Launcher& launcher, const Variables& variable) {
   return out;
 }
 
-Launched started_by_us(const Variables& variable) {
+LaunchedRank started_by_us(const Variables& variable) {
   const char* const us = "kf-host --nproc";
-  Launched out{us, number_of(variable, kRankVariable, 0, us), number_of(variable, kWorldVariable, 1, us)};
+  LaunchedRank out{us, number_of(variable, kRankVariable, 0, us), number_of(variable, kWorldVariable, 1, us)};
   out.variable = kWorldVariable;
   out.local_rank = number_or(variable, kLocalRankVariable, 0, out.rank, us);
   out.local_world = number_or(variable, kLocalWorldVariable, 1, out.world, us);
@@ -140,7 +140,7 @@ Variables environment() {
   };
 }
 
-Launched launched_nodes(const Variables& variable) {
+LaunchedRank launched_nodes(const Variables& variable) {
   for (const Launcher& launcher : kLaunchers) {
     const bool there = !variable(launcher.count).empty() && (*launcher.beside == '\0' || !variable(launcher.beside).empty());
     if (there && number_of(variable, launcher.count, 1, launcher.by) > 1) {
@@ -150,7 +150,7 @@ Launched launched_nodes(const Variables& variable) {
   return {};
 }
 
-Launched launched(const Variables& variable) {
+LaunchedRank launched(const Variables& variable) {
   return variable(kWorldVariable).empty() ? launched_nodes(variable) : started_by_us(variable);
 }
 

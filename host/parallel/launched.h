@@ -16,7 +16,7 @@ inline constexpr const char* kLocalRankVariable = "KF_LOCAL_RANK";
 inline constexpr const char* kLocalWorldVariable = "KF_LOCAL_WORLD";
 
 /// What the one that started this process says of it.
-struct Launched {
+struct LaunchedRank {
   std::string by;  ///< "kf-host --nproc", "torchrun", "Open MPI", "srun", ...; empty: one process alone
   std::int64_t rank = 0;
   std::int64_t world = 1;
@@ -42,10 +42,10 @@ Variables environment();
 ///
 /// Where they meet: MASTER_ADDR:MASTER_PORT where both are set; under srun the first machine of the step, at a port that follows from the
 /// job and the step; of processes that Open MPI started on one machine this one, at a port that follows from its name of the job.
-Launched launched(const Variables& variable);
+LaunchedRank launched(const Variables& variable);
 
 /// How many machines and of which number this one is, for `kf-host --nproc N --nnodes M` started once a machine (by srun, say): world and
 /// rank of what started this process. One where nothing did.
-Launched launched_nodes(const Variables& variable);
+LaunchedRank launched_nodes(const Variables& variable);
 
 }  // namespace kf

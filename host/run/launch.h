@@ -29,7 +29,7 @@ class Launch {
   std::int64_t rank() const { return of_.rank; }
   std::int64_t world() const { return of_.world; }
   bool leads() const { return rank() == 0; }
-  const Launched& launched() const { return of_; }
+  const LaunchedRank& launched() const { return of_; }
 
   /// All processes. The first call joins them and waits up to `timeout` for those that have not come; so does every later wait for another
   /// rank, in any run of this process. Throws Code::communication naming who is missing.
@@ -39,7 +39,7 @@ class Launch {
   struct Joined {
     std::shared_ptr<Group> all;
   };
-  Launched of_;
+  LaunchedRank of_;
   std::shared_ptr<Joined> joined_ = std::make_shared<Joined>();  // copies are the same launch
 };
 

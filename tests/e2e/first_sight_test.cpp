@@ -181,7 +181,8 @@ TEST_CASE("first sight: several processes of which a launcher does not say which
     const Finished done = folder.host({"job.toml"}, env);
     CAPTURE(env.begin()->first, done.err);
     CHECK(done.status == 4);
-    CHECK_THAT(done.err, Contains("2 processes were started together") && Contains(env.rbegin()->first + "=2") && Contains("which one this is"));
+    CHECK_THAT(done.err,
+               Contains("2 processes were started together") && Contains(env.rbegin()->first + "=2") && Contains("which one this is"));
   }
   CHECK_FALSE(fs::exists(folder / "runs"));
   CHECK(folder.host({"job.toml"}, {{"SLURM_NTASKS", "2"}}).status == 0);  // the batch script itself

@@ -191,7 +191,7 @@ class Launcher {
 
 }  // namespace
 
-LocalRanks local_ranks(const LaunchOptions& options, const Launched& machines) {
+LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machines) {
   KF_CHECK(options.starts(), Code::config,
            "--nnodes and --node-rank say how many machines start --nproc N processes each; give --nproc, too");
   LocalRanks out;

@@ -25,7 +25,7 @@ struct LocalRanks {
 
 /// Makes it of the options; `machines` is what srun or mpirun say of this process where they started one on each machine (launched_nodes).
 /// Throws Code::config for options that do not belong together or leave open what must be known.
-LocalRanks local_ranks(const LaunchOptions& options, const Launched& machines);
+LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machines);
 
 /// Starts the program `ranks.count` times with the words `args` and waits for all of them. Rank 0 writes where this process writes; what
 /// others write appears on standard error, each line behind "[rank 1] ", or only that of the rank that failed. Signals that stop a run are

@@ -45,20 +45,20 @@ TEST_CASE("launch: lists of machines as Slurm writes them", "[launch]") {
 TEST_CASE("launch: one process alone, also in the batch script of a job and where a launcher started one", "[launch]") {
   for (const auto& variables : {of({}), of({{"SLURM_NTASKS", "2"}, {"SLURM_PROCID", "0"}, {"SLURM_JOB_ID", "7"}}),
                                 of({{"WORLD_SIZE", "1"}, {"RANK", "0"}}), of({{"WORLD_SIZE", "1"}})}) {
-    const Launched one = launched(variables);
+    const LaunchedRank one = launched(variables);
     CHECK(one.world == 1);
     CHECK(one.by.empty());
   }
 }
 
 TEST_CASE("launch: kf-host's own variables come before all others", "[launch]") {
-  const Launched own = launched(of({{"KF_RANK", "5"},
-                                    {"KF_WORLD", "8"},
-                                    {"KF_LOCAL_RANK", "1"},
-                                    {"KF_LOCAL_WORLD", "4"},
-                                    {"KF_RENDEZVOUS", "n1:29500"},
-                                    {"WORLD_SIZE", "2"},
-                                    {"RANK", "1"}}));
+  const LaunchedRank own = launched(of({{"KF_RANK", "5"},
+                                        {"KF_WORLD", "8"},
+                                        {"KF_LOCAL_RANK", "1"},
+                                        {"KF_LOCAL_WORLD", "4"},
+                                        {"KF_RENDEZVOUS", "n1:29500"},
+                                        {"WORLD_SIZE", "2"},
+                                        {"RANK", "1"}}));
   CHECK(own.rank == 5);
   CHECK(own.world == 8);
   CHECK(own.local_rank == 1);
@@ -72,7 +72,7 @@ TEST_CASE("launch: torchrun, with a store of its agent and without", "[launch]")
       {"RANK", "3"},           {"WORLD_SIZE", "4"},      {"LOCAL_RANK", "1"},    {"LOCAL_WORLD_SIZE", "2"},
       {"MASTER_ADDR", "host"}, {"MASTER_PORT", "29500"}, {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"},
       {"SLURM_PROCID", "1"}};
-  const Launched plain = launched(of(variables));
+  const LaunchedRank plain = launched(of(variables));
   CHECK(plain.by == "torchrun");
   CHECK(plain.rank == 3);
   CHECK(plain.local_rank == 1);
@@ -81,7 +81,7 @@ TEST_CASE("launch: torchrun, with a store of its agent and without", "[launch]")
   CHECK_FALSE(plain.kept);
   variables["TORCHELASTIC_USE_AGENT_STORE"] = "True";
   variables["TORCHELASTIC_RESTART_COUNT"] = "2";
-  const Launched agent = launched(of(variables));
+  const LaunchedRank agent = launched(of(variables));
   CHECK(agent.kept);
   CHECK(agent.prefix == "kf-host/2");
 }
@@ -91,7 +91,7 @@ TEST_CASE("launch: srun, on one machine and on several", "[launch]") {
       {"SLURM_JOB_ID", "4711"},    {"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "5"},     {"SLURM_PROCID", "4"},
       {"SLURM_LOCALID", "0"},      {"SLURM_NODEID", "1"},  {"SLURM_STEP_NODELIST", "n[1-2]"}, {"SLURM_STEP_TASKS_PER_NODE", "4,1"},
       {"SLURM_CPUS_PER_TASK", "3"}};
-  const Launched two = launched(of(variables));
+  const LaunchedRank two = launched(of(variables));
   CHECK(two.by == "srun");
   CHECK(two.rank == 4);
   CHECK(two.world == 5);
@@ -123,13 +123,13 @@ TEST_CASE("launch: MPI's, also where srun has started their agents", "[launch]")
   CHECK_THAT(launched(of(open)).where, Catch::Matchers::StartsWith("127.0.0.1:"));
   open["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";  // the machine of rank 0 is not told
   CHECK(launched(of(open)).where.empty());
-  const Launched hydra = launched(of({{"PMI_SIZE", "8"},
-                                      {"PMI_RANK", "6"},
-                                      {"MPI_LOCALRANKID", "2"},
-                                      {"MPI_LOCALNRANKS", "4"},
-                                      {"SLURM_STEP_ID", "0"},
-                                      {"SLURM_STEP_NUM_TASKS", "2"},
-                                      {"SLURM_PROCID", "1"}}));
+  const LaunchedRank hydra = launched(of({{"PMI_SIZE", "8"},
+                                          {"PMI_RANK", "6"},
+                                          {"MPI_LOCALRANKID", "2"},
+                                          {"MPI_LOCALNRANKS", "4"},
+                                          {"SLURM_STEP_ID", "0"},
+                                          {"SLURM_STEP_NUM_TASKS", "2"},
+                                          {"SLURM_PROCID", "1"}}));
   CHECK(hydra.world == 8);
   CHECK(hydra.rank == 6);
   CHECK(hydra.local_rank == 2);
