@@ -152,6 +152,32 @@ TEST_CASE("expert parallel: ranks equal one with optimizers of whole matrices, f
   }
 }
 
+TEST_CASE("expert parallel: ranks equal one where other axes divide layers, tokens or the numbers of a layer, too", "[expert_parallel]") {
+  config::Config c = with_experts();
+  c.model.vocab_size = 100;  // which tp divides
+  c.model.moe_shared_experts = 1;
+  SECTION("tp divides the inside of each expert") {
+    c.model.mlp_bias = true;
+    c.model.moe_impl = GENERATE("grouped", "loop");
+    check_equal({{{1, 1, 1, 1, 2, 2}, 1}}, c);
+  }
+  SECTION("tp, with what an expert has no room for") {
+    c.model.moe_capacity_factor = 0.6;
+    check_equal({{{1, 1, 2, 1, 2, 2}, 3}}, c);
+  }
+  SECTION("cp divides sequences, whose places and loads count as a whole") {
+    c.model.moe_router = "sigmoid_topk";
+    c.model.moe_sequence_aux_loss_weight = 0.01;
+    c.model.moe_sequence_aux_scope = "sequence";
+    c.model.moe_capacity_factor = 0.6;
+    check_equal({{{1, 1, 1, 2, 2, 1}, 3}}, c);
+  }
+  SECTION("pp divides layers") {
+    c.train.grad_accum_steps = 2;
+    check_equal({{{2, 1, 1, 1, 2, 1}, 1}}, c);
+  }
+}
+
 TEST_CASE("expert parallel: bf16 stays near one rank", "[expert_parallel]") {
   config::Config c = with_experts();
   c.train.mixed_precision = "bf16";
