@@ -2,6 +2,7 @@
 
 #include "model/freeze.h"
 #include "model/transformer/adapters.h"
+#include "model/transformer/planned_split.h"
 
 namespace kf {
 
@@ -9,6 +10,7 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
   std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type,
                                            PartArgs{config, {}, registries, registries.kernels_of(config), part.world, part.stage});
   model->parameters();  // names them
+  split_as_planned(*model, config, registries, part.world);
   attach_adapters(*model, config, registries);
   freeze(*model, config.train);
   return model;
