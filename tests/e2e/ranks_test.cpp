@@ -112,6 +112,42 @@ TEST_CASE("ranks: what optimizers, averages and adapters keep goes on with other
   check_same(toy, "whole", "parts");
 }
 
+TEST_CASE("ranks: processes that divide the layers have the losses of one, go on in other layouts, and write the same text", "[ranks]") {
+  const Toy toy;
+  const Words divisible{"--model.vocab_size=260", "--optimizer.eps=1e-5"};
+  const auto train = [&](int ranks, const std::string& name, const Words& layout) {
+    Words words = on_ranks(ranks, name, divisible);
+    words.insert(words.end(), layout.begin(), layout.end());
+    const Finished done = toy.host(words);
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  train(1, "one", {});
+  train(4, "divided", {"--distributed.tp=2", "--train.grad_accum_steps=2"});  // two readers, whose weights lie in parts over both
+  check_same(toy, "one", "divided");
+  const auto until = [](int steps) { return "--train.max_steps=" + std::to_string(steps); };
+  train(2, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=4", until(4), "--scheduler.total_steps=10"});
+  train(4, "moved", {"--distributed.tp=4", "--train.grad_accum_steps=4", until(6), "--scheduler.total_steps=10"});
+  train(1, "moved", {until(8), "--scheduler.total_steps=10"});
+  train(4, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=2", until(10), "--scheduler.total_steps=10"});
+  check_same(toy, "one", "moved");
+  const auto text = [&](const std::string& run) {
+    const Finished done = toy.host({"generate", "runs/" + run, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
+    INFO(done.err);
+    CHECK(done.status == 0);
+    return done.out;
+  };
+  CHECK(text("one") == text("divided"));
+}
+
+TEST_CASE("ranks: a width that distributed.tp does not divide is an error at its line, before anything starts", "[ranks]") {
+  const Toy toy;
+  const Finished done = toy.host({"--nproc", "2", "toy.toml", "--distributed.tp=2"});
+  CHECK(done.status == 2);
+  CHECK_THAT(done.err, Contains("model.vocab_size (257) must be divisible by distributed.tp (2)"));
+  CHECK_FALSE(std::filesystem::exists(toy / "runs"));
+}
+
 TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
   const ScriptRun run(
       hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));
