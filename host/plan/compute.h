@@ -12,9 +12,9 @@ namespace kf::plan {
 /// Seconds of one micro-batch in a piece of the model.
 struct Seconds {
   double forward = 0;
-  double inputs = 0;    // backward: the gradients of what came in
-  double weights = 0;   // backward: the gradients of weights
-  double again = 0;     // backward: what recomputation does again
+  double inputs = 0;   // backward: the gradients of what came in
+  double weights = 0;  // backward: the gradients of weights
+  double again = 0;    // backward: what recomputation does again
   double backward() const { return inputs + weights + again; }
   double total() const { return forward + backward(); }
   Seconds& operator+=(const Seconds& other);

@@ -17,8 +17,9 @@ namespace {
 constexpr double kTera = 1e12, kGiga = 1e9;
 
 /// Peaks, memories and links: the data sheets of NVIDIA's SXM modules, dense, links one way, networks as in the DGX of each. Shares of the
-/// peak: the largest rate of bf16 products over many shapes, Bekman, "Machine Learning Engineering", Maximum Achievable Matmul FLOPS. Of attention: what the abstracts of FlashAttention-2 (50 to 73 % of an A100) and of
-/// FlashAttention-3 (35 % of an H100, by the former) say; of a B200 an assumption.
+/// peak: the largest rate of bf16 products over many shapes, Bekman, "Machine Learning Engineering", Maximum Achievable Matmul FLOPS. Of
+/// attention: what the abstracts of FlashAttention-2 (50 to 73 % of an A100) and of FlashAttention-3 (35 % of an H100, by the former) say;
+/// of a B200 an assumption.
 std::vector<Gpu> table() {
   Gpu a100;
   a100.name = "a100";
@@ -93,8 +94,7 @@ class Reader {
   explicit Reader(const fs::path& path) : path_(path), all_(table()) {}
 
   Gpu read() {
-    const std::optional<config::Table> tree =
-        config::parse_toml(read_file(path_), path_.string(), config::Origin::Kind::toml, report_);
+    const std::optional<config::Table> tree = config::parse_toml(read_file(path_), path_.string(), config::Origin::Kind::toml, report_);
     Gpu gpu;
     if (tree) {
       gpu = start(*tree);
@@ -141,8 +141,8 @@ class Reader {
     }
     if (key == "node") {
       const std::int64_t* const count = std::get_if<std::int64_t>(&node.value);
-      count != nullptr && *count >= 1 ? gpu.node = *count, void()
-                                      : fault(node, format("node ({}) must be a number of accelerators, 1 or more", config::to_text(node)));
+      count != nullptr &&*count >= 1 ? gpu.node = *count, void()
+                                     : fault(node, format("node ({}) must be a number of accelerators, 1 or more", config::to_text(node)));
       return;
     }
     const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& known) { return key == known.name; });

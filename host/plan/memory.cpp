@@ -31,13 +31,13 @@ struct Unit {
 
 /// What stays from the first step to the last, and the sizes of what passes.
 struct Holdings {
-  double weights = 0;      // what the optimizer moves
-  double copies = 0;       // what forward reads, where that is something else
-  double state = 0;        // of the optimizer
-  double trains = 0;       // numbers that train, of the whole weights that this rank holds
-  double low = 0;          // of them those whose gradients arrive in 16 bits
-  double part = 0;         // numbers that it trains itself
-  double largest = 0;      // numbers of the largest weight that it trains itself
+  double weights = 0;  // what the optimizer moves
+  double copies = 0;   // what forward reads, where that is something else
+  double state = 0;    // of the optimizer
+  double trains = 0;   // numbers that train, of the whole weights that this rank holds
+  double low = 0;      // of them those whose gradients arrive in 16 bits
+  double part = 0;     // numbers that it trains itself
+  double largest = 0;  // numbers of the largest weight that it trains itself
   std::map<std::int64_t, Unit> units;
 
   double largest_block(double Unit::*member, std::int64_t layers) const {
@@ -236,17 +236,18 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
   const double under_way = in_flight(config.distributed, layout, stage, micros);
   const double number = config.train.grad_dtype == "bf16" ? 2 : 4;  // bytes of a gradient
   const bool shares = layout.mesh.readers() * layout.mesh.degree(Axis::cp) > 1;
-  const std::int64_t zero = layout.mesh.degree(Axis::dp_shard) * layout.mesh.degree(Axis::cp) * layout.mesh.degree(Axis::ep) > 1
-                                ? layout.zero_stage
-                                : 1;
+  const std::int64_t zero =
+      layout.mesh.degree(Axis::dp_shard) * layout.mesh.degree(Axis::cp) * layout.mesh.degree(Axis::ep) > 1 ? layout.zero_stage : 1;
   // Gradients of whole weights until they are reduced, of parts from then on; a unit's while it is reduced, with its buffer in fp32.
   const double block = mine.largest_block(&Unit::numbers, layers), rest = mine.rest(&Unit::numbers, layers);
   const double whole = number * mine.trains, parts = number * mine.part;
-  const double reduced = !shares ? 0 : zero == 1 && mine.part == mine.trains ? 8 * std::min(std::max(block, rest), kPiece) : 4 * std::max(block, rest);
+  const double reduced = !shares                                 ? 0
+                         : zero == 1 && mine.part == mine.trains ? 8 * std::min(std::max(block, rest), kPiece)
+                                                                 : 4 * std::max(block, rest);
   const double standing = zero == 1 ? whole : parts;
   const double moving = zero == 1 ? 0 : number * std::max(block, rest);
-  const double gathered = zero == 3 ? mine.rest(&Unit::cut, layers) + (config.distributed.prefetch ? 2 : 1) * mine.largest_block(&Unit::cut, layers)
-                                    : 0;
+  const double gathered =
+      zero == 3 ? mine.rest(&Unit::cut, layers) + (config.distributed.prefetch ? 2 : 1) * mine.largest_block(&Unit::cut, layers) : 0;
   const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the sums of those before it
   const Amounts base{{"weights", mine.weights}, {"16-bit weights", mine.copies}, {"optimizer (" + config.optimizer.name + ")", mine.state}};
   const auto with = [&](Amounts more) {

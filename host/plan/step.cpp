@@ -112,9 +112,8 @@ OnceTime once_time(const config::Config& config, const Weights& weights, const L
                    std::int64_t stage, double hidden) {
   const std::vector<Flow> flows = Traffic(config, weights, layout, gpu.node, stage).of_step();
   OnceTime out;
-  const double beside = config.distributed.reduce_each_micro
-                            ? hidden * real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0))
-                            : hidden;
+  const double beside =
+      config.distributed.reduce_each_micro ? hidden * real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0)) : hidden;
   out.sharing = sum_of(flows, gpu, Flow::When::update) + std::max(0.0, sum_of(flows, gpu, Flow::When::hidden_backward) - beside);
   double numbers = 0, state = 0;
   for (const Weight* weight : weights_of(weights, layout, config.model, stage)) {

@@ -31,7 +31,7 @@ struct StepPlan {
   StepTime time;
   double tokens = 0;  // of a step
   double tokens_per_second = 0;
-  double mfu = 0;          // model FLOPs (flops_per_token) of a step over what all accelerators could do meanwhile
+  double mfu = 0;           // model FLOPs (flops_per_token) of a step over what all accelerators could do meanwhile
   double bubble_share = 0;  // of the pipeline's time in which its ranks wait for each other, on average
 };
 

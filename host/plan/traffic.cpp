@@ -128,8 +128,9 @@ void Traffic::add_context(std::vector<Flow>& out, const config::Stage& piece) co
   const bool ring = config_.distributed.cp_method == "ring";
   const double tp = real(tp_.ranks), others = real(cp_.ranks - 1);
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
-    const double numbers = m.attention == "mla" ? real(m.n_heads) / tp * real(m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim)
-                                                : 2 * std::max(real(config::kv_heads(m, layer)) / tp, 1.0) * real(config::head_dim(m, layer));
+    const double numbers = m.attention == "mla"
+                               ? real(m.n_heads) / tp * real(m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim)
+                               : 2 * std::max(real(config::kv_heads(m, layer)) / tp, 1.0) * real(config::head_dim(m, layer));
     const double bytes = tokens_ * numbers * width_;
     const double again = config::keeps_result(config_.train, layer, "context") ? 0 : 1;
     if (ring) {

@@ -34,9 +34,9 @@ struct Weight {
 struct Weights {
   std::vector<Weight> all;
   std::vector<config::AdaptedLayer> adapters;
-  double copies = 0;         // fp32 copies of all that a rank trains, beside an update
-  bool by_tensor = false;    // or a few copies of one weight after the other
-  bool known = true;         // whether everything that lives is known: parts in Lua hold more
+  double copies = 0;       // fp32 copies of all that a rank trains, beside an update
+  bool by_tensor = false;  // or a few copies of one weight after the other
+  bool known = true;       // whether everything that lives is known: parts in Lua hold more
 };
 
 /// A layout of a job on a world: the mesh, and the pieces of the model by stage.

@@ -38,7 +38,9 @@ void check_plan(const config::Config& config, const Registries& registries, Mode
       throw;
     }
   }
-  log::info("distributed.plan = \"{}\" is checked; with one rank nothing is split", name);
+  if (config.distributed.tp == 1) {
+    log::info("distributed.plan = \"{}\" is checked; with one rank along tp nothing is split", name);
+  }
 }
 
 void end_with_data(const config::Config& config, const Loader& data, config::Plan& plan) {

@@ -31,8 +31,11 @@
 namespace kf {
 namespace {
 
-/// What scripts say of how their weights are to be split, once: with one rank nothing is.
-void say_sharding_hints(Model& model) {
+/// What scripts say of how their weights are to be split, once: with one rank along tp nothing is.
+void say_sharding_hints(Model& model, const World& world) {
+  if (world.along(Axis::tp).size() > 1) {
+    return;  // build_model has said what became of them
+  }
   std::map<std::string_view, std::int64_t> counts;
   for (const ParameterPtr& parameter : model.parameters()) {
     if (parameter->split_hint) {
@@ -44,7 +47,7 @@ void say_sharding_hints(Model& model) {
     words.push_back(format("{} {}", count, name));
   }
   if (!words.empty()) {
-    log::info("sharding hints of weights: {}; they have no effect on one rank", join(words, ", "));
+    log::info("sharding hints of weights: {}; they have no effect where distributed.tp = 1", join(words, ", "));
   }
 }
 
@@ -206,7 +209,7 @@ Trainee make_trainee(const RunContext& run, const RunData& data, const Start& st
   out.schedule = make_schedule(config, run.registries, {run.plan.max_steps, run.plan.data_ranks});
   out.sampler = sampler_of(config, run.registries);
   check_plan(config, run.registries, *out.model);
-  say_sharding_hints(*out.model);
+  say_sharding_hints(*out.model, run.world);
   out.phases = make_phases(config, run.registries, run.plan.max_steps);
   check_phases(out.phases, *out.model, *data.train);
   out.hooks = make_hooks(config, run.registries, run.request.hook);

@@ -173,5 +173,6 @@ return { extends = 'toy.toml', checkpoint = { interval = 2, keep_last_n = 1, asy
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
   CHECK(disk.listing("s") == Names{"latest", "step_1", "step_10", "step_3", "step_5"});
-  CHECK(FaultyDisk::names_in(disk.toy / "second/runs/s") == Names{".lock", "latest", "mirror.json", "step_1", "step_10", "step_3", "step_5"});
+  CHECK(FaultyDisk::names_in(disk.toy / "second/runs/s") ==
+        Names{".lock", "latest", "mirror.json", "step_1", "step_10", "step_3", "step_5"});
 }

@@ -87,16 +87,17 @@ int plan_command(const Arguments& args) {
   const plan::Weights weights = weights_of(loaded.config, registries);
   if (!searches) {
     const PlanReport report = make_report(loaded, weights, gpu, world);
-    options.has("--json") ? std::cout << config::to_json(to_node(report), config::JsonStyle::plain, 2) << '\n', void()
-                        : print(std::cout, report);
+    options.has("--json") ? std::cout << config::to_json(to_node(report), config::JsonStyle::plain, 2) << '\n',
+        void()            : print(std::cout, report);
     return 0;
   }
   const plan::Found found = plan::search(loaded, weights, gpu, world, kShown);
-  options.has("--json") ? std::cout << config::to_json(to_node(found), config::JsonStyle::plain, 2) << '\n', void()
-                      : print(std::cout, found, gpu, plan::update_sequences(loaded.config, world));
-  KF_CHECK(!found.best.empty(), Code::config, "no layout of {} ranks fits into a {}{}: more ranks, train.activation_checkpointing = \"full\", "
-           "or fewer sequences at a time", world, gpu.name,
-           found.too_large > 0 ? format(" (the smallest needs {} a rank)", human_bytes(found.least_memory)) : "");
+  options.has("--json") ? std::cout << config::to_json(to_node(found), config::JsonStyle::plain, 2) << '\n',
+      void()            : print(std::cout, found, gpu, plan::update_sequences(loaded.config, world));
+  KF_CHECK(!found.best.empty(), Code::config,
+           "no layout of {} ranks fits into a {}{}: more ranks, train.activation_checkpointing = \"full\", "
+           "or fewer sequences at a time",
+           world, gpu.name, found.too_large > 0 ? format(" (the smallest needs {} a rank)", human_bytes(found.least_memory)) : "");
   return 0;
 }
 

@@ -49,9 +49,7 @@ std::string layout_words(const PerAxis& degrees) {
   return words.empty() ? "one rank" : join(words, ", ");
 }
 
-std::int64_t micros_of(const PlanReport& r) {
-  return config::BatchPlan(r.loaded.config.train, r.layout.mesh.readers()).micros(0);
-}
+std::int64_t micros_of(const PlanReport& r) { return config::BatchPlan(r.loaded.config.train, r.layout.mesh.readers()).micros(0); }
 
 /// The layer whose products reach least of the peak, and why.
 std::string small_products(const PlanReport& r) {
@@ -62,10 +60,11 @@ std::string small_products(const PlanReport& r) {
   const double narrow = std::min(heads, hidden);
   constexpr double kSmall = 1024;
   if (tokens < kSmall || narrow < kSmall) {
-    return format("a rank multiplies small matrices ({} tokens a micro-batch, {} of its heads' or hidden numbers): products of less than "
-                  "{} on a side do not fill a {}; {}",
-                  fixed(tokens, 0), fixed(narrow, 0), fixed(kSmall, 0), r.gpu.name,
-                  narrow < kSmall && tp > 1 ? "less tp helps" : "a larger train.batch_size helps");
+    return format(
+        "a rank multiplies small matrices ({} tokens a micro-batch, {} of its heads' or hidden numbers): products of less than "
+        "{} on a side do not fill a {}; {}",
+        fixed(tokens, 0), fixed(narrow, 0), fixed(kSmall, 0), r.gpu.name,
+        narrow < kSmall && tp > 1 ? "less tp helps" : "a larger train.batch_size helps");
   }
   return "";
 }
@@ -74,8 +73,8 @@ void warn_of_links(PlanReport& r) {
   const Mesh& mesh = r.layout.mesh;
   const std::int64_t tp = mesh.degree(Axis::tp), ep = mesh.degree(Axis::ep) * tp;
   if (tp > r.gpu.node || (tp > 1 && r.gpu.node % tp != 0)) {
-    r.warnings.push_back(format("distributed.tp = {} goes across machines of {}: every layer then waits for the network four times", tp,
-                                r.gpu.node));
+    r.warnings.push_back(
+        format("distributed.tp = {} goes across machines of {}: every layer then waits for the network four times", tp, r.gpu.node));
   }
   if (mesh.degree(Axis::ep) > 1 && ep > r.gpu.node) {
     r.warnings.push_back(format("distributed.ep = {} goes across machines of {}: tokens reach their experts over the network",
@@ -86,9 +85,10 @@ void warn_of_links(PlanReport& r) {
 void find_warnings(PlanReport& r) {
   const double need = r.memory[static_cast<std::size_t>(r.fullest)].total(), room = plan::kUsableMemory * r.gpu.memory;
   if (need > room) {
-    r.warnings.push_back(format("does not fit: the fullest rank needs {}, and of {} {} of a {} are for tensors (kf-host plan --search looks "
-                                "for a layout that fits)",
-                                human_bytes(need), human_bytes(r.gpu.memory), human_bytes(room), r.gpu.name));
+    r.warnings.push_back(
+        format("does not fit: the fullest rank needs {}, and of {} {} of a {} are for tensors (kf-host plan --search looks "
+               "for a layout that fits)",
+               human_bytes(need), human_bytes(r.gpu.memory), human_bytes(room), r.gpu.name));
   }
   warn_of_links(r);
   if (const std::string small = small_products(r); !small.empty()) {
@@ -96,9 +96,10 @@ void find_warnings(PlanReport& r) {
   }
   const plan::StepTime& t = r.step.time;
   if (t.sharing > 0.2 * t.total) {
-    r.warnings.push_back(format("{} of a step is for gradients and weights that nothing hides: more sequences an update, or fewer ranks "
-                                "along dp",
-                                percent(t.sharing / t.total)));
+    r.warnings.push_back(
+        format("{} of a step is for gradients and weights that nothing hides: more sequences an update, or fewer ranks "
+               "along dp",
+               percent(t.sharing / t.total)));
   }
   const std::int64_t nodes = (r.world + r.gpu.node - 1) / r.gpu.node;
   if (r.world > r.gpu.node && r.world % r.gpu.node != 0) {
@@ -151,8 +152,7 @@ void print_pipeline(std::ostream& out, const PlanReport& r) {
   out << format("pipeline    {}, {} micro-batches; its ranks wait for each other {} of its time\n", d.pp_schedule, micros,
                 percent(r.step.bubble_share));
   if (micros <= kPictureMicros && ranks <= kPictureMicros) {
-    out << config::picture(
-        config::plan_pipeline(d.pp_schedule, ranks, static_cast<std::int64_t>(r.layout.stages[0].size()), micros));
+    out << config::picture(config::plan_pipeline(d.pp_schedule, ranks, static_cast<std::int64_t>(r.layout.stages[0].size()), micros));
   }
 }
 
@@ -229,8 +229,8 @@ void print(std::ostream& out, const PlanReport& r) {
                 layout_words(r.layout.mesh.degrees()));
   out << format("parameters  {}, of which {} train\n", human_count(real(config::parameter_count(r.loaded.config.model))),
                 human_count(trained(r.weights)));
-  out << format("update      {} tokens: {} micro-batches of {} x {} tokens on {} readers\n", grouped(static_cast<std::int64_t>(r.step.tokens)),
-                micros_of(r), train.batch_size, train.seq_len, r.layout.mesh.readers());
+  out << format("update      {} tokens: {} micro-batches of {} x {} tokens on {} readers\n",
+                grouped(static_cast<std::int64_t>(r.step.tokens)), micros_of(r), train.batch_size, train.seq_len, r.layout.mesh.readers());
   print_memory(out, r);
   print_traffic(out, r);
   print_pipeline(out, r);
@@ -285,8 +285,8 @@ void print(std::ostream& out, const plan::Found& found, const plan::Gpu& gpu, st
   }
   std::vector<std::vector<std::string>> rows{{"step", "MFU", "tokens/s", "memory", "settings"}};
   for (const plan::Candidate& one : found.best) {
-    rows.push_back({human_time(one.step.time.total), percent(one.step.mfu),
-                    grouped(static_cast<std::int64_t>(one.step.tokens_per_second)), human_bytes(one.memory), one.settings()});
+    rows.push_back({human_time(one.step.time.total), percent(one.step.mfu), grouped(static_cast<std::int64_t>(one.step.tokens_per_second)),
+                    human_bytes(one.memory), one.settings()});
   }
   out << text_table(rows, {0, 1, 2, 3});
 }

@@ -99,9 +99,7 @@ class Sizes {
 
  private:
   /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type; besides the scales.
-  double norm_copy() const {
-    return (m_.norm_type == "layernorm" && width() == 2 ? wide_stream() : 0) + fp32(1) / positions_shared();
-  }
+  double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? wide_stream() : 0) + fp32(1) / positions_shared(); }
   double norm_input() const { return stream() + norm_copy(); }
   /// Over how many ranks the positions between the products of tensor parallelism lie.
   double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
@@ -346,7 +344,8 @@ bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view
     return has(kept_by(train.activation_checkpointing), result);
   }
   const std::vector<std::string>& saved = train.remat_save;
-  const bool products = std::any_of(saved.begin(), saved.end(), [](const std::string& name) { return name.find("::") != std::string::npos; });
+  const bool products =
+      std::any_of(saved.begin(), saved.end(), [](const std::string& name) { return name.find("::") != std::string::npos; });
   if (saved.empty() || products) {
     return true;
   }

@@ -25,7 +25,7 @@ struct Spread {
   double cp = 1;                // positions
   std::int64_t first = 0;       // layers [first, end) of the model; -1: all
   std::int64_t end = -1;
-  bool heads = true;            // whether logits are made here
+  bool heads = true;  // whether logits are made here
 };
 
 /// All in bytes, for one micro-batch.

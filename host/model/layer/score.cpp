@@ -70,8 +70,7 @@ at::Tensor Mixer::mix_part(const at::Tensor& q, const at::Tensor& k, const at::T
   const at::Tensor all_k = own ? both.narrow(3, 0, k.size(3)) : k;
   const at::Tensor all_v = own ? both.narrow(3, k.size(3), v.size(3)) : v;
   if (context.tracks_scores && context.results != nullptr) {
-    context.results->note_largest(static_cast<std::size_t>(options_.layer),
-                                  among_all(largest_of_all(q, all_k, *context.visible, scores)));
+    context.results->note_largest(static_cast<std::size_t>(options_.layer), among_all(largest_of_all(q, all_k, *context.visible, scores)));
   }
   return attend_all(q, all_k, all_v, *context.visible, scores);
 }

@@ -32,8 +32,8 @@ class Mixer {
  public:
   Mixer(const ScoreOptions& options, Dropout dropout);
 
-  /// q (B, H, T, D), k (B, Hkv, S, D), v (B, Hkv, S, Dv) -> (B, H, T, Dv), of this rank's heads; query head h reads kv head h / (H / Hkv). Where the T positions
-  /// are a rank's part of a sequence (Visibility::part), k and v are of this rank's positions, or of all of them.
+  /// q (B, H, T, D), k (B, Hkv, S, D), v (B, Hkv, S, Dv) -> (B, H, T, Dv), of this rank's heads; query head h reads kv head h / (H / Hkv).
+  /// Where the T positions are a rank's part of a sequence (Visibility::part), k and v are of this rank's positions, or of all of them.
   /// `sinks` (H) fp32 or undefined: scores that take part in each softmax and bring no value (gpt-oss).
   at::Tensor mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
                  bool training) const;

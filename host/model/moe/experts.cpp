@@ -146,8 +146,8 @@ at::Tensor LoopExperts::forward(const at::Tensor& all, const Dispatch& given, co
   const at::Tensor x = ranks_.shared(all);
   const Dispatch dispatch = shared(given);
   if (owners_ != nullptr && owners_->size() > 1) {
-    return ranks_.summed(by_expert(x, dispatch, experts_, owners_,
-                                   [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); }));
+    return ranks_.summed(
+        by_expert(x, dispatch, experts_, owners_, [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); }));
   }
   const std::vector<std::vector<at::Tensor>> weights = this->weights();
   const at::Tensor factors = output_weights(dispatch);

@@ -146,8 +146,9 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
              name, origin);
     return std::make_shared<ModuleExperts>(make_mlps(args, place, m.num_experts, hidden), owners);
   }
-  const ExpertsOptions options{m.num_experts,     place.dim,           hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias,
-                               TensorRanks(args), m.moe_packed_experts, owners};
+  const ExpertsOptions options{
+      m.num_experts,        place.dim, hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias, TensorRanks(args),
+      m.moe_packed_experts, owners};
   const Activation activation = activation_of(args, activation_name(name));
   const auto grouped_linear = args.kernels->grouped_linear;
   if (m.moe_impl == "loop" || grouped_linear == nullptr) {

@@ -4,6 +4,7 @@
 #include "model/freeze.h"
 #include "model/pipelined_model.h"
 #include "model/transformer/adapters.h"
+#include "model/transformer/planned_split.h"
 
 namespace kf {
 
@@ -18,6 +19,7 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
     model = std::make_shared<PipelinedModel>(std::move(model), config, *part.world, std::move(pieces));
   }
   model->parameters();  // names them
+  split_as_planned(*model, config, registries, part.world);
   attach_adapters(*model, config, registries);
   freeze(*model, config.train);
   return model;

@@ -24,8 +24,7 @@ MemoryEstimate inference_memory(const config::Config& config, const ParameterLis
   config::Config plain = config;
   plain.train.mixed_precision = "fp32";
   const double length = positions > 0 ? positions : static_cast<double>(config.train.seq_len);
-  const config::ActivationBytes passing =
-      config::activation_bytes(plain, rows, length, false, planned_weights(plain, parameters).adapters);
+  const config::ActivationBytes passing = config::activation_bytes(plain, rows, length, false, planned_weights(plain, parameters).adapters);
   MemoryEstimate out;
   out.take_fuller(positions > 0 ? "generation" : "an evaluation",
                   {{"weights", weights},

@@ -13,8 +13,8 @@ namespace kf {
 
 using MemoryEstimate = plan::MemoryEstimate;
 
-/// A step of training on the fullest of `world` ranks (plan/memory.h). `parameters` need no tensors yet: the estimate comes before the first
-/// allocation. Throws Code::config where [distributed] does not make up the world.
+/// A step of training on the fullest of `world` ranks (plan/memory.h). `parameters` need no tensors yet: the estimate comes before the
+/// first allocation. Throws Code::config where [distributed] does not make up the world.
 MemoryEstimate training_memory(const config::Config& config, const ParameterList& parameters, std::int64_t world = 1);
 
 /// Of all `world` ranks together, for a machine that has all of them.
@@ -27,8 +27,8 @@ MemoryEstimate inference_memory(const config::Config& config, const ParameterLis
 /// Changes of settings and the total with each.
 using Savers = std::vector<std::pair<std::string, double>>;
 
-/// What settings would make of that of `world` ranks together: "train.activation_checkpointing = \"full\"" and the total with it, those that help by 5 % or more, the
-/// strongest first.
+/// What settings would make of that of `world` ranks together: "train.activation_checkpointing = \"full\"" and the total with it, those
+/// that help by 5 % or more, the strongest first.
 Savers memory_savers(const config::Config& config, const ParameterList& parameters, std::int64_t world = 1);
 
 }  // namespace kf

@@ -63,7 +63,9 @@ const config::PipelinePlan& PipelineEngine::plan_of(std::int64_t micros) {
 StepSums PipelineEngine::run(const MicroBatches& update, const Objective& objective, const EngineCallbacks& callbacks) {
   const SingleThreadedBackward single;
   const config::PipelinePlan& plan = plan_of(static_cast<std::int64_t>(update.batches.size()));
-  const auto room = [&](std::int64_t micro) { return model_.room_for(own_positions_of(update.batches[static_cast<std::size_t>(micro)], options_).batch.tokens); };
+  const auto room = [&](std::int64_t micro) {
+    return model_.room_for(own_positions_of(update.batches[static_cast<std::size_t>(micro)], options_).batch.tokens);
+  };
   const auto* const pieces = dynamic_cast<const PieceObjective*>(&objective);
   KF_CHECK(pieces != nullptr, Code::config, "this objective cannot be taken in pieces: distributed.pp must be 1");
   Step step{update,

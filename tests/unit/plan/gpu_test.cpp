@@ -54,8 +54,9 @@ TEST_CASE("plan: a file describes an accelerator, by itself or like another one"
   CHECK(slow.node == 4);
   CHECK(slow.network_bandwidth == 25e9);
   CHECK(slow.bf16 == 989e12);
-  folder.write("own.toml", "name = \"X1\"\nbf16_flops = 1e15\nmemory = 64_000_000_000\nmemory_bandwidth = 3e12\nnode_bandwidth = 4e11\n"
-             "network_bandwidth = 5e10\n");
+  folder.write("own.toml",
+               "name = \"X1\"\nbf16_flops = 1e15\nmemory = 64_000_000_000\nmemory_bandwidth = 3e12\nnode_bandwidth = 4e11\n"
+               "network_bandwidth = 5e10\n");
   const Gpu own = gpu_named((folder / "own.toml").string());
   CHECK(own.name == "X1");
   CHECK(own.fp8 == own.bf16);

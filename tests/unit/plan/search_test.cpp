@@ -10,9 +10,10 @@ namespace kf::plan::test {
 namespace {
 
 config::Loaded job(std::vector<std::string> more = {}) {
-  std::vector<std::string> keys{"--model.dim=4096",       "--model.n_layers=32",       "--model.n_heads=32",    "--model.n_kv_heads=8",
-                                "--model.vocab_size=32000", "--model.ffn_hidden_dim=14336", "--train.batch_size=1",  "--train.seq_len=4096",
-                                "--model.max_seq_len=4096", "--train.mixed_precision=bf16",  "--train.grad_accum_steps=8"};
+  std::vector<std::string> keys{
+      "--model.dim=4096",         "--model.n_layers=32",          "--model.n_heads=32",        "--model.n_kv_heads=8",
+      "--model.vocab_size=32000", "--model.ffn_hidden_dim=14336", "--train.batch_size=1",      "--train.seq_len=4096",
+      "--model.max_seq_len=4096", "--train.mixed_precision=bf16", "--train.grad_accum_steps=8"};
   keys.insert(keys.end(), more.begin(), more.end());
   return kf::test::load_cli(keys);
 }
