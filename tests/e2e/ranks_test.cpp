@@ -235,187 +235,189 @@ TEST_CASE("ranks: workers that train apart go on between two exchanges, to the b
   CHECK(toy.series("whole", "comm_bytes").size() == 10);
   // What comes out is what generates: the first worker's weights, which the exchange of step 8 made those of all.
   CHECK(toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "3", "--temperature", "0"}).status == 0);
-  TEST_CASE("ranks: processes that divide the layers have the losses of one, go on in other layouts, and write the same text", "[ranks]") {
-    const Toy toy;
-    const Words divisible{"--model.vocab_size=260", "--optimizer.eps=1e-5"};
-    const auto train = [&](int ranks, const std::string& name, const Words& layout) {
-      Words words = on_ranks(ranks, name, divisible);
-      words.insert(words.end(), layout.begin(), layout.end());
-      const Finished done = toy.host(words);
-      INFO(done.err << done.out);
-      REQUIRE(done.status == 0);
-    };
-    train(1, "one", {});
-    train(4, "divided", {"--distributed.tp=2", "--train.grad_accum_steps=2"});  // two readers, whose weights lie in parts over both
-    check_same(toy, "one", "divided");
-    const auto until = [](int steps) { return "--train.max_steps=" + std::to_string(steps); };
-    train(2, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=4", until(4), "--scheduler.total_steps=10"});
-    train(4, "moved", {"--distributed.tp=4", "--train.grad_accum_steps=4", until(6), "--scheduler.total_steps=10"});
-    train(1, "moved", {until(8), "--scheduler.total_steps=10"});
-    train(4, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=2", until(10), "--scheduler.total_steps=10"});
-    check_same(toy, "one", "moved");
-    const auto text = [&](const std::string& run) {
-      const Finished done = toy.host({"generate", "runs/" + run, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
-      INFO(done.err);
-      CHECK(done.status == 0);
-      return done.out;
-    };
-    CHECK(text("one") == text("divided"));
-  }
+}
 
-  TEST_CASE("ranks: a width that distributed.tp does not divide is an error at its line, before anything starts", "[ranks]") {
-    const Toy toy;
-    const Finished done = toy.host({"--nproc", "2", "toy.toml", "--distributed.tp=2"});
-    CHECK(done.status == 2);
-    CHECK_THAT(done.err, Contains("model.vocab_size (257) must be divisible by distributed.tp (2)"));
-    CHECK_FALSE(std::filesystem::exists(toy / "runs"));
-  }
+TEST_CASE("ranks: processes that divide the layers have the losses of one, go on in other layouts, and write the same text", "[ranks]") {
+  const Toy toy;
+  const Words divisible{"--model.vocab_size=260", "--optimizer.eps=1e-5"};
+  const auto train = [&](int ranks, const std::string& name, const Words& layout) {
+    Words words = on_ranks(ranks, name, divisible);
+    words.insert(words.end(), layout.begin(), layout.end());
+    const Finished done = toy.host(words);
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  train(1, "one", {});
+  train(4, "divided", {"--distributed.tp=2", "--train.grad_accum_steps=2"});  // two readers, whose weights lie in parts over both
+  check_same(toy, "one", "divided");
+  const auto until = [](int steps) { return "--train.max_steps=" + std::to_string(steps); };
+  train(2, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=4", until(4), "--scheduler.total_steps=10"});
+  train(4, "moved", {"--distributed.tp=4", "--train.grad_accum_steps=4", until(6), "--scheduler.total_steps=10"});
+  train(1, "moved", {until(8), "--scheduler.total_steps=10"});
+  train(4, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=2", until(10), "--scheduler.total_steps=10"});
+  check_same(toy, "one", "moved");
+  const auto text = [&](const std::string& run) {
+    const Finished done = toy.host({"generate", "runs/" + run, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
+    INFO(done.err);
+    CHECK(done.status == 0);
+    return done.out;
+  };
+  CHECK(text("one") == text("divided"));
+}
 
-  TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
-    const ScriptRun run(
-        hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));
+TEST_CASE("ranks: a width that distributed.tp does not divide is an error at its line, before anything starts", "[ranks]") {
+  const Toy toy;
+  const Finished done = toy.host({"--nproc", "2", "toy.toml", "--distributed.tp=2"});
+  CHECK(done.status == 2);
+  CHECK_THAT(done.err, Contains("model.vocab_size (257) must be divisible by distributed.tp (2)"));
+  CHECK_FALSE(std::filesystem::exists(toy / "runs"));
+}
+
+TEST_CASE("ranks: scripts know their rank, and a stop, a save and an evaluation that one asks for are done by all", "[ranks]") {
+  const ScriptRun run(
+      hooked("print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) ctx:request_save('mine') ctx:stop('seen enough')"));
+  const Finished done = run_hooked(run);
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
+  CHECK_THAT(done.out, Contains("stopped at step 3: seen enough"));
+  CHECK(std::filesystem::exists(run.checkpoints() / "mine" / "state.json"));
+}
+
+TEST_CASE("ranks: what a hook generates on several ranks is what it generates on one", "[ranks]") {
+  // The weights lie in parts (ZeRO-3), so all ranks generate, and each gets the same text.
+  const ScriptRun run(
+      job("train = { batch_size = 4, grad_accum_steps = 1, max_steps = 6 }, data = { add_bos = false }, "
+          "hooks = { { name = 'writes', on_step_end = function(ctx) if ctx.step == 4 then "
+          "print('> rank ' .. kf.dist.rank .. ': ' .. ctx:generate('line', { max_new_tokens = 8, temperature = 0 })) end end } }"));
+  const auto said = [&](int ranks, int batch) {
+    const Finished done = run.toy.host({"--nproc", std::to_string(ranks), "s.lua", "--run.fresh=true",
+                                        "--train.batch_size=" + std::to_string(batch), "--distributed.zero_stage=3"});
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+    return done.out + done.err;
+  };
+  const std::string one = said(1, 4), two = said(2, 2);
+  const std::size_t begin = one.find("> rank 0: ");
+  REQUIRE(begin != std::string::npos);
+  const std::string text = one.substr(begin + 10, one.find('\n', begin) - begin - 10);
+  CHECK_FALSE(text.empty());
+  CHECK_THAT(two, Contains("> rank 0: " + text) && Contains("> rank 1: " + text));
+}
+
+TEST_CASE("ranks: settings that a script gives by rank, and gradients that it changes on one replica, end all by name", "[ranks]") {
+  SECTION("settings") {
+    const ScriptRun run(job("optimizer = { weight_decay = 0.1 * (1 + kf.dist.rank) }"));
     const Finished done = run_hooked(run);
-    INFO(done.err << done.out);
-    CHECK(done.status == 0);
-    CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
-    CHECK_THAT(done.out, Contains("stopped at step 3: seen enough"));
-    CHECK(std::filesystem::exists(run.checkpoints() / "mine" / "state.json"));
+    INFO(done.err);
+    CHECK(done.status == 2);
+    CHECK_THAT(done.err, Contains("rank 1 has another job than rank 0: `[optimizer] weight_decay = 0.2`"));
+    CHECK_FALSE(std::filesystem::exists(run.toy / "runs/s"));
   }
-
-  TEST_CASE("ranks: what a hook generates on several ranks is what it generates on one", "[ranks]") {
-    // The weights lie in parts (ZeRO-3), so all ranks generate, and each gets the same text.
+  SECTION("gradients") {
     const ScriptRun run(
-        job("train = { batch_size = 4, grad_accum_steps = 1, max_steps = 6 }, data = { add_bos = false }, "
-            "hooks = { { name = 'writes', on_step_end = function(ctx) if ctx.step == 4 then "
-            "print('> rank ' .. kf.dist.rank .. ': ' .. ctx:generate('line', { max_new_tokens = 8, temperature = 0 })) end end } }"));
-    const auto said = [&](int ranks, int batch) {
-      const Finished done = run.toy.host({"--nproc", std::to_string(ranks), "s.lua", "--run.fresh=true",
-                                          "--train.batch_size=" + std::to_string(batch), "--distributed.zero_stage=3"});
-      INFO(done.err << done.out);
-      REQUIRE(done.status == 0);
-      return done.out + done.err;
-    };
-    const std::string one = said(1, 4), two = said(2, 2);
-    const std::size_t begin = one.find("> rank 0: ");
-    REQUIRE(begin != std::string::npos);
-    const std::string text = one.substr(begin + 10, one.find('\n', begin) - begin - 10);
-    CHECK_FALSE(text.empty());
-    CHECK_THAT(two, Contains("> rank 0: " + text) && Contains("> rank 1: " + text));
-  }
-
-  TEST_CASE("ranks: settings that a script gives by rank, and gradients that it changes on one replica, end all by name", "[ranks]") {
-    SECTION("settings") {
-      const ScriptRun run(job("optimizer = { weight_decay = 0.1 * (1 + kf.dist.rank) }"));
-      const Finished done = run_hooked(run);
-      INFO(done.err);
-      CHECK(done.status == 2);
-      CHECK_THAT(done.err, Contains("rank 1 has another job than rank 0: `[optimizer] weight_decay = 0.2`"));
-      CHECK_FALSE(std::filesystem::exists(run.toy / "runs/s"));
-    }
-    SECTION("gradients") {
-      const ScriptRun run(
-          job("distributed = { dp_replicate = 2 }, hooks = { { name = 'one', on_backward_end = function(ctx) if kf.dist.rank == 1 then "
-              "for _, g in ctx:gradients() do g:mul_(2) end end end } }"));
-      const Finished done = run_hooked(run);
-      INFO(done.err);
-      CHECK(done.status == 3);
-      CHECK_THAT(done.err, Contains("on_backward_end left other gradients on some ranks"));
-    }
-  }
-
-  TEST_CASE("ranks: files of hooks are written once, and what a rank has left behind keeps nobody waiting", "[ranks]") {
-    const ScriptRun run(
-        job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'writes', on_step_end = function(ctx) "
-            "ctx:write_artifact('who.txt', 'rank ' .. kf.dist.rank) if kf.dist.rank == 1 then os.execute('sleep 200 &') end end } }"));
-    Options options;
-    options.cwd = run.toy.folder();
-    options.timeout = std::chrono::seconds(100);
-    Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
-    const Finished done = process.wait();
-    INFO(done.err << done.out);
-    CHECK_FALSE(done.timed_out);
-    CHECK(done.status == 0);
-    CHECK(run.toy.read("runs/s/artifacts/who.txt") == "rank 0");
-  }
-
-  TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks]") {
-    const ScriptRun run(hooked("error('out of luck')"));
-    const Finished done = run_hooked(run, 3);
+        job("distributed = { dp_replicate = 2 }, hooks = { { name = 'one', on_backward_end = function(ctx) if kf.dist.rank == 1 then "
+            "for _, g in ctx:gradients() do g:mul_(2) end end end } }"));
+    const Finished done = run_hooked(run);
     INFO(done.err);
     CHECK(done.status == 3);
-    CHECK_THAT(done.err, Contains("kf-host: rank 1: s.lua:2: out of luck"));
-    CHECK_THAT(done.err, Contains("[rank 2] kf-host: rank 1: s.lua:2: out of luck"));
-    CHECK_THAT(run.toy.read("runs/s/run.json"), Contains("rank 1: s.lua:2: out of luck"));
+    CHECK_THAT(done.err, Contains("on_backward_end left other gradients on some ranks"));
   }
+}
 
-  TEST_CASE("ranks: one that is killed ends all at once, one that hangs after the time-out, and the message names it", "[ranks]") {
-    SECTION("killed") {
-      const Finished done = run_hooked(ScriptRun(hooked("require('ffi').cdef('int raise(int);') require('ffi').C.raise(9)")));
-      INFO(done.err);
-      CHECK(done.status == 128 + SIGKILL);
-      CHECK_THAT(done.err, Contains("rank 1 was killed by signal 9") && Contains("kf-host: rank 1 is gone"));
-    }
-    SECTION("hanging") {
-      const Finished done = run_hooked(ScriptRun(hooked("while true do end", 2)));
-      INFO(done.err);
-      CHECK(done.status == 4);
-      CHECK_THAT(done.err, Contains("kf-host: rank 1 did not come to") && Contains("within 2 s"));
-    }
-  }
+TEST_CASE("ranks: files of hooks are written once, and what a rank has left behind keeps nobody waiting", "[ranks]") {
+  const ScriptRun run(
+      job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'writes', on_step_end = function(ctx) "
+          "ctx:write_artifact('who.txt', 'rank ' .. kf.dist.rank) if kf.dist.rank == 1 then os.execute('sleep 200 &') end end } }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  options.timeout = std::chrono::seconds(100);
+  Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK_FALSE(done.timed_out);
+  CHECK(done.status == 0);
+  CHECK(run.toy.read("runs/s/artifacts/who.txt") == "rank 0");
+}
 
-  TEST_CASE("ranks: a signal to the program stops all after a save, and the command that goes on starts them all", "[ranks]") {
-    const ScriptRun run(job("train = { max_steps = 100000 }, eval = { enabled = false }"));
-    Options options;
-    options.cwd = run.toy.folder();
-    Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
-    REQUIRE(process.wait_for("loss"));
-    process.signal(SIGTERM);
-    const Finished done = process.wait();
-    INFO(done.err << done.out);
-    CHECK(done.status == 75);
-    CHECK_THAT(done.out, Contains("by a signal") && Contains("--nproc 2 s.lua` goes on from there"));
-  }
+TEST_CASE("ranks: what one throws ends all with its message and status", "[ranks]") {
+  const ScriptRun run(hooked("error('out of luck')"));
+  const Finished done = run_hooked(run, 3);
+  INFO(done.err);
+  CHECK(done.status == 3);
+  CHECK_THAT(done.err, Contains("kf-host: rank 1: s.lua:2: out of luck"));
+  CHECK_THAT(done.err, Contains("[rank 2] kf-host: rank 1: s.lua:2: out of luck"));
+  CHECK_THAT(run.toy.read("runs/s/run.json"), Contains("rank 1: s.lua:2: out of luck"));
+}
 
-  TEST_CASE("ranks: a run's folder goes on with its ranks, and what they start is none of them", "[ranks]") {
-    const ScriptRun run(
-        job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'told', on_train_begin = function() "
-            "os.execute('echo \"> $KF_RANK.\"') print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) end } }"));
-    REQUIRE(run.toy.host({"--nproc", "2", "s.lua"}).status == 0);
-    const Finished done = run.toy.host({"--nproc", "2", "runs/s", "--train.max_steps=4"});
-    INFO(done.err << done.out);
-    CHECK(done.status == 0);
-    CHECK_THAT(done.out, Contains("> rank 0 of 2") && Contains("> .\n"));
-    CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
+TEST_CASE("ranks: one that is killed ends all at once, one that hangs after the time-out, and the message names it", "[ranks]") {
+  SECTION("killed") {
+    const Finished done = run_hooked(ScriptRun(hooked("require('ffi').cdef('int raise(int);') require('ffi').C.raise(9)")));
+    INFO(done.err);
+    CHECK(done.status == 128 + SIGKILL);
+    CHECK_THAT(done.err, Contains("rank 1 was killed by signal 9") && Contains("kf-host: rank 1 is gone"));
   }
+  SECTION("hanging") {
+    const Finished done = run_hooked(ScriptRun(hooked("while true do end", 2)));
+    INFO(done.err);
+    CHECK(done.status == 4);
+    CHECK_THAT(done.err, Contains("kf-host: rank 1 did not come to") && Contains("within 2 s"));
+  }
+}
 
-  TEST_CASE("ranks: one that is asked to hang up where that is ignored trains on", "[ranks]") {
-    const ScriptRun run(job("train = { max_steps = 100 }, eval = { enabled = false }, metrics = { log_interval = 1 }"));
-    Options options;
-    options.cwd = run.toy.folder();
-    Process process({"bash", "-c", "trap '' HUP; exec '" + run.toy.command({}).front() + "' --nproc 2 s.lua"}, options);
-    REQUIRE(process.wait_for("\n    2 "));
-    process.signal(SIGHUP);
-    const Finished done = process.wait();
-    INFO(done.err << done.out);
-    CHECK(done.status == 0);
-    CHECK_THAT(done.out, Contains("training complete: 100 steps"));
-  }
+TEST_CASE("ranks: a signal to the program stops all after a save, and the command that goes on starts them all", "[ranks]") {
+  const ScriptRun run(job("train = { max_steps = 100000 }, eval = { enabled = false }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  Process process(run.toy.command({"--nproc", "2", "s.lua"}), options);
+  REQUIRE(process.wait_for("loss"));
+  process.signal(SIGTERM);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK(done.status == 75);
+  CHECK_THAT(done.out, Contains("by a signal") && Contains("--nproc 2 s.lua` goes on from there"));
+}
 
-  TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
-    const Toy toy;
-    const auto says = [&](const Words& words) {
-      const Finished done = toy.host(words);
-      return std::to_string(done.status) + " " + done.err;
-    };
-    CHECK_THAT(says({"--nproc", "0", "toy.toml"}), Contains("2 ") && Contains("--nproc 0: must be a number of processes, 1 to 4096"));
-    CHECK_THAT(says({"toy.toml", "--nproc"}), Contains("--nproc needs a number"));
-    CHECK_THAT(says({"toy.toml", "--distributed.dp_shard=2"}), Contains("asks for 2 processes, and this is one") && Contains("--nproc 2"));
-    CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.dp_shard=3"}), Contains("do not match world_size (2)"));
-    CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2", "--model.sdpa_backend=flash"}),
-               Contains("model.sdpa_backend = \"flash\" names one kernel"));
-    toy.write("sweep.lua",
-              "local kf = require('kf') return kf.sweep{ base = { extends = 'toy.toml' }, space = { optimizer = { lr = "
-              "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', method = 'random', trials = 1 }");
-    CHECK_THAT(says({"--nproc=2", "sweep.lua"}), Contains("start it once, without --nproc"));
-    CHECK_FALSE(std::filesystem::exists(toy / "runs"));
-  }
+TEST_CASE("ranks: a run's folder goes on with its ranks, and what they start is none of them", "[ranks]") {
+  const ScriptRun run(
+      job("train = { max_steps = 2 }, eval = { enabled = false }, hooks = { { name = 'told', on_train_begin = function() "
+          "os.execute('echo \"> $KF_RANK.\"') print('> rank ' .. kf.dist.rank .. ' of ' .. kf.dist.world) end } }"));
+  REQUIRE(run.toy.host({"--nproc", "2", "s.lua"}).status == 0);
+  const Finished done = run.toy.host({"--nproc", "2", "runs/s", "--train.max_steps=4"});
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("> rank 0 of 2") && Contains("> .\n"));
+  CHECK_THAT(done.err, Contains("[rank 1] > rank 1 of 2"));
+}
+
+TEST_CASE("ranks: one that is asked to hang up where that is ignored trains on", "[ranks]") {
+  const ScriptRun run(job("train = { max_steps = 100 }, eval = { enabled = false }, metrics = { log_interval = 1 }"));
+  Options options;
+  options.cwd = run.toy.folder();
+  Process process({"bash", "-c", "trap '' HUP; exec '" + run.toy.command({}).front() + "' --nproc 2 s.lua"}, options);
+  REQUIRE(process.wait_for("\n    2 "));
+  process.signal(SIGHUP);
+  const Finished done = process.wait();
+  INFO(done.err << done.out);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("training complete: 100 steps"));
+}
+
+TEST_CASE("ranks: what cannot be is said before anything starts", "[ranks]") {
+  const Toy toy;
+  const auto says = [&](const Words& words) {
+    const Finished done = toy.host(words);
+    return std::to_string(done.status) + " " + done.err;
+  };
+  CHECK_THAT(says({"--nproc", "0", "toy.toml"}), Contains("2 ") && Contains("--nproc 0: must be a number of processes, 1 to 4096"));
+  CHECK_THAT(says({"toy.toml", "--nproc"}), Contains("--nproc needs a number"));
+  CHECK_THAT(says({"toy.toml", "--distributed.dp_shard=2"}), Contains("asks for 2 processes, and this is one") && Contains("--nproc 2"));
+  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.dp_shard=3"}), Contains("do not match world_size (2)"));
+  CHECK_THAT(says({"--nproc=2", "toy.toml", "--distributed.cp=2", "--model.sdpa_backend=flash"}),
+             Contains("model.sdpa_backend = \"flash\" names one kernel"));
+  toy.write("sweep.lua",
+            "local kf = require('kf') return kf.sweep{ base = { extends = 'toy.toml' }, space = { optimizer = { lr = "
+            "kf.loguniform(1e-4, 1e-2) } }, objective = 'eval.loss', method = 'random', trials = 1 }");
+  CHECK_THAT(says({"--nproc=2", "sweep.lua"}), Contains("start it once, without --nproc"));
+  CHECK_FALSE(std::filesystem::exists(toy / "runs"));
+}
