@@ -55,7 +55,7 @@ bool is_plain(const at::Tensor& live) { return live.is_cpu() && live.is_contiguo
 
 }  // namespace
 
-void HostCopies::take(Staged& staged) {
+void HostCopies::take(StagedSave& staged) {
   const at::NoGradGuard no_grad;
   std::vector<Move> moves;
   take(staged.model, "model/", moves);
@@ -65,7 +65,7 @@ void HostCopies::take(Staged& staged) {
 }
 
 /// A copy from a GPU waits for it: page-locked memory makes it fast, and nothing moves a weight before it has been copied.
-void HostCopies::take(Staged::File& file, const std::string& stem, std::vector<Move>& moves) {
+void HostCopies::take(StagedSave::File& file, const std::string& stem, std::vector<Move>& moves) {
   for (auto& [name, tensor] : file.tensors) {
     at::Tensor copy = kept_ ? buffers_[stem + name] : at::Tensor();
     if (!fits(copy, tensor)) {

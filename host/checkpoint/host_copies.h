@@ -18,7 +18,7 @@ class HostCopies {
   explicit HostCopies(bool kept) : kept_(kept) {}
 
   /// Puts copies in the place of the live tensors. With kept buffers: those of the last save, which must have ended, are written over.
-  void take(Staged& staged);
+  void take(StagedSave& staged);
 
   /// Bytes on their way from one place of host memory to another.
   struct Move {
@@ -28,7 +28,7 @@ class HostCopies {
   };
 
  private:
-  void take(Staged::File& file, const std::string& stem, std::vector<Move>& moves);
+  void take(StagedSave::File& file, const std::string& stem, std::vector<Move>& moves);
 
   bool kept_;
   std::map<std::string, at::Tensor> buffers_;  // by file and name

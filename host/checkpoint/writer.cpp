@@ -36,8 +36,8 @@ std::string file_name(const std::string& stem, const Group& files) {
   return stem + numbers + ".safetensors";
 }
 
-Staged::File lay_out(std::vector<TensorPiece> pieces) {
-  Staged::File file;
+StagedSave::File lay_out(std::vector<TensorPiece> pieces) {
+  StagedSave::File file;
   std::set<std::string> taken;
   for (const TensorPiece& piece : pieces) {
     taken.insert(piece.name);
@@ -65,7 +65,7 @@ struct Written {
 };
 
 /// Writes the tensors of one file, and says where their parts lie.
-PieceIndex write_file(const fs::path& folder, const std::string& name, const Staged::File& file,
+PieceIndex write_file(const fs::path& folder, const std::string& name, const StagedSave::File& file,
                       const std::map<std::string, std::string>& metadata, Written& out) {
   std::vector<StoredBytes> where;
   out.files[name] = write_safetensors(folder / name, file.tensors, metadata, &where);
@@ -83,7 +83,7 @@ PieceIndex write_file(const fs::path& folder, const std::string& name, const Sta
   return index;
 }
 
-Written write_tensors(const fs::path& folder, const Staged& staged, const Group& files) {
+Written write_tensors(const fs::path& folder, const StagedSave& staged, const Group& files) {
   Written out;
   out.model = write_file(folder, file_name("model", files), staged.model, {{"format", "pt"}}, out);
   out.optimizer = write_file(folder, file_name("optimizer", files), staged.optimizer, {}, out);
@@ -158,15 +158,15 @@ Snapshot CheckpointWriter::snapshot(const CheckpointState& state, Model& model, 
   });
 }
 
-Staged CheckpointWriter::stage(Snapshot snapshot) {
-  Staged out;
+StagedSave CheckpointWriter::stage(Snapshot snapshot) {
+  StagedSave out;
   out.model = lay_out(std::exchange(snapshot.weights, {}));
   out.optimizer = lay_out(std::exchange(snapshot.moments, {}));
   out.rest = std::move(snapshot);
   return out;
 }
 
-fs::path CheckpointWriter::write(const Staged& staged, Group& files, const std::string& name) {
+fs::path CheckpointWriter::write(const StagedSave& staged, Group& files, const std::string& name) {
   const std::int64_t step = staged.rest.state.run.step;
   fs::path target = checkpoints_.place(step, name);
   const bool leads = files.rank() == 0;
@@ -199,7 +199,7 @@ fs::path CheckpointWriter::write(const Staged& staged, Group& files, const std::
 
 fs::path CheckpointWriter::save(const CheckpointState& state, Model& model, const Optimizer& optimizer, Group& files,
                                 const std::string& name) {
-  Staged staged = stage(snapshot(state, model, optimizer));
+  StagedSave staged = stage(snapshot(state, model, optimizer));
   if (name.empty()) {
     staged.outdated = checkpoints_.outdated_by(state);
   }

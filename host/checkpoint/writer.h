@@ -33,7 +33,7 @@ struct Snapshot {
 };
 
 /// A snapshot as it goes to the disk.
-struct Staged {
+struct StagedSave {
   /// The tensors of a file of this rank's, and where each belongs.
   struct File {
     std::vector<std::pair<std::string, at::Tensor>> tensors;
@@ -53,12 +53,12 @@ class CheckpointWriter {
   Snapshot snapshot(const CheckpointState& state, Model& model, const Optimizer& optimizer, const Placements& placements = own_placement);
   /// Lays the pieces out in files. Tensors are still the live ones: whoever lets `write` run behind the training takes copies of them
   /// (HostCopies).
-  static Staged stage(Snapshot snapshot);
+  static StagedSave stage(Snapshot snapshot);
   /// Saves step_N (or `name`, kept for ever and never `latest`), as every rank of `files` calls it. Atomic: temporary folder, fsync,
   /// rename, then `latest`, then retention. An undamaged folder of the same name and content is left as it is; any other checkpoint there
   /// is replaced in one move. Throws Code::checkpoint, on all ranks where one has failed; older checkpoints are untouched then. May be
   /// called by another thread than the rest: it calls nothing of a script, and `files` alone.
-  fs::path write(const Staged& staged, Group& files, const std::string& name = {});
+  fs::path write(const StagedSave& staged, Group& files, const std::string& name = {});
 
   /// The three in a row.
   fs::path save(const CheckpointState& state, Model& model, const Optimizer& optimizer, Group& files, const std::string& name = {});

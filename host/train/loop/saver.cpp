@@ -50,10 +50,10 @@ std::string Saver::what() const {
   return name_.empty() ? format("the save of step {}", under_way_) : format("the save '{}' of step {}", name_, under_way_);
 }
 
-Staged Saver::stage(const CheckpointState& state, Model& model, Optimizer& optimizer) {
+StagedSave Saver::stage(const CheckpointState& state, Model& model, Optimizer& optimizer) {
   Snapshot snapshot = writer_.snapshot(state, model, optimizer);
   keep_own_pieces(snapshot, model, world_);
-  Staged staged = CheckpointWriter::stage(std::move(snapshot));
+  StagedSave staged = CheckpointWriter::stage(std::move(snapshot));
   if (options_.behind) {
     copies_.take(staged);
   }

@@ -79,7 +79,7 @@ class Saver {
     double seconds = 0;
   };
 
-  Staged stage(const CheckpointState& state, Model& model, Optimizer& optimizer);
+  StagedSave stage(const CheckpointState& state, Model& model, Optimizer& optimizer);
   void judge(const Error& e);
   std::string what() const;
 

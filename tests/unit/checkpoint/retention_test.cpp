@@ -100,7 +100,7 @@ TEST_CASE("copies: are apart from the live tensors; kept buffers are the same on
   HostCopies copies(kept);
   const at::Tensor live = at::full({3, 2}, 1.0).t();  // strides that a file does not have
   const auto take = [&] {
-    Staged staged;
+    StagedSave staged;
     staged.model.tensors.emplace_back("w", live);
     copies.take(staged);
     return staged.model.tensors.front().second;
