@@ -17,8 +17,11 @@ Linear::Linear(std::int64_t in, std::int64_t out, Init init, Role role, bool bia
 Linear::Linear(ParameterPtr weight) : weight_(std::move(weight)) { share_parameter("weight", weight_); }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
-  const bool adds = bias_ && (weight_->split != Split::rowwise || ranks_.rank() == 0);
-  const at::Tensor y = kf::linear(x, weight_->value, adds ? bias_->value.to(x.scalar_type()) : at::Tensor());
+  at::Tensor bias = bias_ ? bias_->value.to(x.scalar_type()) : at::Tensor();
+  if (bias.defined() && weight_->split == Split::rowwise && ranks_.rank() > 0) {
+    bias = bias * 0;  // the first rank adds it; graphs have one shape on all
+  }
+  const at::Tensor y = kf::linear(x, weight_->value, bias);
   return adapter_ ? y + adapter_->delta(x) : y;
 }
 

@@ -81,7 +81,10 @@ at::Tensor StackedExperts::inner_bias(const Stack& stack) const {
 }
 
 at::Tensor StackedExperts::outer_bias(const Stack& stack) const {
-  return stack.bias != nullptr && ranks_.rank() == 0 ? stack.bias->value : at::Tensor();
+  if (stack.bias == nullptr) {
+    return {};
+  }
+  return ranks_.rank() == 0 ? stack.bias->value : stack.bias->value * 0;  // graphs have one shape on all ranks
 }
 
 Dispatch StackedExperts::shared(const Dispatch& dispatch) const {

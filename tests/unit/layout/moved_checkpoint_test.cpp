@@ -4,7 +4,6 @@
 #include "checkpoint/own_pieces.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
-#include "core/error.h"
 #include "equal_ranks.h"
 #include "parallel/thread_ranks.h"
 #include "support/temp_dir.h"
