@@ -17,7 +17,9 @@ using Layers = std::map<const Parameter*, std::shared_ptr<Linear>>;
 
 bool divides(Split how) { return how == Split::colwise || how == Split::rowwise; }
 
-std::string_view word_of(Split how) { return how == Split::vocab ? "colwise" : kSplitNames[static_cast<std::size_t>(how)]; }
+std::string_view word_of(Split how) {
+  return how == Split::vocab ? "colwise" : how == Split::experts ? "experts" : kSplitNames[static_cast<std::size_t>(how)];
+}
 
 /// The layers of weights and biases.
 Layers layers_of(const Model& model) {
