@@ -10,6 +10,7 @@
 
 #include "model/layer/activation.h"
 #include "model/layer/mlp.h"
+#include "model/layer/runs_whole.h"
 #include "model/module.h"
 
 namespace kf {
@@ -103,7 +104,7 @@ class LoopExperts final : public StackedExperts {
 };
 
 /// Experts made of any registered mlp, one module each. Over several ranks those of other ranks are empty here.
-class ModuleExperts final : public Experts {
+class ModuleExperts final : public Experts, public RunsWhole {
  public:
   explicit ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* owners = nullptr);
   at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;

@@ -7,7 +7,9 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/name_pattern.h"
+#include "model/layer/runs_whole.h"
 #include "model/transformer/adapters.h"
+#include "model/transformer/transformer.h"
 #include "parallel/world.h"
 
 namespace kf {
@@ -48,6 +50,20 @@ void take(Parameter& weight, Split how, const std::string& plan) {
   }
 }
 
+/// Weights of layers that run whole: a native layer inside of a script's module, or model, is not divided.
+void leave_whole(const Module& module, bool whole) {
+  whole = whole || dynamic_cast<const RunsWhole*>(&module) != nullptr;
+  for (const auto& [name, weight] : module.own_parameters()) {
+    if (whole && !weight->split_hint) {
+      weight->split = Split::replicate;
+      weight->split_unit = 1;
+    }
+  }
+  for (const auto& [name, child] : module.children()) {
+    leave_whole(*child, whole);
+  }
+}
+
 void apply_plan(Model& model, const config::Config& config, const Registries& registries) {
   const std::string& name = config.distributed.plan;
   if (name.empty()) {
@@ -70,6 +86,7 @@ void split_as_planned(Model& model, const config::Config& config, const Registri
   if (world == nullptr || world->along(Axis::tp).size() == 1) {
     return;
   }
+  leave_whole(model, dynamic_cast<const Transformer*>(&model) == nullptr);
   apply_plan(model, config, registries);
   const Layers layers = layers_of(model);
   std::int64_t divided = 0, whole = 0;

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "model/layer/runs_whole.h"
+
 namespace kf {
 namespace {
 
@@ -17,7 +19,7 @@ at::Tensor run_whole(const Part& part, const TensorRanks& ranks, const at::Tenso
   return ranks.own(part.forward(ranks.whole(x, context), inside), context);
 }
 
-class WholeMlp final : public Mlp {
+class WholeMlp final : public Mlp, public RunsWhole {
  public:
   WholeMlp(std::shared_ptr<Mlp> part, const TensorRanks& ranks) : part_(add_child("", std::move(part))), ranks_(ranks) {}
   bool observable() const override { return false; }  // the part is
@@ -30,7 +32,7 @@ class WholeMlp final : public Mlp {
 
 /// What attentions and blocks have in common beside their forward.
 template <class Kind>
-class WholeLayer final : public Kind {
+class WholeLayer final : public Kind, public RunsWhole {
  public:
   WholeLayer(std::shared_ptr<Kind> part, const TensorRanks& ranks) : part_(this->add_child("", std::move(part))), ranks_(ranks) {}
   bool observable() const override { return false; }
