@@ -103,6 +103,16 @@ void widths_divide_by_tp(const Job& job, Findings& findings) {
   }
 }
 
+void curvature_without_tp(const Job& job, Findings& findings) {
+  const std::int64_t tp = job.config.distributed.tp;
+  if (!lacks_processes(job) && tp > 1 && job.config.optimizer.name == "sophia_h") {
+    findings.problem({"optimizer.name", "distributed.tp"},
+                     format("optimizer.name = sophia_h estimates curvature on every rank from all of a layer's numbers, which "
+                            "distributed.tp = {} divides; use dp_shard only, or another optimizer",
+                            tp));
+  }
+}
+
 void fp8_without_tp(const Job& job, Findings& findings) {
   if (lacks_processes(job)) {
     return;
@@ -134,7 +144,8 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  std::vector<Rule> rules{ranks_make_up_the_world, heads_divide_by_tp, widths_divide_by_tp, fp8_without_tp, expert_parallel_needs_experts};
+  std::vector<Rule> rules{ranks_make_up_the_world, heads_divide_by_tp, widths_divide_by_tp,
+                          curvature_without_tp,    fp8_without_tp,     expert_parallel_needs_experts};
   const std::vector<Rule> pipeline = pipeline_rules();
   rules.insert(rules.end(), pipeline.begin(), pipeline.end());
   return rules;
