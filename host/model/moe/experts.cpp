@@ -77,7 +77,7 @@ at::Tensor StackedExperts::inner_bias(const Stack& stack) const {
   }
   const at::Tensor& all = stack.bias->value;  // (E, F)
   const std::int64_t mine = all.size(1) / ranks_.size();
-  return ranks_.many() ? all.narrow(1, ranks_.rank() * mine, mine) : all;
+  return ranks_.many() ? all.narrow(1, ranks_.rank() * mine, mine).contiguous() : all;
 }
 
 at::Tensor StackedExperts::outer_bias(const Stack& stack) const {
