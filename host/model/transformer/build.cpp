@@ -11,6 +11,8 @@ namespace kf {
 std::shared_ptr<Model> build_model(const config::Config& config, const Registries& registries, const ModelPart& part) {
   std::shared_ptr<Model> model = make_part(registries.model, config.model.model_type,
                                            PartArgs{config, {}, registries, registries.kernels_of(config), part.world, part.stage});
+  model->parameters();  // names them
+  split_as_planned(*model, config, registries, part.world);
   if (part.world != nullptr && part.world->along(Axis::pp).size() > 1) {
     std::vector<Piece> pieces;
     for (const config::Stage& stage : config::pipeline_stages(config)) {
@@ -18,8 +20,7 @@ std::shared_ptr<Model> build_model(const config::Config& config, const Registrie
     }
     model = std::make_shared<PipelinedModel>(std::move(model), config, *part.world, std::move(pieces));
   }
-  model->parameters();  // names them
-  split_as_planned(*model, config, registries, part.world);
+  model->parameters();
   attach_adapters(*model, config, registries);
   freeze(*model, config.train);
   return model;
