@@ -76,7 +76,7 @@ at::Tensor sum_heads(const at::Tensor& x, std::int64_t heads) {
 }
 
 struct RingFunction : torch::autograd::Function<RingFunction> {
-  /// `sinks` is undefined for none.
+  /// `sinks` is empty for none.
   static Variable forward(AutogradContext* context, const Variable& q, const Variable& k, const Variable& v, const Variable& sinks,
                           const c10::intrusive_ptr<Ring>& ring) {
     const std::int64_t width = k.size(3);
@@ -101,7 +101,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
     }
     std::vector<at::Tensor> out, log_sums;
     for (PartialAttention& sum : sums) {
-      if (sinks.defined()) {
+      if (sinks.numel() > 0) {
         sum.join_sinks(sinks);
       }
       out.push_back(sum.out);
@@ -152,7 +152,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
     }
     came = gradient_hop.wait().to(k.scalar_type());
     at::Tensor dsinks;
-    if (sinks.defined()) {
+    if (sinks.numel() > 0) {
       dsinks = ((sinks.to(at::kFloat).view({1, -1, 1}) - log_sum).exp() * delta).sum(at::IntArrayRef{0, 2}).neg().to(sinks.scalar_type());
     }
     return {dq.to(q.scalar_type()), came.narrow(3, 0, width), came.narrow(3, width, came.size(3) - width), dsinks, Variable()};
@@ -163,7 +163,8 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
 
 at::Tensor attend_ring(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const std::shared_ptr<const Visibility>& visible,
                        const SequenceScores& scores) {
-  return RingFunction::apply(q, k, v, scores.sinks, c10::make_intrusive<Ring>(visible, scores));
+  const at::Tensor sinks = scores.sinks.defined() ? scores.sinks : at::empty({0}, q.options().requires_grad(false));
+  return RingFunction::apply(q, k, v, sinks, c10::make_intrusive<Ring>(visible, scores));
 }
 
 }  // namespace kf
