@@ -136,9 +136,10 @@ TEST_CASE("rank faults: four ranks that are watched survive twenty kills, with t
                  "--eval.enabled=false",
                  "--checkpoint.interval=2",
                  "--checkpoint.keep_last_n=2",
+                 "--scheduler.total_steps=1000",
                  "--train.max_steps=" + steps};
   };
-  Words watched = words("killed", "100000");
+  Words watched = words("killed", "1000");
   watched.insert(watched.begin(), {"--max-restarts=40", "--restart-pause=0"});
   Options options;
   options.cwd = toy.folder();
