@@ -10,9 +10,12 @@ namespace {
 
 bool is_cut(const Job& job) { return job.config.distributed.cp > 1; }
 
+/// Into how many a sequence is cut.
+std::int64_t pieces_of(const DistributedConfig& d) { return d.cp_order == "zigzag" ? 2 * d.cp : d.cp; }
+
 void pieces_have_positions(const Job& job, Findings& findings) {
   const DistributedConfig& d = job.config.distributed;
-  const std::int64_t pieces = d.cp_order == "zigzag" ? 2 * d.cp : d.cp;
+  const std::int64_t pieces = pieces_of(d);
   const auto check = [&](const std::string& key, std::int64_t length) {
     if (length < pieces) {
       findings.problem({key, "distributed.cp", "distributed.cp_order"},
@@ -58,13 +61,16 @@ void kernels_take_masks(const Job& job, Findings& findings) {
   }
 }
 
+/// Each rank counts its tokens of a sequence, which must be as many as every other's.
 void balance_over_sequences(const Job& job, Findings& findings) {
   const ModelConfig& m = job.config.model;
-  if (m.num_experts > 0 && m.moe_sequence_aux_loss_weight > 0 && m.moe_sequence_aux_scope == "sequence") {
-    findings.problem(
-        {"model.moe_sequence_aux_scope", "distributed.cp"},
-        format("model.moe_sequence_aux_scope = \"sequence\" needs whole sequences, and distributed.cp = {} cuts them; use \"batch\"",
-               job.config.distributed.cp));
+  const std::int64_t length = job.config.train.seq_len;
+  if (m.num_experts > 0 && m.moe_sequence_aux_loss_weight > 0 && m.moe_sequence_aux_scope == "sequence" &&
+      length % pieces_of(job.config.distributed) != 0) {
+    findings.problem({"model.moe_sequence_aux_scope", "train.seq_len", "distributed.cp"},
+                     format("model.moe_sequence_aux_scope = \"sequence\" needs ranks that have as many tokens of a sequence each: "
+                            "train.seq_len ({}) must be divisible by {}; or use \"batch\"",
+                            length, pieces_of(job.config.distributed)));
   }
 }
 

@@ -217,8 +217,8 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[train]\nseq_len = 32\n[[phases]]\nseq_len = 3\n[distributed]\ncp = 2\n", "phases[0].seq_len (3) is too short"},
       {"[model]\nsdpa_backend = \"flash\"\n[distributed]\ncp = 2\n", "model.sdpa_backend = \"flash\" names one kernel"},
       {"[model]\nnum_experts = 4\nmoe_router = \"sigmoid_topk\"\nmoe_sequence_aux_loss_weight = 0.1\nmoe_sequence_aux_scope = "
-       "\"sequence\"\n[distributed]\ncp = 2\n",
-       "needs whole sequences, and distributed.cp = 2 cuts them"},
+       "\"sequence\"\n[train]\nseq_len = 31\n[distributed]\ncp = 2\n",
+       "train.seq_len (31) must be divisible by 4"},
       {"[train]\nmax_tokens = 1000\nmax_steps = 100\nbatch_size = 4\nseq_len = 32\n", "disagrees with train.max_tokens (1000)"},
       {"[train]\nmax_tokens = 1000\nmax_steps = 4\nbatch_size = 4\nseq_len = 32\n", "at 128 tokens a step the budget gives 8 steps", 1},
   }));

@@ -146,6 +146,51 @@ TEST_CASE("context parallel: ranks equal one with losses that look at more than 
   }
 }
 
+TEST_CASE("context parallel: ranks equal one with ranks of the other axes beside them", "[context_parallel]") {
+  config::Config c = small_config();
+  c.model.vocab_size = kTinyVocab + 1;  // tp divides it
+  SECTION("tp, which divides the heads of alibi, caps and sinks") {
+    c.model.pos_embedding = "alibi";
+    c.model.attn_softcap = 5;
+    c.model.attn_sink = true;
+    check(c, {{{{1, 1, 1, 2, 1, 2}, 1}, "ring", "zigzag"}, {{{1, 1, 1, 3, 1, 2}, 3}, "all_gather", "contiguous"}}, {true});
+  }
+  SECTION("tp, latent attention and clipped queries") {
+    c.model.attention = GENERATE("mla", "gqa");
+    if (c.model.attention == "mla") {
+      c.model.n_kv_heads = 4;
+      c.model.mla_kv_rank = 12;
+      c.model.mla_nope_dim = 6;
+      c.model.mla_rope_dim = 4;
+      c.model.mla_v_dim = 5;
+    } else {
+      c.optimizer.qk_clip = true;
+      c.optimizer.qk_clip_tau = 0.01;
+    }
+    check(c, {{{{1, 1, 1, 2, 1, 2}, 3}, "ring", "zigzag"}});
+  }
+  SECTION("pp, of documents, with accumulation and tokens further on") {
+    c.train.grad_accum_steps = 2;
+    c.model.mtp_layers = 1;
+    c.train.mtp_loss_weight = 0.3;
+    check(c, {{{{2, 1, 1, 2, 1, 1}, 1}, "ring", "zigzag"}, {{{2, 1, 1, 3, 1, 1}, 1}, "all_gather", "contiguous"}}, {true});
+  }
+  SECTION("ep, which routes the tokens of parts") {
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_aux_loss_weight = 0.01;
+    check(c, {{{{1, 1, 1, 2, 2, 1}, 3}, "ring", "zigzag"}, {{{1, 1, 1, 3, 2, 1}, 1}, "all_gather", "contiguous"}});
+  }
+  SECTION("dp and tp, dp and pp") {
+    c.train.grad_accum_steps = 2;
+    check(c, {{{{1, 1, 2, 2, 1, 2}, 3}, "ring", "zigzag"}, {{{2, 1, 2, 2, 1, 1}, 1}, "ring", "contiguous"}});
+  }
+  SECTION("muon, which takes whole matrices") {
+    c.optimizer.name = "muon";
+    check(c, {{{{1, 1, 2, 2, 1, 1}, 3}, "ring", "zigzag"}});
+  }
+}
+
 TEST_CASE("context parallel: reruns have the same bits, and bf16 stays near", "[context_parallel]") {
   config::Config c = small_config();
   const Way way = GENERATE(Way{layout(2, 2, 3), "ring", "zigzag"}, Way{layout(3), "all_gather", "zigzag"});
