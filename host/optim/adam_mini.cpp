@@ -9,7 +9,7 @@ namespace {
 
 std::int64_t blocks_of(const Parameter& parameter, std::int64_t head_dim) {
   const std::int64_t rows = rows_of_block(parameter, head_dim);
-  return rows == 0 ? 1 : parameter.numel() / parameter.shape.back() / rows;
+  return rows == 0 ? 1 : parameter.master.numel() / parameter.shape.back() / rows;
 }
 
 std::vector<Slots::Kind> kinds(std::int64_t head_dim) {

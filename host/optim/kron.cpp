@@ -23,7 +23,7 @@ at::Tensor as_stack(const at::Tensor& x) { return x.dim() == 3 ? x : x.dim() < 2
 
 std::vector<std::int64_t> stack_shape(const Parameter& p) {
   if (p.shape.size() == 3) {
-    return p.shape;
+    return {p.master.size(0), p.shape[1], p.shape[2]};  // of the experts that this rank has
   }
   return p.shape.size() < 2 ? std::vector<std::int64_t>{1, 1, p.numel()}
                             : std::vector<std::int64_t>{1, p.shape[0], p.numel() / std::max<std::int64_t>(1, p.shape[0])};
@@ -135,7 +135,12 @@ at::Tensor Kron::probe(const Parameter& parameter, const at::Tensor& like) const
   }
   const std::uint64_t seed =
       mixed_seed(seed_of(static_cast<std::uint64_t>(options_.seed), parameter.name), static_cast<std::uint64_t>(step_));
-  return at::empty_like(like).normal_(0, 1, seeded_generator(like.device(), seed));
+  const auto draw = [&](const at::Tensor& t) { return t.normal_(0, 1, seeded_generator(like.device(), seed)); };
+  if (parameter.shape.size() < 3) {
+    return draw(at::empty_like(like));
+  }
+  const Range experts = parameter.placement.of(parameter.shape);  // each has its own numbers, wherever it lies
+  return draw(at::empty(parameter.shape, like.options())).narrow(0, experts.begin[0], like.size(0));
 }
 
 void Kron::update(const Parameter& parameter, bool moves, double lr, double weight_decay) {
@@ -162,7 +167,7 @@ void Kron::update(const Parameter& parameter, bool moves, double lr, double weig
   at::Tensor u = left_transposed_times(left, left_times(left, m));
   u = times_right_plain(times_right(u, right), right);
   const at::Tensor size = u.square().mean({-2, -1}, /*keepdim=*/true).sqrt() + 1e-6;
-  u = (u * (1.1 / size).clamp_max(1)).view(parameter.shape);
+  u = (u * (1.1 / size).clamp_max(1)).view_as(parameter.master);
   const at::Tensor stored = parameter.master.detach();
   const at::Tensor master = stored.to(at::kFloat);  // the same tensor, but for bf16 weights
   master.mul_(1 - lr * weight_decay).add_(u, -lr);

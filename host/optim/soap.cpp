@@ -22,7 +22,7 @@ std::vector<std::int64_t> side_shape(const Parameter& parameter, std::int64_t fr
   if (side == 0 || side > max_dim) {
     return {0};
   }
-  return dims == 3 ? std::vector<std::int64_t>{parameter.shape[0], side, side} : std::vector<std::int64_t>{side, side};
+  return dims == 3 ? std::vector<std::int64_t>{parameter.master.size(0), side, side} : std::vector<std::int64_t>{side, side};
 }
 
 std::vector<Slots::Kind> kinds(std::int64_t max_dim) {

@@ -82,18 +82,45 @@ const MomentPlaces::Place* MomentPlaces::find(const std::string& name) const {
   return nullptr;
 }
 
+namespace {
+
+/// Of a stack of experts that ranks divide, numbers of each expert lie where it does: their rows beside those of the stack.
+bool is_of_experts(const Shape& weight, const Range& range) { return weight.size() == 3 && range.size[0] > 0 && range.size[0] < weight[0]; }
+
+Range rows(const Shape& shape, std::int64_t begin, std::int64_t count) {
+  Range out = Range::whole(shape);
+  out.begin[0] = begin;
+  out.size[0] = count;
+  return out;
+}
+
+}  // namespace
+
 TensorPiece MomentPlaces::piece(const std::string& name, const at::Tensor& tensor) const {
   const Shape own = tensor.sizes().vec();
   const Place* const place = find(name);
   if (place != nullptr && place->range.size == own) {
     return {name, place->shape, place->range, tensor};
   }
+  if (place != nullptr && !own.empty() && is_of_experts(place->shape, place->range) && own[0] % place->range.size[0] == 0) {
+    const std::int64_t each = own[0] / place->range.size[0];
+    Shape whole = own;
+    whole[0] = each * place->shape[0];
+    return {name, whole, rows(whole, each * place->range.begin[0], own[0]), tensor};
+  }
   return {name, own, Range::whole(own), tensor};
 }
 
 Range MomentPlaces::range(const std::string& name, const Shape& whole) const {
   const Place* const place = find(name);
-  return place != nullptr && place->shape == whole ? place->range : Range::whole(whole);
+  if (place != nullptr && place->shape == whole) {
+    return place->range;
+  }
+  if (place != nullptr && !whole.empty() && is_of_experts(place->shape, place->range) && whole[0] % place->shape[0] == 0) {
+    const std::int64_t each = whole[0] / place->shape[0];
+    return rows(whole, each * place->range.begin[0], each * place->range.size[0]);
+  }
+  return Range::whole(whole);
 }
 
 bool MomentPlaces::elsewhere(const std::string& name) const {

@@ -35,7 +35,8 @@ std::optional<TensorPiece> piece_of(const Parameter& weight, const StoredView& v
 std::vector<TensorPiece> pieces_of(Model& model, const Placements& placements = own_placement);
 
 /// The place of an optimizer's tensors, which are named SLOT.WEIGHT: one that is shaped as its weight lies where the weight does, or, where
-/// one rank updates a weight that tp divides (Parameter::gathered), on that rank; any other is whole.
+/// one rank updates a weight that tp divides (Parameter::gathered), on that rank; of a stack whose experts are divided, as many rows for
+/// each expert lie where it does (matrices, numbers a row); any other is whole.
 class MomentPlaces {
  public:
   explicit MomentPlaces(Model& model, const Placements& placements = own_placement);

@@ -105,7 +105,7 @@ TEST_CASE("expert parallel: ranks equal one whatever stands in and around the ex
     c.model.moe_impl = "loop";
     c.model.moe_beside_dense = true;
     c.model.norm_placement = "sandwich";
-    check_equal(kFew, c);
+    check_equal(kFew, c, {.tolerance = 1e-5});  // a gradient near Adam's eps: its last bits move a weight by 1e-6 a step
   }
 }
 
@@ -131,9 +131,9 @@ TEST_CASE("expert parallel: ranks equal one with optimizers of whole matrices, f
     c.optimizer.name = "muon";
     check_equal(kFew, c);
   }
-  SECTION("kron") {
-    c.optimizer.name = "kron";
-    check_equal({kFew[1]}, c);
+  SECTION("optimizers that keep other numbers of each expert than its weights have") {
+    c.optimizer.name = GENERATE("kron", "adam_mini", "scion");
+    check_equal({kFew[1]}, c, {.lr = c.optimizer.name == "scion" ? 1e-7 : 1e-3});  // see data_parallel_test.cpp
   }
   SECTION("second derivatives") {
     c.optimizer.name = "sophia_h";
