@@ -256,7 +256,12 @@ TEST_CASE("ranks: processes that divide the layers have the losses of one, go on
   train(4, "moved", {"--distributed.tp=4", "--train.grad_accum_steps=4", until(6), "--scheduler.total_steps=10"});
   train(1, "moved", {until(8), "--scheduler.total_steps=10"});
   train(4, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=2", until(10), "--scheduler.total_steps=10"});
-  check_same(toy, "one", "moved");
+  const auto whole = toy.series("one", "loss"), moved = toy.series("moved", "loss");
+  REQUIRE(moved.size() == 10);
+  for (const auto& [step, value] : whole) {
+    INFO("step " << step);
+    CHECK(std::stod(moved.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
+  }
   const auto text = [&](const std::string& run) {
     const Finished done = toy.host({"generate", "runs/" + run, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
     INFO(done.err);

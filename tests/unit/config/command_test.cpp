@@ -147,7 +147,7 @@ TEST_CASE("config: check says what cannot run yet instead of 'no problems'", "[c
   CHECK(has(with({}), ": no problems\n"));
   CHECK(has(with({"--world", "2"}), ": no problems\n"));
   for (const std::string& text : {with({"--train.mixed_precision=fp8"}), with({"--train.mixed_precision=fp8", "--world=2"})}) {
-    CHECK(has(text, "it cannot run: train.mixed_precision = fp8 is not built yet"));
+    CHECK(has(text, "it cannot run: train.mixed_precision = 'fp8' is not built yet"));
   }
 }
 

@@ -199,7 +199,6 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
        "the width of an expert, model.moe_ffn_dim (34), must be divisible by distributed.tp (4)"},
       {"[model]\nffn_hidden_dim = 1001\n[distributed]\ntp = 2\n", "model.ffn_hidden_dim (1001), must be divisible by distributed.tp (2)"},
       {"[model]\nvocab_size = 101\n[distributed]\ntp = 2\n", "model.vocab_size (101) must be divisible by distributed.tp (2)"},
-      {"[optimizer]\nname = \"sophia_h\"\n[distributed]\ntp = 2\n", "estimates curvature on every rank"},
       {"[train]\nmixed_precision = \"fp8\"\n[distributed]\ntp = 2\n", "FP8 + Tensor Parallelism is not yet supported"},
       {"[distributed]\nep = 2\n", "requires an MoE model"},
       {"[model]\nnum_experts = 6\n[distributed]\nep = 4\n", "model.num_experts (6) must be divisible by distributed.ep (4)"},
