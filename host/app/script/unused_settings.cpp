@@ -26,9 +26,9 @@ bool has_use(std::string_view section, std::string_view key, SettingsUse use) {
 }  // namespace
 
 const std::vector<const char*>& training_sections() {
-  static const std::vector<const char*> names{"hooks",     "phases",      "hook",          "phase",     "optimizer",  "scheduler",
-                                              "loss",      "metric",      "metrics",       "sink",      "checkpoint", "ckpt_strategy",
-                                              "profiling", "distributed", "parallel_plan", "averaging", "run"};
+  static const std::vector<const char*> names{"hooks",     "phases",      "hook",    "phase",         "optimizer",  "scheduler",
+                                              "loss",      "metric",      "metrics", "sink",          "checkpoint", "ckpt_strategy",
+                                              "profiling", "distributed", "diloco",  "parallel_plan", "averaging",  "run"};
   return names;
 }
 

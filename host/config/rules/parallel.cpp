@@ -141,11 +141,22 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
   }
 }
 
+void each_micro_has_an_effect(const Job& job, Findings& findings) {
+  const DistributedConfig& d = job.config.distributed;
+  if (d.reduce_each_micro && d.zero_stage == 1) {
+    findings.warn({"distributed.reduce_each_micro", "distributed.zero_stage"},
+                  "distributed.reduce_each_micro has no effect with distributed.zero_stage = 1, which keeps gradients whole");
+  } else if (d.reduce_each_micro && d.pp > 1) {
+    findings.warn({"distributed.reduce_each_micro", "distributed.pp"},
+                  format("distributed.reduce_each_micro has no effect with distributed.pp = {}: stages reduce once an update", d.pp));
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  std::vector<Rule> rules{ranks_make_up_the_world, heads_divide_by_tp, widths_divide_by_tp,
-                          curvature_without_tp,    fp8_without_tp,     expert_parallel_needs_experts};
+  std::vector<Rule> rules{ranks_make_up_the_world,       heads_divide_by_tp,      widths_divide_by_tp, curvature_without_tp, fp8_without_tp,
+                          expert_parallel_needs_experts, each_micro_has_an_effect};
   const std::vector<Rule> pipeline = pipeline_rules();
   rules.insert(rules.end(), pipeline.begin(), pipeline.end());
   return rules;

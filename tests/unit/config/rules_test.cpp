@@ -253,6 +253,7 @@ TEST_CASE("config: jobs just inside the rules are taken", "[config]") {
 TEST_CASE("config: what is odd but possible is a warning", "[config]") {
   const Refused c = GENERATE(values<Refused>({
       {"[diloco]\nouter_lr = 0.5\n", "diloco.outer_lr has no effect: diloco.interval is 0"},
+      {"[distributed]\nreduce_each_micro = true\nzero_stage = 1\n", "has no effect with distributed.zero_stage = 1"},
       {"[metrics]\nwatch_interval = 5\n", "metrics.watch_interval has no effect: metrics.watch is empty"},
       {"[train]\nmax_steps = 10\n", "scheduler.warmup_steps (2000) is more than the run's 10 steps"},
       {"[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\nwarmup_steps = 2\nstable_steps = 8\n",

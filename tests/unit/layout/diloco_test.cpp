@@ -65,11 +65,17 @@ struct Seen {
   std::vector<std::vector<at::Tensor>> weights;  // after each step
 };
 
-/// Six steps of two workers with `shards` ranks each, as each rank sees them.
-std::vector<Seen> train_apart(const config::Config& config, std::int64_t shards, double lr = 1e-3) {
-  std::vector<Seen> seen(static_cast<std::size_t>(2 * shards));
-  run_ranks(2 * shards, [&](Group& all) {
-    const World world(all, Mesh({1, 2, shards, 1, 1, 1}));
+/// Six steps of two workers, as each rank sees them; `degrees`: with the workers.
+std::vector<Seen> train_apart(config::Config config, const PerAxis& degrees, double lr = 1e-3) {
+  const Mesh mesh(degrees);
+  config.distributed.pp = degrees.pp;
+  config.distributed.dp_replicate = degrees.dp_replicate;
+  config.distributed.dp_shard = degrees.dp_shard;
+  config.distributed.cp = degrees.cp;
+  config.distributed.tp = degrees.tp;
+  std::vector<Seen> seen(static_cast<std::size_t>(mesh.size()));
+  run_ranks(mesh.size(), [&](Group& all) {
+    const World world(all, mesh);
     Worker worker(config, world);
     SharedRows data(world.share(), false);
     Seen& mine = seen[static_cast<std::size_t>(all.rank())];
@@ -80,6 +86,7 @@ std::vector<Seen> train_apart(const config::Config& config, std::int64_t shards,
   });
   return seen;
 }
+constexpr PerAxis kTwo{1, 2, 1, 1, 1, 1};
 
 double largest_difference(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
   double out = 0;
@@ -146,21 +153,21 @@ TEST_CASE("diloco: an exchange at every update, at rate 1 and without momentum, 
 TEST_CASE("diloco: workers part between exchanges and have the same bits after one", "[diloco]") {
   config::Config c = workers_of(3);
   c.diloco.exchange_dtype = GENERATE("fp32", "bf16", "int8");
-  const std::vector<Seen> seen = train_apart(c, 1);
+  const std::vector<Seen> seen = train_apart(c, kTwo);
   for (std::size_t step = 0; step < 6; ++step) {
     INFO(c.diloco.exchange_dtype << ", step " << step + 1);
     const bool exchanged = (step + 1) % 3 == 0;
     CHECK(bitwise_equal(seen[0].weights[step], seen[1].weights[step]) == exchanged);
   }
   CHECK(seen[0].losses == seen[1].losses);  // what is told is the mean over the workers
-  const std::vector<Seen> again = train_apart(c, 1);
+  const std::vector<Seen> again = train_apart(c, kTwo);
   CHECK(bitwise_equal(again[0].weights.back(), seen[0].weights.back()));
 }
 
 TEST_CASE("diloco: a worker may be of several ranks", "[diloco]") {
   config::Config c = workers_of(2);
   c.distributed.zero_stage = GENERATE(1, 3);
-  const std::vector<Seen> narrow = train_apart(c, 1), wide = train_apart(c, 2);
+  const std::vector<Seen> narrow = train_apart(c, kTwo), wide = train_apart(c, {1, 2, 2, 1, 1, 1});
   // Readers of two ranks take other rows than one reader, but rows of a batch are shared by world-th: worker 0 of two ranks reads rows 0, 1
   // mod 4, the one of one rank rows 0 mod 2. So the runs differ; what must hold is that ranks of a worker agree and workers meet.
   CHECK(wide[0].losses == wide[3].losses);
@@ -172,6 +179,20 @@ TEST_CASE("diloco: a worker may be of several ranks", "[diloco]") {
   }
   // Of the first step, before anybody has moved, the loss is the mean of the same rows in both.
   CHECK(wide[0].losses[0] == Approx(narrow[0].losses[0]).epsilon(0.05));
+}
+
+TEST_CASE("diloco: a worker may divide its layers, its model or its sequences", "[diloco]") {
+  // Such ranks read what one rank reads, so losses differ by the order of sums alone, as in equal_ranks.h.
+  const config::Config c = workers_of(2);
+  const std::vector<double> one = train_apart(c, kTwo)[0].losses;
+  for (const PerAxis& degrees : {PerAxis{1, 2, 1, 1, 1, 2}, PerAxis{2, 2, 1, 1, 1, 1}, PerAxis{1, 2, 1, 2, 1, 1}}) {
+    INFO("pp " << degrees.pp << ", cp " << degrees.cp << ", tp " << degrees.tp);
+    for (const Seen& rank : train_apart(c, degrees)) {
+      for (std::size_t step = 0; step < one.size(); ++step) {
+        CHECK(rank.losses[step] == Approx(one[step]).epsilon(1e-6));
+      }
+    }
+  }
 }
 
 TEST_CASE("diloco: between exchanges nothing of the size of weights travels between workers", "[diloco]") {

@@ -33,8 +33,10 @@ config::Config wide() {
 }
 
 /// Of the rank that holds most.
-Held held(std::int64_t ranks, std::int64_t stage, at::ScalarType compute) {
+Held held(std::int64_t ranks, std::int64_t stage, at::ScalarType compute, std::int64_t micros = 1, bool each_micro = false) {
   config::Config c = wide();
+  c.train.grad_accum_steps = micros;
+  c.distributed.reduce_each_micro = each_micro;
   c.distributed.zero_stage = stage;
   std::vector<Held> all(static_cast<std::size_t>(ranks));
   run_ranks(ranks, [&](Group& group) {
@@ -72,10 +74,13 @@ TEST_CASE("memory of a rank: what a stage divides falls with the number of ranks
   }
 }
 
-TEST_CASE("memory of a rank: gradients are never whole from stage 2 on, weights from stage 3 on", "[data_parallel]") {
+TEST_CASE("memory of a rank: gradients are whole where micro-batches add up alone, weights never from stage 3 on", "[data_parallel]") {
   constexpr double kLayer = 1.0 / 8;  // the share of a layer
-  const double whole = held(4, 1, at::kFloat).most;
-  CHECK(whole > 1);  // every gradient is there at the end of backward
+  const double whole = held(4, 1, at::kFloat, 2).most;
+  CHECK(whole > 1);  // every gradient is there after the first of two micro-batches
+  CHECK(held(4, 3, at::kFloat, 2).most > 1);
+  CHECK(held(4, 2, at::kFloat, 2, true).most < 0.25 + 3 * kLayer);
+  CHECK(held(4, 3, at::kFloat, 2, true).most < 0.25 + 5 * kLayer);
   // A part of the gradients, and of a layer: its gradients, the buffer that is reduced, and with stage 3 its weights with their buffer.
   CHECK(held(4, 2, at::kFloat).most < 0.25 + 3 * kLayer);
   CHECK(held(4, 3, at::kFloat).most < 0.25 + 5 * kLayer);
