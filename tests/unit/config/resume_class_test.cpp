@@ -15,8 +15,8 @@ TEST_CASE("resume class: every key that the table names is one, and every sectio
     CHECK(find_row(key) != nullptr);
   }
   // A new section begins as identity: whoever adds one decides here what it means.
-  const std::set<std::string> decided{"run",         "model",      "train",   "optimizer", "scheduler", "data",      "eval",
-                                      "distributed", "checkpoint", "metrics", "averaging", "generate",  "profiling", "adapter"};
+  const std::set<std::string> decided{"run",        "model",   "train",     "optimizer", "scheduler", "data",    "eval",  "distributed",
+                                      "checkpoint", "metrics", "averaging", "generate",  "profiling", "adapter", "diloco"};
   for (const Section& section : sections()) {
     CAPTURE(section.name);
     CHECK(decided.contains(section.name));
