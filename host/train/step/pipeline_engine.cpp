@@ -35,19 +35,10 @@ struct PipelineEngine::Step {
 };
 
 PipelineEngine::PipelineEngine(PipelinedModel& model, const PlainEngineOptions& options)
-    : model_(model), options_(options), weights_(model.pieces().size()), units_(model.pieces().size()) {
+    : model_(model), options_(options), weights_(model.pieces().size()), line_(line_of(model)) {
   for (std::size_t piece = 0; piece < weights_.size(); ++piece) {
-    if (model.rank_of(piece) != model.ranks().rank()) {
-      continue;
-    }
-    weights_[piece] = model.staged().weights_of(model.pieces()[piece]);
-    for (const ParameterPtr& weight : weights_[piece]) {
-      const auto same = [&](const std::shared_ptr<WeightUnit>& unit) { return unit.get() == weight->unit; };
-      for (const std::shared_ptr<WeightUnit>& unit : units_of(model)) {
-        if (same(unit) && std::none_of(units_[piece].begin(), units_[piece].end(), same)) {
-          units_[piece].push_back(unit);
-        }
-      }
+    if (model.rank_of(piece) == model.ranks().rank()) {
+      weights_[piece] = model.staged().weights_of(model.pieces()[piece]);
     }
   }
 }
@@ -146,6 +137,9 @@ void PipelineEngine::backward(Step& step, const PipelineAction& action) {
     results.push_back(flight.share);
     gradients.emplace_back();
   }
+  if (line_ != nullptr) {  // gradients of weights that come later wait for the end of the step
+    line_->begin_backward(action == step.plan.actions[static_cast<std::size_t>(step.rank)].back());
+  }
   if (!results.empty()) {
     const PutOffProducts::Scope scope(action.work == PipelineWork::input_gradient ? &flight.weights : nullptr);
     torch::autograd::backward(results, gradients);
@@ -155,6 +149,9 @@ void PipelineEngine::backward(Step& step, const PipelineAction& action) {
     step.mail.send({false, number, action.micro}, gradient.defined() ? gradient : at::zeros_like(flight.in));
   }
   accumulate(number);
+  if (line_ != nullptr) {
+    line_->end_backward();
+  }
   end_backward(step, action, std::move(flight.results));
   if (action.work == PipelineWork::backward) {
     step.flights.erase({action.chunk, action.micro});
@@ -173,9 +170,6 @@ void PipelineEngine::weight_gradients(Step& step, const PipelineAction& action) 
 void PipelineEngine::accumulate(std::int64_t piece) {
   for (const ParameterPtr& weight : weights_[static_cast<std::size_t>(piece)]) {
     weight->accumulate();
-  }
-  for (const std::shared_ptr<WeightUnit>& unit : units_[static_cast<std::size_t>(piece)]) {
-    unit->end_micro();
   }
 }
 

@@ -54,8 +54,8 @@ class PipelineEngine final : public Engine {
 
   PipelinedModel& model_;
   PlainEngineOptions options_;
-  std::vector<ParameterList> weights_;                           // of each piece of the model that lies here
-  std::vector<std::vector<std::shared_ptr<WeightUnit>>> units_;  // likewise
+  std::vector<ParameterList> weights_;  // of each piece of the model that lies here
+  UnitLine* line_;                      // null on one data rank
   std::optional<config::PipelinePlan> plan_;
 };
 
