@@ -34,7 +34,7 @@ inline config::Catalog reference_catalog() {
        {part("softmax_topk"), part("sigmoid_topk"), part("softmax"), part("sigmoid"), part("softmax_normed"), part("sqrtsoftplus")}},
       {"adapter", {part("lora")}},
       {"loss", {part("cross_entropy"), part("chunked_cross_entropy")}},
-      {"optimizer", {part("adamw"), part("lion"), part("schedule_free_adamw"), part("muon")}},
+      {"optimizer", {part("adamw"), part("lion"), part("schedule_free_adamw"), part("muon"), part("sophia_h")}},
       {"scheduler",
        {part("cosine"), part("linear"), part("wsd"), part("constant"), part("rex"), part("none"), part("inv"), part("power"),
         part("inverse_sqrt", {power, rate, shift})}},
