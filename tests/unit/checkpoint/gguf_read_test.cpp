@@ -177,6 +177,7 @@ TEST_CASE("gguf: a model with other heads, and names that llama.cpp does not hav
   gguf::File other;
   other.add("general.architecture", "llama");
   other.add("llama.attention.head_count", std::uint32_t{4});
+  other.add("llama.attention.head_count_kv", std::uint32_t{2});
   other.add_tensor("blk.0.ffn_gate_inp.weight", {8, 8}, gguf::Type::f32, [] { return at::zeros({8, 8}); });
   other.write(dir / "moe.gguf");
   CHECK_THROWS_WITH(read(dir / "moe.gguf", config_of(families()[0])), Contains("blk.0.ffn_gate_inp.weight"));
