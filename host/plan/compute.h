@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
+#include "config/plan/weights.h"
 #include "config/schema/config.h"
 #include "plan/gpu.h"
-#include "plan/weights.h"
 
 namespace kf::plan {
 

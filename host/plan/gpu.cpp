@@ -130,19 +130,33 @@ class Reader {
     return gpu;
   }
 
+  void take_name(Gpu& gpu, const config::Node& node) {
+    if (const std::string* const text = std::get_if<std::string>(&node.value)) {
+      gpu.name = *text;
+    } else {
+      fault(node, "name must be a text");
+    }
+  }
+
+  void take_node(Gpu& gpu, const config::Node& node) {
+    const std::int64_t* const count = std::get_if<std::int64_t>(&node.value);
+    if (count != nullptr && *count >= 1) {
+      gpu.node = *count;
+    } else {
+      fault(node, format("node ({}) must be a number of accelerators, 1 or more", config::to_text(node)));
+    }
+  }
+
   void take(Gpu& gpu, const std::string& key, const config::Node& node) {
     if (key == "like") {
       return;
     }
     if (key == "name") {
-      const std::string* const text = std::get_if<std::string>(&node.value);
-      text != nullptr ? gpu.name = *text, void() : fault(node, "name must be a text");
+      take_name(gpu, node);
       return;
     }
     if (key == "node") {
-      const std::int64_t* const count = std::get_if<std::int64_t>(&node.value);
-      count != nullptr &&*count >= 1 ? gpu.node = *count, void()
-                                     : fault(node, format("node ({}) must be a number of accelerators, 1 or more", config::to_text(node)));
+      take_node(gpu, node);
       return;
     }
     const auto found = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& known) { return key == known.name; });

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
+#include "config/plan/rank_memory.h"
 #include "plan/compute.h"
 #include "plan/gpu.h"
-#include "plan/memory.h"
 #include "plan/traffic.h"
 
 namespace kf::plan {

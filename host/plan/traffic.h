@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "config/plan/weights.h"
 #include "config/schema/config.h"
 #include "plan/gpu.h"
 #include "plan/links.h"
-#include "plan/weights.h"
 
 namespace kf::plan {
 

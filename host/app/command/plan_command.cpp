@@ -78,22 +78,27 @@ int plan_command(const Arguments& args) {
   const plan::Gpu gpu = plan::gpu_named(options.has("--gpu") ? options.last("--gpu") : "h100");
   const bool searches = options.has("--search");
   // The number of ranks may follow from the job. With --search its own layout need not fit them.
-  std::int64_t world = world_of(options, config::load(request, catalog).config);
+  const std::int64_t world = world_of(options, config::load(request, catalog).config);
   request.world = searches ? std::optional<std::int64_t>() : world;
   const config::Loaded loaded = config::load(request, catalog);
   if (!loaded.report.problems.empty()) {
     throw Error(Code::config, config::to_text(loaded.report));
   }
   const plan::Weights weights = weights_of(loaded.config, registries);
+  const auto show = [json = options.has("--json")](const auto& print_it, const auto& as_node) {
+    if (json) {
+      std::cout << config::to_json(as_node(), config::JsonStyle::plain, 2) << '\n';
+    } else {
+      print_it();
+    }
+  };
   if (!searches) {
     const PlanReport report = make_report(loaded, weights, gpu, world);
-    options.has("--json") ? std::cout << config::to_json(to_node(report), config::JsonStyle::plain, 2) << '\n',
-        void()            : print(std::cout, report);
+    show([&] { print(std::cout, report); }, [&] { return to_node(report); });
     return 0;
   }
   const plan::Found found = plan::search(loaded, weights, gpu, world, kShown);
-  options.has("--json") ? std::cout << config::to_json(to_node(found), config::JsonStyle::plain, 2) << '\n',
-      void()            : print(std::cout, found, gpu, plan::update_sequences(loaded.config, world));
+  show([&] { print(std::cout, found, gpu, plan::update_sequences(loaded.config, world)); }, [&] { return to_node(found); });
   KF_CHECK(!found.best.empty(), Code::config,
            "no layout of {} ranks fits into a {}{}: more ranks, train.activation_checkpointing = \"full\", "
            "or fewer sequences at a time",

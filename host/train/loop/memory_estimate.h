@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
+#include "config/plan/rank_memory.h"
 #include "config/schema/config.h"
 #include "model/parameter.h"
-#include "plan/memory.h"
 
 namespace kf {
 

@@ -1,9 +1,9 @@
 #pragma once
 // A built model as a plan sees it.
 
+#include "config/plan/weights.h"
 #include "config/schema/config.h"
 #include "model/parameter.h"
-#include "plan/weights.h"
 
 namespace kf {
 

@@ -1,6 +1,6 @@
 // What a rank takes, by arithmetic; against the allocator: tests/unit/train/memory_test.cpp and tests/unit/layout/planned_memory_test.cpp.
 
-#include "plan/memory.h"
+#include "config/plan/rank_memory.h"
 #include "unit/plan/model.h"
 
 #include <catch2/catch.hpp>

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "config/plan/derived.h"
-#include "plan/weights.h"
+#include "config/plan/weights.h"
 
 namespace kf::plan::test {
 

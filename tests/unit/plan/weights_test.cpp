@@ -1,6 +1,6 @@
 // What a rank of a layout has of a model.
 
-#include "plan/weights.h"
+#include "config/plan/weights.h"
 #include "unit/plan/model.h"
 
 #include <algorithm>

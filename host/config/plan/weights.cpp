@@ -1,4 +1,4 @@
-#include "plan/weights.h"
+#include "config/plan/weights.h"
 
 #include <algorithm>
 #include <charconv>

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "plan/weights.h"
+#include "config/plan/weights.h"
 
 namespace kf::plan {
 

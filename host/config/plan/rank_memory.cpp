@@ -1,4 +1,4 @@
-#include "plan/memory.h"
+#include "config/plan/rank_memory.h"
 
 #include <algorithm>
 #include <cmath>
