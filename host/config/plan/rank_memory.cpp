@@ -38,6 +38,7 @@ struct Holdings {
   double low = 0;      // of them those whose gradients arrive in 16 bits
   double part = 0;     // numbers that it trains itself
   double largest = 0;  // numbers of the largest weight that it trains itself
+  double longest = 0;  // and of the largest one that it holds whole
   std::map<std::int64_t, Unit> units;
 
   double largest_block(double Unit::*member, std::int64_t layers) const {
@@ -112,6 +113,7 @@ class Rank {
       held_.low += low ? held : 0;
       held_.part += part;
       held_.largest = std::max(held_.largest, part);
+      held_.longest = std::max(held_.longest, held);
       unit.numbers += held;
     }
   }
@@ -187,6 +189,41 @@ config::ActivationBytes stage_activations(const config::Config& config, const We
   return out;
 }
 
+/// Whether weights are cut over ranks at all.
+bool divided(const Layout& layout) {
+  return layout.mesh.degree(Axis::dp_shard) * layout.mesh.degree(Axis::cp) * layout.mesh.degree(Axis::ep) > 1;
+}
+
+/// Bytes of gradients at the moments of a step.
+struct Gradients {
+  double parts = 0;    // of what the rank trains: all that is left for the update
+  double before = 0;   // when the last backward begins: what earlier micro-batches left
+  double end = 0;      // at its end, with those of a block and of what is in none before they are summed over ranks
+  double buffers = 0;  // in which they travel
+};
+
+/// Gradients of whole weights add up on each rank until the last backward, or, with reduce_each_micro, go to their parts behind each one.
+/// A unit's are summed as soon as its backward is over, a bucket at a time; those of what is in no block are the first to come and the
+/// last to go.
+Gradients gradients_of(const config::Config& config, const Layout& layout, const Holdings& mine, bool several) {
+  const std::int64_t layers = config.model.n_layers;
+  const double number = config.train.grad_dtype == "bf16" ? 2 : 4, travels = config.distributed.reduce_dtype == "bf16" ? 2 : 4;
+  const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the sums of those before it
+  const double whole = number * mine.trains;
+  Gradients out;
+  out.parts = number * mine.part;
+  if (layout.mesh.readers() * layout.mesh.degree(Axis::cp) == 1) {
+    return {whole, several ? whole : 0, whole + arriving, 0};
+  }
+  const bool leave = config.distributed.reduce_each_micro && divided(layout) && layout.zero_stage >= 2;
+  const double block = mine.largest_block(&Unit::numbers, layers), rest = mine.rest(&Unit::numbers, layers);
+  const double left = !several ? 0 : leave ? out.parts : whole;
+  out.before = left;
+  out.end = std::max(several && !leave ? whole : 0, out.parts + number * (block + rest)) + arriving;
+  out.buffers = travels * std::min(std::max(block, rest), std::max(kPiece, mine.longest));
+  return out;
+}
+
 }  // namespace
 
 double MemoryEstimate::total() const { return sum(parts); }
@@ -217,6 +254,9 @@ double in_flight(const config::DistributedConfig& distributed, const Layout& lay
   if (distributed.pp_schedule == "gpipe") {
     return micros;
   }
+  if (distributed.pp_schedule == "zero_bubble") {  // gradients of weights come later, on late stages most
+    return std::min(micros, stages);
+  }
   if (distributed.pp_schedule != "interleaved_1f1b") {
     return std::min(micros, behind);
   }
@@ -234,21 +274,10 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
   const bool several = micros > 1 || !config.train.batch_schedule.empty();
   const config::ActivationBytes activations = stage_activations(config, weights, layout, stage, micro, true);
   const double under_way = in_flight(config.distributed, layout, stage, micros);
-  const double number = config.train.grad_dtype == "bf16" ? 2 : 4;  // bytes of a gradient
-  const bool shares = layout.mesh.readers() * layout.mesh.degree(Axis::cp) > 1;
-  const std::int64_t zero =
-      layout.mesh.degree(Axis::dp_shard) * layout.mesh.degree(Axis::cp) * layout.mesh.degree(Axis::ep) > 1 ? layout.zero_stage : 1;
-  // Gradients of whole weights until they are reduced, of parts from then on; a unit's while it is reduced, with its buffer in fp32.
-  const double block = mine.largest_block(&Unit::numbers, layers), rest = mine.rest(&Unit::numbers, layers);
-  const double whole = number * mine.trains, parts = number * mine.part;
-  const double reduced = !shares                                 ? 0
-                         : zero == 1 && mine.part == mine.trains ? 8 * std::min(std::max(block, rest), kPiece)
-                                                                 : 4 * std::max(block, rest);
-  const double standing = zero == 1 ? whole : parts;
-  const double moving = zero == 1 ? 0 : number * std::max(block, rest);
+  const Gradients gradients = gradients_of(config, layout, mine, several);
+  const bool gathers = divided(layout) && layout.zero_stage == 3;
   const double gathered =
-      zero == 3 ? mine.rest(&Unit::cut, layers) + (config.distributed.prefetch ? 2 : 1) * mine.largest_block(&Unit::cut, layers) : 0;
-  const double arriving = several ? 2 * mine.low : 0;  // a micro-batch's own, before they join the sums of those before it
+      gathers ? mine.rest(&Unit::cut, layers) + (config.distributed.prefetch ? 2 : 1) * mine.largest_block(&Unit::cut, layers) : 0;
   const Amounts base{{"weights", mine.weights}, {"16-bit weights", mine.copies}, {"optimizer (" + config.optimizer.name + ")", mine.state}};
   const auto with = [&](Amounts more) {
     more.insert(more.begin(), base.begin(), base.end());
@@ -258,20 +287,20 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
   MemoryEstimate out;
   out.complete = weights.known;
   out.take_fuller("backward", with({{"gathered weights", gathered},
-                                    {"gradients", several ? standing : 0},
+                                    {"gradients", gradients.before},
                                     {"activations", under_way * activations.kept},
                                     {"logits", activations.logits}}));
   out.take_fuller("backward", with({{"gathered weights", gathered},
-                                    {"gradients", standing + moving + arriving},
-                                    {"buffers", reduced},
+                                    {"gradients", gradients.end},
+                                    {"buffers", gradients.buffers},
                                     {"activations", (under_way - 1) * activations.kept + activations.passing}}));
-  out.take_fuller("the update", with({{"gradients", parts}, {"the update itself", update}}));
+  out.take_fuller("the update", with({{"gradients", gradients.parts}, {"the update itself", update}}));
   if (config.eval.enabled) {
     const double rows = config.eval.batch_size > 0 ? static_cast<double>(config.eval.batch_size) : micro.rows;
     const config::ActivationBytes evaluation =
         stage_activations(config, weights, layout, stage, {rows, static_cast<double>(config.train.seq_len)}, false);
     const double swapped = config.averaging.type != "none" ? 4 * mine.part : 0;
-    const double all = zero == 3 ? mine.rest(&Unit::cut, layers) : 0;
+    const double all = gathers ? mine.rest(&Unit::cut, layers) : 0;
     out.take_fuller("an evaluation", with({{"gathered weights", all},
                                            {"averaged weights", swapped},
                                            {"activations", evaluation.passing},

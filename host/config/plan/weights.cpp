@@ -4,35 +4,9 @@
 #include <charconv>
 
 #include "config/plan/budget.h"
-#include "core/error.h"
-#include "core/text.h"
+#include "config/plan/pipeline.h"
 
 namespace kf::plan {
-namespace {
-
-/// The pieces of the model in order, by pp_layers or by cost.
-std::vector<config::Stage> pieces_of(const config::Config& config, std::int64_t count) {
-  const std::vector<std::int64_t>& given = config.distributed.pp_layers;
-  const std::int64_t layers = config.model.n_layers;
-  if (count == 1) {
-    return {config::whole_stage(config.model)};
-  }
-  if (given.empty()) {
-    return config::cut_stages(config.model, count, config.train.seq_len);
-  }
-  KF_CHECK(static_cast<std::int64_t>(given.size()) == count, Code::config, "distributed.pp_layers has {} pieces, and {} are needed",
-           given.size(), count);
-  std::vector<config::Stage> out;
-  std::int64_t first = 0;
-  for (const std::int64_t length : given) {
-    out.push_back({first, first + length, out.empty(), static_cast<std::int64_t>(out.size()) + 1 == count});
-    first += length;
-  }
-  KF_CHECK(first == layers, Code::config, "distributed.pp_layers has {} layers, and model.n_layers is {}", first, layers);
-  return out;
-}
-
-}  // namespace
 
 double Weight::numbers() const {
   double out = 1;
@@ -48,8 +22,7 @@ Layout Layout::of(const config::Config& config, std::int64_t world) {
   out.mesh = Mesh::of_world(config::degrees_of(d), world);
   out.zero_stage = d.zero_stage;
   const std::int64_t pp = out.mesh.degree(Axis::pp);
-  const std::int64_t chunks = pp > 1 && d.pp_schedule == "interleaved_1f1b" ? d.pp_chunks : 1;
-  const std::vector<config::Stage> pieces = pieces_of(config, pp * chunks);
+  const std::vector<config::Stage> pieces = config::pipeline_stages(config);
   out.stages.resize(static_cast<std::size_t>(pp));
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     out.stages[i % out.stages.size()].push_back(pieces[i]);
