@@ -118,7 +118,12 @@ std::vector<Row> rows_of(const fs::path& page) {
   std::ifstream in(page);
   REQUIRE(in);
   std::vector<Row> rows;
+  bool inside = false;
   for (std::string line; std::getline(in, line);) {
+    inside = line.starts_with("| row ") || (inside && line.starts_with("|"));
+    if (!inside) {
+      continue;
+    }
     std::vector<std::string> cells;
     std::istringstream cut(line);
     for (std::string cell; std::getline(cut, cell, '|');) {

@@ -1,4 +1,4 @@
-// What a rank takes, by arithmetic; against the allocator: tests/unit/train/memory_test.cpp and tests/unit/layout/planned_memory_test.cpp.
+// What a rank takes, by arithmetic; against the allocator: tests/unit/train/memory_test.cpp and planned_memory_test.cpp.
 
 #include "config/plan/rank_memory.h"
 #include "unit/plan/model.h"

@@ -1,4 +1,4 @@
-// What ranks send each other, by arithmetic; against counted bytes: tests/unit/layout/planned_traffic_test.cpp.
+// What ranks send each other, by arithmetic; against counted bytes: planned_traffic_test.cpp.
 
 #include "plan/traffic.h"
 #include "unit/plan/model.h"
