@@ -1,5 +1,5 @@
 #pragma once
-// Weights of a plain decoder as a plan sees them, written by hand: what the engine's own models are is compared in tests/unit/layout.
+// Weights of a plain decoder as a plan sees them, written by hand: the engine's own ones are planned in planned_memory_test.cpp.
 
 #include <string>
 
