@@ -26,7 +26,7 @@ Amounts amounts_of(const std::vector<const Weight*>& weights, const Layout& layo
     const bool trains = weight->trains && !weight->buffer;
     const bool cut = trains && !weight->shape.empty();
     const double bytes = cut ? held * (train.mixed_precision != "fp32" && weight->low ? 2 : 4) : 0;
-    const bool experts = weight->cut == Weight::Cut::experts && layout.mesh.degree(Axis::ep) > 1;
+    const bool experts = weight->experts && layout.mesh.degree(Axis::ep) > 1;
     (experts ? out.expert_values : out.values) += bytes;
     (experts ? out.expert_numbers : out.numbers) += trains ? held : 0;
   }
@@ -91,28 +91,37 @@ Traffic::Traffic(const config::Config& config, const Weights& weights, const Lay
 }
 
 /// Each branch of a block enters what tensor parallelism divides, and leaves it (Korthikanti et al. 2022, section 4.2); so do the embedding
-/// (out) and the head (in).
+/// (out) and the head (in). A layer with experts gathers its tokens, sums what its experts and its shared ones give, and takes its own
+/// part.
 void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) const {
   if (tp_.ranks == 1) {
     return;
   }
+  const config::ModelConfig& m = config_.model;
   const bool split = config_.distributed.sequence_parallel;
-  const double bytes = tokens_ * real(config_.model.dim) * width_;
-  double forward = 0, again = 0;
+  const double bytes = tokens_ * real(m.dim) * width_;
+  struct Calls {
+    double gathers = 0, scatters = 0, sums = 0;
+  };
+  Calls forward{split && piece.heads ? 1.0 : 0, split && piece.embeds ? 1.0 : 0, !split && piece.embeds ? 1.0 : 0};
+  Calls backward{split && piece.embeds ? 1.0 : 0, split && piece.heads ? 1.0 : 0, !split && piece.heads ? 1.0 : 0};
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
-    forward += 2;
-    again += config::recomputes(config_.train, layer) ? 2 : 0;
+    const bool experts = config::is_moe_layer(m, layer);
+    const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
+    const double again = config::recomputes(config_.train, layer) ? 1 : 0;
+    const double gathers = split ? 2 : 0, scatters = !split ? 0 : experts ? 1 : 2;
+    const double sums = !split ? 2 + shared : experts ? 1 + shared : 0;
+    forward.gathers += gathers;
+    forward.scatters += scatters;
+    forward.sums += sums;
+    backward.gathers += (1 + again) * gathers;
+    backward.scatters += (1 + again) * scatters;
+    backward.sums += (1 + again) * sums;
   }
-  const double ends = (piece.embeds ? 1 : 0) + (piece.heads ? 1 : 0);
-  if (split) {
-    const double in = forward + (piece.heads ? 1 : 0), leave = forward + (piece.embeds ? 1 : 0);
-    out.push_back({"tp", "hidden states gathered", Kind::gather, When::forward, in, bytes, tp_});
-    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, When::forward, leave, bytes, tp_});
-    out.push_back({"tp", "hidden states gathered", Kind::gather, When::backward, leave + again, bytes, tp_});
-    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, When::backward, in + again, bytes, tp_});
-  } else {
-    out.push_back({"tp", "hidden states summed", Kind::sum, When::forward, forward + (piece.embeds ? 1 : 0), bytes, tp_});
-    out.push_back({"tp", "hidden states summed", Kind::sum, When::backward, forward + again + ends - (piece.embeds ? 1 : 0), bytes, tp_});
+  for (const auto& [calls, when] : {std::pair(forward, When::forward), std::pair(backward, When::backward)}) {
+    out.push_back({"tp", "hidden states gathered", Kind::gather, when, calls.gathers, bytes, tp_});
+    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, when, calls.scatters, bytes, tp_});
+    out.push_back({"tp", "hidden states summed", Kind::sum, when, calls.sums, bytes, tp_});
   }
   if (piece.heads) {  // the softmax over the whole vocabulary: largest logit, sum, the label's logit
     out.push_back({"tp", "softmax", Kind::sum, When::forward, 3, tokens_ * 4, tp_});

@@ -32,7 +32,7 @@ Layout Layout::of(const config::Config& config, std::int64_t world) {
 
 std::int64_t Layout::shards(const Weight& weight) const {
   const std::int64_t all = mesh.degree(Axis::dp_shard) * mesh.degree(Axis::cp);
-  return weight.cut == Weight::Cut::experts ? all : all * mesh.degree(Axis::ep);
+  return weight.experts ? all : all * mesh.degree(Axis::ep);
 }
 
 std::int64_t Layout::layers(std::int64_t stage) const {
@@ -74,12 +74,15 @@ std::vector<const Weight*> weights_of(const Weights& weights, const Layout& layo
 }
 
 double held_numbers(const Weight& weight, const Layout& layout) {
-  const bool experts = weight.cut == Weight::Cut::experts;
-  const std::int64_t parts = weight.cut == Weight::Cut::none ? 1 : layout.mesh.degree(experts ? Axis::ep : Axis::tp);
-  const std::int64_t length = weight.cut == Weight::Cut::none ? 1 : weight.shape.at(weight.cut == Weight::Cut::columns ? 1 : 0);
+  double out = weight.numbers() / static_cast<double>(weight.experts ? layout.mesh.degree(Axis::ep) : 1);
+  if (weight.cut == Weight::Cut::none) {
+    return out;
+  }
+  const std::size_t dim = (weight.cut == Weight::Cut::columns ? 1 : 0) + (weight.experts ? 1 : 0);
+  const std::int64_t length = weight.shape.at(dim);
   // Fewer heads than ranks (kv heads): each rank has one.
-  const std::int64_t mine = std::max(length / parts, std::min(weight.unit, length));
-  return weight.numbers() / static_cast<double>(length) * static_cast<double>(mine);
+  const std::int64_t mine = std::max(length / layout.mesh.degree(Axis::tp), std::min(weight.unit, length));
+  return out / static_cast<double>(length) * static_cast<double>(mine);
 }
 
 }  // namespace kf::plan

@@ -14,13 +14,14 @@ namespace kf::plan {
 
 /// One weight.
 struct Weight {
-  /// What divides it: nothing, tensor parallelism by its first or second dim, or expert parallelism by its experts.
-  enum class Cut : std::int8_t { none, rows, columns, experts };
+  /// How tensor parallelism divides it, or each of its experts: by its outputs, by its inputs, or not.
+  enum class Cut : std::int8_t { none, rows, columns };
 
   std::string name;
   std::vector<std::int64_t> shape;
   Cut cut = Cut::none;
   std::int64_t unit = 1;  // entries of the divided dim that stay together
+  bool experts = false;   // a stack of experts, which expert parallelism divides
   bool low = false;       // forward reads 16-bit numbers
   bool trains = true;
   bool buffer = false;     // moved by the model's own rule

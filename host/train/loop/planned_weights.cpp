@@ -39,7 +39,7 @@ plan::Weight::Cut cut_of(Split split) {
     case Split::colwise:
     case Split::vocab: return plan::Weight::Cut::rows;
     case Split::rowwise: return plan::Weight::Cut::columns;
-    case Split::experts: return plan::Weight::Cut::experts;
+    case Split::experts:
     case Split::sequence:
     case Split::replicate: break;
   }
@@ -57,6 +57,7 @@ plan::Weights planned_weights(const config::Config& config, const ParameterList&
     weight.name = p.name;
     weight.shape = p.shape;
     weight.cut = cut_of(p.split);
+    weight.experts = p.split == Split::experts || (p.stack && p.shape.size() == 3);
     weight.unit = p.split_unit;
     weight.low = p.shape.size() >= 2 && !p.keep_fp32;
     weight.trains = p.trainable;

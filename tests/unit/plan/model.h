@@ -33,8 +33,11 @@ inline Weights weights_of(const config::ModelConfig& m) {
     out.all.push_back(weight(layer + "attention.o_proj.weight", {m.dim, m.n_heads * width}, Cut::columns, width));
     const std::int64_t experts = m.num_experts, each = experts > 0 ? config::expert_ffn_hidden_dim(m) : hidden;
     const auto matrix = [&](const char* name, std::int64_t rows, std::int64_t columns, Cut cut) {
-      out.all.push_back(experts > 0 ? weight(layer + "mlp." + name, {experts, rows, columns}, Cut::experts)
-                                    : weight(layer + "mlp." + name, {rows, columns}, cut));
+      out.all.push_back(weight(layer + "mlp." + name, {rows, columns}, cut));
+      if (experts > 0) {
+        out.all.back() = weight(layer + "mlp." + name, {experts, rows, columns}, cut);
+        out.all.back().experts = true;
+      }
     };
     if (config::mlp_gated(m)) {
       matrix("gate_proj.weight", each, m.dim, Cut::rows);

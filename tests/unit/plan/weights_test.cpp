@@ -93,10 +93,13 @@ TEST_CASE("plan: experts are divided over ep, and their rows over the ranks that
   c.distributed.ep = 2;
   c.distributed.dp_shard = 3;
   const Layout layout = Layout::of(c, 6);
-  const Weight experts = weight("experts", {8, 16, 64}, Weight::Cut::experts);
+  Weight experts = weight("experts", {8, 16, 64}, Weight::Cut::rows);
+  experts.experts = true;
   CHECK(held_numbers(experts, layout) == 4 * 16 * 64);
   CHECK(layout.shards(experts) == 3);
   CHECK(layout.shards(weight("q", {64, 64})) == 6);
+  c.distributed.tp = 2;
+  CHECK(held_numbers(experts, Layout::of(c, 12)) == 4 * 8 * 64);  // of each expert half of its outputs
 }
 
 }  // namespace kf::plan::test
