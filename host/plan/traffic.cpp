@@ -103,14 +103,18 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
   struct Calls {
     double gathers = 0, scatters = 0, sums = 0;
   };
-  Calls forward{split && piece.heads ? 1.0 : 0, split && piece.embeds ? 1.0 : 0, !split && piece.embeds ? 1.0 : 0};
-  Calls backward{split && piece.embeds ? 1.0 : 0, split && piece.heads ? 1.0 : 0, !split && piece.heads ? 1.0 : 0};
+  Calls forward, backward;
+  (split ? forward.gathers : backward.sums) += piece.heads ? 1 : 0;
+  (split ? forward.scatters : forward.sums) += piece.embeds ? 1 : 0;
+  backward.scatters += forward.gathers;
+  backward.gathers += forward.scatters;
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
     const bool experts = config::is_moe_layer(m, layer);
     const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
     const double again = config::recomputes(config_.train, layer) ? 1 : 0;
-    const double gathers = split ? 2 : 0, scatters = !split ? 0 : experts ? 1 : 2;
-    const double sums = !split ? 2 + shared : experts ? 1 + shared : 0;
+    const double left = experts ? 1 : 2;  // branches that sum in parts
+    const double gathers = split ? 2 : 0, scatters = split ? left : 0;
+    const double sums = (split ? 2 - left : 2) + shared;
     forward.gathers += gathers;
     forward.scatters += scatters;
     forward.sums += sums;
