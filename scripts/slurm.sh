@@ -12,7 +12,10 @@ packages="slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libmunge2 
 
 fetch() {
   [ -x "$root/usr/sbin/slurmctld-wlm" ] && return 0
-  command -v apt-get >/dev/null && command -v dpkg-deb >/dev/null || { echo "slurm: no apt-get and dpkg-deb here"; return 0; }
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-deb >/dev/null; then
+    echo "slurm: no apt-get and dpkg-deb here"
+    return 0
+  fi
   mkdir -p "$(dirname "$root")"
   local package
   partial=$(mktemp -d "$(dirname "$root")/.slurm.XXXXXX")
