@@ -162,14 +162,19 @@ Sight Visibility::between(const Reach& reach, const Span& queries, const Span& k
   if (!apart && near && queries == keys) {
     return {Sight::Kind::triangle, {}};
   }
+  const auto seen = [](const at::Tensor& mask) { return Sight{mask.defined() ? Sight::Kind::some : Sight::Kind::none, mask}; };
   const Block block{reach, queries, keys};
   for (const auto& [known, mask] : blocks_) {
     if (known == block) {
-      return {Sight::Kind::some, mask};
+      return seen(mask);
     }
   }
-  blocks_.emplace_back(block, mask_between(reach, queries, keys));
-  return {Sight::Kind::some, blocks_.back().second};
+  at::Tensor mask = mask_between(reach, queries, keys);
+  if (mask.is_cpu() && !mask.any().item<bool>()) {
+    mask = at::Tensor();  // documents that do not meet; a GPU would have to be waited for
+  }
+  blocks_.emplace_back(block, mask);
+  return seen(mask);
 }
 
 }  // namespace kf
