@@ -87,13 +87,13 @@ TEST_CASE("tokenizer: of SentencePiece models tokenizer_config.json alone can sa
 }
 
 TEST_CASE("tokenizer: to one that is given as a file belongs what is read beside it") {
-  const test::TempDir folder, copy;
+  const test::TempDir folder, words, copy;
   folder.write("tokenizer.json", std::string("{") + kModel + "}");
   folder.write("tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>", "add_bos_token": true})");
   folder.write("chat_template.jinja", "{{ messages }}");
   folder.write("config.json", "{}");  // of a model
-  folder.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
-  folder.write("merges.txt", "a b\n");
+  words.write("vocab.json", R"({"a": 0, "b": 1, "ab": 2})");
+  words.write("merges.txt", "a b\n");
   const auto names = [](const std::vector<fs::path>& files) {
     std::set<std::string> out;
     for (const fs::path& file : files) {
@@ -103,7 +103,7 @@ TEST_CASE("tokenizer: to one that is given as a file belongs what is read beside
   };
   CHECK(names(tokenizer_files(folder / "tokenizer.json")) ==
         std::set<std::string>{"chat_template.jinja", "tokenizer.json", "tokenizer_config.json"});
-  for (const fs::path& file : tokenizer_files(folder / "vocab.json")) {
+  for (const fs::path& file : tokenizer_files(words / "vocab.json")) {
     fs::copy(file, copy / file.filename());
   }
   CHECK(open_tokenizer((copy / "vocab.json").string())->encode("ab") == Ids{2});  // needs merges.txt
