@@ -146,9 +146,6 @@ void each_micro_has_an_effect(const Job& job, Findings& findings) {
   if (d.reduce_each_micro && d.zero_stage == 1) {
     findings.warn({"distributed.reduce_each_micro", "distributed.zero_stage"},
                   "distributed.reduce_each_micro has no effect with distributed.zero_stage = 1, which keeps gradients whole");
-  } else if (d.reduce_each_micro && d.pp > 1) {
-    findings.warn({"distributed.reduce_each_micro", "distributed.pp"},
-                  format("distributed.reduce_each_micro has no effect with distributed.pp = {}: stages reduce once an update", d.pp));
   }
 }
 

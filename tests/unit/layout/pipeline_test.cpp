@@ -57,6 +57,9 @@ TEST_CASE("pipeline: every schedule equals one rank, alone and with data paralle
     layouts.insert(layouts.end(), {layout_of(2, 1, 2), layout_of(2, 2), layout_of(4)});
   }
   check_equal(layouts, c);
+  config::Config each = c;
+  each.distributed.reduce_each_micro = true;
+  check_equal({layout_of(2, 1, 2, 2)}, each);
   check_repeats(layout_of(2, 1, 2, 2), c);
 }
 
