@@ -161,7 +161,7 @@ std::string folder_text() {
 PlannedModel plan_model(const RunContext& run) {
   const config::Config& config = run.config;
   PlannedModel out;
-  out.model = build_model(config, run.registries, {&run.world, nullptr});
+  out.model = build_model(config, run.registries, {&run.trainers, nullptr});
   const ParameterList parameters = out.model->parameters();
   const std::int64_t ranks = run.world.size();
   const bool together = run.device().is_cpu();  // all ranks are on this machine; a GPU is one rank's
