@@ -4,7 +4,8 @@
 ---@class kf: kf.Op
 ---@field version string  The host's version.
 ---@field args string[]  The strings after `--` on the command line.
----@field dist { rank: integer, world: integer }  This process among all; ranks count from 0.
+---@field dist kf.dist  This process among all, and what they do together, along an axis of kf.mesh, over "data" (all that share the loss) or "all" (also where none is named). All ranks make the same calls in the same order, in hooks and parts; on one rank each is the identity.
+---@field mesh? { rank: integer, size: integer, degrees: table<string, integer>, coordinates: table<string, integer> }  The ranks of the run that is on as a box: how many there are along pp, dp_replicate, dp_shard, cp, ep and tp, and where this one stands; nil outside of runs.
 ---@field config? kf.Config  The job of the run that is on, read-only; nil outside of runs.
 ---@field log kf.log  Lines in the run's log.
 ---@field register kf.register  `kf.register.<kind>(name, factory, { fields = ..., doc = ... })`.
@@ -199,6 +200,9 @@
 ---@field ["moe/load_entropy"]? number  Entropy of the load / of an even one; a mean over layers.
 ---@field ["moe/dropped"]? number  Assignments beyond the capacity. [share]
 ---@field data_wait? number  Of the time of the steps since the row before, what they waited for data. [share]
+---@field comm_wait_ms? number  Of a step, a mean since the row before: how long this rank stood still for other ranks. [ms]
+---@field comm_ms? number  Likewise, how long its calls to other ranks took, also those that ran beside computation. [ms]
+---@field comm_bytes? number  Likewise, what it sent to other ranks. [bytes]
 ---@field goodput? number  Of the wall time since the run began, what went into updates that count. [share]
 ---@field step_seconds? number  Mean of the last 64 steps. [s]
 ---@field step_seconds_deviation? number  Their mean distance from it. [s]
@@ -327,6 +331,7 @@
 ---@field objective string|(fun(result: kf.RunResult): number)|nil  "eval.loss", "loss", ... of the result.
 ---@field direction "min"|"max"|nil  Which end of it is better.
 ---@field parallel? integer  Trials at a time.
+---@field ranks? integer  Processes of a trial, which train together.
 ---@field adjust (fun(c: kf.Config): boolean?)|nil  Changes the job of a trial; false rejects it.
 ---@field prune boolean|{ min_resource?: integer, reduction_factor?: integer }|nil  Successive halving.
 
@@ -372,6 +377,21 @@
 ---@field phase fun(name: string, phase: table|(fun(a: kf.PartArgs): table), options?: kf.PartOptions)  an entry of phases
 ---@field hook fun(name: string, hook: kf.Hook|(fun(a: kf.PartArgs): kf.Hook), options?: kf.PartOptions)  hooks
 ---@field parallel_plan fun(name: string, factory: (fun(a: kf.PartArgs): table<string, string>), options?: kf.PartOptions)  distributed.plan
+
+---@class kf.dist
+---@field rank integer  Of this process, from 0.
+---@field world integer  Number of processes.
+---@field sum fun(t: kf.Tensor, axis?: string): kf.Tensor  The sum over ranks, the same on all of them. Its gradient passes as it is, so what is computed from it must be the same on all ranks.
+---@field shared fun(t: kf.Tensor, axis?: string): kf.Tensor  The same tensor, for a computation of which every rank makes another share: its gradients are summed over ranks.
+---@field gather fun(t: kf.Tensor, axis?: string, dim?: integer): kf.Tensor  The tensors of all ranks, one behind the other along a dim (0), of any length each. The gradients of all ranks are summed, and each gets its part.
+---@field scatter fun(t: kf.Tensor, axis?: string, dim?: integer): kf.Tensor  This rank's part, along a dim (0), of the sum over ranks; the gradient is gathered.
+---@field part fun(t: kf.Tensor, axis?: string, dim?: integer): kf.Tensor  This rank's part, along a dim (0), of a tensor that is the same on all ranks; the gradient is joined.
+---@field join fun(t: kf.Tensor, axis?: string, dim?: integer): kf.Tensor  What parts are parts of, the same on all ranks; each takes its part of the gradient.
+---@field exchange fun(t: kf.Tensor, axis: string, sent: integer[]): kf.Tensor, integer[]  The first sent[1] rows go to rank 0, the next to rank 1, ...: what came, and how many rows from each; the gradient goes back.
+---@field largest fun(t: kf.Tensor, axis?: string): kf.Tensor  The largest over ranks, NaN where one has it; without a gradient.
+---@field broadcast fun(t: kf.Tensor, axis: string, from: integer): kf.Tensor  The tensor of one rank, counted along the axis from 0; without a gradient.
+---@field tell fun(text: string, axis?: string): string[]  What every rank tells.
+---@field barrier fun(axis?: string)  Returns when all ranks have called it.
 
 ---@class kf.Methods
 ---@field abs fun(self: kf.Tensor): kf.Tensor
@@ -1413,6 +1433,7 @@
 ---@field data? kf.Config.data  What the model learns from.
 ---@field eval? kf.Config.eval  Evaluation during training.
 ---@field distributed? kf.Config.distributed  How the work is spread over ranks; the degrees' product is the number of ranks.
+---@field diloco? kf.Config.diloco  Workers (distributed.dp_replicate) that train apart, and now and then exchange what they learned (DiLoCo).
 ---@field checkpoint? kf.Config.checkpoint  What is saved, where and when.
 ---@field metrics? kf.Config.metrics  What is logged, and where.
 ---@field adapter? kf.Config.adapter  Few weights trained beside frozen ones (LoRA).
@@ -1746,14 +1767,30 @@
 ---@field dp_shard? integer  Ranks over which parameters are sharded; -1 takes what the other degrees leave.
 ---@field dp_replicate? integer  Replicas of the sharded model.
 ---@field zero_stage? integer  What dp_shard divides: 1 masters and moments of the optimizer, 2 gradients, too, 3 the weights that forward reads, too (ZeRO).
+---@field prefetch? boolean  Gather the next block's weights while one computes, and reduce its gradients behind backward; with zero_stage = 3 two blocks are whole at a time.
+---@field reduce_dtype? "fp32"|"bf16"  Type in which gradients travel between ranks; sums are in fp32.
+---@field reduce_each_micro? boolean  Reduce gradients behind every micro-batch instead of once an update: more traffic, and with zero_stage = 2 or 3 less memory.
 ---@field tp? integer  Tensor-parallel degree.
+---@field sequence_parallel? boolean  Between the products that tp divides, each of its ranks has its share of the positions instead of all of them.
 ---@field pp? integer  Pipeline stages.
----@field pp_schedule? "1f1b"|"gpipe"|"interleaved_1f1b"  Order of the pipeline's micro-batches.
+---@field pp_schedule? "1f1b"|"gpipe"|"interleaved_1f1b"|"zero_bubble"  Order of the pipeline's micro-batches.
+---@field pp_chunks? integer  Pieces of the model that each rank has, with pp_schedule = interleaved_1f1b.
+---@field pp_layers? integer[]  Layers of each piece of the model, from the first to the last; empty cuts by cost.
 ---@field cp? integer  Context-parallel degree.
+---@field cp_method? "ring"|"all_gather"  How keys and values reach the queries of other ranks: from neighbour to neighbour, each part while the last one is used, or all at once.
+---@field cp_order? "zigzag"|"contiguous"  Which positions a cp rank has: a piece from the front and one from the end, so that causal attention costs all ranks the same, or neighbours.
 ---@field ep? integer  Expert-parallel degree.
 ---@field nccl_timeout_sec? integer  Longest wait of a collective, in seconds.
 ---@field backend? string  Communication library by device.
 ---@field plan? string  Registered plan of how weights are split; empty takes the model's own.
+
+---@class kf.Config.diloco
+---@field [string] any  own tables of parts
+---@field interval? integer  Updates between two exchanges; 0 shares gradients at every update.
+---@field outer_lr? number  Rate of the outer update, by the mean of what the workers moved.
+---@field outer_momentum? number  Momentum of the outer update.
+---@field nesterov? boolean  Whether that momentum is Nesterov's.
+---@field exchange_dtype? "fp32"|"bf16"|"int8"  Type in which what a worker moved travels; int8 in blocks with a scale each.
 
 ---@class kf.Config.checkpoint
 ---@field [string] any  own tables of parts
