@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include <algorithm>
+#include <utility>
 
 #include "core/error.h"
 #include "model/weight_unit.h"
@@ -104,18 +104,44 @@ at::Tensor Diloco::mean(const at::Tensor& difference) const {
   return sum / static_cast<double>(workers_.size());
 }
 
-void Diloco::exchange() {
-  const at::NoGradGuard no_grad;
-  start();  // a worker that has not made an update yet, because its batches had no label
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+/// These weights, one behind the other.
+void Diloco::exchange(const std::vector<std::size_t>& some) {
+  std::vector<at::Tensor> differences;
+  for (const std::size_t i : some) {
+    differences.push_back((outer_[i] - parameters_[i]->master.detach().to(at::kFloat)).flatten());
+  }
+  const at::Tensor all = mean(at::cat(differences));
+  std::int64_t at = 0;
+  for (const std::size_t i : some) {
     const at::Tensor master = parameters_[i]->master.detach();
-    if (master.numel() == 0) {
-      continue;  // another rank's
-    }
-    const at::Tensor moved = mean(outer_[i] - master.to(at::kFloat));
+    const at::Tensor moved = all.narrow(0, at, master.numel()).view(master.sizes());
+    at += master.numel();
     momentum_[i].mul_(config_.outer_momentum).add_(moved);
     outer_[i].sub_(config_.nesterov ? moved + config_.outer_momentum * momentum_[i] : momentum_[i], config_.outer_lr);
     master.copy_(outer_[i]);
+  }
+}
+
+void Diloco::exchange() {
+  const at::NoGradGuard no_grad;
+  start();                                 // a worker that has not made an update yet, because its batches had no label
+  constexpr std::int64_t kMost = 8 << 20;  // numbers that travel together
+  std::vector<std::size_t> some;
+  std::int64_t numbers = 0;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::int64_t own = parameters_[i]->part_numel();
+    if (own == 0) {
+      continue;  // another rank's
+    }
+    if (!some.empty() && numbers + own > kMost) {
+      exchange(std::exchange(some, {}));
+      numbers = 0;
+    }
+    some.push_back(i);
+    numbers += own;
+  }
+  if (!some.empty()) {
+    exchange(some);
   }
   for (const ParameterPtr& buffer : buffers_) {
     const at::Tensor kept = buffer->kept().detach();

@@ -25,9 +25,9 @@ std::string worker_name(const std::string& name, std::int64_t worker);
 /// and all workers go on from the outer weights. The inner optimizer's state stays the worker's. Outer weights and m are fp32; they begin
 /// as the weights before the first update, and 0. Buffers that the model moves itself become their mean.
 ///
-/// Differences travel as exchange_dtype: bf16 is added up in fp32 and rounded once; int8 in blocks of 64 numbers with the fp32 scale
-/// max |d| / 127, each rounded to the nearest, and added up in fp32. What rounding loses is lost: it is not carried on to the next
-/// exchange.
+/// Differences travel as exchange_dtype: bf16 is added up in fp32 and rounded once; int8 in blocks of 64 numbers, of weights one behind
+/// the other, with the fp32 scale max |d| / 127, each rounded to the nearest, and added up in fp32. What rounding loses is lost: it is not
+/// carried on to the next exchange.
 class Diloco final : public Optimizer {
  public:
   /// `workers`: those that hold the same weights, one rank of each; outlives it.
@@ -52,6 +52,7 @@ class Diloco final : public Optimizer {
   void start() const;
   at::Tensor mean(const at::Tensor& difference) const;
   void exchange();
+  void exchange(const std::vector<std::size_t>& some);
 
   std::unique_ptr<Optimizer> inner_;
   ParameterList parameters_, buffers_;
