@@ -271,6 +271,28 @@ TEST_CASE("ranks: processes that divide the layers have the losses of one, go on
   CHECK(text("one") == text("divided"));
 }
 
+TEST_CASE("ranks: linear layers of a script are divided as it says, and what cannot be is refused by name", "[ranks]") {
+  const auto script = [](const std::string& layers) {
+    return "local nn = kf.nn\nkf.register.mlp('mine', function(a) return nn.module({ " + layers +
+           ", forward = function(self, x) return self.down(self.up(x):relu()) end }) end)\n" +
+           job("model = { activation = 'mine', vocab_size = 260 }, optimizer = { eps = 1e-5 }, train = { max_steps = 4 }");
+  };
+  const ScriptRun run(
+      script("up = nn.linear(a.dim, 64, { shard = 'colwise', bias = true }), "
+             "down = nn.linear(64, a.dim, { shard = 'rowwise', bias = true })"));
+  REQUIRE(run.toy.host({"s.lua", "--run.name=one"}).status == 0);
+  const Finished two = run.toy.host({"--nproc", "2", "s.lua", "--run.name=two", "--distributed.tp=2"});
+  INFO(two.err << two.out);
+  REQUIRE(two.status == 0);
+  check_same(run.toy, "one", "two");
+  const ScriptRun bad(
+      script("up = nn.linear(a.dim, 64), down = nn.linear(64, a.dim), table = nn.embedding(8, a.dim, { shard = 'colwise' })"));
+  const Finished refused = bad.toy.host({"--nproc", "2", "s.lua", "--distributed.tp=2"});
+  CHECK(refused.status == 2);
+  CHECK_THAT(refused.err,
+             Contains("mlp.table.weight is to be divided over distributed.tp = 2 ('colwise'), but it is no linear layer's weight"));
+}
+
 TEST_CASE("ranks: a width that distributed.tp does not divide is an error at its line, before anything starts", "[ranks]") {
   const Toy toy;
   const Finished done = toy.host({"--nproc", "2", "toy.toml", "--distributed.tp=2"});
