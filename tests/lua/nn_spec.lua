@@ -148,7 +148,7 @@ end)
 
 T.test("shard: hints are declared, checked and shown", function()
   T.ok(tostring(nn.linear(4, 8, { shard = "colwise", bias = true })):find("weight (8, 4) colwise, bias (8) colwise", 1, true))
-  T.ok(tostring(nn.linear(4, 8, { shard = "rowwise", bias = true })):find("weight (8, 4) rowwise, bias (8) replicate", 1, true))
+  T.ok(tostring(nn.linear(4, 8, { shard = "rowwise", bias = true })):find("weight (8, 4) rowwise, bias (8) sequence", 1, true))
   T.ok(tostring(nn.embedding(4, 8, { shard = "colwise" })):find("weight (4, 8) colwise", 1, true))
   T.ok(tostring(nn.rmsnorm(8, { shard = "sequence" })):find("weight (8) sequence", 1, true))
   T.raises(function()
