@@ -37,7 +37,7 @@ at::Tensor rows_first(const at::Tensor& x, std::int64_t dim) { return x.movedim(
 at::Tensor rows_back(const at::Tensor& x, std::int64_t dim) { return x.movedim(0, dim).contiguous(); }
 
 at::Tensor sum_of(const at::Tensor& x, Group& group) {
-  const at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
+  at::Tensor out = x.clone(at::MemoryFormat::Contiguous);
   group.sum(out);
   return out;
 }

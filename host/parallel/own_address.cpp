@@ -45,7 +45,7 @@ std::string address_of_interface(std::string_view name) {
       if (one->ifa_addr == nullptr || one->ifa_addr->sa_family != family || (one->ifa_flags & IFF_UP) == 0) {
         continue;
       }
-      const std::string address = text_of(one->ifa_addr);
+      std::string address = text_of(one->ifa_addr);
       if (name.empty() ? leads_out(address) : name == one->ifa_name) {
         return address;
       }
@@ -79,7 +79,7 @@ std::string address_towards(const std::string& host) {
 std::string own_address(const std::string& host) {
   const char* const name = std::getenv("GLOO_SOCKET_IFNAME");
   if (name != nullptr && *name != '\0') {
-    const std::string address = address_of_interface(name);
+    std::string address = address_of_interface(name);
     KF_CHECK(!address.empty(), Code::communication, "GLOO_SOCKET_IFNAME={}: no interface of this name is up; `ip address` lists them",
              name);
     return address;

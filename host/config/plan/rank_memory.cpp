@@ -311,7 +311,8 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
 
 MemoryEstimate all_ranks(const config::Config& config, const Weights& weights, const Layout& layout) {
   const std::int64_t stages = layout.mesh.degree(Axis::pp);
-  const double each = static_cast<double>(layout.mesh.size() / stages);
+  const std::int64_t ranks = layout.mesh.size() / stages;  // of a stage
+  const auto each = static_cast<double>(ranks);
   MemoryEstimate out;
   double most = 0;
   for (std::int64_t stage = 0; stage < stages; ++stage) {
