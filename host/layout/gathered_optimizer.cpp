@@ -69,7 +69,7 @@ ParameterList GatheredOptimizer::with_gradient() const {
 }
 
 GatheredOptimizer::Put GatheredOptimizer::gather(Parameter& weight) const {
-  const Put own{weight.master, weight.gradient()};
+  Put own{weight.master, weight.gradient()};
   const std::int64_t dim = tp_cut(weight)->dim;
   const at::Tensor gradient = own.gradient.defined() ? own.gradient : at::zeros_like(own.master, at::TensorOptions(weight.sum_type));
   const at::Tensor whole_gradient = joined(gradient, dim, tp_), whole_master = joined(own.master, dim, tp_);

@@ -1809,7 +1809,7 @@
 ---@field mirror? string  Folder, best on another file system, below which every checkpoint is copied behind the run, as run.dir; a resume takes the newest whole one of both. Empty for none.
 ---@field keep_last_n? integer  How many checkpoints stay; 0 or less keeps all.
 ---@field load_path? string  Checkpoint to resume from; unset takes the latest of dir.
----@field init_from? string  Weights to start a new run from: a .safetensors file, a file of torch.save, a checkpoint (also of torch.distributed.checkpoint, nanoGPT or llm.c), a Hugging Face folder, or a name of its hub (ORG/NAME@REVISION).
+---@field init_from? string  Weights to start a new run from: a .safetensors file, a file of torch.save, a GGUF file, a checkpoint (also of torch.distributed.checkpoint, nanoGPT or llm.c), a Hugging Face folder, or a name of its hub (ORG/NAME@REVISION).
 ---@field init_vocab? "exact"|"init"|"mean"  What init_from does when model.vocab_size is above the file's: refuse, draw the further rows by train.seed and name, or set them to the mean of the file's rows.
 ---@field init_weights? "saved"|"average"|"raw"  Which weights of init_from: the saved ones, their running average (averaging.type, the hook weight_ema), or those that schedule_free_adamw goes on from.
 ---@field init_head? "file"|"embedding"|"fresh"  init_from: where the output head comes from: the file, a copy of its embedding (to untie or tie), or initial values.

@@ -134,7 +134,7 @@ void GroupedAttention::add_norms(const PartArgs& args) {
     NormOptions own = options;
     own.unit = head_dim_;
     own.ranks = norm_whole_ && divided ? ranks_ : TensorRanks();
-    const auto norm = add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, own));
+    auto norm = add_child(name, norm_of(m, norm_whole_ ? heads * head_dim_ : head_dim_, own));
     if (!own.ranks.many()) {
       inside(*norm);
     }

@@ -86,7 +86,7 @@ at::Tensor Mixer::among_all(const at::Tensor& scores) const {
   if (options_.all_heads == 0) {
     return scores;
   }
-  const at::Tensor all = at::full({options_.all_heads}, -std::numeric_limits<float>::infinity(), scores.options());
+  at::Tensor all = at::full({options_.all_heads}, -std::numeric_limits<float>::infinity(), scores.options());
   all.narrow(0, options_.first_head, options_.heads).copy_(scores);
   return all;
 }
