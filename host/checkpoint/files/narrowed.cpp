@@ -18,7 +18,7 @@ double largest_magnitude(const at::Tensor& tensor) {
 }  // namespace
 
 at::Tensor narrowed(const at::Tensor& tensor, at::ScalarType type, const std::string& name) {
-  const at::Tensor out = tensor.to(type);
+  at::Tensor out = tensor.to(type);
   if (tensor.scalar_type() == type || out.numel() == 0 || type == at::kFloat || out.isfinite().all().item<bool>()) {
     return out;
   }

@@ -20,7 +20,7 @@ constexpr std::string_view kPrefix = "weights.";
 /// A file's tensors under the names that the model knows.
 NamedTensors tensors_in(const StoredTensors& stored) {
   std::map<std::string, std::string> names;  // ours, the file's
-  const NamedTensors all = named(stored);
+  NamedTensors all = named(stored);
   for (const std::string& name : all.names) {
     if (name.starts_with(kPrefix)) {
       names[name.substr(kPrefix.size())] = name;
@@ -298,7 +298,7 @@ class Matcher {
       if (matches.front().view.slice < 0 && !shape.empty()) {
         shape[0] = matches.front().kind.shape[0];  // fewer rows, where the rest is made
       }
-      const at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(matches.front().kind.type));
+      at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(matches.front().kind.type));
       for (const Match& match : matches) {
         match.view.of(tensor).copy_(source_.whole(match.view.name));
       }

@@ -1,8 +1,7 @@
 #include "checkpoint/foreign/gguf.h"
 
+#include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/empty.h>
-#include <ATen/ops/from_blob.h>
 
 #include <cstring>
 #include <map>
@@ -58,14 +57,14 @@ at::Tensor rows_of(const std::byte* file, const TensorPlace& place, std::int64_t
   }
   const std::byte* const data = file + place.begin + static_cast<std::uint64_t>(first) * row;
   if (!blocks && reinterpret_cast<std::uintptr_t>(data) % c10::elementSize(scalar_type(place.type)) != 0) {  // general.alignment = 1
-    const at::Tensor out = at::empty(shape, at::TensorOptions().dtype(scalar_type(place.type)));
+    at::Tensor out = at::empty(shape, at::TensorOptions().dtype(scalar_type(place.type)));
     std::memcpy(out.mutable_data_ptr(), data, out.nbytes());
     return out;
   }
   if (!blocks) {
     return at::from_blob(const_cast<std::byte*>(data), shape, at::TensorOptions().dtype(scalar_type(place.type)));
   }
-  const at::Tensor out = at::empty(shape, at::kFloat);
+  at::Tensor out = at::empty(shape, at::kFloat);
   decode_blocks(data, out.numel() / kBlock, out.mutable_data_ptr<float>());
   return out;
 }

@@ -2,6 +2,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string_view>
@@ -86,13 +88,13 @@ class Names {
       }
       return true;
     }
-    for (const Words& words : kOfBlock) {
-      if (module == words.theirs) {
-        parts_[block + std::string(words.ours) + kind] = {name};
-        return true;
-      }
+    const auto* const words =
+        std::find_if(std::begin(kOfBlock), std::end(kOfBlock), [&](const Words& one) { return module == one.theirs; });
+    if (words == std::end(kOfBlock)) {
+      return false;
     }
-    return false;
+    parts_[block + std::string(words->ours) + kind] = {name};
+    return true;
   }
 
   std::map<std::string, Part> parts_;
@@ -166,7 +168,7 @@ NamedTensors gpt2_as_ours(const NamedTensors& theirs, const fs::path& path) {
   };
   out.get = [kind, read](const std::string& name) {
     const TensorKind of = kind(name);
-    const at::Tensor tensor = at::empty(of.shape, at::TensorOptions().dtype(of.type));
+    at::Tensor tensor = at::empty(of.shape, at::TensorOptions().dtype(of.type));
     read({name, of.shape, Range::whole(of.shape), tensor});
     return tensor;
   };

@@ -137,7 +137,7 @@ fs::path target_of(const fs::path& asked) {
   std::error_code ignored, error;
   const fs::path linked = fs::is_symlink(fs::symlink_status(asked, ignored)) ? fs::canonical(asked, error) : asked;
   KF_CHECK(!error, Code::config, "{} is a link that leads nowhere; remove it, or name another file", asked);
-  const fs::path file = fs::absolute(linked);
+  fs::path file = fs::absolute(linked);
   KF_CHECK(fs::is_directory(file.parent_path(), ignored), Code::config, "{} is no folder to write into", file.parent_path());
   if (path_exists(file)) {
     const bool plain = unlike_a_file(file).empty();
