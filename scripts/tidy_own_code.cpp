@@ -1,7 +1,7 @@
 // A check for clang-tidy that finds nothing and saves time: the other checks walk over the project's own declarations alone, and not over
 // those of torch's headers, whose findings nobody sees (HeaderFilterRegex). Three quarters of the time of a file with torch went there.
 //
-// scripts/lint.sh builds it and loads it: clang-tidy-14 -load build/lint/own_code.so --checks=+own-code
+// scripts/lint.sh builds it and loads it: clang-tidy-14 -load build/lint/own_code.so --checks=own-code
 
 #include <clang-tidy/ClangTidyCheck.h>
 #include <clang-tidy/ClangTidyModule.h>
