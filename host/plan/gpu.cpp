@@ -21,48 +21,53 @@ constexpr double kTera = 1e12, kGiga = 1e9;
 /// attention: what the abstracts of FlashAttention-2 (50 to 73 % of an A100) and of FlashAttention-3 (35 % of an H100, by the former) say;
 /// of a B200 an assumption.
 std::vector<Gpu> table() {
-  Gpu a100;
-  a100.name = "a100";
-  a100.fp32 = 19.5 * kTera;
-  a100.tf32 = 156 * kTera;
-  a100.bf16 = 312 * kTera;
-  a100.fp8 = 312 * kTera;  // has no fp8: products are bf16's
-  a100.product_share = 271.2 / 312;
-  a100.attention_share = 0.6;
-  a100.units = 108;
-  a100.memory = 80 * kGiga;
-  a100.memory_bandwidth = 2039 * kGiga;
-  a100.node_bandwidth = 300 * kGiga;
-  a100.network_bandwidth = 25 * kGiga;
-  Gpu h100;
-  h100.name = "h100";
-  h100.fp32 = 67 * kTera;
-  h100.tf32 = 494.5 * kTera;
-  h100.bf16 = 989 * kTera;
-  h100.fp8 = 1979 * kTera;
-  h100.product_share = 794.5 / 989;
-  h100.units = 132;
-  h100.memory = 80 * kGiga;
-  h100.memory_bandwidth = 3350 * kGiga;
-  h100.node_bandwidth = 450 * kGiga;
-  h100.network_bandwidth = 50 * kGiga;
-  Gpu h200 = h100;
-  h200.name = "h200";
-  h200.memory = 141 * kGiga;
-  h200.memory_bandwidth = 4800 * kGiga;
-  Gpu b200;
-  b200.name = "b200";
-  b200.fp32 = 75 * kTera;
-  b200.tf32 = 1125 * kTera;
-  b200.bf16 = 2250 * kTera;
-  b200.fp8 = 4500 * kTera;
-  b200.product_share = 1745.0 / 2250;
-  b200.units = 148;
-  b200.memory = 180 * kGiga;
-  b200.memory_bandwidth = 8000 * kGiga;
-  b200.node_bandwidth = 900 * kGiga;
-  b200.network_bandwidth = 50 * kGiga;
-  return {a100, b200, h100, h200};
+  return {
+      {.name = "a100",
+       .fp32 = 19.5 * kTera,
+       .tf32 = 156 * kTera,
+       .bf16 = 312 * kTera,
+       .fp8 = 312 * kTera,  // has no fp8: products are bf16's
+       .product_share = 271.2 / 312,
+       .attention_share = 0.6,
+       .units = 108,
+       .memory = 80 * kGiga,
+       .memory_bandwidth = 2039 * kGiga,
+       .node_bandwidth = 300 * kGiga,
+       .network_bandwidth = 25 * kGiga},
+      {.name = "b200",
+       .fp32 = 75 * kTera,
+       .tf32 = 1125 * kTera,
+       .bf16 = 2250 * kTera,
+       .fp8 = 4500 * kTera,
+       .product_share = 1745.0 / 2250,
+       .units = 148,
+       .memory = 180 * kGiga,
+       .memory_bandwidth = 8000 * kGiga,
+       .node_bandwidth = 900 * kGiga,
+       .network_bandwidth = 50 * kGiga},
+      {.name = "h100",
+       .fp32 = 67 * kTera,
+       .tf32 = 494.5 * kTera,
+       .bf16 = 989 * kTera,
+       .fp8 = 1979 * kTera,
+       .product_share = 794.5 / 989,
+       .units = 132,
+       .memory = 80 * kGiga,
+       .memory_bandwidth = 3350 * kGiga,
+       .node_bandwidth = 450 * kGiga,
+       .network_bandwidth = 50 * kGiga},
+      {.name = "h200",
+       .fp32 = 67 * kTera,
+       .tf32 = 494.5 * kTera,
+       .bf16 = 989 * kTera,
+       .fp8 = 1979 * kTera,
+       .product_share = 794.5 / 989,
+       .units = 132,
+       .memory = 141 * kGiga,
+       .memory_bandwidth = 4800 * kGiga,
+       .node_bandwidth = 450 * kGiga,
+       .network_bandwidth = 50 * kGiga},
+  };
 }
 
 struct Key {
