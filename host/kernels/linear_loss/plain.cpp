@@ -1,6 +1,7 @@
-#include "kernels/linear_loss/linear_loss.h"
-
 #include <ATen/ATen.h>
+
+#include "kernels/linear_loss/chunks.h"
+#include "kernels/linear_loss/linear_loss.h"
 
 namespace kf {
 
@@ -8,12 +9,10 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
   if (low && c10::isReducedFloatingType(logits.scalar_type())) {  // each position is rounded, their sum is not
     return at::cross_entropy_loss(logits, labels, {}, at::Reduction::None, kIgnoredLabel).to(at::kFloat).sum();
   }
-  const at::Tensor wide = logits.scalar_type() == at::kDouble ? logits : logits.to(at::kFloat);
-  return at::cross_entropy_loss(wide, labels, {}, at::Reduction::Sum, kIgnoredLabel);
+  return at::cross_entropy_loss(wide(logits), labels, {}, at::Reduction::Sum, kIgnoredLabel);
 }
 
 LinearLoss plain_linear_loss(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options) {
-  const auto wide = [](const at::Tensor& x) { return x.scalar_type() == at::kDouble ? x : x.to(at::kFloat); };
   const bool low = head.precision == OutputHead::Precision::compute;
   const at::Tensor product = head_product(hidden, head);
   const at::Tensor logits = shape_logits(low ? product : wide(product), head);
