@@ -40,7 +40,7 @@ at::Tensor joined(const at::Tensor& part, std::int64_t dim, Group& tp) {
 }  // namespace
 
 GatheredOptimizer::GatheredOptimizer(std::unique_ptr<Optimizer> inner, ParameterList weights, Group& tp)
-    : inner_(std::move(inner)), weights_(std::move(weights)), tp_(tp) {
+    : WrappedOptimizer(std::move(inner)), weights_(std::move(weights)), tp_(tp) {
   ParameterList largest = weights_;
   std::stable_sort(largest.begin(), largest.end(), [](const ParameterPtr& a, const ParameterPtr& b) { return a->numel() > b->numel(); });
   std::vector<std::int64_t> load(static_cast<std::size_t>(tp.size()), 0);
@@ -96,7 +96,7 @@ void GatheredOptimizer::step(double lr) {
   for (const ParameterPtr& weight : moved) {
     own.push_back(gather(*weight));
   }
-  inner_->step(lr);
+  inner().step(lr);
   for (std::size_t i = 0; i < moved.size(); ++i) {
     put_back(*moved[i], own[i], owners_.at(moved[i].get()));
   }
@@ -110,7 +110,7 @@ void GatheredOptimizer::load(const OptimizerState& state) {
       weight->master = at::empty(whole_shape(*weight), own.back().options().requires_grad(false));
     }
   }
-  inner_->load(state);
+  inner().load(state);
   for (std::size_t i = 0; i < weights_.size(); ++i) {
     weights_[i]->master = own[i];
   }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "model/model.h"
-#include "optim/optimizer.h"
+#include "optim/wrapped_optimizer.h"
 #include "parallel/world.h"
 
 namespace kf {
@@ -15,19 +15,13 @@ namespace kf {
 /// One rank along tp updates such a weight: before a step its parts and their gradients come together there, afterwards the parts go back.
 /// The largest weight first, each to the rank that has least (Graham 1969). The inner optimizer sees whole weights where they are updated,
 /// and no gradient elsewhere; its state of them lies whole on that rank (Parameter::gathered).
-class GatheredOptimizer final : public Optimizer {
+class GatheredOptimizer final : public WrappedOptimizer {
  public:
   /// `weights`: those with a cut along tp that the inner optimizer needs whole, in the same order on all ranks.
   GatheredOptimizer(std::unique_ptr<Optimizer> inner, ParameterList weights, Group& tp);
 
   void step(double lr) override;
-  OptimizerState state() const override { return inner_->state(); }
   void load(const OptimizerState& state) override;
-  bool wants_curvature() const override { return inner_->wants_curvature(); }
-  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
-  Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
-  void add_over(Group& shards) override { inner_->add_over(shards); }
-  void use_averages(bool on) override { inner_->use_averages(on); }
 
  private:
   /// A weight's own tensors, while the whole ones are in their place.
@@ -38,7 +32,6 @@ class GatheredOptimizer final : public Optimizer {
   Put gather(Parameter& weight) const;
   void put_back(Parameter& weight, const Put& own, std::int64_t owner) const;
 
-  std::unique_ptr<Optimizer> inner_;
   ParameterList weights_;
   std::map<const Parameter*, std::int64_t> owners_;  // ranks along tp
   Group& tp_;

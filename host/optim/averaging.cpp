@@ -26,7 +26,7 @@ std::vector<at::Tensor> masters_of(const ParameterList& parameters) {
 }  // namespace
 
 Averaged::Averaged(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::AveragingConfig& config)
-    : inner_(std::move(inner)), config_(config) {
+    : WrappedOptimizer(std::move(inner)), config_(config) {
   std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(parameters_), [](const ParameterPtr& p) { return p->trainable; });
   start();
 }
@@ -53,7 +53,7 @@ void Averaged::step(double lr) {
   if (updates_ == 0) {
     start();  // the weights may have been loaded since construction
   }
-  inner_->step(lr);
+  inner().step(lr);
   const double part = share();
   ++updates_;
   const std::vector<at::Tensor> masters = masters_of(parameters_);
@@ -79,7 +79,7 @@ void Averaged::swap(bool on) {
 }
 
 OptimizerState Averaged::state() const {
-  OptimizerState state = inner_->state();
+  OptimizerState state = inner().state();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     state.tensors[kAveragePrefix + parameters_[i]->name] = averages_[i];
   }
@@ -89,7 +89,7 @@ OptimizerState Averaged::state() const {
 }
 
 void Averaged::load(const OptimizerState& state) {
-  inner_->load(state);
+  inner().load(state);
   const auto updates = state.integers.find(kUpdates);
   const auto sum = state.reals.find(kWeightSum);
   KF_CHECK(

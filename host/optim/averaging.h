@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "config/schema/config.h"
-#include "optim/optimizer.h"
+#include "optim/wrapped_optimizer.h"
 
 namespace kf {
 
@@ -17,18 +17,13 @@ inline constexpr const char* kAveragePrefix = "average.";
 ///   ema_decay_sqrt   share = w / sum of all w, where w is 1 - beta before switch_step and then 1 - sqrt(min(1, (t - switch_step) /
 ///                    decay_steps)): a uniform mean that stands still in the end. t counts updates from 0.
 /// Skipped steps make no update, so they count for nothing. Frozen weights have no average.
-class Averaged final : public Optimizer {
+class Averaged final : public WrappedOptimizer {
  public:
   Averaged(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::AveragingConfig& config);
 
   void step(double lr) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
-  bool wants_curvature() const override { return inner_->wants_curvature(); }
-  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
-  Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
-  void add_over(Group& shards) override { inner_->add_over(shards); }
-  void use_averages(bool on) override { inner_->use_averages(on); }
 
   /// Puts the average in the weights' place (true), and back (false), bit for bit.
   void swap(bool on);
@@ -37,7 +32,6 @@ class Averaged final : public Optimizer {
   void start();
   double share();
 
-  std::unique_ptr<Optimizer> inner_;
   ParameterList parameters_;
   config::AveragingConfig config_;
   std::vector<at::Tensor> averages_;  // fp32, as parameters_

@@ -59,7 +59,7 @@ at::Tensor widen_blocks(const QuantizedBlocks& blocks) {
 }
 
 Diloco::Diloco(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::DilocoConfig& config, Group& workers)
-    : inner_(std::move(inner)), config_(config), workers_(workers) {
+    : WrappedOptimizer(std::move(inner)), config_(config), workers_(workers) {
   for (const ParameterPtr& parameter : parameters) {
     if (parameter->trainable && !parameter->buffer) {
       parameters_.push_back(parameter);
@@ -82,7 +82,7 @@ void Diloco::start() const {
 void Diloco::step(double lr) {
   const at::NoGradGuard no_grad;
   start();
-  inner_->step(lr);
+  inner().step(lr);
 }
 
 void Diloco::end_update(std::int64_t step) {
@@ -157,7 +157,7 @@ void Diloco::exchange() {
 
 OptimizerState Diloco::state() const {
   start();
-  OptimizerState state = inner_->state();
+  OptimizerState state = inner().state();
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     state.tensors[kOuterPrefix + parameters_[i]->name] = outer_[i];
     state.tensors[kOuterMomentumPrefix + parameters_[i]->name] = momentum_[i];
@@ -174,7 +174,7 @@ OptimizerState Diloco::state() const {
 
 void Diloco::load(const OptimizerState& state) {
   const at::NoGradGuard no_grad;
-  inner_->load(state);
+  inner().load(state);
   outer_.clear();
   momentum_.clear();
   start();

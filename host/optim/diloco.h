@@ -5,7 +5,7 @@
 #include <string>
 
 #include "config/schema/config.h"
-#include "optim/optimizer.h"
+#include "optim/wrapped_optimizer.h"
 #include "parallel/group.h"
 
 namespace kf {
@@ -28,7 +28,7 @@ std::string worker_name(const std::string& name, std::int64_t worker);
 /// Differences travel as exchange_dtype: bf16 is added up in fp32 and rounded once; int8 in blocks of 64 numbers, of weights one behind
 /// the other, with the fp32 scale max |d| / 127, each rounded to the nearest, and added up in fp32. What rounding loses is lost: it is not
 /// carried on to the next exchange.
-class Diloco final : public Optimizer {
+class Diloco final : public WrappedOptimizer {
  public:
   /// `workers`: those that hold the same weights, one rank of each; outlives it.
   Diloco(std::unique_ptr<Optimizer> inner, const ParameterList& parameters, const config::DilocoConfig& config, Group& workers);
@@ -40,11 +40,6 @@ class Diloco final : public Optimizer {
 
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
-  bool wants_curvature() const override { return inner_->wants_curvature(); }
-  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
-  Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
-  void add_over(Group& shards) override { inner_->add_over(shards); }
-  void use_averages(bool on) override { inner_->use_averages(on); }
 
   Group& workers() const { return workers_; }
 
@@ -54,7 +49,6 @@ class Diloco final : public Optimizer {
   void exchange();
   void exchange(const std::vector<std::size_t>& some);
 
-  std::unique_ptr<Optimizer> inner_;
   ParameterList parameters_, buffers_;
   config::DilocoConfig config_;
   Group& workers_;
