@@ -82,8 +82,7 @@ TEST_CASE("saves: a kill in the middle of a save in the background leaves the ea
   check_same_files(disk, "straight", "toy", "step_10");
 }
 
-/// Calls here and there; tests/unit/checkpoint/kills_test.cpp goes through each of them.
-TEST_CASE("saves: a disk that fails at a call ends the run with the reason, and the earlier checkpoint is untouched", "[saves]") {
+TEST_CASE("saves: a disk that fails at any call ends the run with the reason, and the earlier checkpoint is untouched", "[saves]") {
   const FaultyDisk disk;
   const std::string mode = GENERATE("disabled", "async");
   const std::string call = GENERATE("write", "fsync", "rename");
@@ -91,16 +90,16 @@ TEST_CASE("saves: a disk that fails at a call ends the run with the reason, and 
   REQUIRE(disk.toy.train(with(words, {"--train.max_steps=5", "--scheduler.total_steps=10"})).status == 0);
   const std::string before = FaultyDisk::bytes(disk.checkpoints() / "step_5/state.json");
   int failed = 0;
-  for (int at = 1; at < 3000; at *= call == "write" ? 4 : 2) {  // a write for each tensor
+  for (int at = 1; at < 300; at += call == "write" ? 8 : 1) {  // a write for each tensor
     const Finished done =
-        disk.run(words, {{"KF_DISK_CALL", call}, {"KF_DISK_FAIL_AT", std::to_string(at)}, {"KF_DISK_ERRNO", failed % 2 == 0 ? "5" : "28"}});
+        disk.run(words, {{"KF_DISK_CALL", call}, {"KF_DISK_FAIL_AT", std::to_string(at)}, {"KF_DISK_ERRNO", at % 2 == 0 ? "5" : "28"}});
     INFO(mode << " " << call << " " << at << "\n" << done.out << done.err);
     if (done.status == 0) {
       break;  // so many calls a save does not make
     }
-    CHECK(done.status == 6);
-    CHECK_THAT(done.err, Contains("the save of step 10 failed") && Contains(failed % 2 == 0 ? "Input/output error" : "No space left"));
     ++failed;
+    CHECK(done.status == 6);
+    CHECK_THAT(done.err, Contains("the save of step 10 failed") && Contains(at % 2 == 0 ? "Input/output error" : "No space left"));
     CHECK(FaultyDisk::bytes(disk.checkpoints() / "step_5/state.json") == before);
     CHECK(fs::exists(disk.checkpoints() / "latest" / "state.json"));
     for (const std::string& name : disk.listing()) {
@@ -110,7 +109,7 @@ TEST_CASE("saves: a disk that fails at a call ends the run with the reason, and 
     fs::remove(disk.checkpoints() / "latest");
     fs::create_directory_symlink("step_5", disk.checkpoints() / "latest");
   }
-  CHECK(failed >= 2);
+  CHECK(failed >= 4);
   CHECK(fs::read_symlink(disk.checkpoints() / "latest") == "step_10");
 }
 
