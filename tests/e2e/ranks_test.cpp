@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "e2e/ranks.h"
 #include "e2e/script_run.h"
 #include "support/process.h"
 
@@ -29,20 +30,8 @@ Words on_ranks(int ranks, const std::string& name, const Words& more = {}) {
   return words;
 }
 
-/// Losses of all steps and evaluations of `a`; those of another layout differ by the order of sums alone. `b` may have evaluated more
-/// often.
-void check_same(const Toy& toy, const std::string& a, const std::string& b) {
-  for (const std::string key : {"loss", "grad_norm", "perplexity"}) {  // the last one is of evaluations
-    const auto one = toy.series(a, key), other = toy.series(b, key);
-    INFO(key << " of " << a << " and " << b);
-    REQUIRE(!one.empty());
-    REQUIRE((one.size() == other.size() || (key == "perplexity" && one.size() < other.size())));
-    for (const auto& [step, value] : one) {
-      INFO("step " << step);
-      CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(key == "loss" ? 1e-6 : 1e-5));
-    }
-  }
-}
+/// Losses of all steps, and what evaluations say.
+const Words kRows{"loss", "grad_norm", "perplexity"};
 
 /// A run whose hook does `body` on rank 1 after step 3, where other ranks wait for at most `seconds`.
 std::string hooked(const std::string& body, int seconds = 60) {
@@ -67,7 +56,7 @@ TEST_CASE("ranks: processes have the losses of one, replicated and divided, and 
     const Finished done = toy.host(on_ranks(layouts[i].first, name, layouts[i].second));
     INFO(done.err << done.out);
     REQUIRE(done.status == 0);
-    check_same(toy, "one", name);
+    check_same_rows(toy, "one", name, kRows);
     CHECK_THAT(done.out, Contains("training complete: 10 steps"));
     CHECK(std::filesystem::exists(toy / "runs" / name / "log.rank-1.txt"));
   }
@@ -96,7 +85,7 @@ TEST_CASE("ranks: an evaluation takes every sequence once, however many each ran
 
 TEST_CASE("ranks: processes that cut sequences have the losses of one, which goes on where they were", "[ranks]") {
   const Toy toy;
-  REQUIRE(toy.host(on_ranks(1, "one")).status == 0);
+  REQUIRE(toy.host(on_ranks(1, "one", {"--eval.interval=1"})).status == 0);
   const auto train = [&](int ranks, const std::string& name, const Words& more) {
     Words words{"--nproc",
                 std::to_string(ranks),
@@ -104,6 +93,7 @@ TEST_CASE("ranks: processes that cut sequences have the losses of one, which goe
                 "--run.name=" + name,
                 "--train.batch_size=2",
                 "--eval.batch_size=4",
+                "--eval.interval=1",
                 "--train.grad_accum_steps=4",
                 "--scheduler.total_steps=10"};
     words.insert(words.end(), more.begin(), more.end());
@@ -114,7 +104,7 @@ TEST_CASE("ranks: processes that cut sequences have the losses of one, which goe
   train(2, "cut", {"--distributed.cp=2", "--train.max_steps=4"});
   train(1, "cut", {"--train.max_steps=7"});
   train(3, "cut", {"--distributed.cp=3", "--distributed.cp_order=contiguous", "--distributed.cp_method=all_gather"});
-  check_same(toy, "one", "cut");
+  check_same_rows(toy, "one", "cut", kRows);
 }
 
 TEST_CASE("ranks: scripts compute over the ranks of an axis, with gradients", "[ranks]") {
@@ -154,12 +144,7 @@ TEST_CASE("ranks: a run saved by four goes on with one and with two, and back", 
     INFO(ranks[i] << " ranks\n" << done.err << done.out);
     REQUIRE(done.status == 0);
   }
-  const auto one = toy.series("whole", "loss"), other = toy.series("parts", "loss");
-  REQUIRE(other.size() == 10);
-  for (const auto& [step, value] : one) {
-    INFO("step " << step);
-    CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
-  }
+  check_same_rows(toy, "whole", "parts", {"loss"});
   const Finished text = toy.host({"generate", "runs/whole", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
   CHECK(text.status == 0);
   CHECK(text.out == toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out);
@@ -180,7 +165,7 @@ TEST_CASE("ranks: what optimizers, averages and adapters keep goes on with other
   train(1, "whole", 10);
   train(4, "parts", 5);
   train(2, "parts", 10);
-  check_same(toy, "whole", "parts");
+  check_same_rows(toy, "whole", "parts", kRows);
 }
 
 TEST_CASE("ranks: a pipeline has the losses, evaluations and texts of one rank, and goes on with one and with two", "[ranks]") {
@@ -196,17 +181,12 @@ TEST_CASE("ranks: a pipeline has the losses, evaluations and texts of one rank, 
   };
   train(1, "whole", {});
   CHECK_THAT(train(2, "stages", {}), Contains("training complete: 10 steps"));
-  check_same(toy, "whole", "stages");
+  check_same_rows(toy, "whole", "stages", kRows);
   const std::vector<int> stages{2, 1, 2};
   for (std::size_t i = 0; i < stages.size(); ++i) {
     train(stages[i], "parts", {"--train.max_steps=" + std::to_string(i == 2 ? 10 : 3 * (i + 1)), "--scheduler.total_steps=10"});
   }
-  const auto one = toy.series("whole", "loss"), other = toy.series("parts", "loss");
-  REQUIRE(other.size() == 10);
-  for (const auto& [step, value] : one) {
-    INFO("step " << step);
-    CHECK(std::stod(other.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
-  }
+  check_same_rows(toy, "whole", "parts", {"loss"});
   const auto text = [&](const std::string& name) {
     return toy.host({"generate", "runs/" + name, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out;
   };
@@ -250,18 +230,13 @@ TEST_CASE("ranks: processes that divide the layers have the losses of one, go on
   };
   train(1, "one", {});
   train(4, "divided", {"--distributed.tp=2", "--train.grad_accum_steps=2"});  // two readers, whose weights lie in parts over both
-  check_same(toy, "one", "divided");
+  check_same_rows(toy, "one", "divided", kRows);
   const auto until = [](int steps) { return "--train.max_steps=" + std::to_string(steps); };
   train(2, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=4", until(4), "--scheduler.total_steps=10"});
   train(4, "moved", {"--distributed.tp=4", "--train.grad_accum_steps=4", until(6), "--scheduler.total_steps=10"});
   train(1, "moved", {until(8), "--scheduler.total_steps=10"});
   train(4, "moved", {"--distributed.tp=2", "--train.grad_accum_steps=2", until(10), "--scheduler.total_steps=10"});
-  const auto whole = toy.series("one", "loss"), moved = toy.series("moved", "loss");
-  REQUIRE(moved.size() == 10);
-  for (const auto& [step, value] : whole) {
-    INFO("step " << step);
-    CHECK(std::stod(moved.at(step)) == Approx(std::stod(value)).epsilon(1e-6));
-  }
+  check_same_rows(toy, "one", "moved", {"loss"});
   const auto text = [&](const std::string& run) {
     const Finished done = toy.host({"generate", "runs/" + run, "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
     INFO(done.err);
@@ -284,7 +259,7 @@ TEST_CASE("ranks: linear layers of a script are divided as it says, and what can
   const Finished two = run.toy.host({"--nproc", "2", "s.lua", "--run.name=two", "--distributed.tp=2"});
   INFO(two.err << two.out);
   REQUIRE(two.status == 0);
-  check_same(run.toy, "one", "two");
+  check_same_rows(run.toy, "one", "two", kRows);
   const ScriptRun bad(
       script("up = nn.linear(a.dim, 64), down = nn.linear(64, a.dim), table = nn.embedding(8, a.dim, { shard = 'colwise' })"));
   const Finished refused = bad.toy.host({"--nproc", "2", "s.lua", "--distributed.tp=2"});

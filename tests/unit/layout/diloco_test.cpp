@@ -167,9 +167,9 @@ TEST_CASE("diloco: workers part between exchanges and have the same bits after o
 TEST_CASE("diloco: a worker may be of several ranks", "[diloco]") {
   config::Config c = workers_of(2);
   c.distributed.zero_stage = GENERATE(1, 3);
-  const std::vector<Seen> narrow = train_apart(c, kTwo), wide = train_apart(c, {1, 2, 2, 1, 1, 1});
-  // Readers of two ranks take other rows than one reader, but rows of a batch are shared by world-th: worker 0 of two ranks reads rows 0, 1
-  // mod 4, the one of one rank rows 0 mod 2. So the runs differ; what must hold is that ranks of a worker agree and workers meet.
+  // Worker 0 of two ranks reads rows 0, 1 mod 4, that of one rank rows 0 mod 2, so such runs differ. What must hold is that ranks of a
+  // worker agree and workers meet.
+  const std::vector<Seen> wide = train_apart(c, {1, 2, 2, 1, 1, 1});
   CHECK(wide[0].losses == wide[3].losses);
   CHECK(bitwise_equal(wide[0].weights[0], wide[1].weights[0]));
   CHECK(bitwise_equal(wide[2].weights[0], wide[3].weights[0]));
@@ -177,8 +177,6 @@ TEST_CASE("diloco: a worker may be of several ranks", "[diloco]") {
   for (std::size_t rank = 1; rank < 4; ++rank) {
     CHECK(bitwise_equal(wide[0].weights[1], wide[rank].weights[1]));
   }
-  // Of the first step, before anybody has moved, the loss is the mean of the same rows in both.
-  CHECK(wide[0].losses[0] == Approx(narrow[0].losses[0]).epsilon(0.05));
 }
 
 TEST_CASE("diloco: a worker may divide its layers, its model or its sequences", "[diloco]") {
