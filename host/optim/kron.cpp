@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "model/expert_stack.h"
 #include "model/seed.h"
 #include "optim/group_optimizer.h"
 
@@ -18,21 +19,21 @@ enum Slot : std::size_t { kMomentum, kLeft, kRight };
 constexpr std::int64_t kBalanceEvery = 100;
 const double kTiny = static_cast<double>(std::numeric_limits<float>::min());  // as the authors' bf16 one
 
-/// How a weight is seen: (E, m, n) matrices, one of them for a plain matrix; (1, 1, n) for vectors.
-at::Tensor as_stack(const at::Tensor& x) { return x.dim() == 3 ? x : x.dim() < 2 ? x.reshape({1, 1, -1}) : x.flatten(1).unsqueeze(0); }
+bool is_vector(const Parameter& p) { return own_dims(p).size() < 2; }
 
+/// How a weight is seen: (E, m, n) matrices, one of them for a plain matrix; (E, 1, n) for vectors. Of the experts that this rank has.
 std::vector<std::int64_t> stack_shape(const Parameter& p) {
-  if (p.shape.size() == 3) {
-    return {p.master.size(0), p.shape[1], p.shape[2]};  // of the experts that this rank has
-  }
-  return p.shape.size() < 2 ? std::vector<std::int64_t>{1, 1, p.numel()}
-                            : std::vector<std::int64_t>{1, p.shape[0], p.numel() / std::max<std::int64_t>(1, p.shape[0])};
+  const std::int64_t stack = is_expert_stack(p) ? p.master.size(0) : 1;
+  const std::int64_t rows = is_vector(p) ? 1 : p.shape[p.shape.size() - own_dims(p).size()];
+  return {stack, rows, p.numel() / std::max<std::int64_t>(1, (is_expert_stack(p) ? p.shape[0] : 1) * rows)};
 }
+
+at::Tensor as_stack(const Parameter& p, const at::Tensor& x) { return x.reshape(stack_shape(p)); }
 
 /// (E, side, side) triangles, or (E, side) diagonals.
 std::vector<std::int64_t> factor_shape(const Parameter& p, std::size_t side, std::int64_t max_dim) {
   const std::vector<std::int64_t> all = stack_shape(p);
-  const bool diagonal = p.shape.size() < 2 || all[side] > max_dim || all[side] == 1;
+  const bool diagonal = is_vector(p) || all[side] > max_dim || all[side] == 1;
   return diagonal ? std::vector<std::int64_t>{all[0], all[side]} : std::vector<std::int64_t>{all[0], all[side], all[side]};
 }
 
@@ -131,16 +132,17 @@ bool Kron::due() {
 
 at::Tensor Kron::probe(const Parameter& parameter, const at::Tensor& like) const {
   if (options_.probe) {
-    return as_stack(options_.probe(parameter, step_));
+    return as_stack(parameter, options_.probe(parameter, step_));
   }
   const std::uint64_t seed =
       mixed_seed(seed_of(static_cast<std::uint64_t>(options_.seed), parameter.name), static_cast<std::uint64_t>(step_));
   const auto draw = [&](const at::Tensor& t) { return t.normal_(0, 1, seeded_generator(like.device(), seed)); };
-  if (parameter.shape.size() < 3) {
+  if (!is_expert_stack(parameter)) {
     return draw(at::empty_like(like));
   }
   const Range experts = parameter.placement.of(parameter.shape);  // each has its own numbers, wherever it lies
-  return draw(at::empty(parameter.shape, like.options())).narrow(0, experts.begin[0], like.size(0));
+  const at::Tensor all = draw(at::empty({parameter.shape[0], like.size(1), like.size(2)}, like.options()));
+  return all.narrow(0, experts.begin[0], like.size(0));
 }
 
 void Kron::update(const Parameter& parameter, bool moves, double lr, double weight_decay) {
@@ -152,14 +154,14 @@ void Kron::update(const Parameter& parameter, bool moves, double lr, double weig
     start(right);
   }
   mine[kMomentum].mul_(options_.momentum).add_(parameter.wide_gradient(), 1 - options_.momentum);
-  const at::Tensor m = as_stack(mine[kMomentum]) / (1 - std::pow(options_.momentum, static_cast<double>(step_ + 1)));
+  const at::Tensor m = as_stack(parameter, mine[kMomentum]) / (1 - std::pow(options_.momentum, static_cast<double>(step_ + 1)));
   if (moves) {
-    if (parameter.shape.size() > 1 && (moved_ + 1) % kBalanceEvery == 0) {
+    if (!is_vector(parameter) && (moved_ + 1) % kBalanceEvery == 0) {
       balance(left, right);
     }
     const at::Tensor a = times_right(left_times(left, m), right);
     const at::Tensor b = unwhitened(probe(parameter, m), left, right);
-    if (parameter.shape.size() > 1) {
+    if (!is_vector(parameter)) {
       move(left, a, b, options_.preconditioner_lr);
     }
     move(right, a.mT(), b.mT(), options_.preconditioner_lr);

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "model/expert_stack.h"
 #include "optim/group_optimizer.h"
 
 namespace kf {
@@ -18,7 +19,8 @@ enum Slot : std::size_t { kM, kV, kLeft, kRight, kLeftBasis, kRightBasis };
 /// The shape of a square matrix for one side of a weight; (0) for sides without one.
 std::vector<std::int64_t> side_shape(const Parameter& parameter, std::int64_t from_end, std::int64_t max_dim) {
   const auto dims = static_cast<std::int64_t>(parameter.shape.size());
-  const std::int64_t side = dims < 2 ? 0 : parameter.shape[static_cast<std::size_t>(dims - from_end)];
+  const bool vector = own_dims(parameter).size() < 2;
+  const std::int64_t side = vector ? 0 : parameter.shape[static_cast<std::size_t>(dims - from_end)];
   if (side == 0 || side > max_dim) {
     return {0};
   }

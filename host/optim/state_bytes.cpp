@@ -7,6 +7,7 @@
 #include "config/plan/derived.h"
 #include "config/plan/kernel_set.h"
 #include "core/name_pattern.h"
+#include "model/expert_stack.h"
 #include "optim/adam_mini.h"
 #include "optim/kron.h"
 #include "optim/muon.h"
@@ -43,13 +44,13 @@ Options own_options(const config::Config& config, const std::string& name, const
   return fields.read(Registries::options_of(config, "optimizer", name));
 }
 
-/// Numbers in `times` square matrices a side of a weight (stacks: of each matrix); sides longer than `max_dim` have `otherwise` of them.
+/// Numbers in `times` square matrices a side of a weight (stacks: of each one); sides longer than `max_dim` have `otherwise` of them.
 double side_numbers(const Parameter& p, std::int64_t max_dim, double times, bool diagonals) {
   const std::size_t dims = p.shape.size();
-  if (dims < 2) {
-    return diagonals ? numbers(p) + 1 : 0;
+  const double stack = is_expert_stack(p) ? static_cast<double>(p.shape[0]) : 1;
+  if (own_dims(p).size() < 2) {
+    return diagonals ? numbers(p) + stack : 0;
   }
-  const double stack = dims == 3 ? static_cast<double>(p.shape[0]) : 1;
   double out = 0;
   for (const std::size_t side : {dims - 2, dims - 1}) {
     const auto n = static_cast<double>(p.shape[side]);

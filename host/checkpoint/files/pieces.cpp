@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "model/expert_stack.h"
+
 namespace kf {
 
 std::optional<TensorPiece> piece_of(const Parameter& weight, const StoredView& view, const Placement& placement) {
@@ -67,8 +69,9 @@ Range place_of_updates(const Parameter& weight, const Placement& placement) {
 MomentPlaces::MomentPlaces(Model& model, const Placements& placements) {
   for (const ParameterPtr& parameter : model.parameters()) {
     const Placement placement = placements(*parameter);
-    weights_[parameter->name] = {parameter->shape, placement.of(parameter->shape)};
-    updates_[parameter->name] = {parameter->shape, place_of_updates(*parameter, placement)};
+    const bool experts = is_expert_stack(*parameter);
+    weights_[parameter->name] = {parameter->shape, placement.of(parameter->shape), experts};
+    updates_[parameter->name] = {parameter->shape, place_of_updates(*parameter, placement), experts};
   }
 }
 
@@ -82,10 +85,10 @@ const MomentPlaces::Place* MomentPlaces::find(const std::string& name) const {
   return nullptr;
 }
 
-namespace {
+/// Whether numbers of each expert lie where it does: their rows beside those of the stack.
+bool MomentPlaces::Place::divides_experts() const { return experts && range.size[0] > 0 && range.size[0] < shape[0]; }
 
-/// Of a stack of experts that ranks divide, numbers of each expert lie where it does: their rows beside those of the stack.
-bool is_of_experts(const Shape& weight, const Range& range) { return weight.size() == 3 && range.size[0] > 0 && range.size[0] < weight[0]; }
+namespace {
 
 Range rows(const Shape& shape, std::int64_t begin, std::int64_t count) {
   Range out = Range::whole(shape);
@@ -102,7 +105,7 @@ TensorPiece MomentPlaces::piece(const std::string& name, const at::Tensor& tenso
   if (place != nullptr && place->range.size == own) {
     return {name, place->shape, place->range, tensor};
   }
-  if (place != nullptr && !own.empty() && is_of_experts(place->shape, place->range) && own[0] % place->range.size[0] == 0) {
+  if (place != nullptr && !own.empty() && place->divides_experts() && own[0] % place->range.size[0] == 0) {
     const std::int64_t each = own[0] / place->range.size[0];
     Shape whole = own;
     whole[0] = each * place->shape[0];
@@ -116,7 +119,7 @@ Range MomentPlaces::range(const std::string& name, const Shape& whole) const {
   if (place != nullptr && place->shape == whole) {
     return place->range;
   }
-  if (place != nullptr && !whole.empty() && is_of_experts(place->shape, place->range) && whole[0] % place->shape[0] == 0) {
+  if (place != nullptr && !whole.empty() && place->divides_experts() && whole[0] % place->shape[0] == 0) {
     const std::int64_t each = whole[0] / place->shape[0];
     return rows(whole, each * place->range.begin[0], each * place->range.size[0]);
   }

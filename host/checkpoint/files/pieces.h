@@ -52,6 +52,8 @@ class MomentPlaces {
   struct Place {
     Shape shape;
     Range range;
+    bool experts = false;  // of a stack
+    bool divides_experts() const;
   };
   const Place* find(const std::string& name) const;
 

@@ -141,6 +141,17 @@ void expert_parallel_needs_experts(const Job& job, Findings& findings) {
   }
 }
 
+/// By shape all experts of a layer are one matrix, as in the reference.
+void stacks_lie_together_for_muon(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  if (!lacks_processes(job) && c.distributed.ep > 1 && c.optimizer.name == "muon" && c.optimizer.muon_params == "shape") {
+    findings.problem({"optimizer.muon_params", "distributed.ep"},
+                     format("optimizer.muon_params = \"shape\" takes all experts of a layer as one matrix, which distributed.ep = {} "
+                            "divides; use muon_params = \"hidden\", or dp_shard only",
+                            c.distributed.ep));
+  }
+}
+
 void each_micro_has_an_effect(const Job& job, Findings& findings) {
   const DistributedConfig& d = job.config.distributed;
   if (d.reduce_each_micro && d.zero_stage == 1) {
@@ -152,8 +163,9 @@ void each_micro_has_an_effect(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  std::vector<Rule> rules{ranks_make_up_the_world,       heads_divide_by_tp,      widths_divide_by_tp, curvature_without_tp, fp8_without_tp,
-                          expert_parallel_needs_experts, each_micro_has_an_effect};
+  std::vector<Rule> rules{ranks_make_up_the_world,      heads_divide_by_tp,      widths_divide_by_tp,
+                          curvature_without_tp,         fp8_without_tp,          expert_parallel_needs_experts,
+                          stacks_lie_together_for_muon, each_micro_has_an_effect};
   const std::vector<Rule> pipeline = pipeline_rules();
   rules.insert(rules.end(), pipeline.begin(), pipeline.end());
   return rules;

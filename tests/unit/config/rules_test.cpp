@@ -202,6 +202,8 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[train]\nmixed_precision = \"fp8\"\n[distributed]\ntp = 2\n", "FP8 + Tensor Parallelism is not yet supported"},
       {"[distributed]\nep = 2\n", "requires an MoE model"},
       {"[model]\nnum_experts = 6\n[distributed]\nep = 4\n", "model.num_experts (6) must be divisible by distributed.ep (4)"},
+      {"[model]\nnum_experts = 8\n[distributed]\nep = 4\n[optimizer]\nname = \"muon\"\nmuon_params = \"shape\"\n",
+       "takes all experts of a layer as one matrix, which distributed.ep = 4 divides"},
       {"[model]\nn_layers = 2\n[distributed]\npp = 4\n", "distributed.pp (4) cannot exceed model.n_layers (2)"},
       {"[model]\nn_layers = 6\n[distributed]\npp = 4\npp_schedule = \"interleaved_1f1b\"\n",
        "distributed.pp_chunks (2) pieces on each of distributed.pp (4) ranks are more than model.n_layers (6)"},

@@ -132,7 +132,15 @@ TEST_CASE("expert parallel: ranks equal one with optimizers of whole matrices, f
     check_equal(kFew, c);
   }
   SECTION("optimizers that keep other numbers of each expert than its weights have") {
-    c.optimizer.name = GENERATE("kron", "adam_mini", "scion");
+    c.optimizer.name = GENERATE("kron", "soap", "adam_mini", "scion");
+    c.model.mlp_bias = true;  // a vector of each expert
+    if (c.optimizer.name == "soap") {
+      c.optimizer.eps = 1e-3;
+      config::PartOptions options;
+      options["max_dim"] = config::Node(std::int64_t{16});
+      options["frequency"] = config::Node(std::int64_t{10});
+      c.parts["optimizer.soap"] = options;
+    }
     check_equal({kFew[1]}, c, {.lr = c.optimizer.name == "scion" ? 1e-7 : 1e-3});  // see data_parallel_test.cpp
   }
   SECTION("second derivatives") {
