@@ -50,7 +50,7 @@ void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& de
     weights.insert(weights.end(), all[i].parameters.begin(), all[i].parameters.end());
   }
   if (options_.rms_clip > 0) {
-    clip_by_rms(updates, options_.rms_clip);
+    clip_by_rms(updates, weights, options_.rms_clip);
   }
   if (norm_clip_) {
     norm_clip_->clip(updates, weights);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/adamw/adamw.h"
+#include "model/expert_stack.h"
 
 namespace kf {
 
@@ -30,7 +31,8 @@ void CautiousAdamW::update(TensorLists& lists, double lr, double weight_decay) {
     v.mul_(beta2_).addcmul_(g, g, 1 - beta2_);
     const at::Tensor u = m / bias_correction(beta1_, step) / ((v / bias_correction(beta2_, step)).sqrt() + eps_);
     const at::Tensor mask = (u * g).gt(0).to(u.scalar_type());
-    lists.masters[i].sub_(u * mask / (mask.mean() + kShareFloor), lr);
+    const at::Tensor share = mask.mean(own_dims(*lists.parameters[i]), /*keepdim=*/true);
+    lists.masters[i].sub_(u * mask / (share + kShareFloor), lr);
   }
 }
 

@@ -29,8 +29,8 @@ const config::OwnFields<KronOptions>& kron_fields();
 /// whitening: with A = Q_l M Q_r^T, a normal V and B = Q_l^-T V Q_r^-1, Q_l -= mu triu(A A^T - B B^T) / |A A^T + B B^T| Q_l, and Q_r alike
 /// by A^T A and B^T B; |.| is a bound of the norm. Updates get rarer: every step up to 500, then by exp(-0.001 (step - 500)) down to 3 %.
 /// u = Q_l^T Q_l M Q_r^T Q_r, scaled down to a root mean square of 1.1; p -= lr (u + weight_decay p), vectors without decay. Vectors and
-/// sides longer than max_dim have diagonal factors. Every matrix or vector of a stack has its own. Every hundredth update of the factors balances
-/// their sizes (the authors draw that, too).
+/// sides longer than max_dim have diagonal factors. Every matrix or vector of a stack has its own. Every hundredth update of the factors
+/// balances their sizes (the authors draw that, too).
 class Kron final : public Optimizer {
  public:
   Kron(std::vector<ParamGroup> groups, KronOptions options);

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "kernels/adamw/adamw.h"
+#include "model/expert_stack.h"
 
 namespace kf {
 
@@ -28,7 +29,7 @@ void Mars::update(TensorLists& lists, double lr, double weight_decay) {
     at::Tensor& step = lists.slots[3][i];
     step.add_(1);
     const at::Tensor c = g + (o.gamma * o.beta1 / (1 - o.beta1)) * (g - before);
-    const at::Tensor corrected = c / at::linalg_vector_norm(c).clamp_min(1);
+    const at::Tensor corrected = c / at::linalg_vector_norm(c, 2, own_dims(*lists.parameters[i]), /*keepdim=*/true).clamp_min(1);
     m.lerp_(corrected, 1 - o.beta1);
     v.mul_(o.beta2).addcmul_(corrected, corrected, 1 - o.beta2);
     const at::Tensor denominator = (v / bias_correction(o.beta2, step)).sqrt() + o.eps;

@@ -16,8 +16,8 @@ struct MarsOptions {
 /// [optimizer.mars]
 const config::OwnFields<MarsOptions>& mars_fields();
 
-/// c = g + gamma beta1 / (1 - beta1) (g - g_before), each tensor's c scaled to norm 1 at most; then AdamW with c for g. g_before of the
-/// first update is 0, as in the authors' program.
+/// c = g + gamma beta1 / (1 - beta1) (g - g_before), the c of each weight (of each expert in a stack) scaled to norm 1 at most; then AdamW
+/// with c for g. g_before of the first update is 0, as in the authors' program.
 class Mars final : public GroupOptimizer {
  public:
   Mars(std::vector<ParamGroup> groups, const MarsOptions& options);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/expert_stack.h"
 #include "parallel/group.h"
 
 namespace kf {
@@ -15,9 +16,10 @@ constexpr const char* kCount = "update_norm_count";
 
 }  // namespace
 
-void clip_by_rms(std::vector<at::Tensor>& updates, double limit) {
-  for (at::Tensor& update : updates) {
-    update.div_((update.square().mean().sqrt() / limit).clamp_min(1));
+void clip_by_rms(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights, double limit) {
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    const at::Tensor mean = updates[i].square().mean(own_dims(*weights[i]), /*keepdim=*/true);
+    updates[i].div_((mean.sqrt() / limit).clamp_min(1));
   }
 }
 

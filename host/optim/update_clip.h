@@ -10,8 +10,8 @@
 
 namespace kf {
 
-/// Divides each update by max(1, RMS / limit) (Shazeer and Stern 2018, "Adafactor", section 6).
-void clip_by_rms(std::vector<at::Tensor>& updates, double limit);
+/// Divides each update by max(1, RMS / limit) (Shazeer and Stern 2018, "Adafactor", section 6); that of each expert of a stack by its own.
+void clip_by_rms(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights, double limit);
 
 /// Scales all updates of a step together so that their global norm is at most mean + sigma * max(std, 1e-6) of the last `window` norms
 /// (population std; norms before clipping). Nothing happens until max(2, window / 2) of them are there. Numbers stay on the device.

@@ -143,6 +143,12 @@ TEST_CASE("expert parallel: ranks equal one with optimizers of whole matrices, f
     }
     check_equal({kFew[1]}, c, {.lr = c.optimizer.name == "scion" ? 1e-7 : 1e-3});  // see data_parallel_test.cpp
   }
+  SECTION("optimizers that look at norms or means of an expert") {
+    c.model.mlp_bias = true;
+    c.optimizer.name = GENERATE("mars", "cautious_adamw", "adamw");
+    c.optimizer.update_rms_clip = c.optimizer.name == "adamw" ? 0.5 : 0;
+    check_equal({kFew[1]}, c, {.lr = c.optimizer.name == "cautious_adamw" ? 3e-4 : 1e-3});  // see data_parallel_test.cpp
+  }
   SECTION("second derivatives") {
     c.optimizer.name = "sophia_h";
     c.optimizer.eps = 1e-2;  // see data_parallel_test.cpp
