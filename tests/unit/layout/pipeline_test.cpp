@@ -4,6 +4,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include <cmath>
+#include <deque>
 #include <limits>
 #include <mutex>
 
@@ -37,13 +38,44 @@ config::Config stages_config(const std::string& schedule = "1f1b") {
   return c;
 }
 
-void run_pipeline(std::int64_t ranks, config::Config config, const std::function<void(Bench& bench)>& body) {
+void run_pipeline(std::int64_t ranks, config::Config config, const std::function<void(Bench& bench)>& body,
+                  at::ScalarType compute = at::kFloat) {
   config.distributed.pp = ranks;
   run_ranks(ranks, [&](Group& all) {
     const World world(all, Mesh({ranks, 1, 1, 1, 1, 1}));
-    Bench bench(config, at::kFloat, world);
+    Bench bench(config, compute, world);
     body(bench);
   });
+}
+
+/// What updates of one rank tell, and the weights that it has.
+struct Told {
+  std::vector<double> losses;
+  std::vector<std::string> skipped;
+  std::map<std::string, at::Tensor> weights;
+
+  void add(const StepResult& result) {
+    losses.push_back(result.loss);
+    skipped.push_back(result.skipped);
+  }
+  void take_weights(const Model& model) {
+    for (const ParameterPtr& weight : model.parameters()) {
+      if (lies_here(*weight)) {
+        weights[weight->name] = weight->master.detach().clone();
+      }
+    }
+  }
+};
+
+/// One ends where the other does, to the bit; `part` may have fewer weights.
+void check_same(const Told& part, const Told& whole) {
+  CHECK(part.losses == whole.losses);
+  CHECK(part.skipped == whole.skipped);
+  CHECK_FALSE(part.weights.empty());
+  for (const auto& [name, weight] : part.weights) {
+    INFO(name);
+    CHECK(weight.equal(whole.weights.at(name)));
+  }
 }
 
 }  // namespace
@@ -75,6 +107,68 @@ TEST_CASE("pipeline: where no norm clips, updates have the bits of one rank", "[
   for (const auto& [name, weight] : one.weights) {
     INFO(name);
     CHECK(many.weights.at(name).equal(weight));
+  }
+}
+
+TEST_CASE("pipeline: an overflow of fp16 in any stage is one of all, and halves the scale as on one rank", "[pipeline]") {
+  config::Config c = stages_config(GENERATE("1f1b", "zero_bubble"));
+  CAPTURE(c.distributed.pp_schedule);
+  c.model.tie_embeddings = true;
+  c.train.mixed_precision = "fp16";
+  c.train.loss_scale = std::ldexp(1.0, 24);
+  c.train.grad_clip_norm = std::numeric_limits<double>::infinity();
+  const auto train = [](Bench& bench) {
+    SharedRows rows({}, false);
+    Told told;
+    for (std::int64_t step = 0; step < 14; ++step) {
+      told.add(bench.step(rows, step, 1e-3));
+    }
+    told.take_weights(*bench.model);
+    return told;
+  };
+  Bench alone(c, at::kHalf);
+  const Told one = train(alone);
+  CHECK_THAT(one.skipped.front(), Contains("a gradient overflowed fp16 at loss scale 16777216; it is now 8388608"));
+  CHECK(one.skipped.back().empty());
+  std::vector<Told> stages(2);
+  run_pipeline(
+      2, c, [&](Bench& bench) { stages[static_cast<std::size_t>(bench.world.rank())] = train(bench); }, at::kHalf);
+  for (const Told& stage : stages) {
+    check_same(stage, one);
+  }
+}
+
+TEST_CASE("pipeline: updates that run ahead have the bits of those that are waited for", "[pipeline]") {
+  const config::Config c = stages_config(GENERATE("1f1b", "zero_bubble"));
+  CAPTURE(c.distributed.pp_schedule);
+  const auto train = [&](std::size_t ahead) {
+    std::vector<Told> stages(2);
+    run_pipeline(2, c, [&](Bench& bench) {
+      KF_CHECK(bench.stepper->why_not_ahead().empty(), Code::other, "{}", bench.stepper->why_not_ahead());
+      SharedRows rows({}, false);
+      Told& told = stages[static_cast<std::size_t>(bench.world.rank())];
+      std::deque<Launched> under_way;
+      for (std::int64_t step = 0; step < 6; ++step) {
+        if (ahead == 0) {
+          told.add(bench.step(rows, step, 1e-3));
+          continue;
+        }
+        under_way.push_back(bench.stepper->launch(rows, step, 1e-3));
+        if (under_way.size() > ahead) {
+          told.add(bench.stepper->settle(std::move(under_way.front())));
+          under_way.pop_front();
+        }
+      }
+      for (Launched& launched : under_way) {
+        told.add(bench.stepper->settle(std::move(launched)));
+      }
+      told.take_weights(*bench.model);
+    });
+    return stages;
+  };
+  const std::vector<Told> waited = train(0), ahead = train(2);
+  for (std::size_t stage = 0; stage < 2; ++stage) {
+    check_same(ahead[stage], waited[stage]);
   }
 }
 
