@@ -23,8 +23,6 @@ class GatheredOptimizer final : public Optimizer {
   void step(double lr) override;
   OptimizerState state() const override { return inner_->state(); }
   void load(const OptimizerState& state) override;
-  bool wants_curvature() const override { return inner_->wants_curvature(); }
-  void take_curvature(const Curvature& curvature) override { inner_->take_curvature(curvature); }
   Needs needs(const Parameter& weight) const override { return inner_->needs(weight); }
   void add_over(Group& shards) override { inner_->add_over(shards); }
   void use_averages(bool on) override { inner_->use_averages(on); }
@@ -44,7 +42,8 @@ class GatheredOptimizer final : public Optimizer {
   Group& tp_;
 };
 
-/// `optimizer` itself where it needs no weight whole that tp divides. Behind `parallelize`, before the weights have storage.
+/// `optimizer` itself where it needs no weight whole that tp divides. Behind `parallelize`, before the weights have storage. Throws
+/// Code::config for one that then wants curvature, too: that comes in parts.
 std::unique_ptr<Optimizer> gathered_where_needed(std::unique_ptr<Optimizer> optimizer, Model& model, const World& world);
 
 }  // namespace kf
