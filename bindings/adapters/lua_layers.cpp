@@ -18,6 +18,7 @@
 #include "model/layer/mlp.h"
 #include "model/layer/norm.h"
 #include "model/layer/place.h"
+#include "model/layer/runs_whole.h"
 #include "model/layer/visibility.h"
 #include "model/model.h"
 #include "model/moe/moe.h"
@@ -53,7 +54,8 @@ std::string join_sizes(const at::Tensor& tensor) {
   return join(words, ", ");
 }
 
-class LuaMlp final : public Wrapped<Mlp> {
+/// Also where no WholeMlp is around it: as an expert, and beside experts.
+class LuaMlp final : public Wrapped<Mlp>, public RunsWhole {
  public:
   using Wrapped::Wrapped;
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override {
@@ -87,6 +89,19 @@ class LuaAdapter final : public Wrapped<LinearAdapter> {
     KF_CHECK(at::allclose(delta(units * 2), each * 2, 1e-4, 1e-6), Code::script,
              "{} is not linear in its input, so it cannot be merged into the weight of {}", part().where(), place_.layer);
     return weight + each.t();
+  }
+  void split(Split how, std::int64_t /*unit*/, const TensorRanks& ranks) override {
+    if (!ranks.many()) {
+      return;
+    }
+    KF_CHECK(
+        how == Split::sequence || how == Split::replicate, Code::config,
+        "{} cannot stand beside {}, of which distributed.tp = {} gives each rank a part: what the adapter gives would be whole. Leave the "
+        "layer out of adapter.targets, use adapter.name = \"lora\", or distributed.tp = 1",
+        part().where(), place_.layer, ranks.size());
+    for (const auto& [name, weight] : named_parameters()) {
+      weight->split = how;  // whole, and its gradient is a share where the layer's is
+    }
   }
 
  private:

@@ -8,12 +8,13 @@
 #include "bindings/tensor/tensor.h"
 #include "bindings/vm/stack.h"
 #include "model/layer/place.h"
+#include "model/layer/runs_whole.h"
 #include "model/moe/router.h"
 
 namespace kf::lua {
 namespace {
 
-class LuaRouter final : public Router {
+class LuaRouter final : public Router, public RunsWhole {
  public:
   LuaRouter(LuaPart part, const config::ModelConfig& model)
       : part_(std::move(part)), experts_(model.num_experts), top_k_(model.moe_top_k), balance_weight_(model.moe_aux_loss_weight) {

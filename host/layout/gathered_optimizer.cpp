@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/error.h"
+
 namespace kf {
 namespace {
 
@@ -128,7 +130,15 @@ std::unique_ptr<Optimizer> gathered_where_needed(std::unique_ptr<Optimizer> opti
       weights.push_back(weight);
     }
   }
-  return weights.empty() ? std::move(optimizer) : std::make_unique<GatheredOptimizer>(std::move(optimizer), std::move(weights), tp);
+  if (weights.empty()) {
+    return optimizer;
+  }
+  KF_CHECK(
+      !optimizer->wants_curvature(), Code::config,
+      "this optimizer needs {} whole, and estimates of the loss's curvature, of which every rank along distributed.tp = {} has a part: "
+      "use another optimizer.name, or distributed.tp = 1",
+      weights.front()->name, tp.size());
+  return std::make_unique<GatheredOptimizer>(std::move(optimizer), std::move(weights), tp);
 }
 
 }  // namespace kf

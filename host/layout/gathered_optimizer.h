@@ -37,7 +37,8 @@ class GatheredOptimizer final : public WrappedOptimizer {
   Group& tp_;
 };
 
-/// `optimizer` itself where it needs no weight whole that tp divides. Behind `parallelize`, before the weights have storage.
+/// `optimizer` itself where it needs no weight whole that tp divides. Behind `parallelize`, before the weights have storage. Throws
+/// Code::config for one that then wants curvature, too: that comes in parts.
 std::unique_ptr<Optimizer> gathered_where_needed(std::unique_ptr<Optimizer> optimizer, Model& model, const World& world);
 
 }  // namespace kf

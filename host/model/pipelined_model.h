@@ -65,8 +65,8 @@ class PipelinedModel final : public Model {
   /// update then, so the copies stay equal to the bit.
   void join_gradients();
 
-  /// Where hidden states for `tokens` come in; behind `divide`.
-  at::Tensor room_for(const at::Tensor& tokens) const;
+  /// Where hidden states of `sequences` with `length` positions come in; behind `divide`.
+  at::Tensor room_for(std::int64_t sequences, std::int64_t length) const;
 
  private:
   std::shared_ptr<Model> whole_;

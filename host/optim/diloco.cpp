@@ -15,8 +15,12 @@ at::Tensor zeros_like_wide(const at::Tensor& t) { return at::zeros(t.sizes(), t.
 
 at::Tensor found(const OptimizerState& state, const std::string& name, const at::Tensor& like) {
   const auto entry = state.tensors.find(name);
-  KF_CHECK(entry != state.tensors.end() && entry->second.sizes() == like.sizes(), Code::checkpoint,
-           "the optimizer state lacks '{}', or it has another shape", name);
+  KF_CHECK(
+      entry != state.tensors.end() && entry->second.sizes() == like.sizes(), Code::checkpoint,
+      "the optimizer state {} '{}': the checkpoint is of a run {}. Go on with the settings that it was saved with, or begin a run from its "
+      "weights alone (checkpoint.init_from)",
+      entry == state.tensors.end() ? "lacks" : "has another shape of", name,
+      entry == state.tensors.end() ? "without diloco.interval, or of other weights" : "with other weights");
   return entry->second;
 }
 

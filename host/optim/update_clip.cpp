@@ -14,6 +14,11 @@ namespace {
 constexpr const char* kNorms = "update_norms";
 constexpr const char* kCount = "update_norm_count";
 
+/// 0-dim; undefined without updates.
+at::Tensor norm_of(const std::vector<at::Tensor>& updates) {
+  return updates.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(updates, 2)), 2);
+}
+
 }  // namespace
 
 void clip_by_rms(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights, double limit) {
@@ -23,18 +28,18 @@ void clip_by_rms(std::vector<at::Tensor>& updates, const std::vector<const Param
   }
 }
 
-/// 0-dim; undefined without updates.
-at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) const {
+/// Over all ranks; undefined without updates.
+at::Tensor UpdateNormClip::norm_over(const std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) const {
+  if (!counts_parts()) {
+    return norm_of(updates);
+  }
   std::vector<at::Tensor> counted;
   for (std::size_t i = 0; i < updates.size(); ++i) {
     if (weights[i]->first) {
       counted.push_back(updates[i]);
     }
   }
-  at::Tensor mine = counted.empty() ? at::Tensor() : at::linalg_vector_norm(at::stack(at::_foreach_norm(counted, 2)), 2);
-  if (over_.empty()) {
-    return mine;
-  }
+  const at::Tensor mine = norm_of(counted);
   const at::Tensor square = mine.defined() ? mine.square() : at::zeros({}, at::kFloat);
   for (Group* const ranks : over_) {
     ranks->sum(square);
@@ -43,7 +48,7 @@ at::Tensor UpdateNormClip::norm_of(const std::vector<at::Tensor>& updates, const
 }
 
 void UpdateNormClip::clip(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) {
-  const at::Tensor norm = norm_of(updates, weights);
+  const at::Tensor norm = norm_over(updates, weights);
   if (!norm.defined()) {
     return;
   }

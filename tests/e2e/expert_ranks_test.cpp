@@ -109,3 +109,59 @@ TEST_CASE("ranks: experts that scripts write are divided, too", "[ranks]") {
   train(4, "parts", {"--distributed.ep=2", "--distributed.zero_stage=3"});
   check_same_rows(run.toy, "one", "parts", {"loss", "grad_norm"}, 1e-5);
 }
+
+TEST_CASE("ranks: experts inside of what scripts write are divided over tp, and what stands beside them is whole", "[ranks]") {
+  // A block that holds the whole layer of experts; and an mlp around a native one, which is an expert and stands beside them.
+  const ScriptRun run(
+      "local nn = kf.nn\n"
+      "kf.register.block('around', function(a) local m = a.config.model return nn.module({ "
+      "first = nn.norm(m.norm_type, m.dim, m.norm_eps), attention = nn.attention(m, { layer = a.layer }), "
+      "second = nn.norm(m.norm_type, m.dim, m.norm_eps), experts = nn.moe(m, { layer = a.layer, activation = 'silu' }), "
+      "forward = function(self, x, ctx) local h = x + self.attention(self.first(x), ctx) return h + self.experts(self.second(h)) end "
+      "}) end)\n"
+      "kf.register.mlp('inside', function(a) return nn.module({ mlp = nn.mlp('silu', a.dim, a.hidden_dim), "
+      "forward = function(self, x) return self.mlp(x) end }) end)\n"
+      "kf.register.router('mine', function(a) return nn.module({ gate = nn.linear(a.dim, a.num_experts), "
+      "forward = function(self, x) local weights, experts = self.gate(x):softmax(-1):topk(a.top_k, -1) return weights, experts end "
+      "}) end)\n" +
+      job("train = { batch_size = 8, grad_accum_steps = 1, max_steps = 3 }, optimizer = { eps = 1e-5 }, eval = { enabled = false }, "
+          "model = { vocab_size = 260, num_experts = 4, moe_ffn_dim = 16, ffn_hidden_dim = 16, moe_shared_experts = 1 }"));
+  const auto train = [&](const std::string& name, const Words& more) {
+    Words words{"s.lua", "--run.name=" + name};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = run.toy.host(words);
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  };
+  const auto one_and_two = [&](const std::string& name, const Words& more) {
+    train(name, more);
+    Words two = more;
+    two.insert(two.end(), {"--nproc", "2", "--distributed.tp=2"});
+    train(name + "-two", two);
+    check_same(run.toy, name, name + "-two", {"loss", "grad_norm"});
+  };
+  one_and_two("block", {"--model.block=around"});
+  one_and_two("mlp", {"--model.activation=inside", "--model.moe_router=mine"});
+}
+
+TEST_CASE("ranks: what a script wants divided and cannot be is refused by name", "[ranks]") {
+  const auto refused = [](const std::string& script, const std::string& keys, const Words& more) {
+    const ScriptRun run("local nn = kf.nn\n" + script + job("model = { vocab_size = 260 }, eval = { enabled = false }" + keys));
+    Words words{"s.lua", "--distributed.tp=2"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished done = run.toy.host(words);
+    INFO(done.err << done.out);
+    CHECK(done.status == 2);
+    return done.err;
+  };
+  CHECK_THAT(refused("kf.register.mlp('mine', function(a) return nn.module({ up = nn.linear(a.dim, a.hidden_dim, { shard = 'colwise' }), "
+                     "down = nn.linear(a.hidden_dim, a.dim), forward = function(self, x) return self.down(self.up(x)) end }) end)\n",
+                     "", {"--nproc", "4", "--distributed.ep=2", "--model.activation=mine", "--model.num_experts=4"}),
+             Contains("experts.0.up.weight is to be divided over distributed.tp = 2 ('colwise'), but it is an expert's"));
+  CHECK_THAT(refused("kf.register.parallel_plan('rows', function() return { ['*embed*'] = 'replicate' } end)\n",
+                     ", distributed = { plan = 'rows' }", {"--nproc", "2"}),
+             Contains("divided 'replicate', but it is a native layer's, which divides it 'colwise' by itself"));
+  CHECK_THAT(refused("kf.register.adapter('beside', function(a) return nn.linear(a.dim, a.out_dim) end)\n",
+                     ", adapter = { name = 'beside', targets = { 'q_proj' } }", {"--nproc", "2"}),
+             Contains("cannot stand beside layers.0.attention.q_proj, of which distributed.tp = 2 gives each rank a part"));
+}

@@ -157,7 +157,7 @@ void print_gguf(const fs::path& path) {
   const gguf::OpenFile file(path);
   Rows rows{{"file", path.string()}, {"format", "GGUF of version " + std::to_string(file.header().version)}};
   for (const auto& [key, value] : file.header().keys) {
-    const bool told = key == "general.architecture" || key == "general.name" || key.starts_with(file.architecture() + ".");
+    const bool told = key == "general.architecture" || key == "general.name" || key.starts_with(file.header().architecture() + ".");
     if (told && !value.is_null()) {
       rows.push_back({key, value_text(value)});
     }

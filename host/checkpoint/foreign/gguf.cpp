@@ -5,7 +5,6 @@
 
 #include <cstring>
 #include <map>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "checkpoint/foreign/gguf_names.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "core/text.h"
 
 namespace kf::gguf {
 
@@ -124,13 +124,16 @@ class Naming {
   std::int64_t heads_, kv_heads_;
 };
 
-/// Heads do not show in shapes: a model with others would compute something else without a word.
+/// Heads do not show in shapes: a model with others would compute something else without a word. Weights that their layer divides by heads
+/// know how many numbers a head has; those of scripts, and of layers inside of their parts, do not.
 void check_heads(const OpenFile& file, Model& model) {
   const auto check = [&](const Parameter& weight, std::int64_t there, const char* key) {
-    const std::int64_t here = weight.split_unit > 0 ? weight.shape[0] / weight.split_unit : there;
-    KF_CHECK(there == 0 || here == there, Code::checkpoint,
-             "{}: the file's model has {} heads, and the job's has {} ({}): set model.{} = {}", file.path(), there, here, weight.name, key,
-             there);
+    if (weight.split != Split::colwise || weight.split_hint || there == 0) {
+      return;
+    }
+    const std::int64_t here = weight.shape[0] / weight.split_unit;
+    KF_CHECK(here == there, Code::checkpoint, "{}: the file's model has {} heads, and the job's has {} ({}): set model.{} = {}",
+             file.path(), there, here, weight.name, key, there);
   };
   for (const ParameterPtr& parameter : model.parameters()) {
     if (parameter->name.ends_with(".attention.q_proj.weight")) {
@@ -148,16 +151,10 @@ OpenFile::OpenFile(const fs::path& path) : contents_(std::make_shared<const Cont
 const fs::path& OpenFile::path() const { return contents_->file.path(); }
 const Header& OpenFile::header() const { return contents_->header; }
 
-std::string OpenFile::architecture() const {
-  const config::Node* const node = header().keys.find("general.architecture");
-  const auto* const text = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
-  return text != nullptr ? *text : "";
-}
-
-std::int64_t OpenFile::heads() const { return whole_number(header(), architecture() + ".attention.head_count"); }
+std::int64_t OpenFile::heads() const { return whole_number(header(), header().architecture() + ".attention.head_count"); }
 
 std::int64_t OpenFile::kv_heads() const {
-  const std::string key = architecture() + ".attention.head_count_kv";
+  const std::string key = header().architecture() + ".attention.head_count_kv";
   return header().keys.find(key) != nullptr ? whole_number(header(), key) : heads();
 }
 
@@ -187,12 +184,11 @@ NamedTensors OpenFile::tensors() const {
 }
 
 NamedTensors OpenFile::as_ours(const NamedTensors& theirs) const {
-  static const std::set<std::string> known{"llama", "qwen2", "qwen3", "gemma"};
-  KF_CHECK(known.contains(architecture()), Code::checkpoint,
-           "{}: general.architecture = '{}' is not understood; llama, qwen2, qwen3 and gemma are", path(), architecture());
+  KF_CHECK(is_known(header().architecture()), Code::checkpoint, "{}: general.architecture = '{}' is not understood; have: {}", path(),
+           header().architecture(), join(known_architectures(), ", "));
   KF_CHECK(heads() > 0 && kv_heads() > 0, Code::checkpoint, "{}: {}.attention.head_count is missing, or no number above 0", path(),
-           architecture());
-  const Naming naming(architecture(), heads(), kv_heads());
+           header().architecture());
+  const Naming naming(header().architecture(), heads(), kv_heads());
   const auto all = std::make_shared<std::map<std::string, Made>>();
   NamedTensors out;
   for (const std::string& name : theirs.names) {
@@ -231,7 +227,7 @@ void load_file(const fs::path& path, Model& model, const VocabRows& rows, const 
   ours.names = {};
   const NamedTensors tensors = file.as_ours(renamed(file.tensors(), rules.names, path));
   load_weights_from(tensors, path, model, rows, placements, ours);
-  log::info("{}: weights of a {} model of llama.cpp, {} tensors; its tokenizer is not read", path, file.architecture(),
+  log::info("{}: weights of a {} model of llama.cpp, {} tensors; its tokenizer is not read", path, file.header().architecture(),
             tensors.names.size());
 }
 

@@ -19,8 +19,6 @@ class OpenFile {
 
   const fs::path& path() const;
   const Header& header() const;
-  /// "llama"; "" where the header names none.
-  std::string architecture() const;
 
   /// Under the file's own names, ranges as they are asked for: Q8_0 as float32.
   NamedTensors tensors() const;

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <numbers>
 #include <optional>
-#include <set>
 
 #include "config/huggingface/common.h"
 #include "config/huggingface/reader.h"
@@ -17,8 +16,6 @@ namespace {
 using gguf::Header;
 using gguf::TensorPlace;
 using huggingface::Reader;
-
-const std::set<std::string> kArchitectures{"llama", "qwen2", "qwen3", "gemma"};
 
 /// The entries under "llama.", without that.
 Table keys_of(const Header& header, const std::string& architecture) {
@@ -192,22 +189,16 @@ void take_model(Reader& c, const std::string& architecture, const Header& header
 
 }  // namespace
 
-std::string gguf_architecture(const Header& header) {
-  const Node* const node = header.keys.find("general.architecture");
-  const auto* const text = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
-  return text != nullptr ? *text : "";
-}
-
 Table model_of_gguf(const fs::path& file, std::vector<std::string>& problems) {
   const MappedFile mapped(file);
   return model_of_gguf(gguf::read_header(mapped.bytes(), file), mapped.bytes(), file, problems);
 }
 
 Table model_of_gguf(const Header& header, std::span<const std::byte> bytes, const fs::path& file, std::vector<std::string>& problems) {
-  const std::string architecture = gguf_architecture(header);
-  if (!kArchitectures.contains(architecture)) {
-    problems.push_back(format("{}: general.architecture = '{}' is not understood; have: {}", file, architecture,
-                              join({kArchitectures.begin(), kArchitectures.end()}, ", ")));
+  const std::string architecture = header.architecture();
+  if (!gguf::is_known(architecture)) {
+    problems.push_back(
+        format("{}: general.architecture = '{}' is not understood; have: {}", file, architecture, join(gguf::known_architectures(), ", ")));
     return {};
   }
   const Table keys = keys_of(header, architecture);

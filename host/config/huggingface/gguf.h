@@ -12,13 +12,10 @@
 
 namespace kf::config {
 
-/// The [model] keys of a file of the architectures llama (with Mistral), qwen2, qwen3 and gemma, with the file as their origin; in
+/// The [model] keys of a file of the known_architectures(), with the file as their origin; in
 /// `problems` whatever of it is not understood, named. Throws Code::checkpoint or data where the file is none that can be read.
 Table model_of_gguf(const fs::path& file, std::vector<std::string>& problems);
 /// Of a header that is read already; `bytes` are the file's.
 Table model_of_gguf(const gguf::Header& header, std::span<const std::byte> bytes, const fs::path& file, std::vector<std::string>& problems);
-
-/// "llama"; "" where the header names none.
-std::string gguf_architecture(const gguf::Header& header);
 
 }  // namespace kf::config

@@ -298,6 +298,22 @@ const TensorPlace* Header::find(std::string_view name) const {
   return found != tensors.end() ? &*found : nullptr;
 }
 
+std::string Header::architecture() const {
+  const config::Node* const node = keys.find("general.architecture");
+  const auto* const text = node != nullptr ? std::get_if<std::string>(&node->value) : nullptr;
+  return text != nullptr ? *text : "";
+}
+
+const std::vector<std::string>& known_architectures() {
+  static const std::vector<std::string> known{"gemma", "llama", "qwen2", "qwen3"};
+  return known;
+}
+
+bool is_known(const std::string& architecture) {
+  const std::vector<std::string>& known = known_architectures();
+  return std::find(known.begin(), known.end(), architecture) != known.end();
+}
+
 bool is_gguf(std::span<const std::byte> bytes) {
   return bytes.size() >= kMagic.size() && std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }

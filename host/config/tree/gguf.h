@@ -33,7 +33,14 @@ struct Header {
   std::vector<TensorPlace> tensors;  // in the file's order; they lie in it, each by itself
 
   const TensorPlace* find(std::string_view name) const;
+  /// "llama"; "" where it names none.
+  std::string architecture() const;
 };
+
+/// Those that are read and written: gemma, llama (with Mistral), qwen2, qwen3.
+const std::vector<std::string>& known_architectures();
+/// Whether `architecture` is one of them.
+bool is_known(const std::string& architecture);
 
 /// Whether a file begins as such a one does.
 bool is_gguf(std::span<const std::byte> bytes);

@@ -3,7 +3,7 @@
 
 namespace kf {
 
-/// Beside Module: parts that scripts have made, and what stands in them.
+/// Beside Module: parts that scripts have made, and what stands in them; layers of experts in them are divided all the same.
 class RunsWhole {
  public:
   RunsWhole() = default;

@@ -22,7 +22,8 @@ class Group;
 struct Dispatch {
   at::Tensor experts;  // (N, k) int64
   at::Tensor weights;  // (N, k) fp32
-  /// (N, k) bool, undefined for none: assignments behind a full expert. Their weights are 0, and no other rank gets them.
+  /// (N, k) bool, undefined for none and on one rank along ep: assignments behind a full expert. Their weights are 0, and no other rank
+  /// gets them.
   at::Tensor dropped;
   /// (E) fp32, undefined for none: factors of the gradients of the experts' outputs.
   at::Tensor gradient_factors;

@@ -53,7 +53,9 @@ void MoeLayer::drop(Dispatch& dispatch, std::int64_t length, const ForwardContex
                                                             {length, context.positions}, *options_.world)
                                           : within_capacity(dispatch.experts, options_.experts, options_.capacity_factor);
   dispatch.weights = dispatch.weights * fits;
-  dispatch.dropped = fits.logical_not();
+  if (options_.world != nullptr && options_.world->along(Axis::ep).size() > 1) {  // else the weight alone says it
+    dispatch.dropped = fits.logical_not();
+  }
 }
 
 /// Experts with few tokens, of all ranks, learn as fast as those with many.

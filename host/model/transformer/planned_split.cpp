@@ -8,6 +8,7 @@
 #include "core/log.h"
 #include "core/name_pattern.h"
 #include "model/layer/runs_whole.h"
+#include "model/moe/moe.h"
 #include "model/transformer/adapters.h"
 #include "model/transformer/transformer.h"
 #include "parallel/world.h"
@@ -38,8 +39,8 @@ Layers layers_of(const Model& model) {
 /// `how` as a hint of the weight, unless its native layer says the same already.
 void take(Parameter& weight, Split how, const std::string& plan) {
   const bool script = weight.split_hint || weight.split == Split::replicate;
-  const bool same = weight.split == how || (divides(weight.split) == divides(how) && !divides(how)) ||
-                    (weight.split == Split::vocab && how == Split::colwise);
+  const bool rows = weight.split == Split::vocab;  // of the embedding and the head, which are outputs by another name
+  const bool same = rows ? how == Split::colwise : weight.split == how || (!divides(weight.split) && !divides(how));
   KF_CHECK(script || same, Code::config,
            "distributed.plan = \"{}\" wants {} divided '{}', but it is a native layer's, which divides it '{}' by itself; leave it out of "
            "the plan",
@@ -50,9 +51,10 @@ void take(Parameter& weight, Split how, const std::string& plan) {
   }
 }
 
-/// Weights of layers that run whole: a native layer inside of a script's module, or model, is not divided.
+/// Weights of layers that run whole: a native layer inside of a script's module, or model, is not divided. A layer of experts is, wherever
+/// it stands: it takes and gives what all ranks have alike, and knows the ranks that share it.
 void leave_whole(const Module& module, bool whole) {
-  whole = whole || dynamic_cast<const RunsWhole*>(&module) != nullptr;
+  whole = (whole && dynamic_cast<const MoeLayer*>(&module) == nullptr) || dynamic_cast<const RunsWhole*>(&module) != nullptr;
   for (const auto& [name, weight] : module.own_parameters()) {
     if (whole && !weight->split_hint) {
       weight->split = Split::replicate;
@@ -62,6 +64,11 @@ void leave_whole(const Module& module, bool whole) {
   for (const auto& [name, child] : module.children()) {
     leave_whole(*child, whole);
   }
+}
+
+bool is_cut_along(const Parameter& weight, Axis axis) {
+  const std::vector<Cut>& cuts = weight.placement.cuts;
+  return std::any_of(cuts.begin(), cuts.end(), [&](const Cut& cut) { return cut.axis == axis; });
 }
 
 void apply_plan(Model& model, const config::Config& config, const Registries& registries) {
@@ -108,6 +115,11 @@ void split_as_planned(Model& model, const config::Config& config, const Registri
              "{} is to be divided over distributed.tp = {} ('{}'), but it is no linear layer's weight: what reads it reads all of it. Make "
              "it the weight of a kf.nn.linear, or say 'replicate'",
              weight->name, world->along(Axis::tp).size(), word_of(weight->split));
+    KF_CHECK(
+        !is_cut_along(*weight, Axis::ep), Code::config,
+        "{} is to be divided over distributed.tp = {} ('{}'), but it is an expert's, which lies whole on one rank along distributed.ep "
+        "= {}: say 'replicate', or use distributed.ep = 1",
+        weight->name, world->along(Axis::tp).size(), word_of(weight->split), world->along(Axis::ep).size());
     layer->second->stand_alone(TensorRanks(world->along(Axis::tp), false));
     ++divided;
   }

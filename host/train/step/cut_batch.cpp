@@ -23,6 +23,10 @@ CutBatch cut_batch(Batch whole, Group& cp, SequenceOrder order) {
   return out;
 }
 
+std::int64_t own_length(std::int64_t length, const Group& cp, SequenceOrder order) {
+  return cp.size() == 1 ? length : SequenceCut(length, cp.size(), order).rows()[static_cast<std::size_t>(cp.rank())];
+}
+
 void tell(ForwardContext& context, const CutBatch& cut) {
   context.doc_ids = cut.batch.doc_ids;
   if (cut.part != nullptr) {

@@ -1,6 +1,7 @@
 #pragma once
 // Context parallelism: a batch of whole sequences becomes the positions of a rank.
 
+#include <cstdint>
 #include <memory>
 
 #include "data/sequence/batch.h"
@@ -20,6 +21,9 @@ struct CutBatch {
 /// This rank's positions of `whole`, whose labels are shifted already, so that each position has its own; all of it where cp is 1.
 /// `Batch::counted` stays that of the whole sequences. Throws Code::config where they are too short.
 CutBatch cut_batch(Batch whole, Group& cp, SequenceOrder order);
+
+/// How many positions that leaves of sequences of `length`: nothing is cut.
+std::int64_t own_length(std::int64_t length, const Group& cp, SequenceOrder order);
 
 /// What a forward must know of its batch: documents, and where the positions stand.
 void tell(ForwardContext& context, const CutBatch& cut);

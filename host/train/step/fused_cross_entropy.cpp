@@ -18,11 +18,11 @@ at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& la
 
 LossTerms FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                                          const LossFactors& factors) const {
-  const bool twice = TwiceDifferentiable::wanted();
+  const Kernels& kernels = TwiceDifferentiable::wanted() ? plain_kernels() : kernels_;
   const LinearLossOptions options{factors.ce, factors.z, chunk_};
-  const LinearLoss loss = factors.vocabulary != nullptr
-                              ? divided_linear_loss(hidden, head, labels, options, /*fused=*/!twice, *factors.vocabulary)
-                              : (twice ? plain_kernels() : kernels_).linear_loss(hidden, head, labels, options);
+  const LinearLoss loss = factors.vocabulary != nullptr ? divided_linear_loss(hidden, head, labels, options,
+                                                                              /*fused=*/&kernels != &plain_kernels(), *factors.vocabulary)
+                                                        : kernels.linear_loss(hidden, head, labels, options);
   LossTerms parts;
   parts.total = loss.total;
   parts.ce = loss.ce;

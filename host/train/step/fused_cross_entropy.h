@@ -10,7 +10,8 @@ namespace kf {
 
 class FusedCrossEntropy final : public Loss {
  public:
-  /// What is to be differentiated twice takes the plain twin. `low` is for `sum` alone, as of CrossEntropy: a head brings its precision.
+  /// What is to be differentiated twice takes the plain twin, over a divided head, too. `low` is for `sum` alone, as of CrossEntropy: a
+  /// head brings its precision.
   FusedCrossEntropy(std::int64_t chunk, const Kernels& kernels, bool low = false) : chunk_(chunk), kernels_(kernels), low_(low) {}
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override;
   bool takes_hidden() const override { return true; }

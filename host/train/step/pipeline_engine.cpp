@@ -55,7 +55,9 @@ StepSums PipelineEngine::run(const MicroBatches& update, const Objective& object
   const SingleThreadedBackward single;
   const config::PipelinePlan& plan = plan_of(static_cast<std::int64_t>(update.batches.size()));
   const auto room = [&](std::int64_t micro) {
-    return model_.room_for(own_positions_of(update.batches[static_cast<std::size_t>(micro)], options_).batch.tokens);
+    const at::Tensor& tokens = update.batches[static_cast<std::size_t>(micro)].tokens;
+    const std::int64_t length = tokens.size(1);
+    return model_.room_for(tokens.size(0), options_.cp != nullptr ? own_length(length, *options_.cp, options_.order) : length);
   };
   const auto* const pieces = dynamic_cast<const PieceObjective*>(&objective);
   KF_CHECK(pieces != nullptr, Code::config, "this objective cannot be taken in pieces: distributed.pp must be 1");

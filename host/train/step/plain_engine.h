@@ -13,7 +13,7 @@ namespace kf {
 
 struct PlainEngineOptions {
   at::Device device = at::kCPU;
-  Share share = {};            // of the data: ranks that share an update draw differently
+  Share share = {};            // among the ranks that draw apart (drawing_share): the numbers of their micro-batches interleave
   bool tracks_scores = false;  // for QK-clip
   Group* cp = nullptr;         // who shares the positions of the sequences; null: they are all here
   SequenceOrder order = SequenceOrder::zigzag;

@@ -22,7 +22,7 @@ void SourceLosses::add(const Batch& batch, const std::function<at::Tensor(std::i
   }
 }
 
-std::vector<SourceLoss> SourceLosses::read(Group& data) {
+std::vector<SourceLoss> SourceLosses::read(Group& data, Group& stages) {
   if (!rows_.empty()) {
     std::vector<at::Tensor> numbers;
     for (const Row& row : rows_) {
@@ -37,13 +37,16 @@ std::vector<SourceLoss> SourceLosses::read(Group& data) {
     }
   }
   rows_.clear();
-  if (data.size() > 1 && !sums_.empty()) {
-    add_ranks(data);
+  for (Group* const ranks : {&data, &stages}) {
+    add_ranks(*ranks);
   }
   return sums_;
 }
 
-void SourceLosses::add_ranks(Group& data) {
+void SourceLosses::add_ranks(Group& ranks) {
+  if (ranks.size() == 1 || sums_.empty()) {
+    return;
+  }
   const at::Tensor all = at::empty({static_cast<std::int64_t>(sums_.size()), 3}, at::kDouble);  // counts are exact below 2^53
   auto* number = all.mutable_data_ptr<double>();
   for (const SourceLoss& sum : sums_) {
@@ -51,7 +54,7 @@ void SourceLosses::add_ranks(Group& data) {
     *number++ = static_cast<double>(sum.counted);
     *number++ = static_cast<double>(sum.tokens);
   }
-  data.sum(all);
+  ranks.sum(all);
   number = all.mutable_data_ptr<double>();
   for (SourceLoss& sum : sums_) {
     sum.ce = *number++;

@@ -34,8 +34,8 @@ class SourceLosses {
   /// cross entropy of row `row` (0-dim, on the device) against labels (T).
   void add(const Batch& batch, const std::function<at::Tensor(std::int64_t row, const at::Tensor& labels)>& ce_of);
 
-  /// Of all data ranks.
-  std::vector<SourceLoss> read(Group& data);
+  /// Of all ranks of `data`, and of the stages of their pipeline, the last of which alone has seen logits.
+  std::vector<SourceLoss> read(Group& data, Group& stages);
 
  private:
   struct Row {
@@ -43,7 +43,7 @@ class SourceLosses {
     at::Tensor ce;       // 0-dim
     at::Tensor counted;  // 0-dim
   };
-  void add_ranks(Group& data);
+  void add_ranks(Group& ranks);
 
   std::vector<SourceLoss> sums_;
   std::vector<Row> rows_;

@@ -33,27 +33,6 @@ std::unique_ptr<Engine> make_engine(Model& model, const StepperOptions& options)
   return std::make_unique<PlainEngine>(model, common);
 }
 
-/// The last stage of a pipeline alone has seen logits.
-void add_stages(std::vector<SourceLoss>& sums, Group& pipeline) {
-  if (pipeline.size() == 1 || sums.empty()) {
-    return;
-  }
-  const at::Tensor all = at::empty({static_cast<std::int64_t>(sums.size()), 3}, at::kDouble);  // counts are exact below 2^53
-  auto* number = all.mutable_data_ptr<double>();
-  for (const SourceLoss& sum : sums) {
-    *number++ = sum.ce;
-    *number++ = static_cast<double>(sum.counted);
-    *number++ = static_cast<double>(sum.tokens);
-  }
-  pipeline.sum(all);
-  number = all.mutable_data_ptr<double>();
-  for (SourceLoss& sum : sums) {
-    sum.ce = *number++;
-    sum.counted = static_cast<std::int64_t>(*number++);
-    sum.tokens = static_cast<std::int64_t>(*number++);
-  }
-}
-
 }  // namespace
 
 Stepper::Stepper(Model& model, Optimizer& optimizer, Objective& objective, const StepperOptions& options)
@@ -234,8 +213,7 @@ StepResult Stepper::update(Loader& loader, std::int64_t step, double lr, const C
   auto [sums, norm] = backward(update, callbacks);
   read(numbers_of(sums, norm).to(at::kCPU), sums.terms, result);  // the one wait of the step
   const bool overflowed = !std::isfinite(result.grad_norm);
-  result.sources = source_losses_.read(options_.world.data());
-  add_stages(result.sources, options_.world.along(Axis::pp));
+  result.sources = source_losses_.read(options_.world.data(), options_.world.along(Axis::pp));
   bool changed = callbacks.backward_end && show_gradients(callbacks, result);
   agree_on_gradients(changed, result);
   if (changed) {

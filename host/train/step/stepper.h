@@ -71,7 +71,8 @@ struct StepperOptions {
   std::uint64_t seed = 0;  // train.seed: estimates of curvature draw from it
   World world = {};        // ranks that share the update
   SequenceOrder cp_order = SequenceOrder::zigzag;
-  /// Of the data; empty: that of `world`. Workers read other data than each other and share no update.
+  /// Among the ranks that draw apart, dropout for one; empty: that of drawing_share(world). Workers share no update, and draw apart all the
+  /// same: this is then their place among all ranks of the run.
   std::optional<Share> share = {};
   Diloco* outer = nullptr;  // the optimizer, where workers train apart; `world` is a worker's then
 };
@@ -95,7 +96,8 @@ class Stepper {
 
   /// Update number `step` + 1 with learning rate `lr`. Micro-batches weigh by their counted tokens: A of them equal one batch of all.
   /// A batch without counted tokens, a loss or norm that is not finite, a spike or an overflow of fp16 changes nothing and says so in
-  /// `skipped`; `abort` says that the run must not go on.
+  /// `skipped`; `abort` says that the run must not go on. Where workers train apart the update is a worker's own, they exchange behind it
+  /// when it is time, and the numbers are means over all (train/step/workers.h).
   StepResult run(Loader& loader, std::int64_t step, double lr, const Callbacks& callbacks = {});
 
   /// Why updates cannot run ahead of what the host knows; empty where they can.

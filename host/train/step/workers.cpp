@@ -5,12 +5,14 @@
 #include <vector>
 
 #include "config/tree/json.h"
+#include "core/text.h"
 
 namespace kf {
 namespace {
 
 constexpr const char* kTokens = "tokens";
 constexpr const char* kCounted = "counted";
+constexpr const char* kAbort = "abort";
 
 /// Calls visit(name, number) for each that is a mean over labels.
 template <class Visit>
@@ -36,12 +38,19 @@ void mean_over_workers(StepResult& result, Group& workers) {
   if (result.has_loss()) {
     each_mean(result, [&](const std::string& name, double number) { mine["mean " + name] = config::Node(number); });
   }
+  if (!result.abort.empty()) {
+    mine[kAbort] = config::Node(result.abort);
+  }
   std::map<std::string, Mean> means;
   result.tokens = result.counted = 0;
-  for (const std::string& text : workers.tell(config::to_json(config::Node(std::move(mine)), config::JsonStyle::exact))) {
-    const config::Node told = config::parse_json(text, "the numbers of a worker", config::JsonStyle::exact);
+  result.abort.clear();
+  const std::vector<std::string> all = workers.tell(config::to_json(config::Node(std::move(mine)), config::JsonStyle::exact));
+  for (std::size_t worker = 0; worker < all.size(); ++worker) {
+    const config::Node told = config::parse_json(all[worker], "the numbers of a worker", config::JsonStyle::exact);
     for (const auto& [name, node] : *told.table()) {
-      if (name == kTokens || name == kCounted) {
+      if (name == kAbort) {
+        result.abort = result.abort.empty() ? format("worker {}: {}", worker, std::get<std::string>(node.value)) : result.abort;
+      } else if (name == kTokens || name == kCounted) {
         (name == kTokens ? result.tokens : result.counted) += std::get<std::int64_t>(node.value);
       } else {
         Mean& mean = means[name];

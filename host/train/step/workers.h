@@ -8,7 +8,8 @@
 namespace kf {
 
 /// Losses, norms and further numbers become means over the workers that have them (a worker without a label that counts has none); tokens
-/// and labels are added up. Whether the worker has moved its weights, and why not, stays its own.
+/// and labels are added up. What must end one worker (`abort`) ends all, with the words of the first one that says so. Whether the worker
+/// has moved its weights, and why not, stays its own.
 void mean_over_workers(StepResult& result, Group& workers);
 
 /// A list of what each worker says.

@@ -1,6 +1,7 @@
 // Workers that train apart: what an exchange does, and what it must not do.
 
 #include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
 
 #include <cmath>
 
@@ -216,6 +217,38 @@ TEST_CASE("diloco: between exchanges nothing of the size of weights travels betw
   CHECK(traffic[0].all_bytes() < 2000);  // the numbers of a row, as text
   // Of two ranks each sends half of what it has and half of the sum; small tensors go whole, which is as much.
   CHECK(static_cast<double>(traffic[1].bytes[sums]) == Approx(4.0 * static_cast<double>(numbers)).epsilon(1e-3));
+}
+
+TEST_CASE("diloco: what must end one worker ends all, with its words", "[diloco]") {
+  config::Config c = workers_of(5);
+  c.train.on_nan = "abort";
+  std::array<std::string, 2> why;
+  run_ranks(2, [&](Group& all) {
+    const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
+    Worker worker(c, world);
+    SharedRows data(world.share(), false);
+    CHECK(worker.step(data, 0, 1e-3).abort.empty());
+    if (all.rank() == 1) {
+      const at::NoGradGuard no_grad;
+      worker.model().parameters().front()->value.fill_(std::nan(""));
+    }
+    why[static_cast<std::size_t>(all.rank())] = worker.step(data, 1, 1e-3).abort;
+  });
+  CHECK_THAT(why[0], Catch::StartsWith("worker 1: step 2: loss nan") && Catch::Contains("train.on_nan = \"abort\" ends the run here"));
+  CHECK(why[1] == why[0]);
+}
+
+TEST_CASE("diloco: a state of other workers says what to do", "[diloco]") {
+  run_ranks(2, [&](Group& all) {
+    const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
+    Worker worker(workers_of(5), world);
+    SharedRows data(world.share(), false);
+    worker.step(data, 0, 1e-3);
+    OptimizerState state = worker.outer().state();
+    std::erase_if(state.tensors, [](const auto& named) { return named.first.starts_with(kOuterPrefix); });
+    CHECK_THROWS_WITH(worker.outer().load(state),
+                      Catch::Contains("the checkpoint is of a run without diloco.interval") && Catch::Contains("checkpoint.init_from"));
+  });
 }
 
 TEST_CASE("diloco: what one worker learns reaches the others", "[diloco]") {

@@ -2,8 +2,14 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
+#include <torch/csrc/autograd/autograd.h>
 
+#include "kernels/kernels.h"
+#include "kernels/linear_loss/output_head.h"
+#include "model/single_threaded_backward.h"
+#include "parallel/thread_ranks.h"
 #include "support/tiny.h"
+#include "train/step/fused_cross_entropy.h"
 
 #include <catch2/catch.hpp>
 
@@ -54,6 +60,24 @@ TEST_CASE("fused loss: a model trains with it as with all logits, fused or plain
     CHECK(result.z_loss == Approx(expected.z_loss).epsilon(tolerance));
     CHECK(result.grad_norm == Approx(expected.grad_norm).epsilon(tolerance));
   }
+}
+
+TEST_CASE("fused loss: of a divided head, too, the plain kernels take plain operators", "[loss]") {
+  // The graph of plain operators can be differentiated again; the kernel's gradients are numbers.
+  const bool plain = GENERATE(true, false);
+  run_ranks(2, [&](Group& ranks) {
+    const SingleThreadedBackward single;
+    const FusedCrossEntropy loss(3, plain ? plain_kernels() : fused_kernels());
+    const at::Tensor hidden = at::arange(20, at::kFloat).view({5, 4}).sin().requires_grad_();
+    OutputHead head;
+    head.weight = (at::arange(24, at::kFloat).view({6, 4}) + 24 * ranks.rank()).cos();
+    LossFactors factors;
+    factors.vocabulary = &ranks;
+    const at::Tensor total = loss.from_hidden(hidden, head, at::arange(5, at::kLong), factors).total;
+    const at::Tensor gradient = torch::autograd::grad({total}, {hidden}, {}, /*retain_graph=*/true, /*create_graph=*/true).front();
+    const bool again = gradient.requires_grad();
+    CHECK(again == plain);
+  });
 }
 
 }  // namespace kf::test
