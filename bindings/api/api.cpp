@@ -32,8 +32,9 @@ constexpr ApiRow kRows[] = {
     {"kf", "version", "string", "The host's version."},
     {"kf", "args", "string[]", "The strings after `--` on the command line."},
     {"kf", "dist", "kf.dist",
-     "This process among all, and what they do together, along an axis of kf.mesh, over \"data\" (all that share the loss) or \"all\" "
-     "(also where none is named). All ranks make the same calls in the same order, in hooks and parts; on one rank each is the identity."},
+     "This process among all, and what they do together, along an axis of kf.mesh, over \"data\" (the ranks with other tokens: "
+     "dp_replicate, dp_shard, cp and ep together) or \"all\" (also where none is named). All ranks make the same calls in the same order, "
+     "in hooks and parts; on one rank each is the identity."},
     {"kf", "mesh", "{ rank: integer, size: integer, degrees: table<string, integer>, coordinates: table<string, integer> }?",
      "The ranks of the run that is on as a box: how many there are along pp, dp_replicate, dp_shard, cp, ep and tp, and where this one "
      "stands; nil outside of runs."},

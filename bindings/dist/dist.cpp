@@ -46,7 +46,7 @@ const World& world_of(lua_State* L, const std::string& function) {
   return ranks.now ? *ranks.now : ranks.alone;
 }
 
-/// The group of an axis: "dp_shard", "tp", ...; "data" for all that share the loss; "all", also for nothing.
+/// The group of an axis: "dp_shard", "tp", ...; "data" for those with other tokens (World::data); "all", also for nothing.
 Group& group_at(lua_State* L, int index, const std::string& function) {
   const World& world = world_of(L, function);
   if (lua_isnoneornil(L, index)) {

@@ -19,17 +19,18 @@ struct Launcher {
   const char* local_count;
   const char* beside = "";
 };
-// torchrun first: its processes may have been started by any of the others; srun behind MPI's, which may have started their agents by it.
-// SLURM_NTASKS stands in the batch script itself, too, and SLURM_STEP_ID in what srun starts alone.
+// torchrun first: its processes may have been started by any of the others. srun last: it may have started the agents of any of the others,
+// and what is near to a process knows more of it. SLURM_NTASKS stands in the batch script itself, too, and SLURM_STEP_ID in what srun
+// starts alone.
 constexpr Launcher kLaunchers[] = {
     {"torchrun", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"MVAPICH", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_SIZE"},
     {"jsrun", "JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK", "JSM_NAMESPACE_LOCAL_RANK", "JSM_NAMESPACE_LOCAL_SIZE"},
     {"MPICH", "PMI_SIZE", "PMI_RANK", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
-    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", "", "SLURM_STEP_ID"},
     {"MPT", "MPI_WORLD_SIZE", "MPI_WORLD_RANK", "", ""},
     {"flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", "FLUX_TASK_LOCAL_ID", "", "FLUX_TASK_RANK"},
+    {"srun", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "SLURM_LOCALID", "", "SLURM_STEP_ID"},
 };
 
 // Below the ports that systems lend to outgoing connections.
@@ -96,7 +97,7 @@ LaunchedRank said_by(const Launcher& launcher, const Variables& variable) {
            "together",
            launcher.count, variable(launcher.count), variable(launcher.count), launcher.rank, launcher.count);
   LaunchedRank out{launcher.by, number_of(variable, launcher.rank, 0, launcher.by), number_of(variable, launcher.count, 1, launcher.by)};
-  out.variable = launcher.count;
+  out.told = format("{}={} of {}={}", launcher.rank, out.rank, launcher.count, out.world);
   out.local_rank = number_or(variable, launcher.local_rank, 0, out.rank, launcher.by);
   out.local_world = number_or(variable, launcher.local_count, 1, out.world, launcher.by);
   KF_CHECK(out.rank < out.world, Code::communication, "{}={}, and {}={}: ranks count from 0", launcher.rank, out.rank, launcher.count,
@@ -121,7 +122,7 @@ LaunchedRank said_by(const Launcher& launcher, const Variables& variable) {
 LaunchedRank started_by_us(const Variables& variable) {
   const char* const us = "kf-host --nproc";
   LaunchedRank out{us, number_of(variable, kRankVariable, 0, us), number_of(variable, kWorldVariable, 1, us)};
-  out.variable = kWorldVariable;
+  out.told = format("{}={} of {}={}", kRankVariable, out.rank, kWorldVariable, out.world);
   out.local_rank = number_or(variable, kLocalRankVariable, 0, out.rank, us);
   out.local_world = number_or(variable, kLocalWorldVariable, 1, out.world, us);
   out.where = variable(kRendezvousVariable);
@@ -152,6 +153,18 @@ LaunchedRank launched_nodes(const Variables& variable) {
 
 LaunchedRank launched(const Variables& variable) {
   return variable(kWorldVariable).empty() ? launched_nodes(variable) : started_by_us(variable);
+}
+
+std::vector<const char*> launch_variables() {
+  std::vector<const char*> out{kRankVariable, kWorldVariable, kRendezvousVariable, kLocalRankVariable, kLocalWorldVariable};
+  for (const Launcher& launcher : kLaunchers) {
+    for (const char* const name : {launcher.count, launcher.rank, launcher.local_rank, launcher.local_count}) {
+      if (*name != '\0') {
+        out.push_back(name);
+      }
+    }
+  }
+  return out;
 }
 
 }  // namespace kf

@@ -29,16 +29,17 @@ struct LaunchedRank {
   std::string prefix = {};
   /// By rank, where known: the names of the machines.
   std::vector<std::string> hosts = {};
-  std::int64_t cores = 0;     ///< that this process was given; 0: not said
-  std::string variable = {};  ///< the one that says how many there are
+  std::int64_t cores = 0;  ///< that this process was given; 0: not said
+  /// What the launcher told, for messages: "SLURM_PROCID=1 of SLURM_STEP_NUM_TASKS=2"; empty for one process alone.
+  std::string told = {};
 };
 
 /// "" for a variable that is not set.
 using Variables = std::function<std::string(const char* name)>;
 Variables environment();
 
-/// The first of these whose variables say that there are several: kf-host, torchrun (WORLD_SIZE, RANK), Open MPI, MPICH and what follows it
-/// (PMI_SIZE), MVAPICH, jsrun, flux, srun. Throws Code::communication for a count without a rank, and for numbers that are none.
+/// The first of these whose variables say that there are several: kf-host, torchrun (WORLD_SIZE, RANK), Open MPI, MVAPICH, jsrun, MPICH and
+/// what follows it (PMI_SIZE), MPT, flux, srun. Throws Code::communication for a count without a rank, and for numbers that are none.
 ///
 /// Where they meet: MASTER_ADDR:MASTER_PORT where both are set; under srun the first machine of the step, at a port that follows from the
 /// job and the step; of processes that Open MPI started on one machine this one, at a port that follows from its name of the job.
@@ -47,5 +48,8 @@ LaunchedRank launched(const Variables& variable);
 /// How many machines and of which number this one is, for `kf-host --nproc N --nnodes M` started once a machine (by srun, say): world and
 /// rank of what started this process. One where nothing did.
 LaunchedRank launched_nodes(const Variables& variable);
+
+/// The variables by which any of them tells a process that it is one of several: what a rank starts must not take itself for it.
+std::vector<const char*> launch_variables();
 
 }  // namespace kf

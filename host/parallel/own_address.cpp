@@ -88,6 +88,11 @@ std::string own_address(const std::string& host) {
   return leads_out(towards) ? towards : address_of_interface("");
 }
 
+std::string host_of(const std::string& where) {
+  const std::string host = where.substr(0, where.rfind(':'));
+  return host.size() > 2 && host.front() == '[' && host.back() == ']' ? host.substr(1, host.size() - 2) : host;
+}
+
 std::string host_name() {
   std::array<char, 256> name{};
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";

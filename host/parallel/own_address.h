@@ -9,6 +9,9 @@ namespace kf {
 /// GLOO_SOCKET_IFNAME names another interface. Empty where none is found.
 std::string own_address(const std::string& host);
 
+/// The HOST of "HOST:PORT": of "[::1]:29500" the address without its brackets.
+std::string host_of(const std::string& where);
+
 /// This machine's name.
 std::string host_name();
 

@@ -52,14 +52,11 @@ struct Place {
 
 Place place_of(const std::string& where) {
   const std::size_t colon = where.rfind(':');
-  Place place{where.substr(0, colon), 0};
+  Place place{host_of(where), 0};
   const char* const end = where.data() + where.size();
   const bool right =
       colon != std::string::npos && colon > 0 && std::from_chars(where.data() + colon + 1, end, place.port).ptr == end && place.port != 0;
   KF_CHECK(right, Code::communication, "rendezvous '{}' is neither HOST:PORT nor file:PATH", where);
-  if (place.host.size() > 2 && place.host.front() == '[' && place.host.back() == ']') {  // [::1]:29500
-    place.host = place.host.substr(1, place.host.size() - 2);
-  }
   return place;
 }
 

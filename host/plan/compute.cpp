@@ -89,7 +89,8 @@ Seconds Compute::projections(std::int64_t layer) const {
     }
     out += product(tokens_, query, rank > 0 ? rank : dim, "q", layer);
     out += product(tokens_, real(m.mla_kv_rank + m.mla_rope_dim), dim, "kv", layer);
-    out += product(tokens_, heads * real(m.mla_nope_dim + m.mla_v_dim), real(m.mla_kv_rank), "kv", layer);
+    // Each rank along cp makes the keys and values of all positions from the latent, which is what travels.
+    out += product(tokens_ * cp_, heads * real(m.mla_nope_dim + m.mla_v_dim), real(m.mla_kv_rank), "kv", layer);
     out += product(tokens_, real(config::branch_dim(m)), heads * real(m.mla_v_dim), "out", layer);
     return out;
   }
@@ -109,7 +110,8 @@ double Compute::attention_forward(std::int64_t index) const {
   const double length = real(config_.train.seq_len);
   const std::string& kind = config::layer_kind(m, index);
   const double seen = kind == "local" ? std::min(length, real(m.window)) : kind == "chunk" ? std::min(length, real(m.chunk)) : length;
-  const double keys = seen - seen * seen / (2 * length);  // causal: the mean over the queries of a sequence, at a window's start, too
+  // Causal: the mean over the queries of a sequence; a window is short at its start alone, a chunk begins anew.
+  const double keys = kind == "chunk" ? seen / 2 : seen - seen * seen / (2 * length);
   const double widths = m.attention == "mla" ? real(m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim) : 2 * real(config::head_dim(m, index));
   return 2 * tokens_ * keys * real(m.n_heads) / tp_ * widths / (gpu_.attention_share * peak_);
 }
@@ -142,9 +144,10 @@ Seconds Compute::feed_forward(std::int64_t layer) const {
   if (m.moe_shared_experts > 0) {
     dense(real(m.moe_shared_experts * config::shared_ffn_hidden_dim(m)));
   }
-  // A rank has E / ep experts, and of each the tokens that all ranks along ep send: those of its own tokens' number, if they are even.
-  const double mine = real(m.num_experts) / ep_, slots = tokens_ * real(m.moe_top_k) / expert_tp();
-  const double each = slots / mine, inside = real(config::expert_dim(m)), hidden = real(config::expert_ffn_hidden_dim(m));
+  // A rank has E / ep experts, 1 / tp of the inside of each, and for them the tokens that all ranks along ep send: as many as its own, if
+  // they are even. Ranks along tp have the same tokens.
+  const double mine = real(m.num_experts) / ep_, slots = tokens_ * real(m.moe_top_k);
+  const double each = slots / mine, inside = real(config::expert_dim(m)), hidden = real(config::expert_ffn_hidden_dim(m)) / tp_;
   Seconds one;
   for (double i = 0; i < before; ++i) {
     one += product(each, hidden, inside, "", layer);
@@ -154,8 +157,6 @@ Seconds Compute::feed_forward(std::int64_t layer) const {
   out += passes(slots * ((before + 1) * hidden + 4 * inside) * width_, config::recomputes(config_.train, layer));
   return out;
 }
-
-double Compute::expert_tp() const { return tp_; }
 
 Seconds Compute::layer(std::int64_t index) const {
   const config::ModelConfig& m = config_.model;

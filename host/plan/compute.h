@@ -53,7 +53,6 @@ class Compute {
   Seconds feed_forward(std::int64_t layer) const;
   Seconds passes(double bytes, bool again) const;
   bool kept(const char* result, std::int64_t layer) const;
-  double expert_tp() const;
 
   const config::Config& config_;
   const Gpu& gpu_;

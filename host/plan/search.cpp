@@ -59,9 +59,7 @@ void set_degrees(config::DistributedConfig& d, const PerAxis& degrees) {
 std::string Candidate::settings() const {
   std::vector<std::string> words;
   for (const Axis axis : kAxes) {
-    if (degrees[axis] > 1) {
-      words.push_back(format("--distributed.{}={}", name_of(axis), degrees[axis]));
-    }
+    words.push_back(format("--distributed.{}={}", name_of(axis), degrees[axis]));
   }
   words.push_back(format("--train.batch_size={}", batch_size));
   words.push_back(format("--train.grad_accum_steps={}", micros));

@@ -22,7 +22,8 @@ struct Candidate {
   double memory = 0;  // of the fullest rank
   StepPlan step;
 
-  /// "--distributed.tp=8 ... --train.batch_size=1 --train.grad_accum_steps=32": what differs from the defaults.
+  /// "--distributed.pp=1 ... --distributed.tp=8 --train.batch_size=1 --train.grad_accum_steps=32": every degree, also those of 1, which the
+  /// job may have otherwise.
   std::string settings() const;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "config/plan/batch_plan.h"
+#include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
 
 namespace kf::plan {
@@ -85,6 +86,10 @@ Traffic::Traffic(const config::Config& config, const Weights& weights, const Lay
   at.pp = (stage + 1) % mesh.degree(Axis::pp);
   const std::int64_t next = mesh.rank_at(at);
   pp_ = reach_of(next == rank ? std::vector<std::int64_t>{rank} : std::vector<std::int64_t>{rank, next}, node);
+  at.pp = 0;
+  const std::int64_t first = mesh.rank_at(at);
+  at.pp = mesh.degree(Axis::pp) - 1;
+  ends_ = reach_of(at.pp == 0 ? std::vector<std::int64_t>{first} : std::vector<std::int64_t>{first, mesh.rank_at(at)}, node);
   width_ = config.train.mixed_precision == "fp32" ? 4 : 2;
   tokens_ = real(config.train.batch_size * config.train.seq_len) / real(mesh.degree(Axis::cp));
   micros_ = real(config::BatchPlan(config.train, mesh.readers()).micros(0));
@@ -108,19 +113,21 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
   (split ? forward.scatters : forward.sums) += piece.embeds ? 1 : 0;
   backward.scatters += forward.gathers;
   backward.gathers += forward.scatters;
-  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
-    const bool experts = config::is_moe_layer(m, layer);
-    const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
-    const double again = config::recomputes(config_.train, layer) ? 1 : 0;
-    const double left = experts ? 1 : 2;  // branches that sum in parts
-    const double gathers = split ? 2 : 0, scatters = split ? left : 0;
-    const double sums = (split ? 2 - left : 2) + shared;
+  const auto add_branch = [&](double gathers, double scatters, double sums, bool again) {
     forward.gathers += gathers;
     forward.scatters += scatters;
     forward.sums += sums;
-    backward.gathers += (1 + again) * gathers;
-    backward.scatters += (1 + again) * scatters;
-    backward.sums += (1 + again) * sums;
+    const double times = again ? 2 : 1;
+    backward.gathers += times * gathers;
+    backward.scatters += times * scatters;
+    backward.sums += times * sums;
+  };
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    const bool experts = config::is_moe_layer(m, layer);
+    const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
+    const double in = split ? 1 : 0, summed = split ? 0 : 1;
+    add_branch(in, in, summed, config::runs_again(config_.train, layer, "attention"));
+    add_branch(in, experts ? 0 : in, experts ? 1 + shared : summed, config::runs_again(config_.train, layer, "mlp"));
   }
   for (const auto& [calls, when] : {std::pair(forward, When::forward), std::pair(backward, When::backward)}) {
     out.push_back({"tp", "hidden states gathered", Kind::gather, when, calls.gathers, bytes, tp_});
@@ -138,14 +145,14 @@ void Traffic::add_context(std::vector<Flow>& out, const config::Stage& piece) co
     return;
   }
   const config::ModelConfig& m = config_.model;
-  const bool ring = config_.distributed.cp_method == "ring";
+  const bool ring = config::uses_ring(config_);
   const double tp = real(tp_.ranks), others = real(cp_.ranks - 1);
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
     const double numbers = m.attention == "mla"
-                               ? real(m.n_heads) / tp * real(m.mla_nope_dim + m.mla_rope_dim + m.mla_v_dim)
+                               ? real(m.mla_kv_rank + m.mla_rope_dim)  // the latent, which is the same for all heads
                                : 2 * std::max(real(config::kv_heads(m, layer)) / tp, 1.0) * real(config::head_dim(m, layer));
     const double bytes = tokens_ * numbers * width_;
-    const double again = config::keeps_result(config_.train, layer, "context") ? 0 : 1;
+    const double again = config::runs_again(config_.train, layer, "attention") ? 1 : 0;
     if (ring) {
       out.push_back({"cp", "keys and values", Kind::send, When::hidden_attention, others, bytes, cp_});
       out.push_back({"cp", "keys and values", Kind::send, When::hidden_backward, others * (1 + again), bytes, cp_});
@@ -168,7 +175,7 @@ void Traffic::add_experts(std::vector<Flow>& out, const config::Stage& piece) co
   const double bytes = tokens_ * real(config_.model.moe_top_k) * real(config::expert_dim(config_.model)) * width_;
   double again = 0;
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
-    again += config::is_moe_layer(config_.model, layer) && !config::keeps_result(config_.train, layer, "") ? 2 : 0;
+    again += config::is_moe_layer(config_.model, layer) && config::runs_again(config_.train, layer, "mlp") ? 2 : 0;
   }
   out.push_back({"ep", "tokens to their experts and back", Kind::exchange, When::forward, 2 * layers, bytes, ep_});
   out.push_back({"ep", "their gradients", Kind::exchange, When::backward, 2 * layers + again, bytes, ep_});
@@ -235,16 +242,37 @@ void Traffic::add_reduced(std::vector<Flow>& out) const {
   out.push_back({"dp_shard", "weights gathered", Kind::gather, When::update, 1, amounts_of(rest, layout_, config_.train).values, shards_});
 }
 
-/// DiLoCo: what every worker moved, once in `interval` updates.
+/// The first and the last stage add up the gradients of the embedding that both have.
+void Traffic::add_ends(std::vector<Flow>& out) const {
+  if (ends_.ranks == 1 || !on_both_ends(config_.model) || (stage_ > 0 && stage_ + 1 < layout_.mesh.degree(Axis::pp))) {
+    return;
+  }
+  for (const Weight& weight : weights_.all) {
+    if (is_embedding(weight) && weight.trains) {
+      const double part = held_numbers(weight, layout_) / real(layout_.shards(weight));
+      out.push_back({"pp", "the embedding's gradients summed", Kind::sum, When::update, 1, part * 4, ends_});
+    }
+  }
+}
+
+/// DiLoCo: what every worker moved, once in `interval` updates. As int8 it is not added up on its way: each gets that of all
+/// (optim/diloco.h).
 void Traffic::add_workers(std::vector<Flow>& out) const {
   const config::DilocoConfig& diloco = config_.diloco;
   if (diloco.interval == 0 || replicas_.ranks == 1) {
     return;
   }
   const Amounts all = amounts_of(weights_of(weights_, layout_, config_.model, stage_), layout_, config_.train);
-  const double number = diloco.exchange_dtype == "fp32" ? 4 : diloco.exchange_dtype == "bf16" ? 2 : 1;
   const double mine = all.numbers / real(shards_.ranks) + all.expert_numbers / real(expert_shards_.ranks);
-  out.push_back({"dp_replicate", "what workers moved", Kind::sum, When::update, 1 / real(diloco.interval), mine * number, replicas_});
+  const double calls = 1 / real(diloco.interval);
+  if (diloco.exchange_dtype == "int8") {
+    constexpr double kNumber = 1 + 4.0 / 64;  // an fp32 scale for each 64 numbers
+    const double bytes = mine * kNumber * real(replicas_.ranks);
+    out.push_back({"dp_replicate", "what workers moved", Kind::gather, When::update, calls, bytes, replicas_});
+  } else {
+    const double bytes = mine * (diloco.exchange_dtype == "bf16" ? 2 : 4);
+    out.push_back({"dp_replicate", "what workers moved", Kind::sum, When::update, calls, bytes, replicas_});
+  }
 }
 
 std::vector<Flow> Traffic::of_micro(const config::Stage& piece) const {
@@ -259,6 +287,7 @@ std::vector<Flow> Traffic::of_micro(const config::Stage& piece) const {
 std::vector<Flow> Traffic::of_step() const {
   std::vector<Flow> out;
   add_reduced(out);
+  add_ends(out);
   add_workers(out);
   std::erase_if(out, [](const Flow& flow) { return flow.sent() <= 0; });
   return out;

@@ -50,13 +50,14 @@ class Traffic {
   void add_experts(std::vector<Flow>& out, const config::Stage& piece) const;
   void add_gathered(std::vector<Flow>& out, const config::Stage& piece) const;
   void add_reduced(std::vector<Flow>& out) const;
+  void add_ends(std::vector<Flow>& out) const;
   void add_workers(std::vector<Flow>& out) const;
 
   const config::Config& config_;
   const Weights& weights_;
   const Layout& layout_;
   std::int64_t stage_;
-  Reach tp_, cp_, ep_, pp_, shards_, expert_shards_, replicas_;
+  Reach tp_, cp_, ep_, pp_, ends_, shards_, expert_shards_, replicas_;
   double width_, tokens_, micros_;
 };
 

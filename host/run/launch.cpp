@@ -22,9 +22,6 @@ std::int64_t own_cores() {
   return known ? CPU_COUNT(&set) : static_cast<std::int64_t>(std::thread::hardware_concurrency());
 }
 
-/// The HOST of "HOST:PORT".
-std::string host_of(const std::string& where) { return where.substr(0, where.rfind(':')); }
-
 }  // namespace
 
 Launch Launch::from_environment(const std::string& where) {
@@ -36,17 +33,15 @@ Launch Launch::from_environment(const std::string& where) {
   if (!where.empty()) {
     out.of_.kept = false;
   }
-  KF_CHECK(
-      out.world() == 1 || !out.of_.where.empty(), Code::communication,
-      "{} started {} processes together, and says nothing of where they meet: give all of them --rdzv HOST:PORT, the machine of rank 0 "
-      "and a free port there (or set MASTER_ADDR and MASTER_PORT)",
-      out.of_.by, out.world());
+  KF_CHECK(out.world() == 1 || !out.of_.where.empty(), Code::communication,
+           "{} started {} processes together ({}), and says nothing of where they meet: give all of them --rdzv HOST:PORT, the machine of "
+           "rank 0 and a free port there (or set MASTER_ADDR and MASTER_PORT)",
+           out.of_.by, out.world(), out.of_.told);
   return out;
 }
 
 void Launch::hide_from_children() const {
-  ::unsetenv(of_.variable.c_str());
-  for (const char* variable : {kRankVariable, kWorldVariable, kRendezvousVariable, kLocalRankVariable, kLocalWorldVariable}) {
+  for (const char* const variable : launch_variables()) {
     ::unsetenv(variable);
   }
 }

@@ -21,7 +21,7 @@ class Launch {
   /// processes do not know where they meet, and Code::config for a `where` of one process.
   static Launch from_environment(const std::string& where = {});
 
-  /// What this process starts is no rank.
+  /// What this process starts is no rank, whichever launcher it would look for.
   void hide_from_children() const;
   /// The processes of this machine share its cores, unless OMP_NUM_THREADS or the launcher says otherwise.
   void share_cores() const;

@@ -2,6 +2,7 @@
 
 #include <ATen/Context.h>
 
+#include <algorithm>
 #include <map>
 
 #include "checkpoint/file_check.h"
@@ -149,6 +150,13 @@ config::Node kernels_of_all(const RunContext& run, Model& model, const config::N
                            : choose_run_products(model, train, compute_type(train), config::parse_json(told, "the leader's kernels"));
 }
 
+/// Those of this machine are neighbours.
+plan::RankRange ranks_here(const RunContext& run) {
+  const LaunchedRank& own = run.request.launch.launched();
+  const std::int64_t world = run.world.size(), count = std::min(own.local_world, world);
+  return {std::clamp<std::int64_t>(own.rank - own.local_rank, 0, world - count), count};
+}
+
 /// The working folder, as JSON can have it.
 std::string folder_text() {
   std::error_code ignored;
@@ -164,16 +172,18 @@ PlannedModel plan_model(const RunContext& run) {
   out.model = build_model(config, run.registries, {&run.trainers, nullptr});
   const ParameterList parameters = out.model->parameters();
   const std::int64_t ranks = run.world.size();
-  const bool together = run.device().is_cpu();  // all ranks are on this machine; a GPU is one rank's
-  out.memory = together ? training_memory_of_all(config, parameters, ranks) : training_memory(config, parameters, ranks);
+  const bool together = run.device().is_cpu();  // the ranks of this machine share its memory; a GPU is one rank's
+  const plan::RankRange here = together ? ranks_here(run) : plan::RankRange{run.world.rank(), 1};
+  out.memory = together ? machine_memory(config, parameters, ranks, here) : training_memory(config, parameters, ranks);
   if (config.checkpoint.async_mode != "disabled" && run.device().is_cpu()) {  // of a GPU it lies in the host's memory
-    const double copy = out.memory.of("weights") + out.memory.of("optimizer (" + config.optimizer.name + ")");
+    const double copy =
+        out.memory.of("weights") + out.memory.of("optimizer (" + config.optimizer.name + ")") + out.memory.of("outer weights (diloco)");
     out.memory.parts.emplace_back("a copy for saves", copy);
   }
   out.room = room_on(run.device());
   const bool tight = out.memory.total() > out.room.bytes;
-  check_memory(config.run, ranks > 1 && together ? format("the job on {} ranks of this machine", ranks) : "the job", out.memory, out.room,
-               tight ? memory_savers(config, parameters, ranks) : Savers{});
+  check_memory(config.run, here.count > 1 ? format("the job on {} ranks of this machine", here.count) : "the job", out.memory, out.room,
+               tight ? memory_savers(config, parameters, ranks, here) : Savers{});
   return out;
 }
 

@@ -4,7 +4,7 @@
 ---@class kf: kf.Op
 ---@field version string  The host's version.
 ---@field args string[]  The strings after `--` on the command line.
----@field dist kf.dist  This process among all, and what they do together, along an axis of kf.mesh, over "data" (all that share the loss) or "all" (also where none is named). All ranks make the same calls in the same order, in hooks and parts; on one rank each is the identity.
+---@field dist kf.dist  This process among all, and what they do together, along an axis of kf.mesh, over "data" (the ranks with other tokens: dp_replicate, dp_shard, cp and ep together) or "all" (also where none is named). All ranks make the same calls in the same order, in hooks and parts; on one rank each is the identity.
 ---@field mesh? { rank: integer, size: integer, degrees: table<string, integer>, coordinates: table<string, integer> }  The ranks of the run that is on as a box: how many there are along pp, dp_replicate, dp_shard, cp, ep and tp, and where this one stands; nil outside of runs.
 ---@field config? kf.Config  The job of the run that is on, read-only; nil outside of runs.
 ---@field log kf.log  Lines in the run's log.

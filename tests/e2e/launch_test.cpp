@@ -142,6 +142,11 @@ TEST_CASE("launch: a machine that srun has started once knows its number and whe
   const std::vector<Finished> refused = together(toy, {machine("0")}, {without});
   CHECK(refused[0].status == 2);
   CHECK_THAT(refused[0].err, Contains("srun has started 2 processes") && Contains("--nnodes 2"));
+  Words twice = toy_job("none");
+  twice.insert(twice.begin(), {"--nproc=1", "--nnodes=2", "--node-rank=1"});
+  const std::vector<Finished> told = together(toy, {machine("0")}, {twice});
+  CHECK(told[0].status == 2);
+  CHECK_THAT(told[0].err, Contains("--node-rank 1: srun has said already") && Contains("SLURM_PROCID=0 of SLURM_STEP_NUM_TASKS=2"));
 }
 
 TEST_CASE("launch: who does not come is named with its machine, and a port that is taken is said", "[launch]") {
@@ -184,6 +189,20 @@ TEST_CASE("launch: what other ranks write may stay off the terminal, but not tha
   CHECK_THAT(ill.err, Contains("[rank 1] > step 3 on 1") && Contains("rank 1 was the first to fail, with status 3"));
 }
 
+TEST_CASE("launch: what a lone rank of a machine has written is shown where it fails", "[launch]") {
+  const ScriptRun run("print('> here is ' .. kf.dist.rank)\nif kf.dist.rank == 1 then error('not here') end\n" +
+                      job("train = { max_steps = 2 }, eval = { enabled = false }"));
+  const std::string where = "127.0.0.1:" + std::to_string(free_port());
+  std::vector<Words> words;
+  for (const char* machine : {"1", "0"}) {
+    words.push_back({"--nproc=1", "--nnodes=2", "--node-rank", machine, "--rdzv", where, "--rank-output=leader", "s.lua"});
+  }
+  const std::vector<Finished> machines = together(run.toy, {{}, {}}, words);
+  INFO(machines[0].err << "\n---\n" << machines[1].err);
+  CHECK(machines[0].status == 3);
+  CHECK_THAT(machines[0].err, Contains("[rank 1] > here is 1") && Contains("not here") && !Contains("was the first to fail"));
+}
+
 TEST_CASE("launch: options that do not belong together, or leave open what must be known", "[launch]") {
   const Toy toy;
   const auto says = [&](Words words) {
@@ -201,6 +220,7 @@ TEST_CASE("launch: options that do not belong together, or leave open what must 
   CHECK_THAT(says({"--nproc=2", "--rank-output=both"}), Contains("--rank-output both: must be all or leader"));
   CHECK_THAT(says({"--rank-output=leader"}), Contains("--rank-output is of what --nproc N starts"));
   CHECK_THAT(says({"--restart-pause=3"}), Contains("give --max-restarts, too"));
+  CHECK_THAT(says({"--max-restarts=3", "--nproc=1", "--rdzv=file:meet"}), Contains("--max-restarts 3 does not go with --rdzv file:meet"));
   CHECK_THAT(says({"--nproc=some"}), Contains("--nproc some: must be a number of processes"));
   Options options;
   options.cwd = toy.folder();

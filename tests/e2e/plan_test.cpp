@@ -67,7 +67,15 @@ TEST_CASE("plan: --json has the same numbers for scripts, and parts that add up"
 
 TEST_CASE("plan: --search prints layouts that fit, as settings that the same command takes", "[plan]") {
   const Toy toy;
-  const Node tree = json_of(toy.host(plan({"--world", "16", "--train.grad_accum_steps=8", "--search", "--json"})));
+  toy.write("job.toml",
+            "model = { preset = \"llama3.1-8b\" }\n"
+            "train = { seq_len = 4096, batch_size = 1, grad_accum_steps = 8, mixed_precision = \"bf16\" }\n"
+            "[distributed]\ntp = 2\npp = 2\n");  // which the settings must undo where a layout has neither
+  const auto plan = [](std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "job.toml"});
+    return more;
+  };
+  const Node tree = json_of(toy.host(plan({"--world", "16", "--search", "--json"})));
   const Node* const best = tree.table()->find("best");
   REQUIRE(best->array()->size() == 10);
   const Node& first = best->array()->front();
@@ -90,6 +98,7 @@ TEST_CASE("plan: what cannot be planned is an error that says what to give", "[p
     CHECK_THAT(done.err, Contains(words));
   };
   refused({}, "Give --world N");
+  refused({"--train.batch_size=0"}, "train.batch_size");  // of the job itself: said first
   refused({"--world", "0"}, "--world: 0 is not between 1");
   refused({"--world", "8", "--gpu", "v100"}, "a100, b200, h100, h200");
   refused({"--world", "12", "--distributed.tp=8"}, "--distributed.tp");

@@ -29,7 +29,7 @@ constexpr const char* kWords = "KF_LAUNCH_WORDS";
 constexpr int kTickMs = 200;
 // After the first failure: the others learn of it through the rendezvous and say so; then they are asked to end, then ended.
 constexpr std::chrono::seconds kTimeToSay{6};
-constexpr std::chrono::seconds kTimeToEnd{8};
+constexpr std::chrono::seconds kTimeToEnd{60};  // a long step or a save is over, and its rank has seen that the others are gone
 constexpr int kConsequence = static_cast<int>(Code::communication);
 
 /// Several processes share the cores, unless the user has said how.
@@ -130,11 +130,11 @@ class Launcher {
 
   /// Of several messages, which one to read.
   void tell_cause() const {
-    if (cause_ == nullptr || status_ == kStoppedStatus || ranks_.size() == 1) {
+    if (cause_ == nullptr || status_ == kStoppedStatus) {
       return;
     }
     cause_->tell();
-    if (cause_->child().poll()->signal == 0) {
+    if (ranks_.size() > 1 && cause_->child().poll()->signal == 0) {
       std::fprintf(stderr, "kf-host: rank %lld was the first to fail, with status %d\n", static_cast<long long>(cause_->rank()), status_);
     }
   }
@@ -160,7 +160,7 @@ class Launcher {
     }
   }
 
-  /// The longer a rank outlives the first failure, the less it is asked.
+  /// A rank that outlives the first failure for long is asked to end, also one that was stopped, and ended where it does not answer.
   void end_the_rest() {
     if (!failed_ || Clock::now() - *failed_ < kTimeToSay) {
       return;
@@ -168,6 +168,7 @@ class Launcher {
     const bool by_force = Clock::now() - *failed_ > kTimeToEnd;
     if (!ended_ || by_force) {
       signal_all(by_force ? SIGKILL : SIGTERM);
+      signal_all(SIGCONT);
     }
     ended_ = true;
   }
@@ -202,9 +203,12 @@ LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machine
   out.leader_only = options.leader_only;
   KF_CHECK(
       machines.world == 1 || options.nodes == machines.world, Code::config,
-      "{} has started {} processes of this program, and each would start {} ranks of a run of its own: leave --nproc out, and each is a "
-      "rank; or give --nnodes {} and start one on each machine",
-      machines.by, machines.world, out.count, machines.world);
+      "{} has started {} processes of this program ({}), and each would start {} ranks of a run of its own: leave --nproc out, and each "
+      "is a rank; or give --nnodes {} and start one on each machine",
+      machines.by, machines.world, machines.told, out.count, machines.world);
+  KF_CHECK(machines.world == 1 || !options.node, Code::config,
+           "--node-rank {}: {} has said already which machine this is ({}); leave --node-rank out", options.node.value_or(0), machines.by,
+           machines.told);
   out.node = machines.world > 1 ? machines.rank : options.node.value_or(0);
   KF_CHECK(machines.world > 1 || out.nodes == 1 || options.node, Code::config,
            "--nnodes {}: say which machine this is, --node-rank 0 to {}", out.nodes, out.nodes - 1);

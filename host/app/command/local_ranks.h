@@ -29,7 +29,8 @@ LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machine
 
 /// Starts the program `ranks.count` times with the words `args` and waits for all of them. Rank 0 writes where this process writes; what
 /// others write appears on standard error, each line behind "[rank 1] ", or only that of the rank that failed. Signals that stop a run are
-/// passed on. Where one rank fails, the others learn why, get some seconds to say so, and are ended then. Returns the exit status: that of
+/// passed on. Where one rank fails, the others are told why and end by themselves; who is still there after some seconds is asked to, and
+/// after a minute ended. Returns the exit status: that of
 /// the rank that failed first, where others failed because of it (Code::communication) the status of the cause; of a rank that a signal
 /// killed 128 + its number.
 int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args);

@@ -49,6 +49,15 @@ config::Request request_of(const OptionList& options, config::Catalog& catalog) 
   return out;
 }
 
+/// Throws Code::config with all problems of the job. Warnings are part of the plan.
+config::Loaded load_whole(const config::Request& request, const config::Catalog& catalog) {
+  config::Loaded loaded = config::load(request, catalog);
+  if (!loaded.report.problems.empty()) {
+    throw Error(Code::config, config::to_text(loaded.report));
+  }
+  return loaded;
+}
+
 /// --world, or the product of the degrees where the job says all of them.
 std::int64_t world_of(const OptionList& options, const config::Config& config) {
   if (options.has("--world")) {
@@ -78,11 +87,11 @@ int plan_command(const Arguments& args) {
   const plan::Gpu gpu = plan::gpu_named(options.has("--gpu") ? options.last("--gpu") : "h100");
   const bool searches = options.has("--search");
   // The number of ranks may follow from the job. With --search its own layout need not fit them.
-  const std::int64_t world = world_of(options, config::load(request, catalog).config);
-  request.world = searches ? std::optional<std::int64_t>() : world;
-  const config::Loaded loaded = config::load(request, catalog);
-  if (!loaded.report.problems.empty()) {
-    throw Error(Code::config, config::to_text(loaded.report));
+  config::Loaded loaded = load_whole(request, catalog);
+  const std::int64_t world = world_of(options, loaded.config);
+  if (!searches) {
+    request.world = world;
+    loaded = load_whole(request, catalog);
   }
   const plan::Weights weights = weights_of(loaded.config, registries);
   const auto show = [json = options.has("--json")](const auto& print_it, const auto& as_node) {

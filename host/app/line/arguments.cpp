@@ -100,6 +100,9 @@ TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
     KF_CHECK(out.restarts > 0, Code::config, "--restart-pause {} is of restarts; give --max-restarts, too", *pause);
     out.longest_pause = *pause;
   }
+  KF_CHECK(out.restarts == 0 || !out.launch.rendezvous.starts_with("file:"), Code::config,
+           "--max-restarts {} does not go with --rdzv {}: a restart would find the file of the start before it; give --rdzv HOST:PORT",
+           out.restarts, out.launch.rendezvous);
   out.script = take_script_arguments(words);
   words = config::join_values(words);
   for (const std::string& word : words) {

@@ -146,7 +146,7 @@ void take_divisors(Reader& c, const TensorPlace& place, std::span<const std::byt
 void take_rotation(Reader& c, const Header& header, std::span<const std::byte> bytes, std::int64_t width) {
   const double theta = c.real("rope.freq_base", 10000);
   c.set("rope_theta", theta);
-  const std::string type = c.text("rope.scaling.type", "none");
+  const std::string type = c.text("rope.scaling.type", "linear");  // what a factor means where nothing is said
   const double factor = c.real("rope.scaling.factor", 1);
   c.only("rope.scaling.attn_factor", Node(1.0));
   c.ignore({"rope.scaling.finetuned", "rope.scaling.original_context_length"});  // the second is read for yarn alone

@@ -333,6 +333,10 @@ bool recomputes(const TrainConfig& train, std::int64_t layer) {
   return train.activation_checkpointing != "none" && layer % train.remat_every == 0;
 }
 
+bool runs_again(const TrainConfig& train, std::int64_t layer, std::string_view branch) {
+  return recomputes(train, layer) && !(train.activation_checkpointing == "selective" && has(train.remat_save, branch));
+}
+
 bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view result) {
   if (!recomputes(train, layer)) {
     return true;

@@ -19,4 +19,6 @@ std::string why_no_ring(const Config& config) {
   return "";
 }
 
+bool uses_ring(const Config& config) { return config.distributed.cp_method == "ring" && why_no_ring(config).empty(); }
+
 }  // namespace kf::config

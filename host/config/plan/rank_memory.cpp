@@ -278,7 +278,10 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
   const bool gathers = divided(layout) && layout.zero_stage == 3;
   const double gathered =
       gathers ? mine.rest(&Unit::cut, layers) + (config.distributed.prefetch ? 2 : 1) * mine.largest_block(&Unit::cut, layers) : 0;
-  const Amounts base{{"weights", mine.weights}, {"16-bit weights", mine.copies}, {"optimizer (" + config.optimizer.name + ")", mine.state}};
+  const Amounts base{{"weights", mine.weights},
+                     {"16-bit weights", mine.copies},
+                     {"optimizer (" + config.optimizer.name + ")", mine.state},
+                     {"outer weights (diloco)", config.diloco.interval > 0 ? 8 * mine.part : 0}};  // and their momentum, in fp32
   const auto with = [&](Amounts more) {
     more.insert(more.begin(), base.begin(), base.end());
     return more;
@@ -309,20 +312,21 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
   return std::move(out).finished();
 }
 
-MemoryEstimate all_ranks(const config::Config& config, const Weights& weights, const Layout& layout) {
-  const std::int64_t stages = layout.mesh.degree(Axis::pp);
-  const std::int64_t ranks = layout.mesh.size() / stages;  // of a stage
-  const auto each = static_cast<double>(ranks);
+MemoryEstimate ranks_together(const config::Config& config, const Weights& weights, const Layout& layout, const RankRange& ranks) {
+  std::map<std::int64_t, double> by_stage;  // how many ranks of it
+  for (std::int64_t rank = ranks.first; rank < ranks.first + ranks.count; ++rank) {
+    by_stage[layout.mesh.coordinate(rank, Axis::pp)] += 1;
+  }
   MemoryEstimate out;
   double most = 0;
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
+  for (const auto& [stage, count] : by_stage) {
     const MemoryEstimate own = rank_memory(config, weights, layout, stage);
     for (const auto& [name, bytes] : own.parts) {
       const auto same = std::find_if(out.parts.begin(), out.parts.end(), [&part = name](const auto& one) { return one.first == part; });
       if (same != out.parts.end()) {
-        same->second += each * bytes;
+        same->second += count * bytes;
       } else {
-        out.parts.emplace_back(name, each * bytes);
+        out.parts.emplace_back(name, count * bytes);
       }
     }
     out.moment = own.total() > most ? own.moment : out.moment;

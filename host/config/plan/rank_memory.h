@@ -31,8 +31,14 @@ MemoryEstimate rank_memory(const config::Config& config, const Weights& weights,
 /// That of the fullest stage.
 MemoryEstimate fullest_rank(const config::Config& config, const Weights& weights, const Layout& layout);
 
-/// Of all ranks together, as if every rank of a stage were the fullest: what a machine needs on which all of them are.
-MemoryEstimate all_ranks(const config::Config& config, const Weights& weights, const Layout& layout);
+/// Some ranks of a world, neighbours by number: those of a machine.
+struct RankRange {
+  std::int64_t first = 0;
+  std::int64_t count = 1;
+};
+
+/// Of these ranks together, as if every rank of a stage were the fullest: what a machine needs on which they are.
+MemoryEstimate ranks_together(const config::Config& config, const Weights& weights, const Layout& layout, const RankRange& ranks);
 
 /// Micro-batches of a stage whose activations live at the same time, in those of all its layers: the first stage of 1F1B has as many as
 /// there are stages (Narayanan et al. 2021, section 2.2).

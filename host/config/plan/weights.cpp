@@ -54,10 +54,14 @@ std::int64_t layer_of(const std::string& name, std::int64_t layers) {
   return front ? -1 : layers;
 }
 
+bool is_embedding(const Weight& weight) { return weight.name.starts_with("token_embedding"); }
+
+bool on_both_ends(const config::ModelConfig& model) { return model.tie_embeddings || model.mtp_layers > 0; }
+
 std::vector<const Weight*> weights_of(const Weights& weights, const Layout& layout, const config::ModelConfig& model, std::int64_t stage) {
   const auto on_stage = [&](const Weight& weight) {
     const std::int64_t layer = layer_of(weight.name, model.n_layers);
-    const bool shared = model.tie_embeddings && weight.name.starts_with("token_embedding");
+    const bool shared = on_both_ends(model) && is_embedding(weight);
     const std::vector<config::Stage>& pieces = layout.stages.at(static_cast<std::size_t>(stage));
     return std::any_of(pieces.begin(), pieces.end(), [&](const config::Stage& piece) {
       return (layer >= piece.first && layer < piece.end) || (layer == -1 && (piece.embeds || (shared && piece.heads))) ||

@@ -56,7 +56,11 @@ struct Layout {
   std::int64_t layers(std::int64_t stage) const;
 };
 
-/// The weights of a stage. Tied embeddings are in the first and in the last.
+/// The embedding of tokens, and whether the last stage reads it, too: as its head, or for what looks ahead.
+bool is_embedding(const Weight& weight);
+bool on_both_ends(const config::ModelConfig& model);
+
+/// The weights of a stage. What is on both ends is in the first and in the last.
 std::vector<const Weight*> weights_of(const Weights& weights, const Layout& layout, const config::ModelConfig& model, std::int64_t stage);
 
 /// Numbers of a weight that a rank holds: what tp and ep leave.

@@ -160,12 +160,25 @@ void each_micro_has_an_effect(const Job& job, Findings& findings) {
   }
 }
 
+/// How an axis cuts, where it does not.
+void settings_act_where_cut(const Job& job, Findings& findings) {
+  const DistributedConfig& d = job.config.distributed;
+  const auto check = [&](const char* key, const char* degree, std::int64_t ranks) {
+    if (ranks == 1 && findings.given(key)) {
+      findings.warn({key, degree}, format("{} has no effect: {} is 1", key, degree));
+    }
+  };
+  check("distributed.cp_method", "distributed.cp", d.cp);
+  check("distributed.cp_order", "distributed.cp", d.cp);
+  check("distributed.sequence_parallel", "distributed.tp", d.tp);
+}
+
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  std::vector<Rule> rules{ranks_make_up_the_world,      heads_divide_by_tp,      widths_divide_by_tp,
-                          curvature_without_tp,         fp8_without_tp,          expert_parallel_needs_experts,
-                          stacks_lie_together_for_muon, each_micro_has_an_effect};
+  std::vector<Rule> rules{ranks_make_up_the_world,      heads_divide_by_tp,       widths_divide_by_tp,
+                          curvature_without_tp,         fp8_without_tp,           expert_parallel_needs_experts,
+                          stacks_lie_together_for_muon, each_micro_has_an_effect, settings_act_where_cut};
   const std::vector<Rule> pipeline = pipeline_rules();
   rules.insert(rules.end(), pipeline.begin(), pipeline.end());
   return rules;

@@ -281,7 +281,7 @@ ScoreOptions score_options(const PartArgs& args, std::int64_t layer, std::int64_
   }
   options.alibi_heads = m.pos_embedding == "alibi" ? m.n_heads : 0;
   options.alibi_scale = m.alibi_scale;
-  options.ring = args.config.distributed.cp_method == "ring" && config::why_no_ring(args.config).empty();
+  options.ring = config::uses_ring(args.config);
   const std::string& kind = config::layer_kind(m, layer);
   if (kind == "local") {
     options.reach = {Reach::Kind::local, m.window};

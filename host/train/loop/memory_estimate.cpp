@@ -12,8 +12,9 @@ MemoryEstimate training_memory(const config::Config& config, const ParameterList
   return plan::fullest_rank(config, planned_weights(config, parameters), plan::Layout::of(config, world));
 }
 
-MemoryEstimate training_memory_of_all(const config::Config& config, const ParameterList& parameters, std::int64_t world) {
-  return plan::all_ranks(config, planned_weights(config, parameters), plan::Layout::of(config, world));
+MemoryEstimate machine_memory(const config::Config& config, const ParameterList& parameters, std::int64_t world,
+                              const plan::RankRange& here) {
+  return plan::ranks_together(config, planned_weights(config, parameters), plan::Layout::of(config, world), here);
 }
 
 MemoryEstimate inference_memory(const config::Config& config, const ParameterList& parameters, double rows, double positions) {
@@ -34,7 +35,7 @@ MemoryEstimate inference_memory(const config::Config& config, const ParameterLis
   return std::move(out).finished();
 }
 
-Savers memory_savers(const config::Config& config, const ParameterList& parameters, std::int64_t world) {
+Savers memory_savers(const config::Config& config, const ParameterList& parameters, std::int64_t world, const plan::RankRange& here) {
   struct Change {
     std::string words;
     std::function<bool(config::Config&)> make;  // false: it is so already
@@ -70,12 +71,12 @@ Savers memory_savers(const config::Config& config, const ParameterList& paramete
       {"optimizer.name = \"adam_mini\"",
        [&](config::Config& c) { return c.optimizer.name == "adamw" && set(c.optimizer.name, "adam_mini"); }},
   };
-  const double now = training_memory_of_all(config, parameters, world).total();
+  const double now = machine_memory(config, parameters, world, here).total();
   Savers out;
   for (const Change& change : changes) {
     config::Config other = config;
     if (change.make(other)) {
-      const double then = training_memory_of_all(other, parameters, world).total();
+      const double then = machine_memory(other, parameters, world, here).total();
       if (then < 0.95 * now) {
         out.emplace_back(change.words, then);
       }

@@ -17,8 +17,9 @@ using MemoryEstimate = plan::MemoryEstimate;
 /// first allocation. Throws Code::config where [distributed] does not make up the world.
 MemoryEstimate training_memory(const config::Config& config, const ParameterList& parameters, std::int64_t world = 1);
 
-/// Of all `world` ranks together, for a machine that has all of them.
-MemoryEstimate training_memory_of_all(const config::Config& config, const ParameterList& parameters, std::int64_t world);
+/// Of those of `world` ranks that are on one machine, together.
+MemoryEstimate machine_memory(const config::Config& config, const ParameterList& parameters, std::int64_t world,
+                              const plan::RankRange& here);
 
 /// A model that is read only, in fp32: `rows` texts together, `positions` of each kept by generation (0: an evaluation of `rows` sequences
 /// of train.seq_len).
@@ -27,8 +28,9 @@ MemoryEstimate inference_memory(const config::Config& config, const ParameterLis
 /// Changes of settings and the total with each.
 using Savers = std::vector<std::pair<std::string, double>>;
 
-/// What settings would make of that of `world` ranks together: "train.activation_checkpointing = \"full\"" and the total with it, those
-/// that help by 5 % or more, the strongest first.
-Savers memory_savers(const config::Config& config, const ParameterList& parameters, std::int64_t world = 1);
+/// What settings would make of that: "train.activation_checkpointing = \"full\"" and the total with it, those that help by 5 % or more, the
+/// strongest first.
+Savers memory_savers(const config::Config& config, const ParameterList& parameters, std::int64_t world = 1,
+                     const plan::RankRange& here = {});
 
 }  // namespace kf

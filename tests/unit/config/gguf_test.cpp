@@ -270,6 +270,19 @@ TEST_CASE("gguf: the scaling of Llama 3 is found in what it divides frequencies 
   CHECK_THAT(problem_of(file), Contains("rope_freqs.weight divides the rotary frequencies, and not as Llama 3"));
 }
 
+TEST_CASE("gguf: a factor of the positions is linear where no type is said", "[gguf]") {
+  ModelFile file;
+  std::vector<std::string> problems;
+  file.reals.push_back({"rope.scaling.factor", 4});
+  file.texts = GENERATE(std::vector<std::pair<std::string, std::string>>{}, {{"rope.scaling.type", "linear"}});
+  const config::Table model = settings(file, problems);
+  CHECK(problems.empty());
+  CHECK(text_of(model, "rope_scaling") == "'linear'");
+  CHECK(text_of(model, "rope_factor") == config::to_text(config::Node(4.0)));
+  file.texts = {{"rope.scaling.type", "none"}};
+  CHECK(settings(file, problems).find("rope_scaling") == nullptr);
+}
+
 TEST_CASE("gguf: settings that are not understood are named", "[gguf]") {
   ModelFile file;
   file.architecture = "phi3";

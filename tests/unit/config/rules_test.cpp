@@ -256,6 +256,9 @@ TEST_CASE("config: what is odd but possible is a warning", "[config]") {
   const Refused c = GENERATE(values<Refused>({
       {"[diloco]\nouter_lr = 0.5\n", "diloco.outer_lr has no effect: diloco.interval is 0"},
       {"[distributed]\nreduce_each_micro = true\nzero_stage = 1\n", "has no effect with distributed.zero_stage = 1"},
+      {"[distributed]\ncp_method = \"all_gather\"\n", "distributed.cp_method has no effect: distributed.cp is 1"},
+      {"[distributed]\ncp_order = \"contiguous\"\n", "distributed.cp_order has no effect: distributed.cp is 1"},
+      {"[distributed]\nsequence_parallel = false\n", "distributed.sequence_parallel has no effect: distributed.tp is 1"},
       {"[metrics]\nwatch_interval = 5\n", "metrics.watch_interval has no effect: metrics.watch is empty"},
       {"[train]\nmax_steps = 10\n", "scheduler.warmup_steps (2000) is more than the run's 10 steps"},
       {"[train]\nmax_steps = 10\n[scheduler]\nname = \"wsd\"\nwarmup_steps = 2\nstable_steps = 8\n",

@@ -3,10 +3,12 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <tuple>
 
 #include "core/error.h"
 #include "parallel/launched.h"
 #include "parallel/node_list.h"
+#include "parallel/own_address.h"
 
 using namespace kf;
 using Catch::Matchers::Contains;
@@ -134,6 +136,40 @@ TEST_CASE("launch: MPI's, also where srun has started their agents", "[launch]")
   CHECK(hydra.rank == 6);
   CHECK(hydra.local_rank == 2);
   CHECK(hydra.where.empty());
+  CHECK(hydra.told == "PMI_RANK=6 of PMI_SIZE=8");
+}
+
+TEST_CASE("launch: what is near to a process comes before srun, which may have started its agents", "[launch]") {
+  const std::map<std::string, std::string> step{{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", "1"}};
+  for (const auto& [by, count, rank] :
+       {std::tuple("MPT", "MPI_WORLD_SIZE", "MPI_WORLD_RANK"), std::tuple("flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK"),
+        std::tuple("torchrun", "WORLD_SIZE", "RANK"), std::tuple("Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK")}) {
+    std::map<std::string, std::string> variables = step;
+    variables[count] = "8";
+    variables[rank] = "5";
+    const LaunchedRank own = launched(of(variables));
+    CHECK(own.by == by);
+    CHECK(own.rank == 5);
+  }
+}
+
+TEST_CASE("launch: what a rank starts is told nothing by any launcher", "[launch]") {
+  std::map<std::string, std::string> all{{"SLURM_STEP_ID", "0"}};
+  for (const char* const name : launch_variables()) {
+    all[name] = "2";
+  }
+  CHECK(all.size() > 20);
+  std::map<std::string, std::string> left = all;
+  for (const char* const name : launch_variables()) {
+    left.erase(name);
+  }
+  CHECK(launched(of(left)).world == 1);
+}
+
+TEST_CASE("launch: the host of a meeting place, also of an IPv6 address", "[launch]") {
+  CHECK(host_of("node1:29500") == "node1");
+  CHECK(host_of("[fe80::1%eth0]:29500") == "fe80::1%eth0");
+  CHECK(host_of("[::1]:1") == "::1");
 }
 
 TEST_CASE("launch: a count without a rank, and numbers that are none, are errors that name the variable", "[launch]") {

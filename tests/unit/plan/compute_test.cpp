@@ -79,6 +79,40 @@ TEST_CASE("plan: tensor and context parallelism divide a layer's work", "[plan]"
   CHECK(layer(c, 8).total() == Approx(one / 8).epsilon(0.1));
 }
 
+TEST_CASE("plan: tensor parallelism divides the inside of experts, whose tokens are the same on all its ranks", "[plan]") {
+  config::Config c = job();
+  const double dense = layer(c).total();
+  c.model.num_experts = 8;
+  c.model.moe_top_k = 2;
+  c.model.moe_frequency = 1;
+  c.model.moe_ffn_dim = 16384;  // as many numbers a token as the dense layer
+  CHECK(layer(c).total() == Approx(dense).epsilon(0.1));
+  c.distributed.tp = 8;
+  CHECK(layer(c, 8).total() == Approx(dense / 8).epsilon(0.25));
+  // Experts of 128 numbers fill a tile; an eighth of them takes as long.
+  c.model.moe_ffn_dim = 128;
+  c.model.moe_top_k = 8;
+  const double divided = layer(c, 8).total();
+  c.distributed.tp = 1;
+  CHECK(divided > 0.16 * layer(c).total());
+}
+
+TEST_CASE("plan: a query sees half of its chunk on average, and a window's whole length behind its start", "[plan]") {
+  config::Config c = job();
+  const Gpu gpu = gpu_named("h100");
+  const Layout layout = Layout::of(c, 1);
+  const auto forward = [&](const char* kind) {
+    c.model.layer_pattern = {kind};
+    return Compute(c, gpu, layout).attention_forward(0);
+  };
+  c.model.window = c.model.chunk = 512;
+  const double whole = forward("global");
+  CHECK(forward("chunk") == Approx(whole / 8));                  // 256 of 2,048
+  CHECK(forward("local") == Approx(whole * (512 - 32) / 2048));  // 512 * 512 / 8192 fewer
+  c.model.chunk = 4096;
+  CHECK(forward("chunk") == Approx(whole));
+}
+
 TEST_CASE("plan: the type of the products says which peak counts", "[plan]") {
   config::Config c = job();
   const Gpu gpu = gpu_named("h100");

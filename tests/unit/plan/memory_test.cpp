@@ -103,7 +103,15 @@ TEST_CASE("plan: tensor and context parallelism divide activations, a split sequ
   CHECK(spread(4, true, 1).logits == Approx(one.logits / 4));
 }
 
-TEST_CASE("plan: all ranks together are every stage as often as it has ranks", "[plan]") {
+TEST_CASE("plan: workers keep the outer weights and their momentum, each rank of its part", "[plan]") {
+  config::Config c = job();
+  c.distributed.dp_replicate = 2;
+  CHECK(of(c, 4).of("outer weights (diloco)") == 0);
+  c.diloco.interval = 10;
+  CHECK(of(c, 4).of("outer weights (diloco)") == Approx(8 * static_cast<double>(config::parameter_count(c.model)) / 2));
+}
+
+TEST_CASE("plan: ranks of a machine together are every stage as often as it has ranks there", "[plan]") {
   config::Config c = job();
   c.distributed.pp = 2;
   c.distributed.dp_shard = 2;
@@ -111,8 +119,12 @@ TEST_CASE("plan: all ranks together are every stage as often as it has ranks", "
   const Layout layout = Layout::of(c, 4);
   const Weights weights = weights_of(c.model);
   const double stages = rank_memory(c, weights, layout, 0).total() + rank_memory(c, weights, layout, 1).total();
-  CHECK(all_ranks(c, weights, layout).total() == Approx(2 * stages));
-  CHECK(fullest_rank(c, weights, layout).total() <= all_ranks(c, weights, layout).total() / 4 * 2);
+  CHECK(ranks_together(c, weights, layout, {0, 4}).total() == Approx(2 * stages));
+  CHECK(fullest_rank(c, weights, layout).total() <= stages);
+  for (const std::int64_t stage : {0, 1}) {  // stages are farthest apart: a machine of two ranks has one
+    CHECK(ranks_together(c, weights, layout, {2 * stage, 2}).total() == Approx(2 * rank_memory(c, weights, layout, stage).total()));
+  }
+  CHECK(ranks_together(c, weights, layout, {1, 2}).total() == Approx(stages));
 }
 
 }  // namespace kf::plan::test

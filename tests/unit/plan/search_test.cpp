@@ -1,6 +1,8 @@
 // Layouts of a world, the fastest first.
 
 #include "plan/search.h"
+
+#include "core/text.h"
 #include "unit/config/job.h"
 #include "unit/plan/model.h"
 
@@ -35,11 +37,14 @@ TEST_CASE("plan: a search ranks what fits by time, and keeps the sequences of an
     CAPTURE(one.settings());
     CHECK(one.degrees.product() == 16);
     CHECK(one.degrees.tp <= 8);
+    for (const Axis axis : kAxes) {
+      const std::string word = format("--distributed.{}={} ", name_of(axis), one.degrees[axis]);
+      CHECK(one.settings().find(word) != std::string::npos);
+    }
     CHECK(one.memory <= kUsableMemory * 80e9);
     CHECK(one.degrees.dp_replicate * one.degrees.dp_shard * one.degrees.ep * one.batch_size * one.micros == 16 * 8);
   }
-  const std::string best = all.best[0].settings();
-  CHECK(best.find("--train.batch_size=") != std::string::npos);
+  CHECK(all.best[0].settings().find("--train.batch_size=") != std::string::npos);
 }
 
 TEST_CASE("plan: a search looks at no layout that the rules refuse", "[plan]") {

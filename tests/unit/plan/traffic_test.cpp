@@ -113,11 +113,42 @@ TEST_CASE("plan: experts get tokens and give them back, forward and backward", "
 
 TEST_CASE("plan: workers exchange once in a while what they moved, and no gradients", "[plan]") {
   config::Config c = job();
-  c.distributed.dp_replicate = 2;
+  c.distributed.dp_replicate = 4;
   c.diloco.interval = 100;
-  CHECK(sent_along(flows(c, 2), "dp_replicate") == Approx(4 * numbers(c) / 100));
-  c.diloco.exchange_dtype = "int8";
-  CHECK(sent_along(flows(c, 2), "dp_replicate") == Approx(numbers(c) / 100));
+  CHECK(sent_along(flows(c, 4), "dp_replicate") == Approx(2 * 3 / 4.0 * 4 * numbers(c) / 100));
+  c.diloco.exchange_dtype = "bf16";
+  CHECK(sent_along(flows(c, 4), "dp_replicate") == Approx(2 * 3 / 4.0 * 2 * numbers(c) / 100));
+  c.diloco.exchange_dtype = "int8";  // not added up on its way: each worker sends its own to three, with a scale for each 64 numbers
+  CHECK(sent_along(flows(c, 4), "dp_replicate") == Approx(3 * 17 / 16.0 * numbers(c) / 100));
+}
+
+TEST_CASE("plan: where no ring is possible keys and values are gathered, of latent attention the latent", "[plan]") {
+  config::Config c = job();
+  c.distributed.cp = 4;
+  const double each = kTokens / 4 * 2 * 512 * 4;                           // keys and values of a rank's positions in a layer
+  CHECK(sent_along(flows(c, 4), "cp") == Approx(4 * each * (3 + 3 + 4)));  // four layers; twice round, and their gradients home again
+  c.model.dropout_attn = 0.1;
+  CHECK(sent_along(flows(c, 4), "cp") == Approx(4 * each * (3 + 3)));
+  c.model.dropout_attn = 0;
+  c.model.attention = "mla";
+  c.model.mla_kv_rank = 48;
+  c.model.mla_rope_dim = 16;
+  CHECK(sent_along(flows(c, 4), "cp") == Approx(4 * kTokens / 4 * 64 * 4 * (3 + 3)));
+}
+
+TEST_CASE("plan: what a branch sends is sent again where the branch is computed again, whatever products are kept", "[plan]") {
+  config::Config c = job();
+  c.distributed.cp = 2;
+  const auto sent = [&](const char* policy, std::vector<std::string> kept) {
+    c.train.activation_checkpointing = policy;
+    c.train.remat_save = std::move(kept);
+    return sent_along(flows(c, 2), "cp");
+  };
+  const double once = sent("none", {});
+  CHECK(sent("selective", {"attention"}) == Approx(once));
+  CHECK(sent("full", {}) > once);
+  CHECK(sent("selective", {}) == Approx(sent("full", {})));
+  CHECK(sent("selective", {"context"}) == Approx(sent("full", {})));
 }
 
 }  // namespace kf::plan::test
