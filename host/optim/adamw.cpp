@@ -47,9 +47,7 @@ void AdamW::clipped(std::vector<TensorLists>& all, const std::vector<double>& de
     at::_foreach_add_(mine, all[i].masters, decays[i]);  // what is clipped is the whole update
     updates.insert(updates.end(), mine.begin(), mine.end());
     masters.insert(masters.end(), all[i].masters.begin(), all[i].masters.end());
-    if (norm_clip_ && norm_clip_->counts_parts()) {
-      weights.insert(weights.end(), all[i].parameters.begin(), all[i].parameters.end());
-    }
+    weights.insert(weights.end(), all[i].parameters.begin(), all[i].parameters.end());
   }
   if (options_.rms_clip > 0) {
     clip_by_rms(updates, weights, options_.rms_clip);

@@ -30,7 +30,7 @@ void clip_by_rms(std::vector<at::Tensor>& updates, const std::vector<const Param
 
 /// Over all ranks; undefined without updates.
 at::Tensor UpdateNormClip::norm_over(const std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights) const {
-  if (!counts_parts()) {
+  if (over_.empty()) {
     return norm_of(updates);
   }
   std::vector<at::Tensor> counted;

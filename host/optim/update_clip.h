@@ -21,10 +21,8 @@ class UpdateNormClip {
 
   /// The norm is over the updates of these ranks, too, each of which has other weights, or other parts of them.
   void add_over(Group& ranks) { over_.push_back(&ranks); }
-  /// Whether it is over several ranks, and `clip` must be told whose updates they are.
-  bool counts_parts() const { return !over_.empty(); }
-  /// `weights`: whose updates they are, empty without `counts_parts`; what another rank counts (Parameter::first) is clipped and adds
-  /// nothing to the norm.
+  /// `weights`: whose updates they are; of several ranks, what another one counts (Parameter::first) is clipped and adds nothing to the
+  /// norm.
   void clip(std::vector<at::Tensor>& updates, const std::vector<const Parameter*>& weights);
   void save(OptimizerState& state) const;
   void load(const OptimizerState& state);
