@@ -40,7 +40,7 @@ class Model : public Module {
   /// What it counts over the micro-batches of a step; null for nothing.
   virtual StepBook* book() { return nullptr; }
   // As those of the book, without one nothing; over the ranks that share the loss.
-  AuxLosses aux_losses(const ForwardResults& results);
+  AuxLosses aux_losses(ForwardResults& results);
   void end_micro(const ForwardResults& results);
   void end_step(bool updated, double progress);
   bool follows_updates();

@@ -23,8 +23,8 @@ struct AuxLosses {
 class StepBook {
  public:
   virtual ~StepBook() = default;
-  /// Of a forward that left `results`.
-  virtual AuxLosses losses(const ForwardResults& results, Group* data) const = 0;
+  /// Of a forward that left `results`, which afterwards hold the losses as they are over all of `data`.
+  virtual AuxLosses losses(ForwardResults& results, Group* data) const = 0;
   /// After the backward of a training micro-batch: what its forward counted joins the step.
   virtual void end_micro(const ForwardResults& results) = 0;
   /// After the last micro-batch: rules that are not gradients move their buffers (selection biases of routers), once, and only when the

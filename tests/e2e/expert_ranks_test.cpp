@@ -62,7 +62,7 @@ TEST_CASE("ranks: experts divided over processes learn what one learns, in both 
     train(2, "parts", {"--distributed.dp_shard=2", "--distributed.zero_stage=3", "--train.max_steps=8"});
     train(4, "parts", {"--distributed.ep=2", "--distributed.zero_stage=3"});
   }
-  check_same_rows(toy, "one", "parts", {"loss", "grad_norm", "perplexity", "moe/max_load"}, 1e-5);
+  check_same_rows(toy, "one", "parts", {"loss", "grad_norm", "perplexity", "moe/aux_loss", "moe/max_load"}, 1e-5);
   const Finished text = toy.host({"generate", "runs/one", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"});
   CHECK(text.status == 0);
   CHECK(text.out == toy.host({"generate", "runs/parts", "--prompt", "line", "--max-new-tokens", "5", "--temperature", "0"}).out);

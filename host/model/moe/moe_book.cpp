@@ -19,28 +19,44 @@ at::Tensor or_zero(const at::Tensor& value, const at::Tensor& counts) { return v
 
 void add_to(at::Tensor& sum, const at::Tensor& term) { sum = sum.defined() ? sum + term : term; }
 
-/// For each record the shares (E) of the assignments on all ranks; undefined where it counted none.
-std::vector<at::Tensor> shares_of_all(const std::vector<const ExpertsRecord*>& records, Group& data) {
-  std::vector<at::Tensor> out(records.size()), counts;
+/// What each layer left, none or several where it ran so often: in the order of the layers, which does not depend on that of running.
+template <typename Records>
+auto by_layer(Records& records, const std::vector<std::shared_ptr<MoeLayer>>& layers) {
+  std::vector<std::vector<decltype(&records.front())>> out(layers.size());
+  for (auto& record : records) {
+    const auto found = std::find_if(layers.begin(), layers.end(), [&](const auto& layer) { return layer.get() == record.layer; });
+    if (found != layers.end()) {
+      out[static_cast<std::size_t>(found - layers.begin())].push_back(&record);
+    }
+  }
+  return out;
+}
+
+/// Balance losses that are made of shares of the assignments: of those on all ranks instead of those on this one. Their mean over the
+/// ranks, weighed by tokens, is then the balance of all tokens.
+void take_shares_of_all(const std::vector<ExpertsRecord*>& records, Group& data) {
+  std::vector<at::Tensor> counts;
   for (const ExpertsRecord* record : records) {
     if (record->counts.defined()) {
       counts.push_back(record->counts);
     }
   }
   if (counts.empty()) {
-    return out;
+    return;
   }
   const at::Tensor all = at::cat(counts);
   data.sum(all);
   std::int64_t at = 0;
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    if (const at::Tensor& own = records[i]->counts; own.defined()) {
-      const at::Tensor sum = all.narrow(0, at, own.numel()).to(at::kFloat);
-      out[i] = sum / sum.sum();
-      at += own.numel();
+  for (ExpertsRecord* record : records) {
+    if (!record->counts.defined()) {
+      continue;
+    }
+    const at::Tensor sum = all.narrow(0, at, record->counts.numel()).to(at::kFloat);
+    at += sum.numel();
+    if (record->mean_scores.defined()) {
+      record->balance = (sum / sum.sum() * record->mean_scores).sum() * record->balance_factor;
     }
   }
-  return out;
 }
 
 }  // namespace
@@ -60,36 +76,24 @@ void MoeBook::collect(const Module& module) {
   }
 }
 
-std::vector<std::vector<const ExpertsRecord*>> MoeBook::by_layer(const ForwardResults& results) const {
-  std::vector<std::vector<const ExpertsRecord*>> out(layers_.size());
-  for (const ExpertsRecord& record : results.experts) {
-    const auto found = std::find_if(layers_.begin(), layers_.end(), [&](const auto& layer) { return layer.get() == record.layer; });
-    if (found != layers_.end()) {
-      out[static_cast<std::size_t>(found - layers_.begin())].push_back(&record);
-    }
-  }
-  return out;
-}
-
-AuxLosses MoeBook::losses(const ForwardResults& results, Group* data) const {
+AuxLosses MoeBook::losses(ForwardResults& results, Group* data) const {
   AuxLosses losses;
-  std::vector<const ExpertsRecord*> records;
-  for (const auto& layer : by_layer(results)) {
+  std::vector<ExpertsRecord*> records;
+  for (const auto& layer : by_layer(results.experts, layers_)) {
     records.insert(records.end(), layer.begin(), layer.end());
   }
-  const bool shared = data != nullptr && data->size() > 1 && at::GradMode::is_enabled();
-  const std::vector<at::Tensor> shares = shared ? shares_of_all(records, *data) : std::vector<at::Tensor>(records.size());
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const ExpertsRecord& record = *records[i];
-    if (const double weight = record.layer->router().balance_weight(); record.balance.defined() && weight != 0) {
-      const bool of_all = shares[i].defined() && record.mean_scores.defined();
-      add_to(losses.balance, (of_all ? (shares[i] * record.mean_scores).sum() * record.balance_factor : record.balance) * weight);
+  if (data != nullptr && data->size() > 1 && at::GradMode::is_enabled()) {
+    take_shares_of_all(records, *data);
+  }
+  for (const ExpertsRecord* record : records) {
+    if (const double weight = record->layer->router().balance_weight(); record->balance.defined() && weight != 0) {
+      add_to(losses.balance, record->balance * weight);
     }
-    if (record.extra.defined()) {
-      add_to(losses.balance, record.extra);
+    if (record->extra.defined()) {
+      add_to(losses.balance, record->extra);
     }
-    if (const double weight = record.layer->options().z_weight; record.z.defined() && weight != 0) {
-      add_to(losses.router_z, record.z * weight);
+    if (const double weight = record->layer->options().z_weight; record->z.defined() && weight != 0) {
+      add_to(losses.router_z, record->z * weight);
     }
   }
   return losses;
@@ -100,7 +104,7 @@ void MoeBook::end_micro(const ForwardResults& results) {
   std::vector<at::Tensor> counts(layers_.size());
   at::Tensor balance, z, dropped;
   double positions = 0;
-  const auto all = by_layer(results);
+  const auto all = by_layer(results.experts, layers_);
   for (std::size_t layer = 0; layer < all.size(); ++layer) {
     for (const ExpertsRecord* record : all[layer]) {
       if (!record->counts.defined()) {

@@ -21,7 +21,7 @@ class MoeBook final : public StepBook, public JoinsStages {
 
   /// Weighted. f_e is the share of the assignments of all ranks that share the loss, so N ranks with B rows each have the balance loss of
   /// one rank with N B rows.
-  AuxLosses losses(const ForwardResults& results, Group* data) const override;
+  AuxLosses losses(ForwardResults& results, Group* data) const override;
   void end_micro(const ForwardResults& results) override;
   void end_step(bool updated, double progress, Group* data) override;
   bool follows_updates() const override { return !layers_.empty(); }
@@ -41,8 +41,6 @@ class MoeBook final : public StepBook, public JoinsStages {
 
  private:
   void collect(const Module& module);
-  /// What each layer left, none or several where it ran so often: in the order of the layers, which does not depend on that of running.
-  std::vector<std::vector<const ExpertsRecord*>> by_layer(const ForwardResults& results) const;
   void add_ranks(Group& data);
   void add_stages(bool counted);
 

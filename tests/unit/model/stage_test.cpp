@@ -73,7 +73,7 @@ Ran run(const std::vector<std::shared_ptr<Model>>& stages, const at::Tensor& tok
   return out;
 }
 
-void backward(const std::vector<std::shared_ptr<Model>>& stages, const Ran& ran) {
+void backward(const std::vector<std::shared_ptr<Model>>& stages, Ran& ran) {
   at::Tensor loss = ran.logits.logsumexp(-1).square().mean();
   for (const auto& stage : stages) {
     const AuxLosses aux = stage->aux_losses(ran.results);
@@ -108,7 +108,7 @@ TEST_CASE("stages: one behind the other they are the whole model, to the last bi
   const std::vector<std::shared_ptr<Model>> whole{tiny_model(config)}, pieces = stages_of(config, count);
   REQUIRE(static_cast<std::int64_t>(pieces.size()) == count);
   const at::Tensor tokens = random_tokens(2, 16, 3);
-  const Ran expected = run(whole, tokens, 4), actual = run(pieces, tokens, 4);
+  Ran expected = run(whole, tokens, 4), actual = run(pieces, tokens, 4);
   CHECK(actual.logits.equal(expected.logits));
   CHECK(actual.results.experts.size() == expected.results.experts.size());
   backward(whole, expected);
@@ -153,11 +153,11 @@ TEST_CASE("forward: micro-batches in flight give what they give one after the ot
   const at::Tensor first = random_tokens(2, 16, 3), second = random_tokens(2, 16, 4);
   const auto outcome = [&](bool together) {
     const std::vector<std::shared_ptr<Model>> model{tiny_model(config)};
-    const Ran a = run(model, first, 0);
+    Ran a = run(model, first, 0);
     if (!together) {
       backward(model, a);
     }
-    const Ran b = run(model, second, 1);
+    Ran b = run(model, second, 1);
     if (together) {
       backward(model, a);
     }
