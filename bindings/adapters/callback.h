@@ -10,6 +10,7 @@
 #include "bindings/session/factory.h"
 #include "bindings/vm/runtime.h"
 #include "core/running.h"
+#include "core/trace.h"
 
 namespace kf::lua {
 
@@ -21,6 +22,7 @@ auto call_part(const Ref& function, const std::string& where, const std::string&
   using Result = decltype(read(std::declval<lua_State*>()));
   std::optional<Result> result;
   const Running running(where.c_str(), what.c_str());
+  const TraceRange range(TraceKind::call, where.c_str(), what.c_str());
   try {
     runtime.protect([&](lua_State* L) {
       function.push(L);

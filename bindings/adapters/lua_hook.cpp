@@ -9,6 +9,7 @@
 #include "core/log.h"
 #include "core/running.h"
 #include "core/text.h"
+#include "core/trace.h"
 
 namespace kf::lua {
 namespace {
@@ -178,6 +179,7 @@ void LuaHook::run(Event event, HookContext& context) {
   KF_CHECK(lua_checkstack(L, 8) != 0, Code::script, "Lua: stack overflow");
   const LentContext lent(slot_, context, event, &module_hooks_);
   const Running running(where_.c_str(), kEventNames[index_of(event)].data(), context.state.step);
+  const TraceRange range(TraceKind::call, where_.c_str(), kEventNames[index_of(event)].data());
   function.push(L);
   context_.push(L);
   int arguments = 1;

@@ -11,6 +11,7 @@
 #include "bindings/vm/stack.h"
 #include "core/running.h"
 #include "core/text.h"
+#include "core/trace.h"
 
 namespace kf::lua {
 
@@ -41,6 +42,7 @@ void LuaPart::call(const at::Tensor& x, const ForwardContext* context, int resul
     lua_pushvalue(L, box);
   }
   const Running running(where_.c_str(), "forward");
+  const TraceRange range(TraceKind::call, where_.c_str(), "forward");
   try {
     runtime.call(context != nullptr ? 2 : 1, results);
   } catch (const Error& error) {

@@ -6,6 +6,7 @@
 #include "bindings/vm/stack.h"
 #include "core/running.h"
 #include "core/text.h"
+#include "core/trace.h"
 
 namespace kf::lua {
 
@@ -17,6 +18,7 @@ double LuaSchedule::factor(std::int64_t step) const {
   part_.function.push(L);
   lua_pushnumber(L, static_cast<double>(step));
   const Running running(where_.c_str(), nullptr, step);
+  const TraceRange range(TraceKind::call, where_.c_str());
   try {
     runtime.call(1, 1);
   } catch (const Error& error) {

@@ -14,8 +14,10 @@
 #include <exception>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "app/doctor/doctor.h"
 #include "app/help/help.h"
 #include "app/help/version.h"
 
@@ -86,6 +88,33 @@ bool answer_alone(int argc, char** argv) {
   return !text.empty();
 }
 
+struct Program {
+  void* handle = nullptr;
+  std::string fault = {};  // why there is none,
+  bool of_torch = false;   // and whose
+};
+
+Program open_program(const fs::path& home) {
+  std::error_code error;
+  const char* chosen = std::getenv("KF_TORCH_DIR");
+  if (chosen != nullptr && *chosen != '\0') {
+    if (const std::string reason = load_torch(chosen); !reason.empty()) {
+      return {nullptr, "KF_TORCH_DIR is " + std::string(chosen) + ", but " + reason, true};
+    }
+  } else if (fs::exists(home / "torch" / "lib", error)) {
+    if (const std::string reason = load_torch(home / "torch"); !reason.empty()) {
+      return {nullptr, reason, true};
+    }
+  }
+  void* const program = ::dlopen((home / "libkf-host.so").c_str(), kLoad);
+  if (program != nullptr) {
+    return {program};
+  }
+  const std::string reason = ::dlerror();
+  const auto names = [&](const char* library) { return reason.find(library) != std::string::npos; };
+  return {nullptr, reason, names("libtorch") || names("libc10") || names("libcu")};
+}
+
 /// The program: loads what it needs and runs it.
 int start_program(int argc, char** argv) {
   keep_standard_streams();
@@ -104,27 +133,18 @@ int start_program(int argc, char** argv) {
     std::fprintf(stderr, "kf-host: cannot find its own folder: %s\n", error.message().c_str());
     return 1;
   }
-  const char* chosen = std::getenv("KF_TORCH_DIR");
-  if (chosen != nullptr && *chosen != '\0') {
-    if (const std::string reason = load_torch(chosen); !reason.empty()) {
-      return torch_missing("KF_TORCH_DIR is " + std::string(chosen) + ", but " + reason);
-    }
-  } else if (fs::exists(home / "torch" / "lib", error)) {
-    if (const std::string reason = load_torch(home / "torch"); !reason.empty()) {
-      return torch_missing(reason);
-    }
+  if (argc > 1 && std::string_view(argv[1]) == "doctor") {  // also where torch is missing
+    return kf::doctor({argv + 2, argv + argc}, {home, [&home] { return open_program(home).fault; }});
   }
-  void* const program = ::dlopen((home / "libkf-host.so").c_str(), kLoad);
-  if (program == nullptr) {
-    const std::string reason = ::dlerror();
-    if (reason.find("libtorch") != std::string::npos || reason.find("libc10") != std::string::npos ||
-        reason.find("libcu") != std::string::npos) {
-      return torch_missing(reason);
-    }
-    std::fprintf(stderr, "kf-host: %s\n", reason.c_str());
+  const Program program = open_program(home);
+  if (program.handle == nullptr && program.of_torch) {
+    return torch_missing(program.fault);
+  }
+  if (program.handle == nullptr) {
+    std::fprintf(stderr, "kf-host: %s\n", program.fault.c_str());
     return 1;
   }
-  const auto start = reinterpret_cast<int (*)(int, char**)>(::dlsym(program, "kf_main"));
+  const auto start = reinterpret_cast<int (*)(int, char**)>(::dlsym(program.handle, "kf_main"));
   if (start == nullptr) {
     std::fprintf(stderr, "kf-host: libkf-host.so in %s belongs to another version: %s\n", home.c_str(), ::dlerror());
     return 1;

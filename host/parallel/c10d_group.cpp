@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/error.h"
+#include "core/trace.h"
 #include "parallel/c10d_round.h"
 #include "parallel/call.h"
 #include "parallel/one_rank.h"
@@ -67,13 +68,14 @@ class C10dGroup final : public Group, public Metered {
   /// The rank's own thread stands still.
   class Waiting {
    public:
-    explicit Waiting(C10dGroup& group) : group_(group) {}
+    explicit Waiting(C10dGroup& group) : group_(group), range_(TraceKind::op, "waiting for ranks", group.name().c_str()) {}
     ~Waiting() { group_.book().waited(group_.name(), begin_); }
     Waiting(const Waiting&) = delete;
     Waiting& operator=(const Waiting&) = delete;
 
    private:
     C10dGroup& group_;
+    TraceRange range_;
     TrafficBook::Clock::time_point begin_ = TrafficBook::Clock::now();
   };
 

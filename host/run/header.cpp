@@ -3,9 +3,12 @@
 #include <ATen/Parallel.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "build_info.h"
 #include "config/plan/derived.h"
@@ -49,6 +52,21 @@ std::string plan_line(const HeaderFacts& f) {
                 short_real(f.config.optimizer.lr), f.config.scheduler.name, precision);
 }
 
+/// What the products with weights alone take, which is less than a run does; "" where that is nothing to wait for, or not known.
+std::string time_line(const HeaderFacts& f) {
+  constexpr double kWorthALine = 60;  // seconds
+  const double flops = config::flops_per_token(f.config.model, /*seq_len=*/0) * static_cast<double>(f.plan.tokens_per_step) *
+                       static_cast<double>(f.plan.max_steps);
+  const double seconds = f.peak.flops > 0 ? flops / (f.peak.flops * static_cast<double>(f.plan.world)) : 0;
+  const ParameterList weights = f.model.parameters();
+  const bool frozen = std::any_of(weights.begin(), weights.end(), [](const ParameterPtr& weight) { return weight->is_frozen(); });
+  if (seconds < kWorthALine || frozen || !f.config.train.batch_schedule.empty()) {
+    return "";
+  }
+  return format("at least {} for all steps, by their {} PFLOP at the peak; `eta` in the rows tells what is left", human_seconds(seconds),
+                general(flops / 1e15, 3));
+}
+
 }  // namespace
 
 void print_header(const HeaderFacts& f) {
@@ -58,9 +76,16 @@ void print_header(const HeaderFacts& f) {
   // On a terminal what is too long goes on below its words; the log keeps whole lines.
   const std::size_t terminal = terminal_columns(STDOUT_FILENO);
   const std::size_t columns = terminal > 0 ? terminal : std::string::npos;
-  for (const std::string& line :
-       {machine_line(f), header_line("job", file + overrides, f.plan.dir.string()), header_line("model", model_line(f)),
-        header_line("data", f.data), header_line("plan", plan_line(f)), header_line("memory", f.memory)}) {
+  std::vector<std::string> lines{machine_line(f),
+                                 header_line("job", file + overrides, f.plan.dir.string()),
+                                 header_line("model", model_line(f)),
+                                 header_line("data", f.data),
+                                 header_line("plan", plan_line(f)),
+                                 header_line("memory", f.memory)};
+  if (const std::string time = time_line(f); !time.empty()) {
+    lines.push_back(header_line("time", time));
+  }
+  for (const std::string& line : lines) {
     std::cout << wrapped(line, columns, 8) << '\n';
     log::keep(line);
   }

@@ -148,7 +148,7 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.world = run.world;
   out.began = run.began;
   out.probe = run.request.probe;
-  out.writes_checkpoints = run.request.probe == nullptr;
+  out.writes_checkpoints = run.request.only_until == 0;
   return out;
 }
 
@@ -163,13 +163,11 @@ struct Reached {
   ~Reached() { end.reached(loop.step()); }
 };
 
-/// Signals, and the end behind the update that a probe looks at.
+/// Signals, and the end of a run that only looks.
 class RunInbox final : public Inbox {
  public:
   RunInbox(const RunContext& run, const TrainLoop& loop)
-      : signals_(run.config.train.shutdown_timeout_sec),
-        loop_(loop),
-        last_(run.request.probe != nullptr ? run.request.probe->step() : -1) {}
+      : signals_(run.config.train.shutdown_timeout_sec), loop_(loop), last_(run.request.only_until > 0 ? run.request.only_until : -1) {}
 
   std::vector<Message> take() override {
     std::vector<Message> out = signals_.take();
@@ -189,6 +187,13 @@ class RunInbox final : public Inbox {
 StallOptions stall_options(const RunContext& run) {
   const config::RunConfig& config = run.config.run;
   return {config.stall_timeout_sec, config.on_stall == "abort", run.plan.dir / "incidents", run.world.rank()};
+}
+
+/// Null where none is wanted.
+std::unique_ptr<Profile> make_profile(const RunContext& run, const Trainee& trainee) {
+  const config::ProfilingConfig& config = run.config.profiling;
+  const ProfileOptions options{config.start_step, config.end_step, run.plan.trace_dir, run.device(), run.world, run.request.only_until > 0};
+  return config.enable ? std::make_unique<Profile>(options, *trainee.model, *trainee.optimizer) : nullptr;
 }
 
 /// A file of the run's folder fails as a save does.
@@ -214,7 +219,7 @@ RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   if (run.world.leads()) {
     by_on_error(run, "the run is over and saved, but its result is not written", [&] { store_result(result, end.id(), run.plan.dir); });
   }
-  if (run.request.probe == nullptr) {
+  if (run.request.only_until == 0) {
     say_end(result, run.request, run.world.leads());
   }
   return result;
@@ -269,7 +274,9 @@ RunResult train(RunContext& run, RunEnd& end) {
   StallWatch stalls(stall_options(run));
   options.pulse = [&stalls](const std::string& doing, std::int64_t step) { stalls.alive(doing, step); };
   Incidents incidents(run.plan.dir / "incidents", run.config.run.keep_incidents, state.job_toml, run.world);
-  options.incidents = request.probe == nullptr ? &incidents : nullptr;
+  options.incidents = request.only_until == 0 ? &incidents : nullptr;
+  const std::unique_ptr<Profile> profile = make_profile(run, trainee);
+  options.profile = profile.get();
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
   const auto trained = [&] {
@@ -291,7 +298,7 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   try {
     RunResult result = train(run, end);
     end.well(result);
-    if (run.config.run.requeue && result.reason == "signal" && run.world.leads() && !request.of_sweep && request.probe == nullptr) {
+    if (run.config.run.requeue && result.reason == "signal" && run.world.leads() && !request.of_sweep && request.only_until == 0) {
       requeue();
     }
     return result;

@@ -28,8 +28,9 @@ struct RunRequest {
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.
   std::function<std::unique_ptr<Hook>()> hook = {};
-  Probe* probe = nullptr;  // looks at one update: the run ends behind it, and saves nothing; null: there is none
-  Launch launch = {};      // this process among those that train together
+  Probe* probe = nullptr;       // looks at one update; null: there is none
+  std::int64_t only_until = 0;  // the run only looks: it ends behind this step, and saves nothing; 0: it goes to its own end
+  Launch launch = {};           // this process among those that train together
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong;

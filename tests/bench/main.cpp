@@ -1,6 +1,6 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench ranks` (two processes against one), `bench checkpoint [FOLDER]` (saves and loads, on the disk of
-// FOLDER). Never a test, since a busy machine would fail it.
+// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench ranks` (two processes against one), `bench checkpoint
+// [FOLDER]` (saves and loads, on the disk of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -19,6 +19,7 @@
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
 #include "bench/pieces.h"
+#include "bench/profile_bench.h"
 #include "bench/ranks_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
@@ -122,8 +123,8 @@ int main(int argc, char** argv) {
       part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
       return 0;
     }
-    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "ranks")) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | ranks | checkpoint [FOLDER]]\n");
+    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "profile" && part != "ranks")) {
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | ranks | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
@@ -146,11 +147,16 @@ int main(int argc, char** argv) {
       bench::bench_pieces(registries);
       return 0;
     }
+    if (part == "profile") {
+      bench::bench_profile(registries);
+      return 0;
+    }
     bench_step(config, registries);
     bench_adamw(config, registries);
     bench_loss();
     bench::bench_pieces(registries);
     bench_config(registries);
+    bench::bench_profile(registries);
     bench::bench_data();
     bench::bench_generation(registries);
     bench::bench_lua();

@@ -83,12 +83,25 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command},           {"generate", generate_command}, {"eval", eval_command},
-    {"config", config_subcommand},      {"data", data_command},         {"plan", plan_command},
-    {"registry", registry_command},     {"test", test_command},         {"lua", lua_command},
-    {"sweep", sweep_command},           {"export", export_command},     {"adapter", adapter_command},
-    {"checkpoint", checkpoint_command}, {"replay", replay_command},     {"tokenizer", tokenizer_command},
-    {"completion", completion_command}, {"--version", version_command},
+    {"train", train_command},
+    {"generate", generate_command},
+    {"eval", eval_command},
+    {"config", config_subcommand},
+    {"data", data_command},
+    {"plan", plan_command},
+    {"registry", registry_command},
+    {"test", test_command},
+    {"lua", lua_command},
+    {"sweep", sweep_command},
+    {"export", export_command},
+    {"adapter", adapter_command},
+    {"checkpoint", checkpoint_command},
+    {"replay", replay_command},
+    {"tokenizer", tokenizer_command},
+    {"completion", completion_command},
+    {"--version", version_command},
+    {"profile", profile_command},
+    {"new", new_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }

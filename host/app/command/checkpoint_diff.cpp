@@ -3,12 +3,12 @@
 #include <iostream>
 
 #include "app/command/checkpoint_commands.h"
-#include "app/command/text_table.h"
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "checkpoint/difference.h"
 #include "config/tree/json.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace kf {
 namespace {

@@ -4,7 +4,6 @@
 #include <set>
 
 #include "app/command/checkpoint_commands.h"
-#include "app/command/text_table.h"
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "checkpoint/checkpoint_error.h"
@@ -15,6 +14,7 @@
 #include "config/tree/json.h"
 #include "core/plain_file.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace kf {
 namespace {

@@ -1,7 +1,6 @@
 #include <iostream>
 
 #include "app/command/checkpoint_commands.h"
-#include "app/command/text_table.h"
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "checkpoint/catalog.h"
@@ -9,6 +8,7 @@
 #include "config/tree/gguf.h"
 #include "config/tree/json.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace kf {
 namespace {

@@ -31,6 +31,10 @@ int replay_command(const Arguments& args);
 int export_command(const Arguments& args);
 /// `kf-host plan JOB --world N [--gpu NAME|FILE] [--search] [--json]`: memory, traffic and time of a layout, without any device.
 int plan_command(const Arguments& args);
+/// `kf-host profile FILE [--steps N]`: trains a few steps and says where time and memory go.
+int profile_command(const Arguments& args);
+/// `kf-host new NAME`: a folder with a job to start from.
+int new_command(const Arguments& args);
 /// `kf-host registry [KIND]`
 int registry_command(const Arguments& args);
 /// `kf-host test FILE_spec.lua... [--filter TEXT] [-- ARGS]`: tests written in Lua.

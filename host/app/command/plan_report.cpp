@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iomanip>
 
-#include "app/command/text_table.h"
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
 #include "config/plan/pipeline.h"
@@ -11,6 +10,7 @@
 #include "config/tree/make.h"
 #include "core/error.h"
 #include "core/text.h"
+#include "core/text_table.h"
 
 namespace kf {
 namespace {

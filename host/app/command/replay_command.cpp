@@ -118,6 +118,7 @@ int replay_command(const Arguments& args) {
   Probe probe(incident.step);
   RunRequest run{loaded, session.begin(loaded.config), request.job, args.size() - 1};
   run.probe = &probe;
+  run.only_until = incident.step;
   try {
     run_job(run, session.registries());
   } catch (const Error& e) {

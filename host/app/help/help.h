@@ -18,15 +18,15 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host generate CKPT       text from a checkpoint: --prompt TEXT
   kf-host eval CKPT           its loss; multiple choice: --choices FILE
   kf-host config check FILE   a job's problems; also: show, explain, keys, new
-  kf-host plan FILE --world N memory and time of a layout; also: --search
+  kf-host plan FILE --world N cost of a layout; profile FILE: where time goes
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
   kf-host lua [FILE|-e|-i]    Lua with all that scripts have; test SPEC.lua
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
-  kf-host COMMAND --help      one command; also: adapter, replay, completion
+  kf-host new NAME            a folder to start from; doctor: of this machine
+  kf-host COMMAND --help      of one; also adapter, registry, replay, completion
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 7 machine, 1 other

@@ -119,6 +119,32 @@ model. docs/parallelism.md has the formulas, and how far they are from published
   --json            for scripts: bytes, seconds, FLOPs
 )";
 
+const char* const kProfile = R"(usage: kf-host profile FILE [--steps N] [--warmup N] [--out FOLDER] [--section.key=value ...] [-- ARGS]
+
+Trains the first steps of a job (.toml, .lua) or of a run's job, prints where their time went and what their memory was held for, and
+writes a trace for ui.perfetto.dev or chrome://tracing. The run itself leaves nothing behind. docs/profiling.md says more.
+
+  --steps N      steps to look at (default 5)
+  --warmup N     steps before them (default 2)
+  --out FOLDER   of the trace and the tables (default profiles/NAME)
+
+Several processes are profiled with `kf-host --nproc N FILE --profiling.enable=true`: each writes a trace of its own.
+)";
+
+const char* const kNew = R"(usage: kf-host new NAME
+
+Makes the folder NAME with a job that trains as it stands (job.toml), the same with parts in Lua (recipe.lua), a text to learn from, and what editors
+need to complete and check both. A folder that is there already is left as it is.
+)";
+
+const char* const kDoctor = R"(usage: kf-host doctor [FOLDER] [--json]
+
+Says what this machine can do (processor, memory, torch, GPUs, disk, limits, who started this process) and what to do about what is missing. FOLDER is where
+runs will be written (default: this one); 64 MB are written there for a moment. --json: the same for scripts.
+
+exit status: 0 where nothing keeps a job from training, 1 where something does
+)";
+
 const char* const kData = R"(usage: kf-host data COMMAND JOB|PATH [--section.key=value ...]
 
   info      what files hold: documents, characters, bytes, sha256 (kf-host data info --help)

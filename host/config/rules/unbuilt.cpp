@@ -42,12 +42,6 @@ const std::vector<Unbuilt>& unbuilt() {
         {"metrics.wandb_run_id", {"''"}, "there is no Weights & Biases sink"},
         {"metrics.enable_tensorboard", {"false"}, "there is no TensorBoard sink"},
         {"metrics.tensorboard_dir", {"'tb_logs'"}, "there is no TensorBoard sink"}}},
-      {"Profiling",
-       "`[profiling]` is read and does nothing.",
-       {{"profiling.enable", {"false"}, "there is no profiler"},
-        {"profiling.start_step", {"5"}, "there is no profiler"},
-        {"profiling.end_step", {"8"}, "there is no profiler"},
-        {"profiling.trace_dir", {"'profiler_traces'"}, "there is no profiler"}}},
       {"Quantized weights", "Quantized files are refused, so adapters (`[adapter]`) stand beside weights of full precision.", {}},
   };
   return all;

@@ -7,6 +7,8 @@
 #include <chrono>
 #include <utility>
 
+#include "core/trace.h"
+
 namespace kf {
 namespace {
 
@@ -91,6 +93,7 @@ void Prefetch::make(Slot& slot, std::unique_lock<std::mutex>& lock) {
   std::optional<Batch> batch;
   std::exception_ptr error;
   try {
+    const TraceRange range(TraceKind::phase, "making a batch");
     batch = slot.task();
   } catch (const std::exception&) {
     error = std::current_exception();

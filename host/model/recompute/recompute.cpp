@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/trace.h"
 #include "model/model.h"
 #include "model/recompute/kept_results.h"
 #include "model/recompute/twice_differentiable.h"
@@ -112,6 +113,7 @@ struct Recompute : ag::Function<Recompute> {
     ag::variable_list roots, root_gradients;
     {
       const SecondRun second(x.device(), replay->rng);
+      const TraceRange range(TraceKind::phase, "recompute");
       const at::AutoGradMode on(true);
       ForwardResults results;  // the first run has counted
       const ag::variable_list outputs = replay->run(x, false, results);
@@ -123,6 +125,7 @@ struct Recompute : ag::Function<Recompute> {
       }
     }
     if (!roots.empty()) {
+      const TraceRange range(TraceKind::phase, "backward");
       ag::backward(roots, root_gradients);
     }
     return {at::Tensor(), x.grad(), at::Tensor()};

@@ -4,6 +4,7 @@
 
 #include "config/plan/derived.h"
 #include "core/error.h"
+#include "core/trace.h"
 #include "model/init.h"
 #include "model/moe/moe.h"
 #include "model/observe.h"
@@ -83,6 +84,7 @@ at::Tensor StandardBlock::dropped(const Dropout& dropout, const at::Tensor& bran
 }
 
 at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& context) const {
+  const TraceRange range(TraceKind::layer, "attention");
   if (shares_norm_) {  // x is normed already
     return dropped(drop_attention_, scaled(attention_->forward(x, context)), context);
   }
@@ -94,6 +96,7 @@ at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& cont
 }
 
 at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& context) const {
+  const TraceRange range(TraceKind::layer, "mlp");
   const at::Tensor y = normed(mlp_post_norm_, fed_forward(x, context));
   return dropped(drop_mlp_, scaled(up_ != nullptr ? up_->forward(y) : y), context);
 }

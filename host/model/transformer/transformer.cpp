@@ -7,6 +7,7 @@
 
 #include "config/plan/derived.h"
 #include "core/error.h"
+#include "core/trace.h"
 #include "model/init.h"
 #include "model/layer/place.h"
 #include "model/layer/rope.h"
@@ -129,6 +130,7 @@ void Transformer::add_head(const PartArgs& args) {
 }
 
 at::Tensor Transformer::embed(const at::Tensor& tokens, const ForwardContext& context) const {
+  const TraceRange range(TraceKind::layer, "token_embedding");
   at::Tensor h = embedded(embedding_->value, tokens, pad_id_, ranks_, context);  // (B, T, C)
   if (embed_scale_ != 1) {
     h = h * embed_scale_;
@@ -151,6 +153,7 @@ at::Tensor Transformer::add_positions(const at::Tensor& h, const ForwardContext&
 
 void Transformer::look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const {
   for (std::size_t depth = 0; depth < mtp_.size(); ++depth) {
+    const TraceRange range(TraceKind::layer, "mtp", static_cast<std::int64_t>(depth));
     h = mtp_[depth]->forward(h, embed(seen_ahead(tokens, static_cast<std::int64_t>(depth) + 1, context), context), context);
     context.results->ahead.push_back(ranks_.enter(norm_->forward(h), context));
   }
@@ -162,6 +165,7 @@ at::Tensor Transformer::wide_head(const at::Tensor& h) const {
 }
 
 at::Tensor Transformer::logits(const at::Tensor& h) const {
+  const TraceRange range(TraceKind::layer, "output_head");
   const at::Tensor z = logits_precision_ == OutputHead::Precision::fp32 ? wide_head(h) : head_->forward(h);
   return ranks_.joined(shaped(z));
 }
@@ -186,6 +190,7 @@ void Transformer::scale_queries(std::int64_t layer, const at::Tensor& factors) {
 }
 
 at::Tensor Transformer::run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const {
+  const TraceRange range(TraceKind::layer, "layers", stage_.first + static_cast<std::int64_t>(layer));
   const Block& block = *blocks_[layer];
   if (block.unit() != nullptr) {
     return block.unit()->run(h, [&](const at::Tensor& x) { return run_whole_block(layer, x, context); });
@@ -234,6 +239,7 @@ at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, cons
   if (!piece.heads) {
     return ranks_.whole(h, context);
   }
+  const TraceRange range(TraceKind::layer, "norm");
   h = norm_->forward(h);
   observe("norm", h);
   return ranks_.enter(h, context);

@@ -226,6 +226,10 @@ void TrainLoop::count_tokens(const StepResult& result) {
 void TrainLoop::one_step() {
   const std::int64_t step = state_.run.step;
   const Running running("training", nullptr, step + 1);
+  if (options_.profile != nullptr && options_.profile->covers(step + 1) != options_.profile->covers(step)) {
+    settle_all();
+  }
+  const Profile::Step profiled(options_.profile, step + 1);
   if (may_run_ahead(step)) {
     run_ahead(step);
     return;
@@ -277,6 +281,14 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   }
   if (options_.probe != nullptr && options_.probe->step() == step + 1) {
     options_.probe->join(callbacks, parts_.model);
+  }
+  if (options_.profile != nullptr && options_.profile->covers(step + 1)) {
+    callbacks.micro_end = [this, then = std::move(callbacks.micro_end)] {
+      options_.profile->micro_ended();
+      if (then) {
+        then();
+      }
+    };
   }
   return callbacks;
 }

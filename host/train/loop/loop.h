@@ -37,6 +37,7 @@
 #include "train/loop/probe.h"
 #include "train/loop/saver.h"
 #include "train/loop/steering.h"
+#include "train/profile/profile.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
 
@@ -93,6 +94,7 @@ struct LoopOptions {
   Heartbeat::Listener pulse = {};    // is told what the run does, whenever it moves; may be empty
   Incidents* incidents = nullptr;    // keeps steps whose numbers went wrong; null: nobody does
   Probe* probe = nullptr;            // of one update; null: there is none
+  Profile* profile = nullptr;        // of some steps; null: there is none
   bool writes_checkpoints = true;    // false: a run that only looks saves nothing
   std::int64_t export_interval = 0;  // checkpoint.hf_export_interval
   /// Writes a folder for other programs out of a checkpoint; of the leader. Empty: nothing can be exported.

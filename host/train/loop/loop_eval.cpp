@@ -7,6 +7,7 @@
 #include "core/log.h"
 #include "core/running.h"
 #include "core/text.h"
+#include "core/trace.h"
 #include "generate/generate.h"
 #include "model/layer/vocabulary.h"
 #include "model/own_draws.h"
@@ -44,6 +45,7 @@ EvalResult TrainLoop::evaluate_set(EvalSet& set) {
   options.vocabulary = vocabulary_ranks(parts_.model, options_.world);
   options.pulse = [this] { heartbeat_.beat("evaluation", state_.run.step); };
   const Running running("an evaluation", set.name.c_str(), state_.run.step);
+  const TraceRange range(TraceKind::phase, "evaluation");
   EvalResult eval = evaluate(parts_.model, parts_.optimizer, *set.data, options, state_.run.step);
   if (parts_.average != nullptr) {
     const WithRunningAverage average(*parts_.average);  // without the optimizer's own averages, which would take its place
@@ -55,6 +57,7 @@ EvalResult TrainLoop::evaluate_set(EvalSet& set) {
 
 std::vector<Completion> TrainLoop::generate_now(const std::vector<std::string>& prompts, const GenerateOptions& options) {
   KF_CHECK(parts_.tokenizer != nullptr, Code::config, "text cannot be generated: data.tokenizer_path names no tokenizer for these tokens");
+  const TraceRange range(TraceKind::phase, "generation");
   GenerateRequest request;
   for (const std::string& prompt : prompts) {
     request.prompts.push_back(prompt_ids(*parts_.tokenizer, prompt, options_.prompts));

@@ -3,6 +3,7 @@
 #include "checkpoint/retention.h"
 #include "core/log.h"
 #include "core/running.h"
+#include "core/trace.h"
 #include "train/loop/loop.h"
 
 namespace kf {
@@ -35,6 +36,7 @@ void TrainLoop::export_models(const std::vector<std::string>& asked) {
   parts_.throughput.pause();
   heartbeat_.now("export", state_.run.step);
   const Running running("the export of a model", nullptr, state_.run.step);
+  const TraceRange range(TraceKind::phase, "export");
   const std::string usual = "exports/step_" + std::to_string(state_.run.step);
   for (const std::string& name : names) {
     options_.export_checkpoint(outcome_.checkpoint, options_.run_dir / (name.empty() ? usual : name));  // an absolute name stays

@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/text.h"
+#include "core/trace.h"
 #include "metrics/memory.h"
 #include "metrics/names/names.h"
 #include "train/loop/loop.h"
@@ -32,6 +33,7 @@ void TrainLoop::log_row() {
   begin_traffic();
   const Values own = std::exchange(extra_, {});
   logged.extra.insert(logged.extra.end(), own.begin(), own.end());
+  const TraceRange range(TraceKind::phase, "metrics");
   parts_.sinks.row(logged);
   if (logged.has_loss) {
     outcome_.loss = logged.loss;

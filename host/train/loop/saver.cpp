@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
+#include "core/trace.h"
 #include "train/loop/agree.h"
 
 namespace kf {
@@ -93,11 +94,13 @@ bool Saver::prepare(std::int64_t step, const std::string& name, const std::funct
 
 void Saver::begin(const CheckpointState& state, Model& model, Optimizer& optimizer) {
   const Running running("the save of a checkpoint", name_.empty() ? nullptr : name_.c_str(), under_way_);
+  const TraceRange range(TraceKind::phase, "save");
   if (name_.empty()) {
     step_ = under_way_;
   }
   const WithAverages averages(optimizer);
   auto write = [this, staged = stage(state, model, optimizer), name = name_, began = began_] {
+    const TraceRange range(TraceKind::phase, "writing a checkpoint");
     Written out{writer_.write(staged, world_.files(), name)};
     out.seconds = seconds_since(began);
     return out;
@@ -118,6 +121,7 @@ std::optional<Saver::Saved> Saver::end() {
     return std::nullopt;
   }
   const Running running("the save of a checkpoint", name_.empty() ? nullptr : name_.c_str(), under_way_);
+  const TraceRange range(TraceKind::phase, "save");
   try {
     const Written written = flight_.get();
     seconds_ = written.seconds;

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "core/log.h"
+#include "core/trace.h"
 #include "metrics/names/names.h"
 #include "model/layer/visibility.h"
 #include "train/step/look_ahead.h"
@@ -66,6 +67,7 @@ LossTerms Language::from_hidden(Model& model, const Micro& micro, const LossFact
       return loss_->from_hidden(hidden.detach().narrow(0, row * length, length), *model.head(), own, {1, 0, factors.vocabulary}).ce;
     });
   }
+  const TraceRange range(TraceKind::layer, "loss");
   return loss_->from_hidden(hidden, *model.head(), micro.batch.labels.flatten(), factors);
 }
 
@@ -76,6 +78,7 @@ LossTerms Language::from_logits(Model& model, const Micro& micro, const LossFact
     micro.source_losses->add(
         micro.batch, [&](std::int64_t row, const at::Tensor& own) { return plain_ce_sum(logits.narrow(0, row * length, length), own); });
   }
+  const TraceRange range(TraceKind::layer, "loss");
   const at::Tensor minimised = loss_->sum_of(logits, micro.batch) / (static_cast<double>(micro.all.labels) / micro.scale);
   LossTerms parts;
   parts.ce = minimised;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/trace.h"
 #include "model/single_threaded_backward.h"
 #include "train/step/piece_objective.h"
 #include "train/step/step_sums.h"
@@ -92,6 +93,7 @@ void PipelineEngine::act(Step& step, const PipelineAction& action) {
 }
 
 void PipelineEngine::forward(Step& step, const PipelineAction& action) {
+  const TraceRange range(TraceKind::phase, "forward");
   const std::int64_t number = step.piece(action);
   const Piece& piece = model_.pieces()[static_cast<std::size_t>(number)];
   Flight& flight = step.flights[{action.chunk, action.micro}];
@@ -125,6 +127,7 @@ void PipelineEngine::forward(Step& step, const PipelineAction& action) {
 }
 
 void PipelineEngine::backward(Step& step, const PipelineAction& action) {
+  const TraceRange range(TraceKind::phase, "backward");
   const std::int64_t number = step.piece(action);
   Flight& flight = step.flights.at({action.chunk, action.micro});
   torch::autograd::variable_list results, gradients;
@@ -163,6 +166,7 @@ void PipelineEngine::backward(Step& step, const PipelineAction& action) {
 }
 
 void PipelineEngine::weight_gradients(Step& step, const PipelineAction& action) {
+  const TraceRange range(TraceKind::phase, "backward");
   step.flights.at({action.chunk, action.micro}).weights.run();
   step.flights.erase({action.chunk, action.micro});
   accumulate(step.piece(action));

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "core/trace.h"
 #include "model/single_threaded_backward.h"
 #include "train/step/step_sums.h"
 #include "train/step/to_device.h"
@@ -20,6 +21,7 @@ PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
 
 Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                                SourceLosses* sources) {
+  const TraceRange range(TraceKind::phase, "forward");
   const CutBatch cut = own_positions_of(update.batches[number], options_);
   context.step = update.step;
   context.micro = static_cast<std::int64_t>(number) * options_.share.world + options_.share.rank;
@@ -29,6 +31,7 @@ Minimised PlainEngine::forward(const MicroBatches& update, const Objective& obje
 }
 
 void PlainEngine::backward(const at::Tensor& loss, bool last) {
+  const TraceRange range(TraceKind::phase, "backward");
   if (line_ != nullptr) {
     line_->begin_backward(last);
   }

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
+#include "core/trace.h"
 #include "model/recompute/twice_differentiable.h"
 #include "optim/clip.h"
 #include "optim/diloco.h"
@@ -64,6 +65,7 @@ StepSums Stepper::sums_of(const MicroBatches& update, const Callbacks& callbacks
 }
 
 void Stepper::estimate_curvature(const MicroBatches& update) {
+  const TraceRange range(TraceKind::phase, "curvature");
   const TwiceDifferentiable twice;
   const WholeWeights whole(model_);
   CurvatureEstimate estimate(parameters_, options_.seed, update.step);
@@ -122,6 +124,7 @@ void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
 }
 
 void Stepper::move_weights(double lr, const at::Tensor& norm, const StepSums& sums) {
+  const TraceRange range(TraceKind::phase, "optimizer");
   clip_gradients(parameters_, norm, options_.grad_clip_norm);
   optimizer_.step(lr);
   if (options_.qk_clip_tau > 0) {
@@ -137,6 +140,7 @@ void Stepper::move_weights(double lr, const at::Tensor& norm, const StepSums& su
 
 std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult& result) const {
   const Running running("waiting for data", nullptr, step + 1);
+  const TraceRange range(TraceKind::phase, "data");
   const auto begin = std::chrono::steady_clock::now();
   std::vector<Batch> batches;
   for (std::int64_t micro = 0; micro < options_.batches.micros(step); ++micro) {
@@ -148,6 +152,7 @@ std::vector<Batch> Stepper::fetch(Loader& loader, std::int64_t step, StepResult&
 
 /// Everything of the step is let go; where the optimizer has moved the masters, what forward reads follows.
 void Stepper::end_step(std::int64_t step, bool updated) {
+  const TraceRange range(TraceKind::phase, "end of the step");
   const double progress = options_.max_steps > 0 ? static_cast<double>(step) / static_cast<double>(options_.max_steps) : 0;
   model_.end_step(updated, progress);
   for (const ParameterPtr& parameter : parameters_) {
@@ -186,6 +191,7 @@ std::pair<StepSums, at::Tensor> Stepper::backward(const MicroBatches& update, co
     model_.unit()->begin_use();  // what is in no block is whole through the step
   }
   StepSums sums = sums_of(update, callbacks);
+  const TraceRange range(TraceKind::phase, "gradients");
   reduce_gradients();
   if (loss_scale_) {
     unscale();

@@ -169,8 +169,8 @@ TEST_CASE("config: README has the one list of what is not there yet, and the fir
 }
 
 TEST_CASE("config: docs and tables say of a key that it has no effect yet", "[config]") {
-  CHECK(config::to_markdown().find("Record a trace. No effect yet: ") != std::string::npos);
-  CHECK(config::keys_table("profiling.enable").find("No effect yet: ") != std::string::npos);
+  CHECK(config::to_markdown().find("Steps between checks of the communicator; 0 for none. No effect yet: ") != std::string::npos);
+  CHECK(config::keys_table("train.nccl_health_check_interval").find("No effect yet: ") != std::string::npos);
   CHECK(config::keys_table("train.mixed_precision").find("Not built yet: ") != std::string::npos);
   CHECK(config::keys_table("train.max_steps").find(" yet") == std::string::npos);
 }
@@ -215,11 +215,11 @@ TEST_CASE("config: a job that says neither what nor how long is told what it get
 TEST_CASE("config: a key whose machinery is still to come says so, unless its value says what happens anyway", "[config]") {
   const auto lines = [](std::vector<std::string> overrides) { return config::keys_without_effect(load_cli(std::move(overrides))); };
   CHECK(lines({}).empty());
-  CHECK(lines({"--profiling.enable=false"}).empty());
+  CHECK(lines({"--train.nccl_health_check_interval=0"}).empty());
   CHECK(lines({"--checkpoint.export_dtype=bfloat16"}).empty());
-  const std::vector<std::string> said = lines({"--profiling.enable=true"});
+  const std::vector<std::string> said = lines({"--train.nccl_health_check_interval=5"});
   REQUIRE(said.size() == 1);
-  CHECK(said[0].find("profiling.enable = true has no effect yet: ") == 0);
+  CHECK(said[0].find("train.nccl_health_check_interval = 5 has no effect yet: ") == 0);
 }
 
 }  // namespace kf::test

@@ -1,4 +1,4 @@
-#include "app/command/text_table.h"
+#include "core/text_table.h"
 
 #include <algorithm>
 
