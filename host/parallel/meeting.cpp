@@ -15,7 +15,6 @@ namespace kf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using std::chrono::milliseconds;
 
 /// Those of `before` that are not in `now`.
 std::vector<Attendant> without(const std::vector<Attendant>& before, const std::vector<Attendant>& now) {
@@ -29,9 +28,9 @@ std::vector<Attendant> without(const std::vector<Attendant>& before, const std::
 /// One worker's wait for a meeting, in its leader.
 class Meeting::Wait {
  public:
-  Wait(MeetingFolder& folder, const WorkerPlace& place, std::vector<Attendant> expected, std::int64_t step, bool trains,
-       milliseconds patience)
-      : folder_(folder), place_(place), expected_(std::move(expected)), step_(step), trains_(trains), patience_(patience) {}
+  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected, std::int64_t step,
+       bool trains)
+      : folder_(folder), place_(place), rules_(rules), expected_(std::move(expected)), step_(step), trains_(trains) {}
 
   /// To meeting `number`, or, for a worker that has just been started, to the first one behind it that it is in time for.
   void come_to(std::int64_t number) {
@@ -70,8 +69,8 @@ class Meeting::Wait {
     if (StopSignals::requested()) {
       return Attendance{number_, Attendance::Kind::left, step_, {folder_.self()}, {}};
     }
-    const bool all = static_cast<std::int64_t>(arrived.size()) == place_.workers, late = Clock::now() - since_ >= patience_;
-    const bool enough = static_cast<std::int64_t>(arrived.size()) >= place_.least;
+    const bool all = static_cast<std::int64_t>(arrived.size()) == place_.workers, late = Clock::now() - since_ >= rules_.patience;
+    const bool enough = static_cast<std::int64_t>(arrived.size()) >= rules_.least;
     const bool awaits = awaits_living(arrived);
     if (const std::optional<std::int64_t> end = trains_ || awaits ? std::nullopt : folder_.finished()) {
       fail(Code::other, "the other workers have completed the run, {} steps, before worker {} came back", *end, place_.worker);
@@ -112,21 +111,20 @@ class Meeting::Wait {
 
   MeetingFolder& folder_;
   const WorkerPlace& place_;
+  const MeetingRules& rules_;
   std::vector<Attendant> expected_;
   std::int64_t step_;
   bool trains_;
-  milliseconds patience_;
   std::int64_t number_ = 0;
   Clock::time_point since_;
 };
 
-Meeting::Meeting(const WorkerPlace& place, const std::string& job, const World& own, milliseconds patience)
-    : place_(place), own_(own), patience_(patience) {
+Meeting::Meeting(const WorkerPlace& place, const MeetingRules& rules, const World& own) : place_(place), rules_(rules), own_(own) {
   std::string self;
   if (own.leads()) {
     folder_.emplace(place.folder, place.worker);
     self = folder_->self().process;
-    KF_CHECK(folder_->job(job) == job, Code::config,
+    KF_CHECK(folder_->job(rules.job) == rules.job, Code::config,
              "worker {} has another job, or is another program, than the worker that came to {} first: all must be started alike. After a "
              "change that is meant, name a new folder (--meet)",
              place.worker, place.folder);
@@ -151,7 +149,7 @@ std::string Meeting::seen(const std::function<std::optional<std::string>()>& loo
 Attendance Meeting::meet(std::int64_t step, bool trains) {
   std::optional<Wait> wait;
   if (own_.leads()) {
-    wait.emplace(*folder_, place_, present_, step, trains, patience_);
+    wait.emplace(*folder_, place_, rules_, present_, step, trains);
     wait->come_to(trains ? last_.number + 1 : folder_->last() + 1);
   }
   last_ = attendance_of(seen([&]() -> std::optional<std::string> {
@@ -171,7 +169,7 @@ std::shared_ptr<Group> Meeting::group_of(const char* what, std::int64_t number, 
   rendezvous.where = "file:" + (place_.folder / format("{}-{}-{}", what, number, own_.rank())).string();
   rendezvous.rank = std::find(members.begin(), members.end(), self_) - members.begin();
   rendezvous.world = static_cast<std::int64_t>(members.size());
-  rendezvous.timeout = patience_;
+  rendezvous.timeout = rules_.patience;
   rendezvous.address = place_.here ? "127.0.0.1" : own_address(host_name());
   return join_processes(rendezvous);
 }
@@ -229,7 +227,7 @@ std::string Meeting::too_few(const Attendance& there) const {
       "step {}: {} of {} workers are there ({}), and --workers says that at least {} must be; the run goes on from its checkpoints when "
       "they "
       "are started again",
-      there.step, there.all().size(), place_.workers, names_of(there.all()), place_.least);
+      there.step, there.all().size(), place_.workers, names_of(there.all()), rules_.least);
 }
 
 /// The worker that is first hands its state on. One that does not take it is missed at the next meeting.

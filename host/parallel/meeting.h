@@ -16,18 +16,24 @@
 
 namespace kf {
 
+struct MeetingRules {
+  std::string job;         // must be the same for all
+  std::int64_t least = 1;  // workers that must be there
+  std::chrono::milliseconds patience{std::chrono::minutes(10)};
+};
+
 /// Each worker is a world of its own, and these are the only calls between them. They are calls of all ranks of a worker; those that have
 /// the same place in theirs form a group. What is done at a meeting counts for all who were there or for none: where one of them is lost
 /// in the middle, the others do it once more without it.
 ///
-/// A worker that trains waits for those that trained with it as long as their processes live, at most `patience`; who is left out ends, and
-/// comes back as one that has just been started. That one waits for a meeting of those that train, and takes its state from one of them.
-/// Workers that have all just been started wait for each other, at most `patience`, and go on with the state of those that have come
-/// farthest.
+/// A worker that trains waits for those that trained with it as long as their processes live, at most the `patience` of the rules; who is
+/// left out ends, and comes back as one that has just been started. That one waits for a meeting of those that train, and takes its state
+/// from one of them. Workers that have all just been started wait for each other, at most `patience`, and go on with the state of those
+/// that have come farthest.
 class Meeting {
  public:
-  /// `own`: the ranks of this worker; outlives it. `job`: must be what the others train. Throws Code::config, and Code::communication.
-  Meeting(const WorkerPlace& place, const std::string& job, const World& own, std::chrono::milliseconds patience);
+  /// `own`: the ranks of this worker; outlives it. Throws Code::config for another job than that of the others, and Code::communication.
+  Meeting(const WorkerPlace& place, const MeetingRules& rules, const World& own);
   ~Meeting();
   Meeting(const Meeting&) = delete;
   Meeting& operator=(const Meeting&) = delete;
@@ -66,8 +72,8 @@ class Meeting {
   std::string too_few(const Attendance& there) const;
 
   WorkerPlace place_;
+  MeetingRules rules_;
   const World& own_;
-  std::chrono::milliseconds patience_;
   std::optional<MeetingFolder> folder_;  // of the leader
   Attendant self_;
   Attendance last_;                 // meeting that this worker was at

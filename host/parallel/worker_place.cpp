@@ -10,7 +10,6 @@ namespace {
 
 constexpr const char* kWorker = "KF_WORKER";
 constexpr const char* kWorkers = "KF_WORKERS";
-constexpr const char* kLeast = "KF_WORKERS_LEAST";
 constexpr const char* kFolder = "KF_WORKERS_FOLDER";
 constexpr const char* kHere = "KF_WORKERS_HERE";
 
@@ -29,7 +28,6 @@ std::int64_t number_of(const Variables& variable, const char* name) {
 std::map<std::string, std::string> variables_of(const WorkerPlace& place) {
   return {{kWorker, to_text(place.worker)},
           {kWorkers, to_text(place.workers)},
-          {kLeast, to_text(place.least)},
           {kFolder, place.folder.string()},
           {kHere, place.here ? "1" : "0"}};
 }
@@ -38,22 +36,20 @@ std::optional<WorkerPlace> worker_place(const Variables& variable) {
   if (variable(kWorker).empty()) {
     return std::nullopt;
   }
-  WorkerPlace out{variable(kFolder), number_of(variable, kWorker), number_of(variable, kWorkers), number_of(variable, kLeast),
-                  variable(kHere) == "1"};
-  KF_CHECK(out.worker < out.workers && out.least >= 1 && out.least <= out.workers && !out.folder.empty(), Code::config,
-           "worker {} of {}, at least {}, in '{}': these variables are `kf-host --workers`'s own", out.worker, out.workers, out.least,
-           out.folder);
+  WorkerPlace out{variable(kFolder), number_of(variable, kWorker), number_of(variable, kWorkers), variable(kHere) == "1"};
+  KF_CHECK(out.worker < out.workers && !out.folder.empty(), Code::config,
+           "worker {} of {} in '{}': these variables are `kf-host --workers`'s own", out.worker, out.workers, out.folder);
   return out;
 }
 
 void hide_worker_place() {
-  for (const char* const name : {kWorker, kWorkers, kLeast, kFolder, kHere}) {
+  for (const char* const name : {kWorker, kWorkers, kFolder, kHere}) {
     ::unsetenv(name);
   }
 }
 
 std::vector<std::string> words_of(const WorkerPlace& place) {
-  std::vector<std::string> out{"--workers", format("{}:{}", place.least, place.workers)};
+  std::vector<std::string> out{"--workers", to_text(place.workers)};
   if (!place.here) {
     out.insert(out.end(), {"--worker", to_text(place.worker), "--meet", place.folder.string()});
   }

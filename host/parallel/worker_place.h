@@ -16,7 +16,6 @@ struct WorkerPlace {
   fs::path folder;           // where they meet, on a disk that all see
   std::int64_t worker = 0;   // this one
   std::int64_t workers = 1;  // how many there should be
-  std::int64_t least = 1;    // how many must be there for the run to go on
   bool here = true;          // all of them are on this machine
 };
 
@@ -27,7 +26,7 @@ std::optional<WorkerPlace> worker_place(const Variables& variable);
 /// What this process starts belongs to no worker.
 void hide_worker_place();
 
-/// "--workers MIN:N" and what goes with it: how this worker is started again.
+/// "--workers N" and what goes with it: how this worker is started again.
 std::vector<std::string> words_of(const WorkerPlace& place);
 
 }  // namespace kf

@@ -42,8 +42,9 @@ std::unique_ptr<Meeting> meet_other_workers(const RunContext& run, Trainee& trai
   if (!place) {
     return nullptr;
   }
-  auto meeting =
-      std::make_unique<Meeting>(*place, job_digest(run), run.world, std::chrono::seconds(run.config.distributed.nccl_timeout_sec));
+  const config::DilocoConfig& diloco = run.config.diloco;
+  auto meeting = std::make_unique<Meeting>(
+      *place, MeetingRules{job_digest(run), diloco.min_workers, std::chrono::seconds(diloco.timeout_sec)}, run.world);
   const auto carry = [&trainee](Group& group) { trainee.outer->carry(group); };
   const std::int64_t before = state.run.step, now = meeting->join(before, carry, carry);
   state.run.step = now;

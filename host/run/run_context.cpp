@@ -106,6 +106,8 @@ RunContext open_run(const RunRequest& request, const Registries& registries) {
   if (place != nullptr) {
     check_workers(config, plan, *place);
     set_apart(plan, *place);
+  } else if (config.diloco.interval > 0 && config.diloco.min_workers > 1) {
+    log::warn("diloco.min_workers has no effect: without --workers N none of them may be missing");
   }
   const World world = world_of(request, place != nullptr ? mesh_of_worker(plan.mesh) : plan.mesh);
   RunContext run{request,

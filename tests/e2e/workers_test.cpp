@@ -85,7 +85,7 @@ TEST_CASE("workers: one that is killed and started again takes the state of the 
   const int ranks = GENERATE(1, 2);  // of each worker
   const ScriptRun run(job_of(2, ranks == 1 ? "" : ", zero_stage = 3"));
   run.toy.write("token", "");
-  Words words{"--workers", "2:2", "--max-restarts", "1", "--restart-pause", "0", "s.lua"};
+  Words words{"--workers", "2", "--max-restarts", "1", "--restart-pause", "0", "s.lua", "--diloco.min_workers=2"};
   if (ranks > 1) {
     words.insert(words.begin(), {"--nproc", std::to_string(ranks)});
   }
@@ -99,13 +99,13 @@ TEST_CASE("workers: one that is killed and started again takes the state of the 
 }
 
 TEST_CASE("workers: too few end the run, saved, and started again they go on", "[workers]") {
-  const ScriptRun run(job_of(2, ", nccl_timeout_sec = 6"));
+  const ScriptRun run(job_of(2));
   run.toy.write("token", "");
-  const Finished ended = run.toy.host({"--workers", "2:2", "s.lua"});
+  const Finished ended = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=6"});
   INFO(ended.err << ended.out);
   CHECK(ended.status != 0);
   CHECK_THAT(ended.err + ended.out, Contains("step 6: 1 of 2 workers are there (worker "));
-  const Finished again = run.toy.host({"--workers", "2:2", "s.lua"});
+  const Finished again = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=6"});
   INFO(again.err << again.out);
   REQUIRE(again.status == 0);
   check_same_weights(run.toy, "s", "s-worker-1");
@@ -118,7 +118,8 @@ TEST_CASE("workers: what does not fit together is an error before anything start
     CHECK(done.status == 2);
     return done.err;
   };
-  CHECK_THAT(error({"--workers", "4:3", "toy.toml"}), Contains("--workers 4:3: at least 4 of 3"));
+  CHECK_THAT(error({"toy.toml", "--distributed.dp_replicate=2", "--diloco.interval=2", "--diloco.min_workers=3"}),
+             Contains("diloco.min_workers (3) is more than there are workers"));
   CHECK_THAT(error({"--worker", "0", "toy.toml"}), Contains("say how many there are, --workers N"));
   CHECK_THAT(error({"--workers", "2", "--worker", "2", "--meet", "here", "toy.toml"}), Contains("--worker 2 of --workers 2"));
   CHECK_THAT(error({"--workers", "2", "--worker", "1", "toy.toml"}), Contains("say where it meets the others, --meet FOLDER"));

@@ -27,7 +27,7 @@ class Workers {
     const fs::path meet = options.folder.empty() ? folder_.path() : fs::absolute(options.folder);
     const RankProcess::Output others = leader_only ? RankProcess::Output::kept : RankProcess::Output::prefixed;
     for (std::int64_t worker = 0; worker < options.workers; ++worker) {
-      workers_.push_back(std::make_unique<RankProcess>(worker, argv, variables_of({meet, worker, options.workers, options.least, true}),
+      workers_.push_back(std::make_unique<RankProcess>(worker, argv, variables_of({meet, worker, options.workers, true}),
                                                        worker == 0 ? RankProcess::Output::own : others, "worker"));
     }
   }
@@ -106,7 +106,7 @@ int run_local_workers(const WorkerOptions& workers, bool leader_only, const std:
 }
 
 void be_worker(const WorkerOptions& workers) {
-  const WorkerPlace place{fs::absolute(workers.folder), *workers.worker, workers.workers, workers.least, false};
+  const WorkerPlace place{fs::absolute(workers.folder), *workers.worker, workers.workers, false};
   for (const auto& [name, value] : variables_of(place)) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }

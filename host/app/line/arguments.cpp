@@ -53,7 +53,7 @@ static constexpr NumberOption kNode{"--node-rank", "machines before this one", "
 static constexpr NumberOption kRestarts{"--max-restarts", "restarts", "a number: of restarts after a crash", 0, 1'000'000};
 static constexpr NumberOption kPause{"--restart-pause", "seconds", "a number: the longest pause before a restart, in seconds", 0, 86400};
 
-static constexpr NumberOption kWorkers{"--workers", "workers", "a number: of workers that come and go, or MIN:N", 1, 4096};
+static constexpr NumberOption kWorkers{"--workers", "workers", "a number: of workers that come and go", 1, 4096};
 static constexpr NumberOption kWorker{"--worker", "workers before this one", "a number: which worker this is, from 0", 0, 4095};
 static constexpr std::string_view kMeet = "--meet";
 
@@ -84,21 +84,10 @@ static LaunchOptions take_launch(std::vector<std::string>& words) {
   return out;
 }
 
-/// "3", or "2:3".
-static void read_workers(const std::string& text, WorkerOptions& out) {
-  const std::size_t colon = text.find(':');
-  out.workers = checked(kWorkers, colon == std::string::npos ? text : text.substr(colon + 1));
-  out.least = colon == std::string::npos ? 1 : checked(kWorkers, text.substr(0, colon));
-  KF_CHECK(out.least <= out.workers, Code::config, "--workers {}: at least {} of {}; the smaller number stands first", text, out.least,
-           out.workers);
-}
-
 /// The options of workers, off `words`.
 static WorkerOptions take_workers(std::vector<std::string>& words) {
   WorkerOptions out;
-  if (const std::optional<std::string> text = take(kWorkers.name, kWorkers.needs, words)) {
-    read_workers(*text, out);
-  }
+  out.workers = take(kWorkers, words).value_or(0);
   out.worker = take(kWorker, words);
   out.folder = take(kMeet, "a folder that all workers see", words).value_or("");
   KF_CHECK(out.workers > 0 || (!out.worker && out.folder.empty()), Code::config,

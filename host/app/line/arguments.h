@@ -22,8 +22,7 @@ struct LaunchOptions {
 
 /// Workers that come and go, and which of them this call starts.
 struct WorkerOptions {
-  std::int64_t workers = 0;                 // --workers MIN:N or N; 0: there are none
-  std::int64_t least = 1;                   // MIN
+  std::int64_t workers = 0;                 // --workers N; 0: there are none
   std::optional<std::int64_t> worker = {};  // --worker K: this one alone; else all of them
   std::string folder = {};                  // --meet FOLDER: where they meet
 };
