@@ -55,7 +55,7 @@ std::string number(const Toy& toy, const std::string& run, const std::string& ke
 
 TEST_CASE("workers: where nobody is lost they learn what one launch of all learns, to the bit", "[workers]") {
   const ScriptRun run(job_of(2));
-  REQUIRE(run.toy.host({"--nproc", "2", "s.lua", "--run.name=together", "--run.dir=runs/together"}).status == 0);
+  REQUIRE(run.toy.host({"--nproc", "2", "s.lua", "--run.name=together"}).status == 0);
   const Finished done = run.toy.host({"--workers", "2", "s.lua"});
   INFO(done.err << done.out);
   REQUIRE(done.status == 0);

@@ -4,8 +4,10 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 
+#include "app/command/local_ranks.h"
 #include "app/command/passed_signals.h"
 #include "app/command/rank_process.h"
 #include "core/error.h"
@@ -20,15 +22,17 @@ constexpr int kTickMs = 200;
 
 class Workers {
  public:
-  Workers(const WorkerOptions& options, bool leader_only, const std::vector<std::string>& args)
+  Workers(const WorkerOptions& options, std::int64_t processes, bool leader_only, const std::vector<std::string>& args)
       : folder_("kf-host-workers", Code::communication) {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string()};
     argv.insert(argv.end(), args.begin(), args.end());
     const fs::path meet = options.folder.empty() ? folder_.path() : fs::absolute(options.folder);
     const RankProcess::Output others = leader_only ? RankProcess::Output::kept : RankProcess::Output::prefixed;
     for (std::int64_t worker = 0; worker < options.workers; ++worker) {
-      workers_.push_back(std::make_unique<RankProcess>(worker, argv, variables_of({meet, worker, options.workers, true}),
-                                                       worker == 0 ? RankProcess::Output::own : others, "worker"));
+      std::map<std::string, std::string> environment = variables_of({meet, worker, options.workers, true});
+      share_cores(options.workers * processes, environment);
+      workers_.push_back(
+          std::make_unique<RankProcess>(worker, argv, environment, worker == 0 ? RankProcess::Output::own : others, "worker"));
     }
   }
 
@@ -101,8 +105,8 @@ class Workers {
 
 }  // namespace
 
-int run_local_workers(const WorkerOptions& workers, bool leader_only, const std::vector<std::string>& args) {
-  return Workers(workers, leader_only, args).wait();
+int run_local_workers(const WorkerOptions& workers, std::int64_t processes, bool leader_only, const std::vector<std::string>& args) {
+  return Workers(workers, processes, leader_only, args).wait();
 }
 
 void be_worker(const WorkerOptions& workers) {

@@ -121,7 +121,8 @@ int train_command(const Arguments& args) {
   }
   if (arguments.workers.workers > 0 && !arguments.workers.worker) {
     const Arguments own = without_workers(args);
-    return run_local_workers(arguments.workers, arguments.launch.leader_only, arguments.launch.starts() ? own : without_launch(own));
+    return run_local_workers(arguments.workers, arguments.launch.processes.value_or(1), arguments.launch.leader_only,
+                             arguments.launch.starts() ? own : without_launch(own));
   }
   const std::optional<WorkerPlace> worker = take_place(arguments);
   if (arguments.restarts > 0) {
