@@ -224,9 +224,7 @@ void Meeting::note(const Attendance& there) {
 
 std::string Meeting::too_few(const Attendance& there) const {
   return format(
-      "step {}: {} of {} workers are there ({}), and --workers says that at least {} must be; the run goes on from its checkpoints when "
-      "they "
-      "are started again",
+      "step {}: {} of {} workers are there ({}), fewer than diloco.min_workers ({}); started again, they go on from their checkpoints",
       there.step, there.all().size(), place_.workers, names_of(there.all()), rules_.least);
 }
 
@@ -270,7 +268,9 @@ std::int64_t Meeting::join(std::int64_t step, const Carry& give, const Carry& ta
       continue;  // another one, which has not begun
     }
     if (is_among(self_, there.there)) {
-      counts(there.number, "");
+      if (!counts(there.number, "")) {
+        continue;
+      }
       note(there);
       hand_on(give);
       return step;
