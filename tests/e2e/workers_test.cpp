@@ -70,7 +70,7 @@ TEST_CASE("workers: one that is killed stops nobody, and those that are left go 
   INFO(done.err << done.out);
   CHECK(done.status == 0);
   CHECK_THAT(done.err + done.out, Contains("of 3 is gone; 2 of them go on"));
-  CHECK_THAT(done.err, Contains("ended with killed by signal 9"));
+  CHECK_THAT(done.err, Contains(" was killed by signal 9"));
   const std::vector<std::string> left = complete(run, 3);
   REQUIRE(left.size() == 2);
   check_same_weights(run.toy, left[0], left[1]);

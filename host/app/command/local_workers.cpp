@@ -88,7 +88,8 @@ class Workers {
       any_stopped = any_stopped || status == kStoppedStatus;
       if (status != 0 && status != kStoppedStatus) {
         worker->tell();
-        std::fprintf(stderr, "kf-host: worker %lld ended with %s\n", static_cast<long long>(worker->rank()), ending.describe().c_str());
+        std::fprintf(stderr, "kf-host: worker %lld %s %s\n", static_cast<long long>(worker->rank()),
+                     ending.signal != 0 ? "was" : "ended with", ending.describe().c_str());
         first = first == 0 ? status : first;
       }
     }
