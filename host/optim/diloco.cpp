@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "model/weight_unit.h"
+#include "optim/carried.h"
+#include "parallel/meeting.h"
 
 namespace kf {
 namespace {
@@ -91,32 +93,58 @@ void Diloco::step(double lr) {
 
 void Diloco::end_update(std::int64_t step) {
   if (step % config_.interval == 0) {
-    exchange();
+    exchange(step);
   }
 }
 
-/// Of a difference (fp32), over the workers.
-at::Tensor Diloco::mean(const at::Tensor& difference) const {
+std::int64_t Diloco::present() const { return meeting_ != nullptr ? meeting_->present() : workers_.size(); }
+
+/// Of a difference (fp32), over `workers`.
+at::Tensor Diloco::mean(const at::Tensor& difference, Group& workers) const {
   at::Tensor sum;
   if (config_.exchange_dtype == "int8") {
-    sum = sum_of_blocks(difference, workers_).view(difference.sizes());
+    sum = sum_of_blocks(difference, workers).view(difference.sizes());
   } else {
     sum = difference.to(config_.exchange_dtype == "bf16" ? at::kBFloat16 : at::kFloat).contiguous();
-    workers_.sum(sum);
+    workers.sum(sum);
     sum = sum.to(at::kFloat);
   }
-  return sum / static_cast<double>(workers_.size());
+  return sum / static_cast<double>(workers.size());
 }
 
-/// These weights, one behind the other.
-void Diloco::exchange(const std::vector<std::size_t>& some) {
+/// Weights of which something lies here; those of an entry travel together, one behind the other.
+std::vector<std::vector<std::size_t>> Diloco::bundles() const {
+  constexpr std::int64_t kMost = 8 << 20;  // numbers
+  std::vector<std::vector<std::size_t>> out;
+  std::int64_t numbers = kMost;
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::int64_t own = parameters_[i]->part_numel();
+    if (own == 0) {
+      continue;  // another rank's
+    }
+    if (out.empty() || numbers + own > kMost) {
+      out.emplace_back();
+      numbers = 0;
+    }
+    out.back().push_back(i);
+    numbers += own;
+  }
+  return out;
+}
+
+/// What the workers have moved these weights by, on the mean.
+at::Tensor Diloco::mean_of(const std::vector<std::size_t>& bundle, Group& workers) const {
   std::vector<at::Tensor> differences;
-  for (const std::size_t i : some) {
+  for (const std::size_t i : bundle) {
     differences.push_back((outer_[i] - parameters_[i]->master.detach().to(at::kFloat)).flatten());
   }
-  const at::Tensor all = mean(at::cat(differences));
+  return mean(at::cat(differences), workers);
+}
+
+/// The outer update of these weights, from which the worker goes on.
+void Diloco::move(const std::vector<std::size_t>& bundle, const at::Tensor& all) {
   std::int64_t at = 0;
-  for (const std::size_t i : some) {
+  for (const std::size_t i : bundle) {
     const at::Tensor master = parameters_[i]->master.detach();
     const at::Tensor moved = all.narrow(0, at, master.numel()).view(master.sizes());
     at += master.numel();
@@ -126,37 +154,97 @@ void Diloco::exchange(const std::vector<std::size_t>& some) {
   }
 }
 
-void Diloco::exchange() {
-  const at::NoGradGuard no_grad;
-  start();                                 // a worker that has not made an update yet, because its batches had no label
-  constexpr std::int64_t kMost = 8 << 20;  // numbers that travel together
-  std::vector<std::size_t> some;
-  std::int64_t numbers = 0;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::int64_t own = parameters_[i]->part_numel();
-    if (own == 0) {
-      continue;  // another rank's
-    }
-    if (!some.empty() && numbers + own > kMost) {
-      exchange(std::exchange(some, {}));
-      numbers = 0;
-    }
-    some.push_back(i);
-    numbers += own;
-  }
-  if (!some.empty()) {
-    exchange(some);
-  }
+/// Buffers of numbers, and their means over `workers`.
+std::vector<std::pair<at::Tensor, at::Tensor>> Diloco::buffer_means(Group& workers) const {
+  std::vector<std::pair<at::Tensor, at::Tensor>> out;
   for (const ParameterPtr& buffer : buffers_) {
     const at::Tensor kept = buffer->kept().detach();
     if (c10::isFloatingType(kept.scalar_type())) {
-      at::Tensor sum = kept.to(at::kFloat).contiguous().clone();
-      workers_.sum(sum);
-      kept.copy_(sum / static_cast<double>(workers_.size()));
+      const at::Tensor sum = kept.to(at::kFloat).contiguous().clone();
+      workers.sum(sum);
+      out.emplace_back(kept, sum / static_cast<double>(workers.size()));
     }
+  }
+  return out;
+}
+
+void Diloco::exchange(std::int64_t step) {
+  const at::NoGradGuard no_grad;
+  start();  // a worker that has not made an update yet, because its batches had no label
+  const std::vector<std::vector<std::size_t>> all = bundles();
+  std::vector<at::Tensor> means;  // where workers come and go: nothing moves before all of them are there
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffers;
+  const auto take_means = [&](Group& there) {
+    means.clear();
+    for (const std::vector<std::size_t>& bundle : all) {
+      means.push_back(mean_of(bundle, there));
+    }
+    buffers = buffer_means(there);
+  };
+  if (meeting_ == nullptr) {
+    for (const std::vector<std::size_t>& bundle : all) {
+      move(bundle, mean_of(bundle, workers_));
+    }
+    buffers = buffer_means(workers_);
+  } else if (!meeting_->hold(step, take_means)) {
+    return;
+  }
+  for (std::size_t i = 0; i < means.size(); ++i) {
+    move(all[i], means[i]);
+  }
+  for (const auto& [buffer, value] : buffers) {
+    buffer.copy_(value);
+  }
+  if (meeting_ != nullptr) {
+    meeting_->hand_on([this](Group& group) { carry(group); });
   }
   publish(parameters_);
   publish(buffers_);
+}
+
+/// Outer weights, their momentum and buffers, beside what the inner optimizer keeps.
+OptimizerState Diloco::shared_state() const {
+  OptimizerState state = inner().state();
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    state.tensors[kOuterPrefix + parameters_[i]->name] = outer_[i];
+    state.tensors[kOuterMomentumPrefix + parameters_[i]->name] = momentum_[i];
+  }
+  for (const ParameterPtr& buffer : buffers_) {
+    state.tensors[kWorkerWeightPrefix + buffer->name] = buffer->kept().detach();
+  }
+  return state;
+}
+
+void Diloco::carry(Group& group) {
+  const at::NoGradGuard no_grad;
+  start();
+  const bool gives = group.rank() == 0;
+  const OptimizerState state = carried(gives ? shared_state() : OptimizerState(), group);
+  if (gives) {
+    return;
+  }
+  inner().load(state);
+  take_outer(state);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    parameters_[i]->master.detach().copy_(outer_[i]);
+  }
+  for (const ParameterPtr& buffer : buffers_) {
+    const at::Tensor kept = buffer->kept().detach();
+    kept.copy_(found(state, kWorkerWeightPrefix + buffer->name, kept));
+  }
+  publish(parameters_);
+  publish(buffers_);
+}
+
+void Diloco::take_outer(const OptimizerState& state) {
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    const std::string& name = parameters_[i]->name;
+    if (parameters_[i]->part_numel() == 0) {
+      continue;  // another rank's
+    }
+    outer_[i].copy_(found(state, kOuterPrefix + name, outer_[i]));
+    momentum_[i].copy_(found(state, kOuterMomentumPrefix + name, momentum_[i]));
+  }
 }
 
 OptimizerState Diloco::state() const {
@@ -182,14 +270,7 @@ void Diloco::load(const OptimizerState& state) {
   outer_.clear();
   momentum_.clear();
   start();
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const std::string& name = parameters_[i]->name;
-    if (parameters_[i]->part_numel() == 0) {
-      continue;  // another rank's
-    }
-    outer_[i].copy_(found(state, kOuterPrefix + name, outer_[i]));
-    momentum_[i].copy_(found(state, kOuterMomentumPrefix + name, momentum_[i]));
-  }
+  take_outer(state);
   if (workers_.rank() > 0) {
     for (const ParameterList& weights : {parameters_, buffers_}) {
       for (const ParameterPtr& weight : weights) {

@@ -3,12 +3,16 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "config/schema/config.h"
 #include "optim/wrapped_optimizer.h"
 #include "parallel/group.h"
 
 namespace kf {
+
+class Meeting;
 
 /// Tensors of a checkpoint that are the same for all workers: "diloco.outer.NAME", "diloco.momentum.NAME". What else a worker keeps is its
 /// own: that of worker 1 and the next ones is saved under "worker1.SLOT.NAME", their weights as "worker1.diloco.weight.NAME".
@@ -38,6 +42,14 @@ class Diloco final : public WrappedOptimizer {
   /// forward reads follows.
   void end_update(std::int64_t step);
 
+  /// Workers come and go from now on: exchanges are over those who come to `meeting`, which outlives it. `workers` is this one alone then.
+  void use(Meeting& meeting) { meeting_ = &meeting; }
+  /// Of rank 0 of `group` the outer weights, their momentum, buffers and what the inner optimizer keeps; the others take it, and go on from
+  /// the outer weights.
+  void carry(Group& group);
+  /// Workers of the last exchange.
+  std::int64_t present() const;
+
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
@@ -45,13 +57,19 @@ class Diloco final : public WrappedOptimizer {
 
  private:
   void start() const;
-  at::Tensor mean(const at::Tensor& difference) const;
-  void exchange();
-  void exchange(const std::vector<std::size_t>& some);
+  at::Tensor mean(const at::Tensor& difference, Group& workers) const;
+  std::vector<std::vector<std::size_t>> bundles() const;
+  at::Tensor mean_of(const std::vector<std::size_t>& bundle, Group& workers) const;
+  void move(const std::vector<std::size_t>& bundle, const at::Tensor& all);
+  std::vector<std::pair<at::Tensor, at::Tensor>> buffer_means(Group& workers) const;
+  void exchange(std::int64_t step);
+  OptimizerState shared_state() const;
+  void take_outer(const OptimizerState& state);
 
   ParameterList parameters_, buffers_;
   config::DilocoConfig config_;
   Group& workers_;
+  Meeting* meeting_ = nullptr;                        // null where all workers are always there
   mutable std::vector<at::Tensor> outer_, momentum_;  // of the parts that lie here; empty until they are first asked for
 };
 

@@ -27,6 +27,7 @@ std::int64_t own_cores() {
 Launch Launch::from_environment(const std::string& where) {
   Launch out;
   out.of_ = kf::launched(environment());
+  out.worker_ = worker_place(environment());
   KF_CHECK(where.empty() || out.world() > 1, Code::config,
            "--rdzv {}: this is one process; --nproc N --nnodes M, srun, mpirun and torchrun start several", where);
   out.of_.where = where.empty() ? out.of_.where : where;
@@ -41,6 +42,7 @@ Launch Launch::from_environment(const std::string& where) {
 }
 
 void Launch::hide_from_children() const {
+  hide_worker_place();
   for (const char* const variable : launch_variables()) {
     ::unsetenv(variable);
   }

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "parallel/launched.h"
+#include "parallel/worker_place.h"
 
 namespace kf {
 
@@ -29,6 +31,10 @@ class Launch {
   std::int64_t rank() const { return of_.rank; }
   std::int64_t world() const { return of_.world; }
   bool leads() const { return rank() == 0; }
+  /// The worker that these processes are; nothing where all that train together were started together.
+  const std::optional<WorkerPlace>& worker() const { return worker_; }
+  /// The processes of all workers: those that the job's settings are about.
+  std::int64_t job_world() const { return world() * (worker_ ? worker_->workers : 1); }
   const LaunchedRank& launched() const { return of_; }
 
   /// All processes. The first call joins them and waits up to `timeout` for those that have not come; so does every later wait for another
@@ -40,6 +46,7 @@ class Launch {
     std::shared_ptr<Group> all;
   };
   LaunchedRank of_;
+  std::optional<WorkerPlace> worker_;
   std::shared_ptr<Joined> joined_ = std::make_shared<Joined>();  // copies are the same launch
 };
 

@@ -18,6 +18,7 @@
 #include "run/exports.h"
 #include "run/header.h"
 #include "run/memory_check.h"
+#include "run/other_workers.h"
 #include "run/outputs.h"
 #include "run/rate_change.h"
 #include "run/requeue.h"
@@ -91,7 +92,7 @@ StepperOptions stepper_options(const RunContext& run, const Trainee& trainee) {
   }
   out.qk_clip_tau = config.optimizer.qk_clip ? config.optimizer.qk_clip_tau : 0;
   out.world = run.trainers;
-  out.share = drawing_share(run.world);
+  out.share = drawing_share(run);
   out.cp_order = sequence_order(config.distributed.cp_order);
   out.outer = trainee.outer;
   return out;
@@ -163,15 +164,18 @@ struct Reached {
   ~Reached() { end.reached(loop.step()); }
 };
 
-/// Signals, and the end of a run that only looks.
+/// Signals, the end of a run that only looks, and that of a run whose workers have become too few.
 class RunInbox final : public Inbox {
  public:
-  RunInbox(const RunContext& run, const TrainLoop& loop)
-      : signals_(run.config.train.shutdown_timeout_sec), loop_(loop), last_(run.request.only_until > 0 ? run.request.only_until : -1) {}
+  RunInbox(const RunContext& run, const TrainLoop& loop, const Meeting* workers)
+      : signals_(run.config.train.shutdown_timeout_sec),
+        loop_(loop),
+        workers_(workers),
+        last_(run.request.only_until > 0 ? run.request.only_until : -1) {}
 
   std::vector<Message> take() override {
     std::vector<Message> out = signals_.take();
-    if (last_ >= 0 && loop_.step() >= last_) {
+    if ((last_ >= 0 && loop_.step() >= last_) || (workers_ != nullptr && !workers_->ended().empty())) {
       out.push_back({Message::Kind::stop});
     }
     return out;
@@ -181,8 +185,22 @@ class RunInbox final : public Inbox {
  private:
   SignalInbox signals_;
   const TrainLoop& loop_;
-  std::int64_t last_;  // update; -1: the run goes to its own end
+  const Meeting* workers_;  // null where they are always there
+  std::int64_t last_;       // update; -1: the run goes to its own end
 };
+
+/// Throws Code::communication where too few workers were left for that.
+RunResult train_to_the_end(const RunContext& run, TrainLoop& loop, Meeting* workers) {
+  RunInbox inbox(run, loop, workers);
+  RunResult result = loop.run(inbox);
+  if (workers != nullptr) {
+    KF_CHECK(workers->ended().empty(), Code::communication, "{}", workers->ended());
+    if (result.status == "complete") {
+      workers->finish(result.step);
+    }
+  }
+  return result;
+}
 
 StallOptions stall_options(const RunContext& run) {
   const config::RunConfig& config = run.config.run;
@@ -243,12 +261,13 @@ RunResult train(RunContext& run, RunEnd& end) {
   Trainee trainee = make_trainee(run, data, start);
   open_folder(run, data, start, trainee, checkpoints, folders, end);
   CheckpointState state = starting_state(run, data, start, trainee);
+  const std::unique_ptr<Meeting> workers = meet_other_workers(run, trainee, state);
   const Peak peak = peak_of(run.compute, run.config.train);
   if (run.world.leads()) {
     print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
                   memory_text(trainee.memory, trainee.room)});
   }
-  Outputs outputs = open_outputs(run, start.resumes() ? std::optional(state.run.step) : std::nullopt);
+  Outputs outputs = open_outputs(run, start.resumes() || state.run.step > 0 ? std::optional(state.run.step) : std::nullopt);
 
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
@@ -279,11 +298,8 @@ RunResult train(RunContext& run, RunEnd& end) {
   options.profile = profile.get();
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
-  const auto trained = [&] {
-    RunInbox inbox(run, loop);
-    return loop.run(inbox);
-  };
-  return finish(run, trained(), end);
+  RunResult result = train_to_the_end(run, loop, workers.get());
+  return finish(run, std::move(result), end);
 }
 
 }  // namespace

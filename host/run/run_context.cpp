@@ -26,6 +26,50 @@ void refuse_unbuilt(const config::Config& config, const config::Plan& plan) {
   KF_CHECK(refused.empty(), Code::config, "{}", join(refused, "; "));
 }
 
+/// Workers that come and go are replicas.
+void check_workers(const config::Config& config, const config::Plan& plan, const WorkerPlace& place) {
+  const std::int64_t replicas = plan.mesh.degree(Axis::dp_replicate);
+  KF_CHECK(config.diloco.interval > 0, Code::config,
+           "--workers {}: workers train apart, and diloco.interval says how many updates lie between their exchanges; set it, or leave "
+           "--workers out and use --nproc",
+           place.workers);
+  KF_CHECK(replicas == place.workers, Code::config, "--workers {}, and distributed.dp_replicate is {}: it is the number of workers",
+           place.workers, replicas);
+}
+
+/// A run of its own beside those of the other workers; the first one has the run's name.
+void set_apart(config::Plan& plan, const WorkerPlace& place) {
+  if (place.worker == 0) {
+    return;
+  }
+  const std::string ending = format("-worker-{}", place.worker);
+  const fs::path before = plan.dir;
+  plan.name += ending;
+  plan.dir += ending;
+  for (fs::path* const path : {&plan.checkpoint_dir, &plan.tensorboard_dir, &plan.trace_dir}) {
+    const fs::path inside = path->lexically_relative(before);
+    const bool within = !inside.empty() && *inside.begin() != "..";
+    *path = path->empty() ? *path : within ? plan.dir / inside : fs::path(path->string() + ending);
+  }
+}
+
+/// The mesh of a worker's own ranks.
+Mesh mesh_of_worker(const Mesh& all) {
+  PerAxis degrees = all.degrees();
+  degrees.dp_replicate = 1;
+  return Mesh(degrees);
+}
+
+/// Which part of the data is read here: a worker that comes and goes has the place that it would have among all.
+Share share_of(const World& world, const Mesh& all, const WorkerPlace* place) {
+  if (place == nullptr) {
+    return world.share();
+  }
+  PerAxis at = world.mesh().coordinates(world.rank());
+  at.dp_replicate = place->worker;
+  return {all.reader(all.rank_at(at)), all.readers()};
+}
+
 /// Several ranks compute on the CPU: there is no communication between GPUs yet.
 ComputeDevice device_of(const config::Config& config, std::int64_t ranks) {
   const std::string& wanted = config.run.device;
@@ -54,18 +98,26 @@ World world_of(const RunRequest& request, const Mesh& mesh) {
 RunContext open_run(const RunRequest& request, const Registries& registries) {
   const double began = WallTime::system_clock()();
   const config::Config& config = request.loaded.config;
-  const std::int64_t ranks = request.launch.world();
+  const std::int64_t ranks = request.launch.job_world();
   const ComputeDevice compute = device_of(config, ranks);  // before anything asks torch for CUDA: the answer is remembered
-  const config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
+  config::Plan plan = config::make_plan(request.loaded, request.file, ranks, compute.device.is_cuda());
   refuse_unbuilt(config, plan);
-  const World world = world_of(request, plan.mesh);
+  const WorkerPlace* const place = request.launch.worker() ? &*request.launch.worker() : nullptr;
+  if (place != nullptr) {
+    check_workers(config, plan, *place);
+    set_apart(plan, *place);
+  } else if (config.diloco.interval > 0 && config.diloco.min_workers > 1) {
+    log::warn("diloco.min_workers has no effect: without --workers N none of them may be missing");
+  }
+  const World world = world_of(request, place != nullptr ? mesh_of_worker(plan.mesh) : plan.mesh);
   RunContext run{request,
                  registries,
                  config,
                  began,
                  compute,
                  world,
-                 config.diloco.interval > 0 ? worker_world(world) : world,
+                 config.diloco.interval > 0 && place == nullptr ? worker_world(world) : world,
+                 share_of(world, plan.mesh, place),
                  plan,
                  starts_over(config, plan),
                  request.scope.script().code()};

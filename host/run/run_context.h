@@ -17,8 +17,9 @@ struct RunContext {
   const config::Config& config;  // of the request
   double began = 0;              // when the run began, in seconds since 1970
   ComputeDevice compute;
-  World world;
+  World world;                 // of a worker that comes and goes (Launch::worker): its own ranks
   World trainers;              // who shares an update: all of `world`, or with diloco.interval the ranks of this rank's worker
+  Share share;                 // of the data, among the readers of all workers
   config::Plan plan;           // with the length that the data have, once they are open
   bool fresh = false;          // run.fresh, but for a restart (--max-restarts) of the same start
   std::vector<CodeFile> code;  // of the script, as it was when the run began; itself first, none of a job in TOML

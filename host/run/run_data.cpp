@@ -35,7 +35,7 @@ class LeaderFirst {
 RunData open_data(RunContext& run) {
   const config::Config& config = run.config;
   const LeaderFirst first(run.world);  // which fills the token cache that the others find
-  const Share share = run.world.share();
+  const Share& share = run.share;
   const LoaderOptions options{share.rank, share.world, &run.registries, run.device().is_cuda() && config.data.pin_memory};
   RunData data;
   data.train = make_train_loader(config, options);

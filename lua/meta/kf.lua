@@ -1791,6 +1791,8 @@
 ---@field outer_momentum? number  Momentum of the outer update.
 ---@field nesterov? boolean  Whether that momentum is Nesterov's.
 ---@field exchange_dtype? "fp32"|"bf16"|"int8"  Type in which what a worker moved travels; int8 in blocks with a scale each.
+---@field min_workers? integer  Of workers that come and go (--workers): how many must be there for the run to go on.
+---@field timeout_sec? integer  Likewise, in seconds: the longest wait for one that lives and does not come to an exchange, for more where they are too few, and of a call within an exchange.
 
 ---@class kf.Config.checkpoint
 ---@field [string] any  own tables of parts

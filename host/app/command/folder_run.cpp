@@ -72,7 +72,7 @@ void continue_run(const TrainArguments& arguments, const Launch& launch) {
   config::Request request;
   request.job = dir / "job.toml";
   request.overrides = overrides_of(arguments, dir);
-  request.world = launch.world();
+  request.world = launch.job_world();
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   RunRequest run{loaded, session.begin(loaded.config), request.job, arguments.overrides.size()};
   run.from_folder = true;

@@ -32,12 +32,6 @@ constexpr std::chrono::seconds kTimeToSay{6};
 constexpr std::chrono::seconds kTimeToEnd{60};  // a long step or a save is over, and its rank has seen that the others are gone
 constexpr int kConsequence = static_cast<int>(Code::communication);
 
-/// Several processes share the cores, unless the user has said how.
-std::string threads_each(std::int64_t count) {
-  const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-  return std::to_string(std::max<std::int64_t>(1, cores / count));
-}
-
 class Launcher {
  public:
   Launcher(const LocalRanks& ranks, const std::vector<std::string>& args)
@@ -75,9 +69,7 @@ class Launcher {
       words.insert(words.begin(), {"--max-restarts", std::to_string(ranks.restarts)});
     }
     out[kWords] = join(words, "\n");
-    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-      out["OMP_NUM_THREADS"] = threads_each(ranks.count);
-    }
+    share_cores(ranks.count, out);
     return out;
   }
 
@@ -191,6 +183,13 @@ class Launcher {
 };
 
 }  // namespace
+
+void share_cores(std::int64_t count, std::map<std::string, std::string>& environment) {
+  if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+    const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+    environment["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, cores / count));
+  }
+}
 
 LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machines) {
   KF_CHECK(options.starts(), Code::config,

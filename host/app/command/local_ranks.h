@@ -2,6 +2,7 @@
 // `kf-host --nproc N ...`: N processes of this program on this machine that train together, alone or with those of other machines.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machine
 /// the rank that failed first, where others failed because of it (Code::communication) the status of the cause; of a rank that a signal
 /// killed 128 + its number.
 int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args);
+
+/// For processes of which there are `count` on this machine: they share its cores, unless OMP_NUM_THREADS says how.
+void share_cores(std::int64_t count, std::map<std::string, std::string>& environment);
 
 /// Of a rank, once: the options by which its launcher was started. What this process starts does not see them.
 std::vector<std::string> take_launch_words();

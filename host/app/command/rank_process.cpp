@@ -30,8 +30,8 @@ constexpr std::size_t kKept = 40;  // lines
 }  // namespace
 
 RankProcess::RankProcess(std::int64_t rank, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment,
-                         Output output)
-    : rank_(rank), output_(output) {
+                         Output output, const char* what)
+    : rank_(rank), output_(output), what_(what) {
   if (output == Output::own) {
     child_ = std::make_unique<Child>(argv, environment, ChildOutput{});
     return;
@@ -94,7 +94,7 @@ void RankProcess::take(const std::string& line) {
 }
 
 void RankProcess::print(const std::string& line) const {
-  std::fprintf(stderr, "[rank %lld] %s\n", static_cast<long long>(rank_), line.c_str());
+  std::fprintf(stderr, "[%s %lld] %s\n", what_, static_cast<long long>(rank_), line.c_str());
 }
 
 }  // namespace kf

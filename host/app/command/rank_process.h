@@ -22,8 +22,9 @@ class RankProcess {
     kept       ///< the last ones are kept, for `tell`
   };
 
-  RankProcess(std::int64_t rank, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment,
-              Output output);
+  /// `what`: it is, in front of its lines.
+  RankProcess(std::int64_t rank, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, Output output,
+              const char* what = "rank");
 
   Child& child() { return *child_; }
   std::int64_t rank() const { return rank_; }
@@ -45,6 +46,7 @@ class RankProcess {
 
   std::int64_t rank_;
   Output output_;
+  const char* what_;
   std::unique_ptr<Child> child_;
   Descriptor read_;
   std::string text_;  // of a line that has not ended

@@ -4,6 +4,7 @@
 #include "app/command/dry_run.h"
 #include "app/command/folder_run.h"
 #include "app/command/local_ranks.h"
+#include "app/command/local_workers.h"
 #include "app/command/restarts.h"
 #include "app/help/usage.h"
 #include "app/line/arguments.h"
@@ -19,6 +20,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/wrap.h"
+#include "parallel/worker_place.h"
 #include "registry/registries.h"
 #include "run/invocation.h"
 #include "run/run.h"
@@ -87,6 +89,20 @@ void be_a_rank(const Launch& launch) {
   launch.share_cores();
 }
 
+/// The worker that these processes are, where workers come and go.
+std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
+  if (arguments.workers.worker) {
+    be_worker(arguments.workers);
+  }
+  const std::optional<WorkerPlace> place = worker_place(environment());
+  KF_CHECK(!place || !arguments.launch.nodes, Code::config,
+           "--nnodes is of ranks that train together; the ranks of one of --workers are those of one machine");
+  if (place && place->here) {
+    follow_launcher();
+  }
+  return place;
+}
+
 }  // namespace
 
 int train_command(const Arguments& args) {
@@ -103,8 +119,17 @@ int train_command(const Arguments& args) {
     }
     return 0;
   }
+  if (arguments.workers.workers > 0 && !arguments.workers.worker) {
+    const Arguments own = without_workers(args);
+    return run_local_workers(arguments.workers, arguments.launch.processes.value_or(1), arguments.launch.leader_only,
+                             arguments.launch.starts() ? own : without_launch(own));
+  }
+  const std::optional<WorkerPlace> worker = take_place(arguments);
   if (arguments.restarts > 0) {
     return run_with_restarts(arguments.restarts, arguments.longest_pause, without_restarts(args));
+  }
+  if (worker) {
+    started_with(words_of(*worker));
   }
   const std::int64_t restarts = follow_watcher();
   if (restarts > 0) {
@@ -120,6 +145,8 @@ int train_command(const Arguments& args) {
   const Launch launch = Launch::from_environment(arguments.launch.rendezvous);
   if (launch.world() > 1) {
     be_a_rank(launch);
+  } else if (launch.worker()) {
+    launch.hide_from_children();
   }
   if (is_run_folder(arguments.file)) {
     continue_run(arguments, launch);

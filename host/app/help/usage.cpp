@@ -11,6 +11,8 @@ Trains the job that FILE (.toml, a .lua script, or the folder of a run) describe
   --rank-output WHICH  of their lines: all (default), behind [rank K], or leader: those of rank 0, and of a rank that fails
   --nnodes M           on M machines, each with such a call; --node-rank K (0 to M - 1) says which one this is
   --rdzv HOST:PORT     where all meet: the first machine and a free port there; or file:PATH, a new file that all can write
+  --workers N          N workers (diloco.interval), each of --nproc processes, that may die and come back (--max-restarts)
+  --worker K           of them worker K alone; --meet FOLDER says where it finds the others, on a disk that all see
   --max-restarts N     starts it again, at most N times, where a signal killed it, a rank was lost or the machine failed
   --restart-pause S    the longest pause before that, in seconds (default 60); the first is 1 s, each next one twice as long
 

@@ -53,6 +53,10 @@ static constexpr NumberOption kNode{"--node-rank", "machines before this one", "
 static constexpr NumberOption kRestarts{"--max-restarts", "restarts", "a number: of restarts after a crash", 0, 1'000'000};
 static constexpr NumberOption kPause{"--restart-pause", "seconds", "a number: the longest pause before a restart, in seconds", 0, 86400};
 
+static constexpr NumberOption kWorkers{"--workers", "workers", "a number: of workers that come and go", 1, 4096};
+static constexpr NumberOption kWorker{"--worker", "workers before this one", "a number: which worker this is, from 0", 0, 4095};
+static constexpr std::string_view kMeet = "--meet";
+
 static std::int64_t checked(const NumberOption& option, const std::string& text) {
   const std::optional<std::int64_t> count = config::parse_int(text);
   KF_CHECK(count && *count >= option.least && *count <= option.most, Code::config, "{} {}: must be a number of {}, {} to {}", option.name,
@@ -80,6 +84,26 @@ static LaunchOptions take_launch(std::vector<std::string>& words) {
   return out;
 }
 
+/// The options of workers, off `words`.
+static WorkerOptions take_workers(std::vector<std::string>& words) {
+  WorkerOptions out;
+  out.workers = take(kWorkers, words).value_or(0);
+  out.worker = take(kWorker, words);
+  out.folder = take(kMeet, "a folder that all workers see", words).value_or("");
+  KF_CHECK(out.workers > 0 || (!out.worker && out.folder.empty()), Code::config,
+           "--worker and --meet are of workers that come and go: say how many there are, --workers N");
+  KF_CHECK(!out.worker || *out.worker < out.workers, Code::config, "--worker {} of --workers {}: workers count from 0",
+           out.worker.value_or(0), out.workers);
+  KF_CHECK(!out.worker || !out.folder.empty(), Code::config,
+           "--worker {}: say where it meets the others, --meet FOLDER on a disk that all see", out.worker.value_or(0));
+  return out;
+}
+
+std::vector<std::string> without_workers(std::vector<std::string> args) {
+  take_workers(args);
+  return args;
+}
+
 std::vector<std::string> without_launch(std::vector<std::string> args) {
   take_launch(args);
   return args;
@@ -94,6 +118,7 @@ std::vector<std::string> without_restarts(std::vector<std::string> args) {
 TrainArguments parse_train_arguments(const std::vector<std::string>& args) {
   TrainArguments out;
   std::vector<std::string> words = args;
+  out.workers = take_workers(words);
   out.launch = take_launch(words);
   out.restarts = take(kRestarts, words).value_or(0);
   if (const std::optional<std::int64_t> pause = take(kPause, words)) {

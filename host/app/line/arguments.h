@@ -20,6 +20,13 @@ struct LaunchOptions {
   bool starts() const { return processes.has_value() || of_gpus; }
 };
 
+/// Workers that come and go, and which of them this call starts.
+struct WorkerOptions {
+  std::int64_t workers = 0;                 // --workers N; 0: there are none
+  std::optional<std::int64_t> worker = {};  // --worker K: this one alone; else all of them
+  std::string folder = {};                  // --meet FOLDER: where they meet
+};
+
 struct TrainArguments {
   std::string file;                    // .toml or .lua
   std::vector<std::string> overrides;  // everything else before "--"; the settings layer refuses what is no override
@@ -29,6 +36,7 @@ struct TrainArguments {
   std::string scratch = {};  // folder for runs without a name and a folder of their own; empty: runs/NAME as usual
   bool dry_run = false;      // check everything, print plan and memory, train nothing
   LaunchOptions launch = {};
+  WorkerOptions workers = {};
   std::int64_t restarts = 0;        // --max-restarts N: start it again so often when the machine ends it
   std::int64_t longest_pause = 60;  // --restart-pause S: seconds before a restart, at most
 };
@@ -39,6 +47,8 @@ std::vector<std::string> take_script_arguments(std::vector<std::string>& args);
 /// Throws Code::config for no file, two files, or script arguments without a script.
 TrainArguments parse_train_arguments(const std::vector<std::string>& args);
 
+/// The words without --workers and what belongs to it: those of each worker.
+std::vector<std::string> without_workers(std::vector<std::string> args);
 /// The words without --nproc and what belongs to it: those of each process.
 std::vector<std::string> without_launch(std::vector<std::string> args);
 /// Those without --max-restarts and its pause.

@@ -53,7 +53,7 @@ ScriptModel load_script_model(const fs::path& path, const std::string& weights, 
 config::Request request_of(const TrainArguments& arguments, const Launch& launch) {
   config::Request request;
   request.overrides = arguments.overrides;
-  request.world = launch.world();
+  request.world = launch.job_world();
   return request;
 }
 

@@ -68,7 +68,7 @@ const std::map<std::string_view, Entry>& table() {
          {"reuse_batches", course}}}},
       {"eval", {course, {{"interval", free}, {"batch_size", free}, {"at_start", free}, {"mtp_head", free}}}},
       {"distributed", {course, {{"nccl_timeout_sec", free}, {"backend", free}, {"plan", free}, {"prefetch", free}}}},
-      {"diloco", {course}},
+      {"diloco", {course, {{"min_workers", free}, {"timeout_sec", free}}}},
       {"checkpoint",
        {free, {{"init_from", course}, {"init_vocab", course}, {"init_weights", course}, {"init_head", course}, {"init_layers", course}}}},
       {"adapter", {identity, {{"dropout", course}, {"path", course}}}},

@@ -15,11 +15,21 @@ void workers_are_replicas(const Job& job, Findings& findings) {
   }
 }
 
+void workers_can_be_there(const Job& job, Findings& findings) {
+  const Config& c = job.config;
+  if (c.diloco.interval > 0 && c.diloco.min_workers > c.distributed.dp_replicate) {
+    findings.problem({"diloco.min_workers", "distributed.dp_replicate"},
+                     format("diloco.min_workers ({}) is more than there are workers: distributed.dp_replicate is {}", c.diloco.min_workers,
+                            c.distributed.dp_replicate));
+  }
+}
+
 void options_need_an_interval(const Job& job, Findings& findings) {
   if (job.config.diloco.interval > 0) {
     return;
   }
-  for (const char* key : {"diloco.outer_lr", "diloco.outer_momentum", "diloco.nesterov", "diloco.exchange_dtype"}) {
+  for (const char* key : {"diloco.outer_lr", "diloco.outer_momentum", "diloco.nesterov", "diloco.exchange_dtype", "diloco.min_workers",
+                          "diloco.timeout_sec"}) {
     if (findings.given(key)) {
       findings.warn({key}, format("{} has no effect: diloco.interval is 0", key));
     }
@@ -37,6 +47,8 @@ void weights_are_all_that_moves(const Job& job, Findings& findings) {
 
 }  // namespace
 
-std::vector<Rule> diloco_rules() { return {workers_are_replicas, options_need_an_interval, weights_are_all_that_moves}; }
+std::vector<Rule> diloco_rules() {
+  return {workers_are_replicas, workers_can_be_there, options_need_an_interval, weights_are_all_that_moves};
+}
 
 }  // namespace kf::config

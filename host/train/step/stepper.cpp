@@ -10,6 +10,7 @@
 #include "core/log.h"
 #include "core/running.h"
 #include "core/trace.h"
+#include "metrics/names/names.h"
 #include "model/recompute/twice_differentiable.h"
 #include "optim/clip.h"
 #include "optim/diloco.h"
@@ -204,6 +205,7 @@ StepResult Stepper::run(Loader& loader, std::int64_t step, double lr, const Call
   if (options_.outer != nullptr) {
     options_.outer->end_update(step + 1);
     mean_over_workers(result, options_.outer->workers());
+    result.extra.emplace_back(row_key::diloco_workers, static_cast<double>(options_.outer->present()));
   }
   return result;
 }

@@ -191,6 +191,8 @@ TEST_CASE("config: every rule refuses what breaks it and says which keys", "[con
       {"[distributed]\ntp = 3\n[model]\nn_heads = 3\ndim = 96\nvocab_size = 300\nffn_hidden_dim = 9\n",
        "is not divisible by dp_replicate*tp*pp*cp*ep", 8},
       {"[diloco]\ninterval = 10\n", "diloco.interval (10) needs workers: set distributed.dp_replicate, which is 1, to their number"},
+      {"[diloco]\ninterval = 10\nmin_workers = 3\n[distributed]\ndp_replicate = 2\n",
+       "diloco.min_workers (3) is more than there are workers: distributed.dp_replicate is 2", 2},
       {"[diloco]\ninterval = 10\n[optimizer]\nname = \"schedule_free_adamw\"\n[distributed]\ndp_replicate = 2\n",
        "diloco.interval does not go with optimizer.name = 'schedule_free_adamw'", 2},
       {"[distributed]\ndp_shard = 4\ntp = 4\n", "do not match world_size (8)", 8},

@@ -1,0 +1,205 @@
+// Workers that come and go: here each is a thread, with a world of one rank.
+
+#include "parallel/meeting.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <exception>
+#include <thread>
+
+#include "core/error.h"
+#include "support/temp_dir.h"
+
+#include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
+
+using namespace kf;
+using namespace kf::test;
+using Catch::Matchers::Contains;
+using std::chrono::milliseconds;
+
+namespace {
+
+/// What ended a worker's thread; "" for its end.
+using Ends = std::vector<std::string>;
+
+template <class Body>
+Ends run_workers(std::int64_t count, const Body& body) {
+  Ends ends(static_cast<std::size_t>(count));
+  std::vector<std::thread> threads;
+  for (std::int64_t worker = 0; worker < count; ++worker) {
+    threads.emplace_back([&, worker] {
+      try {
+        body(worker);
+      } catch (const std::exception& e) {
+        ends[static_cast<std::size_t>(worker)] = e.what();
+      }
+    });
+  }
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return ends;
+}
+
+/// A number, of which an exchange makes one more than the mean.
+struct Worker {
+  Worker(const fs::path& folder, std::int64_t worker, std::int64_t workers = 3, std::int64_t least = 1,
+         milliseconds patience = std::chrono::seconds(60))
+      : number(static_cast<float>(worker + 1)), meeting({folder, worker, workers, true}, {"job", least, patience}, own) {}
+
+  std::int64_t join(std::int64_t step) {
+    const auto carry = [this](Group& group) {
+      const at::Tensor value = at::full({1}, number);
+      group.broadcast(value, 0);
+      number = value.item<float>();
+    };
+    give = carry;
+    return meeting.join(step, carry, carry);
+  }
+  bool exchange(std::int64_t step) {
+    float next = 0;
+    const bool counts = meeting.hold(step, [&](Group& there) {
+      const at::Tensor sum = at::full({1}, number);
+      there.sum(sum);
+      members = there.size();
+      next = sum.item<float>() / static_cast<float>(members) + 1;
+    });
+    if (counts) {
+      number = next;
+      meeting.hand_on(give);
+    }
+    return counts;
+  }
+
+  const World own;
+  float number;
+  std::int64_t members = 0;  // of the last exchange
+  Meeting meeting;
+  Meeting::Carry give;
+};
+
+}  // namespace
+
+TEST_CASE("meeting: workers that stay exchange with all, each time", "[meeting]") {
+  const TempDir folder;
+  std::array<float, 3> first{}, second{};
+  const Ends ends = run_workers(3, [&](std::int64_t id) {
+    Worker worker(folder.path(), id);
+    worker.join(0);
+    worker.exchange(1);
+    first[static_cast<std::size_t>(id)] = worker.number;
+    worker.exchange(2);
+    second[static_cast<std::size_t>(id)] = worker.number;
+  });
+  CHECK(ends == Ends(3));
+  CHECK(first == std::array<float, 3>{3, 3, 3});
+  CHECK(second == std::array<float, 3>{4, 4, 4});
+}
+
+TEST_CASE("meeting: one that ends stops nobody, and comes back with the state of the others", "[meeting]") {
+  const TempDir folder;
+  std::array<float, 3> numbers{};
+  std::array<std::int64_t, 3> steps{};
+  const Ends ends = run_workers(3, [&](std::int64_t id) {
+    {
+      Worker worker(folder.path(), id);
+      worker.join(0);
+      worker.exchange(1);
+      if (id < 2) {
+        std::int64_t step = 1;
+        do {  // the process that comes back is not the one that was there: at least once there are two
+          worker.exchange(++step);
+        } while (worker.members == 2);
+        numbers[static_cast<std::size_t>(id)] = worker.number;
+        steps[static_cast<std::size_t>(id)] = step;
+        return;
+      }
+    }
+    Worker again(folder.path(), id);
+    const std::int64_t began = again.join(0);
+    again.exchange(began + 1);
+    numbers[2] = again.number;
+    steps[2] = began + 1;
+  });
+  CHECK(ends == Ends(3));
+  CHECK(steps[0] >= 3);
+  CHECK((steps[1] == steps[0] && steps[2] == steps[0]));
+  CHECK((numbers[1] == numbers[0] && numbers[2] == numbers[0]));
+}
+
+TEST_CASE("meeting: what a lost worker was part of is done once more without it", "[meeting]") {
+  const TempDir folder;
+  std::array<float, 3> numbers{};
+  const Ends ends = run_workers(3, [&](std::int64_t id) {
+    Worker worker(folder.path(), id);
+    worker.join(0);
+    if (id == 1) {
+      worker.meeting.hold(1, [](Group& there) {
+        there.barrier();
+        throw std::runtime_error("lost");
+      });
+    }
+    at::Tensor sum;
+    worker.meeting.hold(1, [&](Group& there) {
+      if (there.size() == 3) {
+        there.barrier();
+      }
+      sum = at::full({1}, worker.number);
+      there.sum(sum);
+    });
+    numbers[static_cast<std::size_t>(id)] = sum.item<float>();
+  });
+  CHECK(ends == Ends{"", "lost", ""});
+  CHECK(numbers == std::array<float, 3>{4, 0, 4});  // 1 + 3
+}
+
+TEST_CASE("meeting: too few are the end, by name", "[meeting]") {
+  const TempDir folder;
+  std::array<std::string, 3> why;
+  const Ends ends = run_workers(3, [&](std::int64_t id) {
+    Worker worker(folder.path(), id, 3, 2, std::chrono::seconds(2));
+    worker.join(0);
+    worker.exchange(1);
+    if (id == 1) {
+      while (worker.exchange(2)) {
+      }
+      why[1] = worker.meeting.ended();
+    }
+  });
+  CHECK(ends == Ends(3));
+  CHECK_THAT(why[1], Contains("1 of 3 workers are there (worker 1), fewer than diloco.min_workers (2)"));
+}
+
+TEST_CASE("meeting: workers that all begin anew go on with the state of the one that came farthest", "[meeting]") {
+  const TempDir folder;
+  std::array<std::int64_t, 3> began{};
+  std::array<float, 3> numbers{};
+  for (const std::int64_t farthest : {1, 2}) {  // the second time in the folder of the first
+    const Ends ends = run_workers(3, [&](std::int64_t id) {
+      Worker worker(folder.path(), id);
+      began[static_cast<std::size_t>(id)] = worker.join(id == farthest ? 20 : 10 * (id % 2));
+      numbers[static_cast<std::size_t>(id)] = worker.number;
+    });
+    CHECK(ends == Ends(3));
+    CHECK(began == std::array<std::int64_t, 3>{20, 20, 20});
+    const auto number = static_cast<float>(farthest + 1);
+    CHECK(numbers == std::array<float, 3>{number, number, number});
+  }
+}
+
+TEST_CASE("meeting: another job, and a run that is over, are refused by name", "[meeting]") {
+  const TempDir folder;
+  const World own;
+  const auto nothing = [](Group&) {};
+  const auto place = [&](std::int64_t worker) { return WorkerPlace{folder.path(), worker, 2, true}; };
+  {
+    Meeting first(place(0), {"job", 1, milliseconds(100)}, own);
+    CHECK_THROWS_WITH(Meeting(place(1), {"another job", 1, milliseconds(100)}, own),
+                      Contains("worker 1 has another job, or is another program"));
+    CHECK(first.join(0, nothing, nothing) == 0);
+    first.finish(30);
+  }
+  Meeting late(place(1), {"job", 1, milliseconds(100)}, own);
+  CHECK_THROWS_WITH(late.join(0, nothing, nothing), Contains("the other workers have completed the run, 30 steps, before worker 1"));
+}
