@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
 
 #include "config/plan/batch_plan.h"
@@ -15,6 +17,7 @@
 #include "metrics/peak.h"
 #include "parallel/world.h"
 #include "run/answer_ends.h"
+#include "run/attached.h"
 #include "run/exports.h"
 #include "run/header.h"
 #include "run/memory_check.h"
@@ -134,7 +137,8 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.vocab_size = config.model.vocab_size;
   out.seed = static_cast<std::uint64_t>(config.train.seed);
   out.mtp_head = config.eval.mtp_head;
-  out.run_ahead = config.train.run_ahead.value_or(run.device().is_cpu() ? 0 : 1);
+  // What is repeated is said behind its step, before the next one begins.
+  out.run_ahead = config.run.steering.empty() ? config.train.run_ahead.value_or(run.device().is_cpu() ? 0 : 1) : 0;
   out.seconds_before = outputs.seconds_before;
   out.before_save = [&folders] {
     if (folders) {
@@ -163,16 +167,21 @@ struct Reached {
   ~Reached() { end.reached(loop.step()); }
 };
 
-/// Signals, and the end behind the update that a probe looks at.
+/// Signals, what is said to the run, and the end behind the update that a probe looks at.
 class RunInbox final : public Inbox {
  public:
-  RunInbox(const RunContext& run, const TrainLoop& loop)
+  RunInbox(const RunContext& run, const TrainLoop& loop, Attached* attached)
       : signals_(run.config.train.shutdown_timeout_sec),
         loop_(loop),
+        attached_(attached),
         last_(run.request.probe != nullptr ? run.request.probe->step() : -1) {}
 
   std::vector<Message> take() override {
     std::vector<Message> out = signals_.take();
+    if (attached_ != nullptr) {
+      std::vector<Message> said = attached_->take(loop_.step());
+      out.insert(out.end(), std::make_move_iterator(said.begin()), std::make_move_iterator(said.end()));
+    }
     if (last_ >= 0 && loop_.step() >= last_) {
       out.push_back({Message::Kind::stop});
     }
@@ -183,8 +192,14 @@ class RunInbox final : public Inbox {
  private:
   SignalInbox signals_;
   const TrainLoop& loop_;
-  std::int64_t last_;  // update; -1: the run goes to its own end
+  Attached* attached_;  // null: nobody can say anything
+  std::int64_t last_;   // update; -1: the run goes to its own end
 };
+
+/// The run's end of what is said to it; null where it only looks.
+std::unique_ptr<Attached> attached_to(const RunContext& run, const CheckpointState& state, const Start& start) {
+  return run.request.probe == nullptr ? std::make_unique<Attached>(run, state, start.resumes() && !start.nothing_saved) : nullptr;
+}
 
 StallOptions stall_options(const RunContext& run) {
   const config::RunConfig& config = run.config.run;
@@ -270,10 +285,12 @@ RunResult train(RunContext& run, RunEnd& end) {
   options.pulse = [&stalls](const std::string& doing, std::int64_t step) { stalls.alive(doing, step); };
   Incidents incidents(run.plan.dir / "incidents", run.config.run.keep_incidents, state.job_toml, run.world);
   options.incidents = request.probe == nullptr ? &incidents : nullptr;
+  const std::unique_ptr<Attached> attached = attached_to(run, state, start);
+  options.prompt = attached.get();
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
   const auto trained = [&] {
-    RunInbox inbox(run, loop);
+    RunInbox inbox(run, loop, attached.get());
     return loop.run(inbox);
   };
   return finish(run, trained(), end);

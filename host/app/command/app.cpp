@@ -88,7 +88,8 @@ constexpr Entry kCommands[] = {
     {"registry", registry_command},     {"test", test_command},         {"lua", lua_command},
     {"sweep", sweep_command},           {"export", export_command},     {"adapter", adapter_command},
     {"checkpoint", checkpoint_command}, {"replay", replay_command},     {"tokenizer", tokenizer_command},
-    {"completion", completion_command}, {"--version", version_command},
+    {"attach", attach_command},         {"reload", reload_command},     {"completion", completion_command},
+    {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }

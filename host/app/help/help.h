@@ -21,12 +21,12 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host plan FILE --world N memory and time of a layout; also: --search
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host lua [FILE|-e|-i]    Lua with all that scripts have; test SPEC.lua
+  kf-host lua [FILE|-e|-i]    Lua as in scripts; in a live run: attach RUN
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
   kf-host registry [KIND]     models, optimizers, hooks, ..., also of a script
-  kf-host COMMAND --help      one command; also: adapter, replay, completion
+  kf-host COMMAND --help      also: test, adapter, replay, reload, completion
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 7 machine, 1 other
