@@ -15,7 +15,7 @@ namespace kf {
 namespace {
 
 /// Rises with every write into a weight of the model.
-std::uint64_t writes_into(const Model* model) {
+std::uint64_t writes_into(Model* model) {
   std::uint64_t sum = 0;
   if (model != nullptr) {
     for (const ParameterPtr& weight : model->parameters()) {
