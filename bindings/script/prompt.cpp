@@ -63,12 +63,33 @@ std::string evaluate_line(Script& script, const std::string& text) {
   return out;
 }
 
-std::vector<std::string> complete_line(Script& script, const std::string& line) {
+std::string chunk_problem(Script& script, const std::string& text) {
+  std::string out;
+  script.runtime().protect([&](lua_State* L) {
+    push_function(L, "problem");
+    lua::push(L, std::string_view(text));
+    lua_pushliteral(L, "=attach");
+    lua_call(L, 2, 1);
+    out = lua_isnil(L, -1) ? "" : lua_tostring(L, -1);
+  });
+  return out;
+}
+
+std::vector<std::string> complete_line(Script& script, const std::string& line, const std::vector<std::string>& context) {
   std::vector<std::string> out;
   script.runtime().protect([&](lua_State* L) {
     push_function(L, "complete");
     lua::push(L, std::string_view(line));
-    lua_call(L, 1, 1);
+    lua_newtable(L);
+    if (!context.empty()) {
+      lua_newtable(L);
+      for (const std::string& name : context) {
+        lua_pushboolean(L, 1);
+        lua_setfield(L, -2, name.c_str());
+      }
+      lua_setfield(L, -2, "ctx");
+    }
+    lua_call(L, 2, 1);
     const int length = static_cast<int>(lua_objlen(L, -1));
     for (int i = 1; i <= length; ++i) {
       lua_rawgeti(L, -1, i);

@@ -159,6 +159,15 @@ Script::RunScope::RunScope(Script& script, config::Config config)
   script.session_->states = states_.get();
 }
 
+Script::RunScope::RunScope(Script& script, config::Config config, Beside /*beside*/)
+    : script_(script),
+      config_(std::move(config)),
+      interrupt_(std::make_unique<lua::Interrupt>(*script.runtime_)),
+      states_(std::make_unique<PartStates>()) {
+  script.session_->job = &config_;
+  script.session_->states = states_.get();
+}
+
 Script::RunScope::~RunScope() {
   lua::set_world(script_.runtime_->state(), nullptr);
   script_.session_->states = nullptr;

@@ -90,6 +90,9 @@ class Script {
   class RunScope {
    public:
     RunScope(Script& script, config::Config config);
+    /// Of a second script beside the one of the run, whose random numbers it draws.
+    struct Beside {};
+    RunScope(Script& script, config::Config config, Beside);
     ~RunScope();
     Script& script() const { return script_; }
     PartStates& states() const { return *states_; }

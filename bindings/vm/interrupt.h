@@ -5,8 +5,9 @@
 
 namespace kf::lua {
 
-/// While one exists, a signal that asks for a clean stop also watches Lua: a callback that goes on for kGraceSeconds after it is ended with
-/// an error at its line. Loops that the JIT compiler has turned into machine code do not notice; the second signal ends the process.
+/// While one exists (of a run's script, and of one beside it), a signal that asks for a clean stop also watches Lua: a callback that goes
+/// on for kGraceSeconds after it is ended with an error at its line. Loops that the JIT compiler has turned into machine code do not
+/// notice; the second signal ends the process.
 class Interrupt {
  public:
   explicit Interrupt(Runtime& runtime);
@@ -15,6 +16,9 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   static constexpr double kGraceSeconds = 2;
+
+ private:
+  Runtime& runtime_;
 };
 
 }  // namespace kf::lua

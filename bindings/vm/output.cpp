@@ -1,5 +1,6 @@
 #include "bindings/vm/output.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -7,9 +8,12 @@
 #include "bindings/vm/guard.h"
 #include "bindings/vm/stack.h"
 #include "core/log_keep.h"
+#include "core/text.h"
 
 namespace kf::lua {
 namespace {
+
+TakenOutput* taker = nullptr;  // Lua has one thread
 
 /// As Lua's own, in one piece, so that the log gets the line that standard output got.
 int print(lua_State* L) {
@@ -28,6 +32,10 @@ int print(lua_State* L) {
     lua_pop(L, 1);
   }
   line += '\n';
+  if (taker != nullptr) {
+    taker->add(line);
+    return 0;
+  }
   std::fwrite(line.data(), 1, line.size(), stdout);
   log::keep_text(line);
   return 0;
@@ -52,6 +60,11 @@ int write(lua_State* L) {
     text += text_at(L, -1);
     lua_pop(L, 1);
   }
+  if (shown && taker != nullptr) {
+    taker->add(text);
+    lua_pushboolean(L, 1);
+    return 1;
+  }
   lua_pushvalue(L, lua_upvalueindex(1));
   lua_insert(L, 1);
   lua_call(L, count, LUA_MULTRET);
@@ -73,6 +86,19 @@ void replace_write(lua_State* L, int io, bool method) {
 }
 
 }  // namespace
+
+TakenOutput::TakenOutput(std::size_t most) : most_(most) { taker = this; }
+TakenOutput::~TakenOutput() { taker = nullptr; }
+
+void TakenOutput::add(std::string_view text) {
+  const std::size_t taken = std::min(text.size(), most_ - text_.size());
+  text_ += text.substr(0, taken);
+  left_out_ += text.size() - taken;
+}
+
+std::string TakenOutput::text() const {
+  return left_out_ == 0 ? text_ : text_ + format("\n(and {} bytes more, which are left out)\n", left_out_);
+}
 
 void keep_output(lua_State* L) {
   lua_pushcfunction(L, &guarded<print>);

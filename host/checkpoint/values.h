@@ -3,7 +3,7 @@
 //
 // "hooks/NAME", "parts/KEY" (PartStates), "train" (the stepper), "course" (Steering), "eval" (the last evaluation), "wall" (WallTime),
 // "stop" (why a hook ended the run),
-// "sinks" (what sinks keep). A new keeper takes a key of its own and changes nothing else.
+// "sinks" (what sinks keep), "prompt" (how much of steering.jsonl was there). A new keeper takes a key of its own and changes nothing else.
 
 #include <map>
 #include <optional>
@@ -15,7 +15,8 @@
 namespace kf {
 
 inline constexpr const char *kHooks = "hooks", *kParts = "parts";  // groups
-inline constexpr const char *kTrain = "train", *kCourse = "course", *kEval = "eval", *kWall = "wall", *kStop = "stop", *kSinks = "sinks";
+inline constexpr const char *kTrain = "train", *kCourse = "course", *kEval = "eval", *kWall = "wall", *kStop = "stop", *kSinks = "sinks",
+                            *kPrompt = "prompt";
 
 /// What is kept under `key`; null where there is nothing.
 const config::Node& value_at(const config::Table& values, const std::string& key);

@@ -3,6 +3,8 @@
 #include <c10/util/Exception.h>
 
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <optional>
 
 #include "config/plan/batch_plan.h"
@@ -15,6 +17,7 @@
 #include "metrics/peak.h"
 #include "parallel/world.h"
 #include "run/answer_ends.h"
+#include "run/attached.h"
 #include "run/exports.h"
 #include "run/header.h"
 #include "run/memory_check.h"
@@ -135,7 +138,8 @@ LoopOptions loop_options(const RunContext& run, const RunData& data, const Start
   out.vocab_size = config.model.vocab_size;
   out.seed = static_cast<std::uint64_t>(config.train.seed);
   out.mtp_head = config.eval.mtp_head;
-  out.run_ahead = config.train.run_ahead.value_or(run.device().is_cpu() ? 0 : 1);
+  // What is repeated is said behind its step, before the next one begins.
+  out.run_ahead = config.run.steering.empty() ? config.train.run_ahead.value_or(run.device().is_cpu() ? 0 : 1) : 0;
   out.seconds_before = outputs.seconds_before;
   out.before_save = [&folders] {
     if (folders) {
@@ -164,17 +168,22 @@ struct Reached {
   ~Reached() { end.reached(loop.step()); }
 };
 
-/// Signals, the end of a run that only looks, and that of a run whose workers have become too few.
+/// Signals, what is said to the run, the end of a run that only looks, and that of a run whose workers have become too few.
 class RunInbox final : public Inbox {
  public:
-  RunInbox(const RunContext& run, const TrainLoop& loop, const Meeting* workers)
+  RunInbox(const RunContext& run, const TrainLoop& loop, const Meeting* workers, Attached* attached)
       : signals_(run.config.train.shutdown_timeout_sec),
         loop_(loop),
         workers_(workers),
+        attached_(attached),
         last_(run.request.only_until > 0 ? run.request.only_until : -1) {}
 
   std::vector<Message> take() override {
     std::vector<Message> out = signals_.take();
+    if (attached_ != nullptr) {
+      std::vector<Message> said = attached_->take(loop_.step());
+      out.insert(out.end(), std::make_move_iterator(said.begin()), std::make_move_iterator(said.end()));
+    }
     if ((last_ >= 0 && loop_.step() >= last_) || (workers_ != nullptr && !workers_->ended().empty())) {
       out.push_back({Message::Kind::stop});
     }
@@ -186,12 +195,13 @@ class RunInbox final : public Inbox {
   SignalInbox signals_;
   const TrainLoop& loop_;
   const Meeting* workers_;  // null where they are always there
+  Attached* attached_;      // null: nobody can say anything
   std::int64_t last_;       // update; -1: the run goes to its own end
 };
 
 /// Throws Code::communication where too few workers were left for that.
-RunResult train_to_the_end(const RunContext& run, TrainLoop& loop, Meeting* workers) {
-  RunInbox inbox(run, loop, workers);
+RunResult train_to_the_end(const RunContext& run, TrainLoop& loop, Meeting* workers, Attached* attached) {
+  RunInbox inbox(run, loop, workers, attached);
   RunResult result = loop.run(inbox);
   if (workers != nullptr) {
     KF_CHECK(workers->ended().empty(), Code::communication, "{}", workers->ended());
@@ -200,6 +210,11 @@ RunResult train_to_the_end(const RunContext& run, TrainLoop& loop, Meeting* work
     }
   }
   return result;
+}
+
+/// The run's end of what is said to it; null where it only looks.
+std::unique_ptr<Attached> attached_to(const RunContext& run, const CheckpointState& state, const Start& start) {
+  return run.request.only_until == 0 ? std::make_unique<Attached>(run, state, start.resumes() && !start.nothing_saved) : nullptr;
 }
 
 StallOptions stall_options(const RunContext& run) {
@@ -296,9 +311,11 @@ RunResult train(RunContext& run, RunEnd& end) {
   options.incidents = request.only_until == 0 ? &incidents : nullptr;
   const std::unique_ptr<Profile> profile = make_profile(run, trainee);
   options.profile = profile.get();
+  const std::unique_ptr<Attached> attached = attached_to(run, state, start);
+  options.prompt = attached.get();
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
-  RunResult result = train_to_the_end(run, loop, workers.get());
+  RunResult result = train_to_the_end(run, loop, workers.get(), attached.get());
   return finish(run, std::move(result), end);
 }
 

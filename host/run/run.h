@@ -28,6 +28,9 @@ struct RunRequest {
   std::function<bool(std::int64_t step, double value)> report = {};
   /// One more hook, called behind the job's own; may be empty.
   std::function<std::unique_ptr<Hook>()> hook = {};
+  /// The settings that the run's script stands for when it is read again (kf-host reload): of its job's table, or nothing where it has
+  /// none, under the overrides of the run, with the parts that it registers. Empty: it cannot be read again.
+  std::function<config::Loaded(config::Node job, const config::Catalog& parts)> reread = {};
   Probe* probe = nullptr;       // looks at one update; null: there is none
   std::int64_t only_until = 0;  // the run only looks: it ends behind this step, and saves nothing; 0: it goes to its own end
   Launch launch = {};           // this process among those that train together

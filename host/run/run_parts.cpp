@@ -31,18 +31,18 @@ std::unique_ptr<Schedule> make_schedule(const config::Config& config, const Regi
 }
 
 Hooks make_hooks(const config::Config& config, const Registries& registries, const std::function<std::unique_ptr<Hook>()>& last) {
-  std::vector<std::unique_ptr<Hook>> hooks;
+  std::vector<std::unique_ptr<Hook>> hooks, others;
   for (const std::string& name : config.hooks) {
     hooks.push_back(make_part(registries.hook, name, config, registries));
   }
   for (const std::string& name : config.metrics.extra) {
-    hooks.push_back(metric_hook(name, make_part(registries.metric, name, config, registries), config.metrics.log_interval,
-                                static_cast<std::uint64_t>(config.train.seed)));
+    others.push_back(metric_hook(name, make_part(registries.metric, name, config, registries), config.metrics.log_interval,
+                                 static_cast<std::uint64_t>(config.train.seed)));
   }
   if (last) {
-    hooks.push_back(last());
+    others.push_back(last());
   }
-  return Hooks(std::move(hooks));
+  return Hooks(std::move(hooks), std::move(others));
 }
 
 std::unique_ptr<TokenChooser> sampler_of(const config::Config& config, const Registries& registries) {

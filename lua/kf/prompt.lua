@@ -8,18 +8,27 @@ local M = {}
 local environment = setmetatable({ kf = require("kf") }, { __index = _G })
 environment._G = environment
 
-local function compile(text)
+local function compile(text, name)
   text = text:gsub("^%s*=", "return ", 1) -- the habit of Lua's own prompt
-  local chunk, problem = loadstring("return " .. text, "=stdin")
+  local chunk, problem = loadstring("return " .. text, name)
   if not chunk then
-    chunk, problem = loadstring(text, "=stdin")
+    chunk, problem = loadstring(text, name)
   end
   return chunk, problem
 end
 
+--- What is wrong with a chunk before it runs: "more" when it is unfinished, a message, or nil.
+function M.problem(text, name)
+  local chunk, problem = compile(text, name)
+  if chunk then
+    return nil
+  end
+  return problem:find("'<eof>'", 1, true) and "more" or problem
+end
+
 --- "more" when `text` is an unfinished chunk; otherwise runs it, prints what it returns, and gives "done" or an error message.
 function M.evaluate(text)
-  local chunk, problem = compile(text)
+  local chunk, problem = compile(text, "=stdin")
   if not chunk then
     return problem:find("'<eof>'", 1, true) and "more" or problem
   end
@@ -38,6 +47,64 @@ function M.evaluate(text)
     print(pretty.text(results[i]))
   end
   return "done"
+end
+
+-- Names of Lua behind which no chunk leaves anything that another one finds.
+local harmless = {}
+for name in
+  ([[_VERSION assert bit collectgarbage coroutine ctx error io ipairs jit kf load loadstring math next os pairs pcall print rawequal
+  rawget select string table tonumber tostring type unpack xpcall]]):gmatch("%S+")
+do
+  harmless[name] = true
+end
+
+--- For chunks that are said to a run, of which `ctx` is the context. They see it, `kf` and the script's globals; what they set themselves
+--- stays for later ones. Gives three functions: compile(text) -> function, or nil and a message; show(values...) -> text;
+--- touched() -> whether a chunk, since the last call, has set a variable or reached for something of the script's or of an earlier chunk in
+--- which it could have left something.
+function M.live(ctx)
+  local variables, touched = { kf = environment.kf, ctx = ctx }, false
+  variables.os = setmetatable({
+    exit = function()
+      error("os.exit would end the run: ctx:stop() does that with a checkpoint; Ctrl-D leaves the prompt alone", 2)
+    end,
+  }, { __index = os })
+  local live = setmetatable({}, {
+    __index = function(_, name)
+      local value = variables[name]
+      if value == nil then
+        value = _G[name]
+      end
+      local kind = type(value)
+      if not harmless[name] and kind ~= "nil" and kind ~= "number" and kind ~= "string" and kind ~= "boolean" then
+        touched = true
+      end
+      return value
+    end,
+    __newindex = function(_, name, value)
+      touched = true
+      variables[name] = value
+    end,
+  })
+  variables._G = live
+  return function(text)
+    local chunk, problem = compile(text, "=attach")
+    if not chunk then
+      return nil, problem
+    end
+    jit.off(chunk, true) -- machine code could not be interrupted
+    return setfenv(chunk, live)
+  end, function(...)
+    local texts = {}
+    for i = 1, select("#", ...) do
+      texts[i] = pretty.text((select(i, ...))) .. "\n"
+    end
+    return table.concat(texts)
+  end, function()
+    local was = touched
+    touched = false
+    return was
+  end
 end
 
 --- The names that may stand after `value`.
@@ -75,7 +142,11 @@ local function resolve(path)
 end
 
 --- The words that may replace the last one of `line`, sorted: names behind a dot or colon, globals, keys of a job.
-function M.complete(line)
+--- `more`: values by name that are known besides.
+function M.complete(line, more)
+  for name, value in pairs(more or {}) do
+    environment[name] = value
+  end
   local path, word = line:match("([%w_%.]-)[%.:]([%w_]*)$")
   local names
   if path and path ~= "" then

@@ -1457,6 +1457,9 @@
 ---@field stall_timeout_sec? number  A step, an evaluation's batch or a save that stands still for so many seconds leaves the stacks of all threads in the folder incidents; 0 does not look.
 ---@field on_stall? "report"|"abort"  What follows: nothing, or the process ends with status 7, so that --max-restarts starts it again.
 ---@field keep_incidents? integer  Steps whose loss or gradient is not finite that are kept in the folder incidents, for `kf-host replay`; the first ones of the run.
+---@field attach? boolean  Listen on attach.sock in the folder, for `kf-host attach` and `kf-host reload` of the same user.
+---@field steering? string  A steering.jsonl: what was said to that run is said to this one, behind the same steps. Empty for none.
+---@field reload? "off"|"on_change"  Read the script's hooks again, behind the step that is on, when a file of the script has changed; else at `kf-host reload` alone.
 ---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
 
 ---@class kf.Config.model

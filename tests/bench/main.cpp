@@ -1,5 +1,6 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench ranks` (two processes against one), `bench checkpoint
+// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench ranks` (two processes against one), `bench attach` (a
+// run that is spoken to), `bench checkpoint
 // [FOLDER]` (saves and loads, on the disk of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
@@ -9,9 +10,11 @@
 #include <cstdio>
 #include <exception>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "bench/attach_bench.h"
 #include "bench/checkpoint_bench.h"
 #include "bench/compare.h"
 #include "bench/data_bench.h"
@@ -123,8 +126,9 @@ int main(int argc, char** argv) {
       part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
       return 0;
     }
-    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "profile" && part != "ranks")) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | ranks | checkpoint [FOLDER]]\n");
+    const std::set<std::string> parts{"", "lua", "data", "pieces", "profile", "ranks", "attach"};
+    if (argc > 2 || !parts.contains(part)) {
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | ranks | attach | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
@@ -133,6 +137,10 @@ int main(int argc, char** argv) {
     }
     if (part == "ranks") {
       bench::bench_ranks();
+      return 0;
+    }
+    if (part == "attach") {
+      bench::bench_attach();
       return 0;
     }
     if (part == "data") {
@@ -160,6 +168,7 @@ int main(int argc, char** argv) {
     bench::bench_data();
     bench::bench_generation(registries);
     bench::bench_lua();
+    bench::bench_attach();
     bench::bench_ranks();
     return 0;
   } catch (const std::exception& e) {

@@ -98,6 +98,8 @@ constexpr Entry kCommands[] = {
     {"checkpoint", checkpoint_command},
     {"replay", replay_command},
     {"tokenizer", tokenizer_command},
+    {"attach", attach_command},
+    {"reload", reload_command},
     {"completion", completion_command},
     {"--version", version_command},
     {"profile", profile_command},

@@ -41,6 +41,10 @@ int registry_command(const Arguments& args);
 int test_command(const Arguments& args);
 /// `kf-host lua [FILE | -e CHUNK | -i] [-- ARGS]`: the runtime of scripts as an interpreter.
 int lua_command(const Arguments& args);
+/// `kf-host attach RUN [-e CHUNK]`: Lua said to a run while it trains.
+int attach_command(const Arguments& args);
+/// `kf-host reload RUN`: the run reads its script's hooks again.
+int reload_command(const Arguments& args);
 /// `kf-host completion bash`
 int completion_command(const Arguments& args);
 /// `kf-host --version`

@@ -76,6 +76,7 @@ void continue_run(const TrainArguments& arguments, const Launch& launch) {
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   RunRequest run{loaded, session.begin(loaded.config), request.job, arguments.overrides.size()};
   run.from_folder = true;
+  run.reread = [&request](const config::Node&, const config::Catalog& parts) { return config::load_or_fail(request, parts); };
   run.launch = launch;
   if (arguments.dry_run) {
     dry_run(run, session.registries());

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "app/command/commands.h"
@@ -44,16 +43,9 @@ LuaArguments parse(Arguments args) {
   return out;
 }
 
-fs::path history_file() {
-  const char* state = std::getenv("XDG_STATE_HOME");
-  const char* home = std::getenv("HOME");
-  const fs::path base = state ? fs::path(state) : fs::path(home ? home : ".") / ".local" / "state";
-  return base / "kf-host" / "history";
-}
-
 /// Reads, runs and prints until the end of input.
 void run_prompt(Script& script) {
-  LineEditor editor(history_file(), [&](const std::string& line) { return complete_line(script, line); });
+  LineEditor editor(history_file("history"), [&](const std::string& line) { return complete_line(script, line); });
   if (isatty(STDIN_FILENO) == 1) {
     std::cout << "kf is loaded; Ctrl-D ends\n";
   }

@@ -40,6 +40,8 @@ constexpr Page kPages[] = {
     {"adapter", "", usage::kAdapter, true},
     {"checkpoint", "", usage::kCheckpoint, true},
     {"replay", "", usage::kReplay},
+    {"attach", "", usage::kAttach},
+    {"reload", "", usage::kReload},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

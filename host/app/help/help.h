@@ -21,7 +21,7 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   kf-host plan FILE --world N cost of a layout; profile FILE: where time goes
   kf-host data info PATH      what data hold; also: build, peek, verify, stats
   kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host lua [FILE|-e|-i]    Lua with all that scripts have; test SPEC.lua
+  kf-host lua [FILE|-e|-i]    Lua as in scripts; in a live run: attach RUN
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume

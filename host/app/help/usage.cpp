@@ -285,6 +285,32 @@ from the folder in which the run was started.
 exit status: 0 where such a number was found, 1 where there is none any more
 )";
 
+const char* const kAttach = R"(usage: kf-host attach RUN [-e CHUNK ...]
+
+A prompt of Lua on a run that trains: RUN is its folder. `ctx` and `kf` are what
+a hook sees; each chunk runs behind the run's next step, on all ranks, and rank 0
+answers. What has changed the run is written into RUN/steering.jsonl. An error
+in a chunk is told here, and the run goes on.
+
+  -e CHUNK   runs a chunk and ends; several in this order, up to an error
+  --wait S   waits up to S seconds for the run to begin
+
+  ctx:loss()   ctx:evaluate()   ctx:generate("text")   ctx:set_lr_scale(0.5)
+  ctx:freeze("layers.0.*")   ctx:request_save("name")   ctx:stop()
+
+exit status: 0; with -e that of the error; 4 where the run is not on, or ends
+)";
+
+const char* const kReload = R"(usage: kf-host reload RUN [--wait S]
+
+The run reads its script again behind its next step: changed hooks take the
+place of the old ones and go on from their states, new ones come, others go.
+Where the file is broken, or changes more than hooks, the old hooks stay and the
+run goes on.
+
+exit status: 0 where hooks were read; else that of the error
+)";
+
 const char* const kRegistry = R"(usage: kf-host registry [KIND] [SCRIPT.lua]
 
 Lists the registered parts of every kind, or of one: name, origin, what it is, its own fields. With a script, which runs up to its

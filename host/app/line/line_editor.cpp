@@ -58,6 +58,13 @@ char word_breaks[] = " \t\n\"\\'`@$><=;|&{}(),.:+-*/#[]~^%";
 }  // namespace
 #endif
 
+fs::path history_file(const std::string& name) {
+  const char* state = std::getenv("XDG_STATE_HOME");
+  const char* home = std::getenv("HOME");
+  const fs::path base = state ? fs::path(state) : fs::path(home ? home : ".") / ".local" / "state";
+  return base / "kf-host" / name;
+}
+
 LineEditor::LineEditor(fs::path history, std::function<std::vector<std::string>(const std::string&)> complete)
     : history_(std::move(history)), complete_(std::move(complete)), terminal_(isatty(STDIN_FILENO) == 1) {
 #ifdef KF_WITH_LIBEDIT

@@ -10,6 +10,9 @@
 
 namespace kf {
 
+/// Where the user's lines are kept, by the name of a prompt: below XDG_STATE_HOME, else ~/.local/state.
+fs::path history_file(const std::string& name);
+
 class LineEditor {
  public:
   /// `complete` gives the words that may replace the last word of a line. History is read from `history` and written at the end.

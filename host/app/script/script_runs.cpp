@@ -93,6 +93,13 @@ RunResult ScriptRuns::run(config::Node recipe) {
   const config::Loaded loaded = config::load_or_fail(request, registries_.catalog());
   const Script::RunScope scope(script_, loaded.config);
   RunRequest run_request{loaded, scope, arguments_.file, arguments_.overrides.size()};
+  if (!std::exchange(reread_, true)) {  // a script that is read again ends at its first run
+    run_request.reread = [this](config::Node again, const config::Catalog& parts) {
+      config::Request request_again = request_of(arguments_, launch_);
+      request_again.recipe = std::move(again);
+      return config::load_or_fail(request_again, parts);
+    };
+  }
   run_request.launch = launch_;
   return run_job(run_request, registries_);
 }

@@ -32,6 +32,7 @@ class ScriptRuns {
   Launch launch_;
   int unnamed_ = 0;
   bool ran_ = false;
+  bool reread_ = false;  // the first run was asked for
   Script script_;
 };
 

@@ -57,9 +57,13 @@ void Freezer::check(const std::vector<std::string>& patterns, bool frozen, const
 }
 
 void Freezer::set(const std::vector<Controls::Freezing>& changes) {
-  if (changes.empty()) {
-    return;
+  if (!changes.empty()) {
+    apply(after(changes), phase_);
   }
+}
+
+/// What hooks have frozen behind these changes.
+std::set<std::string> Freezer::after(const std::vector<Controls::Freezing>& changes) const {
   std::set<std::string> asked = asked_;
   for (const Controls::Freezing& change : changes) {
     const std::string key = change.frozen ? "ctx:freeze" : "ctx:unfreeze";
@@ -68,10 +72,10 @@ void Freezer::set(const std::vector<Controls::Freezing>& changes) {
       change.frozen ? void(asked.insert(name)) : void(asked.erase(name));
     }
   }
-  KF_CHECK(any_trains(asked, phase_), Code::script,
+  KF_CHECK(changes.empty() || any_trains(asked, phase_), Code::script,
            "{}ctx:{}(\"{}\"): every weight would be frozen, so nothing could be learned; ctx:unfreeze in the same callback lets some train",
            changes.back().asked_at, changes.back().frozen ? "freeze" : "unfreeze", changes.back().pattern);
-  apply(asked, phase_);
+  return asked;
 }
 
 void Freezer::set_phase(const std::vector<std::string>& patterns) {

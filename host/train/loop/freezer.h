@@ -17,6 +17,8 @@ class Freezer {
   /// What hooks ask for, in order, kept until they ask otherwise. Throws Code::config for a pattern that matches nothing and for thawing
   /// what the job froze for the whole run, Code::script when nothing would train after all of them.
   void set(const std::vector<Controls::Freezing>& changes);
+  /// Throws what `set` would.
+  void check(const std::vector<Controls::Freezing>& changes) const { after(changes); }
   /// What the running phase freezes, besides.
   void set_phase(const std::vector<std::string>& patterns);
   /// Throws as `set` would.
@@ -27,6 +29,7 @@ class Freezer {
   void restore(const std::vector<std::string>& names);
 
  private:
+  std::set<std::string> after(const std::vector<Controls::Freezing>& changes) const;
   std::vector<std::string> matching(const std::vector<std::string>& patterns, const std::string& key) const;
   bool any_trains(const std::set<std::string>& asked, const std::set<std::string>& phase) const;
   void apply(const std::set<std::string>& asked, const std::set<std::string>& phase);

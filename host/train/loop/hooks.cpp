@@ -1,15 +1,23 @@
 #include "train/loop/hooks.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "core/error.h"
 #include "core/log.h"
 
 namespace kf {
 
-Hooks::Hooks(std::vector<std::unique_ptr<Hook>> hooks) : hooks_(std::move(hooks)) { sort(); }
+Hooks::Hooks(std::vector<std::unique_ptr<Hook>> of_job, std::vector<std::unique_ptr<Hook>> others) : hooks_(std::move(others)) {
+  for (const std::unique_ptr<Hook>& hook : hooks_) {
+    others_.insert(hook.get());
+  }
+  add(std::move(of_job));
+}
 
-void Hooks::sort() {
+/// Before those that are there, as far as their priorities are equal.
+void Hooks::add(std::vector<std::unique_ptr<Hook>> hooks) {
+  hooks_.insert(hooks_.begin(), std::make_move_iterator(hooks.begin()), std::make_move_iterator(hooks.end()));
   std::stable_sort(hooks_.begin(), hooks_.end(), [](const auto& a, const auto& b) { return a->priority() > b->priority(); });
 }
 
@@ -50,16 +58,21 @@ void Hooks::load(const std::map<std::string, config::Node>& states) {
   }
 }
 
-void Hooks::replace(const std::string& name, std::unique_ptr<Hook> hook) {
-  const auto old = find(name);
-  KF_CHECK(old != hooks_.end(), Code::script, "there is no hook '{}' whose place another could take", name);
-  KF_CHECK(hook->name() == name, Code::script, "hook '{}' cannot take the place of '{}': checkpoints know a hook's state by its name",
-           hook->name(), name);
-  if (const config::Node state = (*old)->state(); !state.is_null()) {
-    hook->load(state);
+void Hooks::hand_over(const std::vector<std::unique_ptr<Hook>>& fresh) {
+  for (const std::unique_ptr<Hook>& hook : fresh) {
+    const auto old = find(hook->name());
+    if (old == hooks_.end() || others_.contains(old->get())) {
+      continue;
+    }
+    if (const config::Node state = (*old)->state(); !state.is_null()) {
+      hook->load(state);
+    }
   }
-  *old = std::move(hook);
-  sort();
+}
+
+void Hooks::exchange(std::vector<std::unique_ptr<Hook>> fresh) {
+  std::erase_if(hooks_, [this](const std::unique_ptr<Hook>& hook) { return !others_.contains(hook.get()); });
+  add(std::move(fresh));
 }
 
 }  // namespace kf

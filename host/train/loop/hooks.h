@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,8 @@ namespace kf {
 
 class Hooks {
  public:
-  /// Called by falling priority, then in this order.
-  explicit Hooks(std::vector<std::unique_ptr<Hook>> hooks = {});
+  /// Called by falling priority, then in this order: those of the job, then others that stay whatever becomes of these.
+  explicit Hooks(std::vector<std::unique_ptr<Hook>> of_job = {}, std::vector<std::unique_ptr<Hook>> others = {});
 
   /// Calls those that want the event. What one throws ends the run.
   void call(Event event, HookContext& context);
@@ -25,15 +26,17 @@ class Hooks {
   /// Hooks without a stored state start fresh; stored states without a hook are named in the log.
   void load(const std::map<std::string, config::Node>& states);
 
-  /// Between two steps: `hook` comes where the hook `name` was, and goes on from its state. That is loaded before anything changes, so what
-  /// `load` throws leaves the old one in place. Throws Code::script where there is none, and for a hook of another name.
-  void replace(const std::string& name, std::unique_ptr<Hook> hook);
+  /// Gives each of these the state of the job's hook with its name, if there is one: what `load` throws leaves the old ones in place.
+  void hand_over(const std::vector<std::unique_ptr<Hook>>& fresh);
+  /// Between two steps: these come where the job's hooks were, which go. (See `hand_over`.)
+  void exchange(std::vector<std::unique_ptr<Hook>> fresh);
 
  private:
   std::vector<std::unique_ptr<Hook>>::iterator find(const std::string& name);
-  void sort();
+  void add(std::vector<std::unique_ptr<Hook>> hooks);
 
   std::vector<std::unique_ptr<Hook>> hooks_;
+  std::set<const Hook*> others_;  // that are not the job's
 };
 
 }  // namespace kf

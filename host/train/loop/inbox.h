@@ -1,7 +1,9 @@
 #pragma once
 // What comes to a run from outside while it trains.
 
+#include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include "core/stop.h"
@@ -11,10 +13,14 @@ namespace kf {
 /// What somebody outside asks for.
 struct Message {
   enum class Kind {
-    stop,      // to end behind this step, saved
-    unwritten  // the same, as a failure: rows cannot be written
+    stop,       // to end behind this step, saved
+    unwritten,  // the same, as a failure: rows cannot be written
+    chunk,      // to run `text`, Lua, behind this step (prompt.h)
+    reload      // to read the script's hooks again
   };
   Kind kind = Kind::stop;
+  std::string text = {};
+  std::int64_t asker = 0;  // who is to be answered; 0: nobody
 
   bool operator==(const Message&) const = default;
 };

@@ -123,6 +123,9 @@ RunResult TrainLoop::run(Inbox& inbox) {
   }
   RunResult told = result(parts_.throughput.seconds() - begin);
   parts_.sinks.end(told);
+  if (options_.prompt != nullptr) {
+    options_.prompt->over(told);
+  }
   return told;
 }
 
@@ -192,6 +195,8 @@ void TrainLoop::follow(const Message& message) {
   switch (message.kind) {
     case Message::Kind::stop: told_to_stop_ = true; break;
     case Message::Kind::unwritten: told_to_stop_ = told_unwritten_ = true; break;
+    case Message::Kind::chunk:
+    case Message::Kind::reload: said_.push_back(message); break;
   }
 }
 
@@ -312,6 +317,7 @@ void TrainLoop::after_step(const StepResult& result) {
   }
   fire(Event::step_end);
   agree_on_requests();
+  hear();
   const bool due = step % options_.eval_interval == 0 || step == options_.max_steps;
   const bool asked = std::exchange(controls_.eval, false);
   const bool evaluated = result.abort.empty() && !parts_.eval_sets.empty() && (asked || due);
@@ -326,6 +332,7 @@ void TrainLoop::after_step(const StepResult& result) {
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
   boundary(save_due(step));
+  answer();
   parts_.sinks.step_over(state_.run.step);
 }
 
@@ -420,6 +427,9 @@ config::Table TrainLoop::values() const {
   }
   if (config::Node sinks = parts_.sinks.state(); !sinks.is_null()) {
     out[kSinks] = std::move(sinks);
+  }
+  if (options_.prompt != nullptr && options_.prompt->kept() > 0) {
+    out[kPrompt] = config::Node(options_.prompt->kept());
   }
   if (stopped_by_hook_) {
     out[kStop] = config::Node(stop_reason_);

@@ -35,6 +35,7 @@
 #include "train/loop/inbox.h"
 #include "train/loop/incidents.h"
 #include "train/loop/probe.h"
+#include "train/loop/prompt.h"
 #include "train/loop/saver.h"
 #include "train/loop/steering.h"
 #include "train/profile/profile.h"
@@ -95,6 +96,7 @@ struct LoopOptions {
   Incidents* incidents = nullptr;    // keeps steps whose numbers went wrong; null: nobody does
   Probe* probe = nullptr;            // of one update; null: there is none
   Profile* profile = nullptr;        // of some steps; null: there is none
+  Prompt* prompt = nullptr;          // where it is answered what is said to the run; null: nothing is heard
   bool writes_checkpoints = true;    // false: a run that only looks saves nothing
   std::int64_t export_interval = 0;  // checkpoint.hf_export_interval
   /// Writes a folder for other programs out of a checkpoint; of the leader. Empty: nothing can be exported.
@@ -157,6 +159,9 @@ class TrainLoop {
   void export_models(const std::vector<std::string>& asked);
   void agree_on_requests();
   void follow(const Message& message);
+  void hear();
+  Outcome carry_out(const Message& said);
+  void answer();
   std::string unwritten_text() const;
   bool told_to_stop();
   std::optional<fs::path> newest_checkpoint() const;
@@ -197,12 +202,14 @@ class TrainLoop {
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
   bool best_checked_ = false;
-  Inbox* inbox_ = nullptr;        // while the run is on
-  bool told_to_stop_ = false;     // by a message,
-  bool told_unwritten_ = false;   // that says that rows cannot be written
-  std::int64_t asked_step_ = -1;  // the last one that the strategy was asked about,
-  bool asked_due_ = false;        // and what it said
-  double waited_ = 0;             // for data, since the last row
+  Inbox* inbox_ = nullptr;                            // while the run is on
+  bool told_to_stop_ = false;                         // by a message,
+  bool told_unwritten_ = false;                       // that says that rows cannot be written
+  std::deque<Message> said_;                          // chunks and the like that wait for the end of a step,
+  std::vector<std::pair<Message, Outcome>> answers_;  // and what became of those that did not
+  std::int64_t asked_step_ = -1;                      // the last one that the strategy was asked about,
+  bool asked_due_ = false;                            // and what it said
+  double waited_ = 0;                                 // for data, since the last row
   double stepped_for_ = 0;
   Traffic traffic_;  // up to the last row
   std::int64_t traffic_step_ = 0;

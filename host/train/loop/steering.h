@@ -40,6 +40,8 @@ class Steering {
 
   /// Puts the first phase in force: call it once, before the first update of a fresh run.
   void begin();
+  /// Throws what `apply` would.
+  void check(const Controls& controls) const { freezer_.check(controls.freezing); }
   /// The lasting requests, in force from the update after `step` completed ones on.
   void apply(const Controls& controls, std::int64_t step);
   /// Goes on to the next phase where the running one is over; whether it did.

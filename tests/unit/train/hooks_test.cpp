@@ -34,33 +34,37 @@ class Counter final : public Hook {
 
 }  // namespace
 
-TEST_CASE("hooks: one takes the place of another and goes on from its state", "[hooks]") {
+TEST_CASE("hooks: those of the job make room for new ones, which go on from the states of their names", "[hooks]") {
   std::string said;
-  std::vector<std::unique_ptr<Hook>> list;
+  std::vector<std::unique_ptr<Hook>> list, others;
   list.push_back(std::make_unique<Counter>("one", "a", said));
   list.push_back(std::make_unique<Counter>("two", "b", said));
-  Hooks hooks(std::move(list));
+  others.push_back(std::make_unique<Counter>("own", "c", said));
+  Hooks hooks(std::move(list), std::move(others));
   HookContext context;
   hooks.call(Event::step_end, context);
-  hooks.replace("one", std::make_unique<Counter>("one", "A", said));
-  hooks.call(Event::step_end, context);
-  CHECK(said == "a1 b1 A2 b2 ");
-  hooks.replace("one", std::make_unique<Counter>("one", "late", said, -1));
+  CHECK(said == "a1 b1 c1 ");
+  std::vector<std::unique_ptr<Hook>> fresh;
+  fresh.push_back(std::make_unique<Counter>("new", "n", said));
+  fresh.push_back(std::make_unique<Counter>("one", "A", said));
+  fresh.push_back(std::make_unique<Counter>("own", "x", said));  // another one's name: it begins by itself
+  fresh.push_back(std::make_unique<Counter>("last", "l", said, -1));
+  hooks.hand_over(fresh);
+  hooks.exchange(std::move(fresh));
   said.clear();
   hooks.call(Event::step_end, context);
-  CHECK(said == "b3 late3 ");
+  CHECK(said == "n1 A2 x1 c2 l1 ");
 }
 
-TEST_CASE("hooks: what cannot take the place of another leaves it there", "[hooks]") {
+TEST_CASE("hooks: a state that a new one does not take leaves the old ones as they are", "[hooks]") {
   std::string said;
-  std::vector<std::unique_ptr<Hook>> list;
+  std::vector<std::unique_ptr<Hook>> list, fresh;
   list.push_back(std::make_unique<Counter>("one", "a", said));
   Hooks hooks(std::move(list));
   HookContext context;
   hooks.call(Event::step_end, context);
-  CHECK_THROWS_WITH(hooks.replace("one", std::make_unique<Counter>("one", "A", said, 0, 0)), Contains("1 is too many"));
-  CHECK_THROWS_WITH(hooks.replace("two", std::make_unique<Counter>("two", "A", said)), Contains("no hook 'two'"));
-  CHECK_THROWS_WITH(hooks.replace("one", std::make_unique<Counter>("two", "A", said)), Contains("cannot take the place of 'one'"));
+  fresh.push_back(std::make_unique<Counter>("one", "A", said, 0, 0));
+  CHECK_THROWS_WITH(hooks.hand_over(fresh), Contains("1 is too many"));
   hooks.call(Event::step_end, context);
   CHECK(said == "a1 a2 ");
 }

@@ -1,0 +1,163 @@
+#include "run/attached.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/values.h"
+#include "core/error.h"
+#include "core/log.h"
+
+namespace kf {
+namespace {
+
+/// A chunk in a line of the log.
+std::string shown(const Message& said) {
+  if (said.kind == Message::Kind::reload) {
+    return "hooks are read again";
+  }
+  constexpr std::size_t kMost = 100;
+  const std::string line = said.text.substr(0, said.text.find('\n'));
+  const std::string begin = line.substr(0, kMost);
+  return is_utf8(begin) ? begin + (begin.size() < said.text.size() ? " ..." : "") : "a chunk that is no text";
+}
+
+std::optional<FileStamp> stamp_of(const fs::path& file) {
+  struct stat there {};
+  if (::stat(file.c_str(), &there) != 0) {
+    return std::nullopt;
+  }
+  return FileStamp{there.st_ino, static_cast<std::uint64_t>(there.st_size), there.st_mtim.tv_sec, there.st_mtim.tv_nsec};
+}
+
+/// As far as the file is still what the run has read.
+std::optional<FileStamp> stamp_of(const CodeFile& file) {
+  const std::optional<FileStamp> stamp = stamp_of(file.path);  // before it is read
+  try {
+    return read_file(file.path) == file.text ? stamp : std::nullopt;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+std::int64_t kept_in(const CheckpointState& state) {
+  const auto* const count = std::get_if<std::int64_t>(&value_at(state.values, kPrompt).value);
+  return count != nullptr ? *count : 0;
+}
+
+}  // namespace
+
+Attached::Attached(const RunContext& run, const CheckpointState& state, bool own)
+    : run_(run), prompt_(run.request.scope.script()), reload_(run), kept_(own ? kept_in(state) : 0) {
+  if (!run.world.leads()) {
+    return;
+  }
+  if (const std::string& file = run.config.run.steering; !file.empty()) {
+    repeated_ = read_steering(file);
+    next_ = std::min(static_cast<std::size_t>(kept_), repeated_.size());  // each of them was kept
+    while (!own && next_ < repeated_.size() && repeated_[next_].step <= state.run.step) {
+      ++next_;  // it was said to the run whose checkpoint this one begins with
+    }
+  }
+  record_.emplace(run.plan.dir / "steering.jsonl", own ? std::optional(kept_) : std::nullopt);
+  for (const CodeFile& file : run.code) {
+    stamps_[file.path] = stamp_of(file);
+  }
+  if (run.config.run.attach) {
+    listen();
+  }
+}
+
+Attached::~Attached() = default;
+
+void Attached::listen() {
+  try {
+    server_.emplace(run_.plan.dir);
+    server_->set_last_words("the run has ended with an error; its log.txt says which");
+  } catch (const Error& e) {
+    log::warn("kf-host attach will not find this run: {}", e.what());
+  }
+}
+
+std::vector<Message> Attached::take(std::int64_t step) {
+  std::vector<Message> out;
+  for (; next_ < repeated_.size() && repeated_[next_].step == step; ++next_) {
+    out.push_back(repeated_[next_].said);
+  }
+  if (run_.world.leads() && run_.config.run.reload == "on_change" && code_changed()) {
+    out.push_back({Message::Kind::reload});
+  }
+  if (server_) {
+    for (attach::Said& one : server_->take()) {
+      const bool reload = one.kind == attach::Frame::Kind::reload;
+      out.push_back({reload ? Message::Kind::reload : Message::Kind::chunk, reload ? "" : std::move(one.text), one.client});
+    }
+  }
+  return out;
+}
+
+/// Looks once a second.
+bool Attached::code_changed() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < std::chrono::seconds(1)) {
+    return false;
+  }
+  looked_ = now;
+  bool changed = false;
+  std::map<fs::path, std::optional<FileStamp>> stamps;
+  for (const fs::path& file : reload_.files()) {
+    const auto before = stamps_.find(file);
+    stamps[file] = stamp_of(file);
+    changed = changed || (before != stamps_.end() && before->second != stamps[file]);
+  }
+  stamps_ = std::move(stamps);
+  return changed;
+}
+
+void Attached::over(const RunResult& result) {
+  if (server_) {
+    server_->set_last_words(format("the run is over: {} at step {}", result.status, result.step));
+  }
+}
+
+Outcome Attached::run(const Message& chunk, HookContext& context) {
+  if (server_ && chunk.asker != 0) {
+    return prompt_.run(chunk.text, context, [&] { return !server_->has(chunk.asker); });
+  }
+  return prompt_.run(chunk.text, context);
+}
+
+Outcome Attached::reload(const Message& wish, Hooks& hooks, HookContext& context) { return reload_.reload(wish.text, hooks, context); }
+
+void Attached::keep(const Message& said, std::int64_t step) {
+  ++kept_;
+  if (!record_) {
+    return;
+  }
+  try {
+    const bool reload = said.kind == Message::Kind::reload;
+    record_->add({step, reload ? Message{said.kind, reload_.code(), 0} : said});
+  } catch (const Error& e) {
+    log::warn("what was said to the run behind step {} is not recorded, so it cannot be repeated: {}", step, e.what());
+  }
+}
+
+void Attached::answer(const Message& said, const Outcome& outcome, std::int64_t step) {
+  if (!run_.world.leads()) {
+    return;
+  }
+  const bool watched = said.kind == Message::Kind::reload && said.text.empty();
+  const char* const who = said.asker != 0 ? "attach" : watched ? "run.reload" : "repeated";
+  if (outcome.error.empty()) {
+    log::info("step {}, {}: {}", step, who, shown(said));
+  } else {
+    log::write(said.asker != 0 ? log::Level::info : log::Level::warn,
+               format("step {}, {}: {}: {}", step, who, shown(said), outcome.error.substr(0, outcome.error.find('\n'))));
+  }
+  if (server_ && said.asker != 0) {
+    server_->answer(said.asker, {outcome.output, outcome.error, static_cast<int>(outcome.code)});
+  }
+}
+
+}  // namespace kf
