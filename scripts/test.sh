@@ -5,6 +5,7 @@ cd "$(dirname "$0")/.."
 preset=${1:-release}
 shift || true
 scripts/optuna.sh
+scripts/trackers.sh
 scripts/tokenizers.sh
 scripts/gguf.sh
 scripts/slurm.sh
