@@ -61,6 +61,12 @@ kf_library(kf_crypto openssl/evp.h crypto)
 find_path(KF_XXHASH_INCLUDE xxhash.h REQUIRED)  # all of it is in the header
 kf_library(kf_yaml yaml-cpp/yaml.h yaml-cpp)
 kf_library(kf_dw elfutils/libdwfl.h dw)
+kf_library(kf_isal isa-l/crc.h isal)
+kf_library(kf_httplib httplib.h cpp-httplib)
+target_compile_definitions(kf_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)  # as Debian built it
+find_path(KF_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)  # all of it is in headers
+add_library(kf_protozero INTERFACE)
+target_include_directories(kf_protozero SYSTEM INTERFACE ${KF_PROTOZERO_INCLUDE})
 
 foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)

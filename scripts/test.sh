@@ -6,6 +6,7 @@ preset=${1:-release}
 shift || true
 scripts/optuna.sh
 scripts/taplo.sh
+scripts/trackers.sh
 scripts/tokenizers.sh
 scripts/gguf.sh
 scripts/slurm.sh

@@ -273,6 +273,8 @@ constexpr ApiRow kRows[] = {
      "fun(self: kf.HookContext, prompt: string|string[], options?: kf.GenerateOptions): (string|string[], table)",
      "Continues a text, or each of a list; the table (of each) has ids, logprobs, stopped and prompt_tokens."},
     {"kf.HookContext", "log", "fun(self: kf.HookContext, values: table<string, number>)", "Into this step's row."},
+    {"kf.HookContext", "log_text", "fun(self: kf.HookContext, name: string, text: string)",
+     "A text for people, to the sinks that show texts (tensorboard, wandb)."},
     {"kf.HookContext", "write_artifact", "fun(self: kf.HookContext, name: string, data: string|table|kf.Tensor): string",
      "A file in the run's folder `artifacts`, written whole: a string as it is, a table as JSON, tensors as safetensors. Gives its path."},
     {"kf.HookContext", "report", "fun(self: kf.HookContext, value: number)", "To the sweep that this run is a trial of."},

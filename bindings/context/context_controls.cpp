@@ -39,6 +39,19 @@ int context_log(lua_State* L) {
   return 0;
 }
 
+int context_log_text(lua_State* L) {
+  const HookContext& context = self(L, "log_text");
+  const std::string name = check_text(L, 2, "ctx:log_text", "a name");
+  const std::string text = check_text(L, 3, "ctx:log_text", "a text");
+  constexpr std::size_t longest = 200;  // it is a name in files and pages
+  const bool plain = std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  KF_CHECK(!name.empty() && name.size() <= longest && plain && is_utf8(name), Code::script,
+           "ctx:log_text: the name {} must be UTF-8 of 1 to {} bytes without control characters", kf::quoted(name.substr(0, longest)),
+           longest);
+  available(L, "log_text", context.log_text)(name, text);
+  return 0;
+}
+
 int context_stop(lua_State* L) {
   const std::string reason = optional_text(L, 2, "ctx:stop", "a reason");
   constexpr std::size_t longest = 1000;  // it stands in a line of the terminal, in the state and in the result
@@ -148,6 +161,7 @@ int context_report(lua_State* L) {
 
 void add_controls(lua_State* L, ContextSlot* slot) {
   set_function(L, "log", &guarded<context_log>, slot);
+  set_function(L, "log_text", &guarded<context_log_text>, slot);
   set_function(L, "stop", &guarded<context_stop>, slot);
   set_function(L, "request_save", &guarded<context_request_save>, slot);
   set_function(L, "request_export", &guarded<context_request_export>, slot);

@@ -11,9 +11,14 @@
 #include "config/schema/config.h"
 #include "generate/generate.h"
 #include "kernels/kernels.h"
+#include "metrics/background.h"
 #include "metrics/console.h"
 #include "metrics/csv.h"
 #include "metrics/jsonl.h"
+#include "metrics/mlflow/mlflow.h"
+#include "metrics/prometheus/prometheus.h"
+#include "metrics/tensorboard/tensorboard.h"
+#include "metrics/wandb/wandb.h"
 #include "model/layer/grouped_attention.h"
 #include "model/layer/latent_attention.h"
 #include "model/layer/lora.h"
@@ -141,6 +146,14 @@ void add_run_parts(Registries& r) {
                       [](const PartArgs&) -> CheckpointStrategy { return power_of_two; });
 }
 
+/// Behind a queue: what a tracker does of an event costs the run nothing.
+template <class Tracker>
+void add_tracker(Registries& r, const char* name, std::string doc) {
+  constexpr std::size_t kQueue = 4096;  // events
+  r.sink.add(native(name, std::move(doc)),
+             [name](const PartArgs&, const fs::path&) { return in_background(std::make_unique<Tracker>(), kQueue, name); });
+}
+
 void add_sinks(Registries& r) {
   r.sink.add(native("console", "The table of logged steps on the terminal, with a progress bar where it can be redrawn."),
              [](const PartArgs&, const fs::path&) { return std::make_unique<ConsoleSink>(std::cout, stdout_options()); });
@@ -148,6 +161,11 @@ void add_sinks(Registries& r) {
              [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<JsonlSink>(run_dir / "metrics.jsonl"); });
   r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
              [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<CsvSink>(run_dir / "metrics.csv"); });
+  add_tracker<TensorBoardSink>(r, "tensorboard",
+                               "TensorBoard's event files in metrics.tensorboard_dir: numbers, texts, histograms, settings.");
+  add_tracker<WandbSink>(r, "wandb", "An offline run of Weights & Biases in the run's folder, for `wandb sync`.");
+  add_tracker<MlflowSink>(r, "mlflow", "MLflow's file store in metrics.mlflow_dir: numbers and settings.");
+  add_tracker<PrometheusSink>(r, "prometheus", "The last numbers over HTTP, in Prometheus' text format; metrics.prometheus_port.");
 }
 
 const Kernels* kernels_of(const config::Config& config) {

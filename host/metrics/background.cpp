@@ -42,6 +42,12 @@ class BackgroundSink final : public Sink {
   void eval(const EvalResult& result) override {
     post([result](Sink& sink) { sink.eval(result); });
   }
+  void text(const TextSample& sample) override {
+    post([sample](Sink& sink) { sink.text(sample); });
+  }
+  void histograms(const Histograms& all) override {
+    post([all](Sink& sink) { sink.histograms(all); });
+  }
   void before_save() override {
     call([](Sink& sink) { sink.before_save(); });
   }
@@ -56,6 +62,10 @@ class BackgroundSink final : public Sink {
   }
   void end(const RunResult& result) override {
     call([&result](Sink& sink) { sink.end(result); });
+  }
+  std::string fault() const override {
+    const std::lock_guard lock(mutex_);
+    return fault_;
   }
   config::Node state() override {
     config::Node state;
@@ -112,7 +122,9 @@ class BackgroundSink final : public Sink {
       lock.unlock();
       std::exception_ptr failure = failure_of(task);
       task = nullptr;
+      std::string fault = sink_->fault();
       lock.lock();
+      fault_ = std::move(fault);
       if (failure_ != nullptr && failure != nullptr) {
         log_failure(std::move(failure));
       } else if (failure != nullptr) {
@@ -143,10 +155,11 @@ class BackgroundSink final : public Sink {
   std::unique_ptr<Sink> sink_;  // the thread's
   std::size_t most_;
   std::string name_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;      // in order; without the one that is under way
   std::exception_ptr failure_;  // not yet told
+  std::string fault_;           // of the sink, behind the last task
   bool busy_ = false;
   bool over_ = false;
   bool warned_ = false;

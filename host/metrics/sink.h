@@ -7,8 +7,10 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "metrics/eval_result.h"
+#include "metrics/histogram.h"
 #include "metrics/row.h"
 #include "metrics/run_result.h"
+#include "metrics/text_sample.h"
 
 namespace kf {
 
@@ -27,9 +29,9 @@ struct RunInfo {
   std::int64_t completed_steps = 0;  // from which it goes on; 0 for a new one
 };
 
-/// The loop calls `load` (where the checkpoint has something) and `begin`; within a step `row` (where it is logged), `eval` and `saved`
-/// (where they happen), then `step_over`; at last `end`. All come from the training thread and may be as slow as a local file; what talks
-/// to a network belongs behind in_background.
+/// The loop calls `load` (where the checkpoint has something) and `begin`; within a step `text`, `histograms`, `row` (where it is logged),
+/// `eval` and `saved` (where they happen), then `step_over`; at last `end`. All come from the training thread and may be as slow as a local
+/// file; what talks to a network belongs behind in_background.
 ///
 /// What a sink throws ends the run as it is, with its own code, so its message must name what could not be done. A run that an error
 /// ends calls nothing any more: its sinks are destroyed without `end`.
@@ -39,6 +41,10 @@ class Sink {
   virtual void begin(const RunInfo& /*run*/) {}
   virtual void row(const StepRow& row) = 0;
   virtual void eval(const EvalResult& result) = 0;
+  /// What a hook has written for people to read (ctx:log_text).
+  virtual void text(const TextSample& /*sample*/) {}
+  /// metrics.histogram_interval.
+  virtual void histograms(const Histograms& /*all*/) {}
   /// Before a checkpoint is written: what the run has written itself must be there.
   virtual void before_save() {}
   virtual void saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {}

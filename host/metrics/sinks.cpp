@@ -29,6 +29,18 @@ void Sinks::eval(const EvalResult& result) {
   }
 }
 
+void Sinks::text(const TextSample& sample) {
+  for (const Named& one : all_) {
+    one.sink->text(sample);
+  }
+}
+
+void Sinks::histograms(const Histograms& all) {
+  for (const Named& one : all_) {
+    one.sink->histograms(all);
+  }
+}
+
 void Sinks::before_save() {
   for (const Named& one : all_) {
     one.sink->before_save();

@@ -18,6 +18,8 @@ class Sinks final : public Sink {
   void begin(const RunInfo& run) override;
   void row(const StepRow& row) override;
   void eval(const EvalResult& result) override;
+  void text(const TextSample& sample) override;
+  void histograms(const Histograms& all) override;
   void before_save() override;
   void saved(std::int64_t step, const fs::path& checkpoint) override;
   void rewind(std::int64_t step) override;

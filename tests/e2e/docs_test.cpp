@@ -99,7 +99,7 @@ namespace {
 /// In the order of reading.
 const std::vector<std::string> kPages{"README.md",           "docs/running.md",   "docs/parallelism.md", "docs/data.md",
                                       "docs/evaluation.md",  "docs/scripting.md", "docs/sweeps.md",      "docs/adapters.md",
-                                      "docs/checkpoints.md", "docs/profiling.md", "docs/steering.md"};
+                                      "docs/checkpoints.md", "docs/profiling.md", "docs/steering.md",    "docs/trackers.md"};
 
 /// The commands of a page that are kf-host's; the others need a shell's settings.
 std::vector<std::string> commands_of_page(const std::string& page) {

@@ -96,11 +96,3 @@ local back = kf.args[1] == nil
   CHECK(ScriptRun::said(good(run.go({"--", "5"}))) ==
         "load 4\nbegin 4 of 5 in runs/s with 4\nrow 5\neval 5\nsaved 5 runs/s/checkpoints/step_5\nclose complete 5\n");
 }
-
-TEST_CASE("sinks: Weights & Biases and TensorBoard have no effect yet, and a run with them says so", "[sinks]") {
-  const ScriptRun run(said_job(", enable_wandb = true, enable_tensorboard = true"));
-  const Finished done = good(run.go());
-  CHECK_THAT(done.err, Contains("metrics.enable_wandb = true has no effect yet"));
-  CHECK_THAT(done.err, Contains("metrics.enable_tensorboard = true has no effect yet"));
-  CHECK(ScriptRun::said(done) == "complete\t8\t5\ttrue\t8\n");
-}

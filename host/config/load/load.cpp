@@ -254,7 +254,7 @@ void settle_budget(Loaded& loaded) {
 
 /// The defaults of these folders lie below run.dir. Whoever writes the same name down means the working folder: "./checkpoints".
 void settle_folders(Loaded& loaded) {
-  for (const char* key : {"checkpoint.dir", "metrics.tensorboard_dir", "profiling.trace_dir"}) {
+  for (const char* key : {"checkpoint.dir", "metrics.tensorboard_dir", "metrics.mlflow_dir", "profiling.trace_dir"}) {
     const Row& row = *find_row(key);
     if (find_node(loaded.merged, key) && row.get(loaded.config) == row.fallback) {
       row.set(loaded.config, Node("./" + std::get<std::string>(row.fallback.value)));

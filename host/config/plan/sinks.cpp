@@ -22,6 +22,9 @@ std::vector<std::string> sink_list(const MetricsConfig& metrics) {
   if (metrics.enable_tensorboard) {
     wanted.emplace_back("tensorboard");
   }
+  if (metrics.prometheus_port > 0) {
+    wanted.emplace_back("prometheus");
+  }
   std::vector<std::string> list;
   for (const std::string& name : wanted) {
     if (!has(list, name)) {
@@ -29,6 +32,11 @@ std::vector<std::string> sink_list(const MetricsConfig& metrics) {
     }
   }
   return list;
+}
+
+std::int64_t histogram_interval(const MetricsConfig& metrics) {
+  const std::vector<std::string> sinks = sink_list(metrics);
+  return has(sinks, "tensorboard") || has(sinks, "wandb") ? metrics.histogram_interval : 0;
 }
 
 std::vector<std::string> missing_sinks(const std::vector<std::string>& sinks) {

@@ -4,6 +4,7 @@
 #include "config/plan/cycles.h"
 #include "config/plan/derived.h"
 #include "config/plan/load_parts.h"
+#include "config/plan/sinks.h"
 #include "config/rules/rules.h"
 #include "config/schema/schema.h"
 #include "core/error.h"
@@ -223,6 +224,7 @@ void folders_are_spelled_out(const Job& job, Findings& findings) {
                                                                 {"checkpoint.dir", job.config.checkpoint.dir},
                                                                 {"checkpoint.mirror", job.config.checkpoint.mirror},
                                                                 {"metrics.tensorboard_dir", job.config.metrics.tensorboard_dir},
+                                                                {"metrics.mlflow_dir", job.config.metrics.mlflow_dir},
                                                                 {"profiling.trace_dir", job.config.profiling.trace_dir},
                                                                 {"data.cache_dir", job.config.data.cache_dir}};
   for (const auto& [key, folder] : folders) {
@@ -241,6 +243,44 @@ void watched_keys_have_effect(const Job& job, Findings& findings) {
   }
 }
 
+/// Keys of a tracker say nothing where the run has not its sink.
+void keys_of_trackers_have_effect(const Job& job, Findings& findings) {
+  const std::vector<std::string> sinks = sink_list(job.config.metrics);
+  const auto has = [&sinks](const char* name) { return std::find(sinks.begin(), sinks.end(), name) != sinks.end(); };
+  const std::pair<const char*, const char*> keys[] = {{"tensorboard_dir", "tensorboard"}, {"wandb_project", "wandb"},
+                                                      {"wandb_run_name", "wandb"},        {"wandb_run_id", "wandb"},
+                                                      {"mlflow_dir", "mlflow"},           {"prometheus_address", "prometheus"}};
+  for (const auto& [name, sink] : keys) {
+    const std::string key = std::string("metrics.") + name;
+    const Row& row = *find_row(key);
+    if (!has(sink) && findings.given(key) && !(row.get(job.config) == row.fallback)) {
+      findings.warn({key}, format("{} has no effect: metrics.sinks has no \"{}\"", key, sink));
+    }
+  }
+  if (job.config.metrics.histogram_interval > 0 && histogram_interval(job.config.metrics) == 0) {
+    findings.warn({"metrics.histogram_interval"},
+                  "metrics.histogram_interval has no effect: metrics.sinks has neither \"tensorboard\" nor \"wandb\"");
+  }
+  if (has("prometheus") && job.config.metrics.prometheus_port == 0) {
+    findings.problem({"metrics.sinks", "metrics.prometheus_port"},
+                     "metrics.sinks has \"prometheus\", which needs a port: set metrics.prometheus_port");
+  }
+}
+
+/// Theirs: an id stands in addresses.
+void wandb_id_is_one(const Job& job, Findings& findings) {
+  const std::string& id = job.config.metrics.wandb_run_id;
+  constexpr std::size_t kLongestId = 128;
+  const bool plain = std::all_of(id.begin(), id.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+  });
+  if (!plain || id.size() > kLongestId) {
+    findings.problem(
+        {"metrics.wandb_run_id"},
+        format("metrics.wandb_run_id ({}) must have letters, digits, '-', '_' and '.' alone, {} at most", brief(Node(id)), kLongestId));
+  }
+}
+
 }  // namespace
 
 std::vector<Rule> train_rules() {
@@ -256,7 +296,9 @@ std::vector<Rule> train_rules() {
           accepted_changes_are_known,
           frozen_weights_come_from_somewhere,
           adapter_fits,
-          watched_keys_have_effect};
+          watched_keys_have_effect,
+          keys_of_trackers_have_effect,
+          wandb_id_is_one};
 }
 
 }  // namespace kf::config

@@ -34,14 +34,6 @@ const std::vector<Unbuilt>& unbuilt() {
       {"fp8",
        "A run in fp8 is refused; bf16, fp16 and fp32 work.",
        {{"train.mixed_precision", {"'bf16'", "'fp16'", "'fp32'"}, "there are no fp8 products; take bf16", Means::refusal}}},
-      {"Weights & Biases and TensorBoard",
-       "Rows go to `metrics.jsonl`, to CSV and to sinks written in Lua; these settings are read and do nothing.",
-       {{"metrics.enable_wandb", {"false"}, "there is no Weights & Biases sink"},
-        {"metrics.wandb_project", {"'kempnerforge'"}, "there is no Weights & Biases sink"},
-        {"metrics.wandb_run_name", {"null"}, "there is no Weights & Biases sink"},
-        {"metrics.wandb_run_id", {"''"}, "there is no Weights & Biases sink"},
-        {"metrics.enable_tensorboard", {"false"}, "there is no TensorBoard sink"},
-        {"metrics.tensorboard_dir", {"'tb_logs'"}, "there is no TensorBoard sink"}}},
       {"Quantized weights", "Quantized files are refused, so adapters (`[adapter]`) stand beside weights of full precision.", {}},
   };
   return all;

@@ -11,7 +11,7 @@
 namespace kf::config {
 
 /// One sentence for each key that the job sets and that has no effect in this build, unless its value says what happens anyway
-/// (metrics.enable_wandb = false).
+/// (profiling.enable = false).
 std::vector<std::string> keys_without_effect(const Loaded& loaded);
 
 /// One sentence for each setting that a run would refuse because what it asks for is not built (distributed.tp = 2, fp8).

@@ -93,7 +93,8 @@ std::string part_tables(const Config& config, const std::string& section) {
 }
 
 bool is_output_folder(const Row& row) {
-  return row.key() == "checkpoint.dir" || row.key() == "metrics.tensorboard_dir" || row.key() == "profiling.trace_dir";
+  return row.key() == "checkpoint.dir" || row.key() == "metrics.tensorboard_dir" || row.key() == "metrics.mlflow_dir" ||
+         row.key() == "profiling.trace_dir";
 }
 
 std::string section_lines(const Config& config, const std::string& section) {

@@ -66,8 +66,9 @@ struct HookContext {
   std::function<std::optional<double>()> grad_norm;  // likewise
   std::function<StepRow()> metrics;                  // of this step: the row of metrics.jsonl, with what hooks have logged so far
   std::function<void(const Values&)> log;            // into this step's row of metrics.jsonl
-  std::function<EvalResult()> evaluate;              // now; neither logged nor an event
-  std::function<void(double value)> report;          // to the sweep that this run is a trial of
+  std::function<void(const std::string& name, const std::string& text)> log_text;  // to the sinks, for people to read
+  std::function<EvalResult()> evaluate;                                            // now; neither logged nor an event
+  std::function<void(double value)> report;                                        // to the sweep that this run is a trial of
   /// Answers to prompts, in their order.
   std::function<std::vector<Completion>(const std::vector<std::string>&, const GenerateOptions&)> generate;
   GenerateOptions generate_defaults;

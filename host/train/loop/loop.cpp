@@ -4,11 +4,13 @@
 #include <utility>
 
 #include "checkpoint/reader.h"
+#include "config/plan/sinks.h"
 #include "core/crash.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/running.h"
 #include "core/source_watch.h"
+#include "generate/answer_stream.h"
 #include "metrics/names/names.h"
 #include "train/eval/evaluate.h"
 #include "train/loop/agree.h"
@@ -21,6 +23,7 @@ TrainLoop::TrainLoop(LoopMembers parts, LoopOptions options, CheckpointState sta
       steering_(parts_.model, parts_.stepper, parts_.train_data, std::move(parts_.phases), options_.world),
       state_(std::move(state)),
       watch_(options_.metrics, parts_.model.parameters(), parts_.optimizer, options_.world),
+      histograms_(config::histogram_interval(options_.metrics), parts_.model.parameters(), options_.world),
       wall_(WallTime::system_clock(), options_.began),
       step_times_(options_.metrics.slow_step_factor),
       heartbeat_(options_.heartbeat, options_.metrics.heartbeat_sec, steady_clock(), options_.pulse),
@@ -77,6 +80,9 @@ void TrainLoop::fill_context() {
       }
     }
     extra_.insert(extra_.end(), values.begin(), values.end());
+  };
+  context_.log_text = [this](const std::string& name, const std::string& text) {
+    parts_.sinks.text({state_.run.step, name, valid_utf8(text)});  // what a model says need not be text
   };
   context_.evaluate = [this] { return evaluate_now(/*all=*/true); };
   context_.report = [this](double value) {
@@ -284,6 +290,10 @@ Stepper::Callbacks TrainLoop::callbacks(std::int64_t step) {
   if (watch_.due(step + 1)) {
     callbacks.watch = &watch_;
   }
+  if (histograms_.due(step + 1)) {
+    histograms_.begin();
+    callbacks.histograms = &histograms_;
+  }
   if (options_.probe != nullptr && options_.probe->step() == step + 1) {
     options_.probe->join(callbacks, parts_.model);
   }
@@ -314,6 +324,9 @@ void TrainLoop::after_step(const StepResult& result) {
   if (watch_.due(step) && result.has_loss()) {
     const Values watched = watch_.take();
     row_->extra.insert(row_->extra.end(), watched.begin(), watched.end());
+  }
+  if (histograms_.due(step) && result.has_loss()) {
+    parts_.sinks.histograms(histograms_.take(step));
   }
   fire(Event::step_end);
   agree_on_requests();

@@ -41,6 +41,7 @@
 #include "train/profile/profile.h"
 #include "train/step/stepper.h"
 #include "train/step/watch.h"
+#include "train/step/weight_histograms.h"
 
 namespace kf {
 
@@ -214,6 +215,7 @@ class TrainLoop {
   Traffic traffic_;  // up to the last row
   std::int64_t traffic_step_ = 0;
   Watch watch_;
+  WeightHistograms histograms_;
   WallTime wall_;
   StepTimes step_times_;
   Heartbeat heartbeat_;

@@ -24,7 +24,8 @@ bool TrainLoop::may_run_ahead(std::int64_t step) {
   const bool reads_sources = logs(next) && !parts_.train_data.sources().empty();
   const bool last = next == options_.max_steps || parts_.stepper.first_micro(next + 1) > steering_.end();
   const bool saves = save_over_ || !controls_.saves.empty() || save_due(next);
-  return !evaluates && !reads_sources && !last && !controls_.eval && !saves && !watch_.due(next) && steering_.is_steady() && said_.empty();
+  return !evaluates && !reads_sources && !last && !controls_.eval && !saves && !watch_.due(next) && !histograms_.due(next) &&
+         steering_.is_steady() && said_.empty();
 }
 
 void TrainLoop::run_ahead(std::int64_t step) {

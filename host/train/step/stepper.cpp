@@ -20,6 +20,7 @@
 #include "train/step/pipeline_engine.h"
 #include "train/step/plain_engine.h"
 #include "train/step/watch.h"
+#include "train/step/weight_histograms.h"
 #include "train/step/workers.h"
 
 namespace kf {
@@ -231,6 +232,9 @@ StepResult Stepper::update(Loader& loader, std::int64_t step, double lr, const C
   }
   if (callbacks.watch != nullptr) {
     callbacks.watch->gradients();
+  }
+  if (callbacks.histograms != nullptr) {
+    callbacks.histograms->gradients();
   }
   if (result.skipped.empty()) {
     judge(step, overflowed, result);

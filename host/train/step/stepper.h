@@ -34,6 +34,7 @@ namespace kf {
 
 class Diloco;
 class Watch;
+class WeightHistograms;
 
 /// What an update left behind; read from the device once. In a step without a label that counts no loss and no norm means anything.
 struct StepResult : Means {
@@ -83,8 +84,9 @@ struct StepCallbacks {
   /// Before the update is judged and clipped, with every gradient of the step in place; may set `skipped`. Gives whether it may have
   /// written into the gradients: their norm is taken again then.
   std::function<bool(StepResult&)> backward_end;
-  std::int64_t sources = 0;  // of the mixture: StepResult::sources is wanted; 0: it is not
-  Watch* watch = nullptr;    // of a watched step
+  std::int64_t sources = 0;                // of the mixture: StepResult::sources is wanted; 0: it is not
+  Watch* watch = nullptr;                  // of a watched step
+  WeightHistograms* histograms = nullptr;  // of a step with histograms
 };
 
 class Stepper {

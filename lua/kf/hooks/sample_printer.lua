@@ -1,4 +1,4 @@
---- Prints what the model writes, after every evaluation or every so many steps.
+--- Prints what the model writes, after every evaluation or every so many steps; sinks that show texts get it, too (samples/1, ...).
 --- `hooks = { require("kf.hooks.sample_printer").new({ prompts = { "The ", "Once " } }) }`
 local options = require("kf.options")
 local M = {}
@@ -22,8 +22,10 @@ function M.new(opts)
     how.max_new_tokens = o.max_new_tokens
   end
   local function print_samples(ctx)
-    for _, prompt in ipairs(o.prompts) do
-      kf.log.info("step %d: %q -> %q", ctx.step, prompt, ctx:generate(prompt, how))
+    for i, prompt in ipairs(o.prompts) do
+      local answer = ctx:generate(prompt, how)
+      kf.log.info("step %d: %q -> %q", ctx.step, prompt, answer)
+      ctx:log_text("samples/" .. i, prompt .. answer)
     end
   end
   if o.every > 0 then

@@ -21,11 +21,14 @@ class HearingSink final : public Sink {
   void begin(const RunInfo& run) override { hear(format("begin {}", run.completed_steps)); }
   void row(const StepRow& row) override { hear(format("row {}", row.step)); }
   void eval(const EvalResult& result) override { hear(format("eval {}", result.step)); }
+  void text(const TextSample& sample) override { hear(format("text {} {}", sample.step, sample.name)); }
+  void histograms(const Histograms& all) override { hear(format("histograms {}", all.step)); }
   void before_save() override { hear("before_save"); }
   void saved(std::int64_t step, const fs::path& checkpoint) override { hear(format("saved {} {}", step, checkpoint.string())); }
   void rewind(std::int64_t step) override { hear(format("rewind {}", step)); }
   void step_over(std::int64_t step) override { hear(format("over {}", step)); }
   void end(const RunResult& result) override { hear("end " + result.status); }
+  std::string fault() const override { return trouble; }
   config::Node state() override {
     hear("state");
     return kept;
@@ -36,6 +39,7 @@ class HearingSink final : public Sink {
   }
 
   config::Node kept;
+  std::string trouble;
 
  private:
   void hear(const std::string& event) {
@@ -59,6 +63,8 @@ inline StepRow row_at(std::int64_t step) {
 inline void tell_all(Sink& sink, const std::function<void(Sink&)>& begin) {
   sink.load(config::Node("kept"));
   begin(sink);
+  sink.text({1, "samples/1", "a text"});
+  sink.histograms({1, {}});
   sink.row(row_at(1));
   sink.eval({.step = 1});
   sink.step_over(1);

@@ -1,0 +1,151 @@
+#include "metrics/tensorboard/tensorboard.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "config/plan/plan.h"
+#include "core/error.h"
+#include "metrics/tensorboard/event.h"
+#include "metrics/tracker/job_settings.h"
+#include "metrics/tracker/numbers.h"
+
+namespace kf {
+namespace {
+
+namespace tb = tensorboard;
+
+constexpr std::size_t kMostWaiting = std::size_t{256} << 20U;  // bytes
+constexpr const char* kPrefix = "events.out.tfevents.";
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// The run's own below run.dir. Other folders are shared: TensorBoard takes a folder for a run, so each run has one in them.
+fs::path folder_of(const RunInfo& run) {
+  const bool own = run.config.metrics.tensorboard_dir == config::MetricsConfig().tensorboard_dir;
+  return own ? run.plan.tensorboard_dir : run.plan.tensorboard_dir / run.plan.name;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+}
+
+/// Readers go through files in the order of their names, which begin with a time of ten digits: behind all that are there, even if a clock
+/// was set back.
+fs::path next_file(const fs::path& folder) {
+  auto second = static_cast<std::int64_t>(now());
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename().string();
+    const std::string digits = name.starts_with(kPrefix) ? name.substr(std::string_view(kPrefix).size(), 10) : "";
+    std::int64_t there = 0;
+    std::from_chars(digits.data(), digits.data() + digits.size(), there);
+    second = std::max(second, there + 1);
+  }
+  return folder / format("{}{}.{}.{}", kPrefix, second, host_name(), ::getpid());
+}
+
+}  // namespace
+
+void TensorBoardSink::begin(const RunInfo& run) {
+  const fs::path folder = folder_of(run);
+  std::error_code error;
+  fs::create_directories(folder, error);
+  KF_CHECK(!error && fs::is_directory(folder, error), Code::other, "cannot make the folder {} (metrics.tensorboard_dir): {}", folder,
+           error ? error.message() : "something else has this name");
+  late_.emplace(next_file(folder), "events");
+  file_.emplace(late_->path());
+  const std::int64_t completed = run.completed_steps;
+  std::erase_if(loaded_, [&](const StepRecord& record) { return completed == 0 || record.step > completed; });
+  // What waited when the checkpoint was saved may lie in the file before: it is forgotten there and written here.
+  const std::int64_t first = completed == 0 ? 0 : loaded_.empty() ? completed + 1 : loaded_.front().step;
+  const config::Table settings = job_settings(run);
+  add(completed, tb::version_record(now()) + tb::start_record(now(), first) +
+                     tb::settings_record(now(), run.plan.name, setting_leaves(settings)) +
+                     tb::text_record(now(), completed, "job", run.job_toml));
+  flush();
+  for (StepRecord& record : loaded_) {
+    running_ = std::move(record);
+    flush();
+  }
+  loaded_.clear();
+}
+
+void TensorBoardSink::row(const StepRow& row) { add(row.step, tb::scalars_record(row.time, row.step, tracked_numbers(row))); }
+
+void TensorBoardSink::eval(const EvalResult& result) { add(result.step, tb::scalars_record(now(), result.step, tracked_numbers(result))); }
+
+void TensorBoardSink::text(const TextSample& sample) { add(sample.step, tb::text_record(now(), sample.step, sample.name, sample.text)); }
+
+void TensorBoardSink::histograms(const Histograms& all) { add(all.step, tb::histograms_record(now(), all)); }
+
+void TensorBoardSink::step_over(std::int64_t /*step*/) { flush(); }
+
+void TensorBoardSink::rewind(std::int64_t step) {
+  flush();
+  add(step, tb::start_record(now(), step + 1));
+  flush();
+}
+
+/// What comes for another step than the one before ends its record.
+void TensorBoardSink::add(std::int64_t step, const std::string& records) {
+  if (step != running_.step) {
+    flush();
+  }
+  running_.step = step;
+  running_.bytes += records;
+}
+
+void TensorBoardSink::flush() {
+  if (running_.bytes.empty()) {
+    return;
+  }
+  bytes_ += running_.bytes.size();
+  late_->waiting().push_back(std::exchange(running_, {}));
+  settle();
+  late_->check_room(bytes_ <= kMostWaiting, format("events of {} steps, {} MiB,", late_->waiting().size(), bytes_ >> 20U));
+}
+
+void TensorBoardSink::settle() {
+  late_->settle(
+      file_, [](std::int64_t) {},
+      [this](const StepRecord& record) {
+        file_->append(record.bytes);
+        bytes_ -= record.bytes.size();
+      });
+}
+
+void TensorBoardSink::before_save() {
+  flush();
+  late_->before_save(*file_);
+}
+
+void TensorBoardSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
+  try {
+    file_->sync();
+  } catch (const Error& e) {
+    late_->failed(e, "it is tried again with the next row");
+  }
+}
+
+void TensorBoardSink::end(const RunResult& result) {
+  if (result.status == "complete") {
+    add(result.step, tb::complete_record(now()));
+  }
+  flush();
+  if (late_->is_on()) {
+    settle();
+  }
+  late_->check_end();
+}
+
+config::Node TensorBoardSink::state() { return to_state(late_->waiting()); }
+
+void TensorBoardSink::load(const config::Node& state) { loaded_ = records_of(state, "TensorBoard"); }
+
+}  // namespace kf

@@ -1,0 +1,52 @@
+#pragma once
+// Event files for TensorBoard (metrics.tensorboard_dir): numbers of rows and evaluations, texts, histograms, the settings of the job.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+
+#include "core/fs.h"
+#include "core/held_file.h"
+#include "metrics/late_lines.h"
+#include "metrics/sink.h"
+#include "metrics/tracker/step_record.h"
+
+namespace kf {
+
+/// Each start of a run has a file of its own, behind those before it in the order of names. Its first records say at which step the run
+/// goes on: readers then forget what earlier files have of that step and later ones, so a step that was done twice is shown once. A
+/// roll-back says the same. What the disk does not take waits, as in JsonlSink.
+class TensorBoardSink final : public Sink {
+ public:
+  /// Throws Code::other when the file cannot be made.
+  void begin(const RunInfo& run) override;
+  void row(const StepRow& row) override;
+  void eval(const EvalResult& result) override;
+  void text(const TextSample& sample) override;
+  void histograms(const Histograms& all) override;
+  void before_save() override;
+  void saved(std::int64_t step, const fs::path& checkpoint) override;
+  void rewind(std::int64_t step) override;
+  void step_over(std::int64_t step) override;
+  /// Throws Code::checkpoint where records could not be written to the last.
+  void end(const RunResult& result) override;
+  std::string fault() const override { return late_ ? late_->fault() : ""; }
+  /// Records that wait.
+  config::Node state() override;
+  void load(const config::Node& state) override;
+
+ private:
+  void add(std::int64_t step, const std::string& records);
+  void flush();
+  void settle();
+
+  std::optional<LateLines<StepRecord>> late_;  // from begin on, as the file
+  std::optional<HeldFile> file_;
+  StepRecord running_;             // of the running step
+  std::deque<StepRecord> loaded_;  // before begin
+  std::size_t bytes_ = 0;          // of what waits
+};
+
+}  // namespace kf
