@@ -29,8 +29,8 @@ bool draws() {
 
 }  // namespace
 
-Progress::Progress(std::string doing, std::int64_t total_bytes, std::string counts)
-    : doing_(std::move(doing)), total_(std::max<std::int64_t>(total_bytes, 1)), counts_(std::move(counts)), terminal_(draws()) {
+Progress::Progress(std::string doing, std::int64_t total, std::string counts, Of of)
+    : doing_(std::move(doing)), total_(std::max<std::int64_t>(total, 1)), counts_(std::move(counts)), of_(of), terminal_(draws()) {
   Progress* none = nullptr;
   shows_ = active.compare_exchange_strong(none, this);
   if (shows_ && terminal_) {
@@ -75,8 +75,11 @@ std::string Progress::line() const {
   const std::string bar = "[" + std::string(filled, '=') + ">" + std::string(kBar - filled, ' ') + "] ";
   const std::string eta = rate > 0 ? human_seconds(static_cast<double>(total_ - done) / rate) : "?";
   const std::string counted = counts_.empty() ? "" : format("{} {}  ", grouped(counted_.load()), counts_);
-  return format("{} {}{} %  {} of {}  {}/s  {}eta {}", doing_, terminal_ ? bar : "", static_cast<int>(100 * share),
-                human_bytes(static_cast<double>(done)), human_bytes(static_cast<double>(total_)), human_bytes(rate), counted, eta);
+  const bool bytes = of_ == Of::bytes;
+  const std::string amounts =
+      bytes ? format("{} of {}  {}/s", human_bytes(static_cast<double>(done)), human_bytes(static_cast<double>(total_)), human_bytes(rate))
+            : format("{} of {}", grouped(done), grouped(total_));
+  return format("{} {}{} %  {}  {}eta {}", doing_, terminal_ ? bar : "", static_cast<int>(100 * share), amounts, counted, eta);
 }
 
 void Progress::erase() {

@@ -1,5 +1,5 @@
 #pragma once
-// How far a long piece of work on bytes is: a bar that is redrawn on a terminal, a log line every few seconds elsewhere.
+// How far a long piece of work is, on bytes mostly: a bar that is redrawn on a terminal, a log line every few seconds elsewhere.
 
 #include <atomic>
 #include <chrono>
@@ -10,13 +10,14 @@ namespace kf {
 
 class Progress {
  public:
+  enum class Of : std::int8_t { bytes, things };  // things have no unit and no speed
   /// `doing`: "tokenizing". `counts`: what else is counted, "tokens"; empty for nothing. One that begins while another is on stays silent.
-  Progress(std::string doing, std::int64_t total_bytes, std::string counts = "");
+  Progress(std::string doing, std::int64_t total, std::string counts = "", Of of = Of::bytes);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// From any thread.
+  /// From any thread: bytes, or things.
   void add(std::int64_t bytes, std::int64_t counted = 0) {
     bytes_ += bytes;
     counted_ += counted;
@@ -38,6 +39,7 @@ class Progress {
   std::string doing_;
   std::int64_t total_;
   std::string counts_;
+  Of of_;
   std::atomic<std::int64_t> bytes_{0};
   std::atomic<std::int64_t> skipped_{0};
   std::atomic<std::int64_t> counted_{0};

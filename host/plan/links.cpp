@@ -1,7 +1,6 @@
 #include "plan/links.h"
 
 #include <algorithm>
-#include <map>
 
 namespace kf::plan {
 namespace {
@@ -17,16 +16,18 @@ double hops(const Gpu& gpu, const Reach& reach) {
 }  // namespace
 
 Reach reach_of(const std::vector<std::int64_t>& ranks, std::int64_t node) {
-  std::map<std::int64_t, std::int64_t> machines;
-  for (const std::int64_t rank : ranks) {
-    ++machines[rank / node];
-  }
   Reach out;
   out.ranks = static_cast<std::int64_t>(ranks.size());
-  out.nodes = static_cast<std::int64_t>(machines.size());
+  out.nodes = 0;
   out.per_node = out.ranks;
-  for (const auto& [machine, count] : machines) {
-    out.per_node = std::min(out.per_node, count);
+  for (std::size_t i = 0; i < ranks.size();) {
+    const std::int64_t machine = ranks[i] / node;
+    const std::size_t first = i;
+    while (i < ranks.size() && ranks[i] / node == machine) {
+      ++i;
+    }
+    ++out.nodes;
+    out.per_node = std::min(out.per_node, static_cast<std::int64_t>(i - first));
   }
   return out;
 }

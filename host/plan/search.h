@@ -2,6 +2,7 @@
 // Layouts of a world, the fastest first.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,9 +35,13 @@ struct Found {
   double least_memory = 0;     // of those
 };
 
+/// How far a search is: meshes that were looked at, of how many.
+using SearchProgress = std::function<void(std::int64_t done, std::int64_t all)>;
+
 /// All degrees whose product is the world, with micro-batches of 1, 2, 4, ... sequences, that the rules allow and that fit into memory; tp
 /// stays inside a machine. An update keeps its number of sequences, and everything else of the job stays. The fastest `most`.
-Found search(const config::Loaded& loaded, const Weights& weights, const Gpu& gpu, std::int64_t world, std::size_t most);
+Found search(const config::Loaded& loaded, const Weights& weights, const Gpu& gpu, std::int64_t world, std::size_t most,
+             const SearchProgress& progress = {});
 
 /// Sequences of an update of the job on `world` ranks, also where its own degrees do not make them up.
 std::int64_t update_sequences(const config::Config& config, std::int64_t world);

@@ -40,12 +40,14 @@ double sum_of(const std::vector<Flow>& flows, const Gpu& gpu, Flow::When when) {
   return out;
 }
 
-PieceTime piece_time(const Compute& compute, const Traffic& traffic, const Gpu& gpu, const config::Stage& piece) {
+PieceTime piece_time(const Weights& weights, const Compute& compute, const Traffic& traffic, const Gpu& gpu, const config::Stage& piece) {
   PieceTime out;
   double attention = 0;
-  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
-    out.computing += compute.layer(layer);
-    attention += compute.attention_forward(layer);
+  for (const auto& [layer, count] : layers_of(weights, piece)) {
+    const Seconds one = compute.layer(layer);
+    const double times = real(count);
+    out.computing += {times * one.forward, times * one.inputs, times * one.weights, times * one.again};
+    attention += times * compute.attention_forward(layer);
   }
   if (piece.heads) {
     out.computing += compute.head();
@@ -109,8 +111,8 @@ struct OnceTime {
 };
 
 OnceTime once_time(const config::Config& config, const Weights& weights, const Layout& layout, const Gpu& gpu, const Compute& compute,
-                   std::int64_t stage, double hidden) {
-  const std::vector<Flow> flows = Traffic(config, weights, layout, gpu.node, stage).of_step();
+                   const Traffic& traffic, std::int64_t stage, double hidden) {
+  const std::vector<Flow> flows = traffic.of_step();
   OnceTime out;
   const double beside =
       config.distributed.reduce_each_micro ? hidden * real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0)) : hidden;
@@ -129,41 +131,70 @@ OnceTime once_time(const config::Config& config, const Weights& weights, const L
 
 }  // namespace
 
-StepPlan plan_step(const config::Config& config, const Weights& weights, const Layout& layout, const Gpu& gpu) {
-  const std::int64_t ranks = layout.mesh.degree(Axis::pp), micros = config::BatchPlan(config.train, layout.mesh.readers()).micros(0);
-  const Compute compute(config, gpu, layout);
-  const auto chunks = static_cast<std::int64_t>(layout.stages[0].size());
+/// What a stage does in a step.
+struct StepPlanner::StageTime {
+  std::vector<PieceTime> pieces;
+  OnceTime once;
+  double busy = 0, computing = 0, again = 0;  // of all micro-batches
+};
+
+const Reaches& StepPlanner::reaches(std::int64_t stage) {
+  const std::int64_t stages = layout_.mesh.degree(Axis::pp), first = layout_.mesh.size() / stages * stage;
+  const std::pair<std::int64_t, bool> at(first % gpu_.node, stage + 1 == stages);
+  const auto found = reaches_.find(at);
+  return found != reaches_.end() ? found->second : reaches_.emplace(at, Reaches::of(layout_.mesh, gpu_.node, stage)).first->second;
+}
+
+StepPlanner::StageTime StepPlanner::stage_time(const config::Config& config, const Compute& compute, std::int64_t stage) {
+  const Traffic traffic(config, weights_, layout_, reaches(stage), stage);
+  const double micros = real(config::BatchPlan(config.train, layout_.mesh.readers()).micros(0));
+  StageTime out;
+  double hidden = 0;
+  for (const config::Stage& piece : layout_.stages.at(static_cast<std::size_t>(stage))) {
+    const PieceTime own = piece_time(weights_, compute, traffic, gpu_, piece);
+    out.busy += micros * (own.forward + own.inputs + own.weights);
+    out.computing += micros * own.computing.total();
+    out.again += micros * own.computing.again;
+    hidden += own.hidden;
+    out.pieces.push_back(own);
+  }
+  out.once = once_time(config, weights_, layout_, gpu_, compute, traffic, stage, hidden);
+  return out;
+}
+
+StepPlan StepPlanner::plan(const config::Config& config, double worth) {
+  const std::int64_t ranks = layout_.mesh.degree(Axis::pp), micros = config::BatchPlan(config.train, layout_.mesh.readers()).micros(0);
+  const Compute compute(config, gpu_, layout_);
+  const auto chunks = static_cast<std::int64_t>(layout_.stages[0].size());
+  std::map<std::pair<const Reaches*, Composition>, StageTime> known;
   std::vector<PieceTime> pieces(static_cast<std::size_t>(ranks * chunks));
   StepPlan out;
   double busiest = 0, mean = 0;
   OnceTime once;
   for (std::int64_t stage = 0; stage < ranks; ++stage) {
-    const Traffic traffic(config, weights, layout, gpu.node, stage);
-    double busy = 0, computing = 0, again = 0, hidden = 0;
+    std::pair<const Reaches*, Composition> key(&reaches(stage), composition_of(weights_, layout_, stage));
+    auto found = known.find(key);
+    if (found == known.end()) {
+      found = known.emplace(std::move(key), stage_time(config, compute, stage)).first;
+    }
+    const StageTime& own = found->second;
     for (std::int64_t chunk = 0; chunk < chunks; ++chunk) {
-      const config::Stage& piece = layout.stages[static_cast<std::size_t>(stage)][static_cast<std::size_t>(chunk)];
-      const PieceTime own = piece_time(compute, traffic, gpu, piece);
-      pieces[static_cast<std::size_t>(chunk * ranks + stage)] = own;
-      busy += real(micros) * (own.forward + own.inputs + own.weights);
-      computing += real(micros) * own.computing.total();
-      again += real(micros) * own.computing.again;
-      hidden += own.hidden;
+      pieces[static_cast<std::size_t>(chunk * ranks + stage)] = own.pieces[static_cast<std::size_t>(chunk)];
     }
-    mean += busy / real(ranks);
-    if (busy > busiest) {
-      busiest = busy;
-      out.time.computing = computing;
-      out.time.again = again;
-      out.time.waiting = busy - computing;
+    mean += own.busy / real(ranks);
+    if (own.busy > busiest) {
+      busiest = own.busy;
+      out.time.computing = own.computing;
+      out.time.again = own.again;
+      out.time.waiting = own.busy - own.computing;
     }
-    const OnceTime own = once_time(config, weights, layout, gpu, compute, stage, hidden);
-    once = own.total() > once.total() ? own : once;
+    once = own.once.total() > once.total() ? own.once : once;
   }
   double end = busiest;
-  if (ranks > 1) {
-    const Flow message = Traffic(config, weights, layout, gpu.node, 0).handed_on();
+  if (ranks > 1 && (busiest + once.total()) / kSteady <= worth) {
+    const Flow message = Traffic(config, weights_, layout_, reaches(0), 0).handed_on();
     end = end_of(config::plan_pipeline(config.distributed.pp_schedule, ranks, chunks, micros), pieces,
-                 send_seconds(gpu, message.reach, message.bytes));
+                 send_seconds(gpu_, message.reach, message.bytes));
   }
   out.time.bubble = end - busiest;
   out.bubble_share = end > 0 ? 1 - mean / end : 0;
@@ -174,11 +205,15 @@ StepPlan plan_step(const config::Config& config, const Weights& weights, const L
   for (double* part : {&t.total, &t.computing, &t.again, &t.waiting, &t.bubble, &t.sharing, &t.updating}) {
     *part /= kSteady;
   }
-  out.tokens = real(config::tokens_per_step(config, layout.mesh.readers()));
+  out.tokens = real(config::tokens_per_step(config, layout_.mesh.readers()));
   out.tokens_per_second = out.tokens / out.time.total;
   out.mfu = out.tokens_per_second * config::flops_per_token(config.model, config.train.seq_len) /
-            (peak_of(gpu, config.train) * real(layout.mesh.size()));
+            (peak_of(gpu_, config.train) * real(layout_.mesh.size()));
   return out;
+}
+
+StepPlan plan_step(const config::Config& config, const Weights& weights, const Layout& layout, const Gpu& gpu) {
+  return StepPlanner(weights, layout, gpu).plan(config);
 }
 
 }  // namespace kf::plan

@@ -70,36 +70,43 @@ double Flow::seconds(const Gpu& gpu) const {
   return 0;
 }
 
-Traffic::Traffic(const config::Config& config, const Weights& weights, const Layout& layout, std::int64_t node, std::int64_t stage)
-    : config_(config), weights_(weights), layout_(layout), stage_(stage) {
-  const Mesh& mesh = layout.mesh;
-  PerAxis at;
-  at.pp = stage;
-  const std::int64_t rank = mesh.rank_at(at);
+Reaches Reaches::of(const Mesh& mesh, std::int64_t node, std::int64_t stage) {
+  const auto rank_of = [&](std::int64_t of_stage) {
+    PerAxis at;
+    at.pp = of_stage;
+    return mesh.rank_at(at);
+  };
+  const std::int64_t rank = rank_of(stage), stages = mesh.degree(Axis::pp);
   const auto along = [&](Axis axis) { return reach_of(mesh.ranks_along(axis, rank), node); };
-  tp_ = along(Axis::tp);
-  cp_ = along(Axis::cp);
-  ep_ = along(Axis::ep);
-  replicas_ = along(Axis::dp_replicate);
-  shards_ = reach_of(mesh.shard_ranks(rank), node);
-  expert_shards_ = reach_of(mesh.expert_shard_ranks(rank), node);
-  at.pp = (stage + 1) % mesh.degree(Axis::pp);
-  const std::int64_t next = mesh.rank_at(at);
-  pp_ = reach_of(next == rank ? std::vector<std::int64_t>{rank} : std::vector<std::int64_t>{rank, next}, node);
-  at.pp = 0;
-  const std::int64_t first = mesh.rank_at(at);
-  at.pp = mesh.degree(Axis::pp) - 1;
-  ends_ = reach_of(at.pp == 0 ? std::vector<std::int64_t>{first} : std::vector<std::int64_t>{first, mesh.rank_at(at)}, node);
-  width_ = config.train.mixed_precision == "fp32" ? 4 : 2;
-  tokens_ = real(config.train.batch_size * config.train.seq_len) / real(mesh.degree(Axis::cp));
-  micros_ = real(config::BatchPlan(config.train, mesh.readers()).micros(0));
+  const auto pair = [&](std::int64_t one, std::int64_t other) {
+    return reach_of(one == other ? std::vector<std::int64_t>{one} : std::vector<std::int64_t>{std::min(one, other), std::max(one, other)},
+                    node);
+  };
+  return {along(Axis::tp),
+          along(Axis::cp),
+          along(Axis::ep),
+          pair(rank, rank_of((stage + 1) % stages)),
+          pair(rank_of(0), rank_of(stages - 1)),
+          reach_of(mesh.shard_ranks(rank), node),
+          reach_of(mesh.expert_shard_ranks(rank), node),
+          along(Axis::dp_replicate)};
 }
+
+Traffic::Traffic(const config::Config& config, const Weights& weights, const Layout& layout, const Reaches& reaches, std::int64_t stage)
+    : config_(config),
+      weights_(weights),
+      layout_(layout),
+      stage_(stage),
+      reaches_(reaches),
+      width_(config.train.mixed_precision == "fp32" ? 4 : 2),
+      tokens_(real(config.train.batch_size * config.train.seq_len) / real(layout.mesh.degree(Axis::cp))),
+      micros_(real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0))) {}
 
 /// Each branch of a block enters what tensor parallelism divides, and leaves it (Korthikanti et al. 2022, section 4.2); so do the embedding
 /// (out) and the head (in). A layer with experts gathers its tokens, sums what its experts and its shared ones give, and takes its own
 /// part.
 void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) const {
-  if (tp_.ranks == 1) {
+  if (reaches_.tp.ranks == 1) {
     return;
   }
   const config::ModelConfig& m = config_.model;
@@ -122,46 +129,47 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
     backward.scatters += times * scatters;
     backward.sums += times * sums;
   };
-  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+  for (const auto& [layer, count] : layers_of(weights_, piece)) {
     const bool experts = config::is_moe_layer(m, layer);
     const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
-    const double in = split ? 1 : 0, summed = split ? 0 : 1;
+    const double in = split ? real(count) : 0, summed = real(count) - in;
     add_branch(in, in, summed, config::runs_again(config_.train, layer, "attention"));
-    add_branch(in, experts ? 0 : in, experts ? 1 + shared : summed, config::runs_again(config_.train, layer, "mlp"));
+    add_branch(in, experts ? 0 : in, experts ? real(count) * (1 + shared) : summed, config::runs_again(config_.train, layer, "mlp"));
   }
   for (const auto& [calls, when] : {std::pair(forward, When::forward), std::pair(backward, When::backward)}) {
-    out.push_back({"tp", "hidden states gathered", Kind::gather, when, calls.gathers, bytes, tp_});
-    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, when, calls.scatters, bytes, tp_});
-    out.push_back({"tp", "hidden states summed", Kind::sum, when, calls.sums, bytes, tp_});
+    out.push_back({"tp", "hidden states gathered", Kind::gather, when, calls.gathers, bytes, reaches_.tp});
+    out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, when, calls.scatters, bytes, reaches_.tp});
+    out.push_back({"tp", "hidden states summed", Kind::sum, when, calls.sums, bytes, reaches_.tp});
   }
   if (piece.heads) {  // the softmax over the whole vocabulary: largest logit, sum, the label's logit
-    out.push_back({"tp", "softmax", Kind::sum, When::forward, 3, tokens_ * 4, tp_});
+    out.push_back({"tp", "softmax", Kind::sum, When::forward, 3, tokens_ * 4, reaches_.tp});
   }
 }
 
 /// Keys and values go around the ring in forward; in backward they do so again, and their gradients follow them in fp32.
 void Traffic::add_context(std::vector<Flow>& out, const config::Stage& piece) const {
-  if (cp_.ranks == 1) {
+  if (reaches_.cp.ranks == 1) {
     return;
   }
   const config::ModelConfig& m = config_.model;
   const bool ring = config::uses_ring(config_);
-  const double tp = real(tp_.ranks), others = real(cp_.ranks - 1);
-  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+  const double tp = real(reaches_.tp.ranks), others = real(reaches_.cp.ranks - 1);
+  for (const auto& [layer, layers] : layers_of(weights_, piece)) {
+    const double count = real(layers);
     const double numbers = m.attention == "mla"
                                ? real(m.mla_kv_rank + m.mla_rope_dim)  // the latent, which is the same for all heads
                                : 2 * std::max(real(config::kv_heads(m, layer)) / tp, 1.0) * real(config::head_dim(m, layer));
     const double bytes = tokens_ * numbers * width_;
     const double again = config::runs_again(config_.train, layer, "attention") ? 1 : 0;
     if (ring) {
-      out.push_back({"cp", "keys and values", Kind::send, When::hidden_attention, others, bytes, cp_});
-      out.push_back({"cp", "keys and values", Kind::send, When::hidden_backward, others * (1 + again), bytes, cp_});
-      out.push_back({"cp", "their gradients", Kind::send, When::hidden_backward, others + 1, tokens_ * numbers * 4, cp_});
+      out.push_back({"cp", "keys and values", Kind::send, When::hidden_attention, count * others, bytes, reaches_.cp});
+      out.push_back({"cp", "keys and values", Kind::send, When::hidden_backward, count * others * (1 + again), bytes, reaches_.cp});
+      out.push_back({"cp", "their gradients", Kind::send, When::hidden_backward, count * (others + 1), tokens_ * numbers * 4, reaches_.cp});
     } else {
-      const double all = bytes * real(cp_.ranks);
-      out.push_back({"cp", "keys and values", Kind::gather, When::forward, 1, all, cp_});
-      out.push_back({"cp", "keys and values", Kind::gather, When::backward, again, all, cp_});
-      out.push_back({"cp", "their gradients", Kind::scatter_sum, When::backward, 1, all, cp_});
+      const double all = bytes * real(reaches_.cp.ranks);
+      out.push_back({"cp", "keys and values", Kind::gather, When::forward, count, all, reaches_.cp});
+      out.push_back({"cp", "keys and values", Kind::gather, When::backward, count * again, all, reaches_.cp});
+      out.push_back({"cp", "their gradients", Kind::scatter_sum, When::backward, count, all, reaches_.cp});
     }
   }
 }
@@ -169,7 +177,7 @@ void Traffic::add_context(std::vector<Flow>& out, const config::Stage& piece) co
 /// Tokens go to their experts and come back, and so do the gradients.
 void Traffic::add_experts(std::vector<Flow>& out, const config::Stage& piece) const {
   const double layers = real(mixture_layers(config_.model, piece));
-  if (ep_.ranks == 1 || layers == 0) {
+  if (reaches_.ep.ranks == 1 || layers == 0) {
     return;
   }
   const double bytes = tokens_ * real(config_.model.moe_top_k) * real(config::expert_dim(config_.model)) * width_;
@@ -177,17 +185,20 @@ void Traffic::add_experts(std::vector<Flow>& out, const config::Stage& piece) co
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
     again += config::is_moe_layer(config_.model, layer) && config::runs_again(config_.train, layer, "mlp") ? 2 : 0;
   }
-  out.push_back({"ep", "tokens to their experts and back", Kind::exchange, When::forward, 2 * layers, bytes, ep_});
-  out.push_back({"ep", "their gradients", Kind::exchange, When::backward, 2 * layers + again, bytes, ep_});
+  out.push_back({"ep", "tokens to their experts and back", Kind::exchange, When::forward, 2 * layers, bytes, reaches_.ep});
+  out.push_back({"ep", "their gradients", Kind::exchange, When::backward, 2 * layers + again, bytes, reaches_.ep});
 }
 
 /// zero_stage = 3: a block is gathered before its forward and before its backward; with prefetch the last one stays in between.
 void Traffic::add_gathered(std::vector<Flow>& out, const config::Stage& piece) const {
-  if (shards_.ranks == 1 || layout_.zero_stage != 3) {
+  if (reaches_.shards.ranks == 1 || layout_.zero_stage != 3) {
     return;
   }
   const bool prefetch = config_.distributed.prefetch;
-  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+  const When forward = prefetch ? When::hidden_forward : When::forward, backward = prefetch ? When::hidden_backward : When::backward;
+  const std::vector<LikeLayers> all = layers_of(weights_, piece);
+  const std::vector<LikeLayers> last = prefetch ? layers_of(weights_, {piece.end - 1, piece.end, false, false}) : std::vector<LikeLayers>();
+  for (const auto& [layer, count] : all) {
     std::vector<const Weight*> block;
     for (const Weight& weight : weights_.all) {
       if (layer_of(weight.name, config_.model.n_layers) == layer) {
@@ -195,13 +206,12 @@ void Traffic::add_gathered(std::vector<Flow>& out, const config::Stage& piece) c
       }
     }
     const Amounts own = amounts_of(block, layout_, config_.train);
-    const double again = prefetch && layer + 1 == piece.end ? 0 : 1;
-    const When forward = prefetch ? When::hidden_forward : When::forward, backward = prefetch ? When::hidden_backward : When::backward;
-    out.push_back({"dp_shard", "weights gathered", Kind::gather, forward, 1, own.values, shards_});
-    out.push_back({"dp_shard", "weights gathered", Kind::gather, backward, again, own.values, shards_});
-    if (own.expert_values > 0 && expert_shards_.ranks > 1) {
-      out.push_back({"dp_shard", "experts gathered", Kind::gather, forward, 1, own.expert_values, expert_shards_});
-      out.push_back({"dp_shard", "experts gathered", Kind::gather, backward, again, own.expert_values, expert_shards_});
+    const double once = real(count), again = once - (!last.empty() && last[0].layer == layer ? 1 : 0);
+    out.push_back({"dp_shard", "weights gathered", Kind::gather, forward, once, own.values, reaches_.shards});
+    out.push_back({"dp_shard", "weights gathered", Kind::gather, backward, again, own.values, reaches_.shards});
+    if (own.expert_values > 0 && reaches_.expert_shards.ranks > 1) {
+      out.push_back({"dp_shard", "experts gathered", Kind::gather, forward, once, own.expert_values, reaches_.expert_shards});
+      out.push_back({"dp_shard", "experts gathered", Kind::gather, backward, again, own.expert_values, reaches_.expert_shards});
     }
   }
 }
@@ -221,15 +231,15 @@ void Traffic::add_reduced(std::vector<Flow>& out) const {
     if (shards.ranks > 1) {
       out.push_back({"dp_shard", what, Kind::scatter_sum, when, times, numbers * number, shards});
     }
-    if (replicas_.ranks > 1 && !apart) {
-      out.push_back({"dp_replicate", what, Kind::sum, when, times, numbers * number / real(shards.ranks), replicas_});
+    if (reaches_.replicas.ranks > 1 && !apart) {
+      out.push_back({"dp_replicate", what, Kind::sum, when, times, numbers * number / real(shards.ranks), reaches_.replicas});
     }
   };
-  reduce("gradients summed", all.numbers, shards_);
-  reduce("experts' gradients summed", all.expert_numbers, expert_shards_);
+  reduce("gradients summed", all.numbers, reaches_.shards);
+  reduce("experts' gradients summed", all.expert_numbers, reaches_.expert_shards);
   if (layout_.zero_stage != 3) {
-    out.push_back({"dp_shard", "moved weights gathered", Kind::gather, When::update, 1, all.values, shards_});
-    out.push_back({"dp_shard", "moved experts gathered", Kind::gather, When::update, 1, all.expert_values, expert_shards_});
+    out.push_back({"dp_shard", "moved weights gathered", Kind::gather, When::update, 1, all.values, reaches_.shards});
+    out.push_back({"dp_shard", "moved experts gathered", Kind::gather, When::update, 1, all.expert_values, reaches_.expert_shards});
     return;
   }
   std::vector<const Weight*> rest;  // what is in no block is gathered once, before the first micro-batch
@@ -239,18 +249,19 @@ void Traffic::add_reduced(std::vector<Flow>& out) const {
       rest.push_back(weight);
     }
   }
-  out.push_back({"dp_shard", "weights gathered", Kind::gather, When::update, 1, amounts_of(rest, layout_, config_.train).values, shards_});
+  out.push_back(
+      {"dp_shard", "weights gathered", Kind::gather, When::update, 1, amounts_of(rest, layout_, config_.train).values, reaches_.shards});
 }
 
 /// The first and the last stage add up the gradients of the embedding that both have.
 void Traffic::add_ends(std::vector<Flow>& out) const {
-  if (ends_.ranks == 1 || !on_both_ends(config_.model) || (stage_ > 0 && stage_ + 1 < layout_.mesh.degree(Axis::pp))) {
+  if (reaches_.ends.ranks == 1 || !on_both_ends(config_.model) || (stage_ > 0 && stage_ + 1 < layout_.mesh.degree(Axis::pp))) {
     return;
   }
   for (const Weight& weight : weights_.all) {
     if (is_embedding(weight) && weight.trains) {
       const double part = held_numbers(weight, layout_) / real(layout_.shards(weight));
-      out.push_back({"pp", "the embedding's gradients summed", Kind::sum, When::update, 1, part * 4, ends_});
+      out.push_back({"pp", "the embedding's gradients summed", Kind::sum, When::update, 1, part * 4, reaches_.ends});
     }
   }
 }
@@ -259,19 +270,19 @@ void Traffic::add_ends(std::vector<Flow>& out) const {
 /// (optim/diloco.h).
 void Traffic::add_workers(std::vector<Flow>& out) const {
   const config::DilocoConfig& diloco = config_.diloco;
-  if (diloco.interval == 0 || replicas_.ranks == 1) {
+  if (diloco.interval == 0 || reaches_.replicas.ranks == 1) {
     return;
   }
   const Amounts all = amounts_of(weights_of(weights_, layout_, config_.model, stage_), layout_, config_.train);
-  const double mine = all.numbers / real(shards_.ranks) + all.expert_numbers / real(expert_shards_.ranks);
+  const double mine = all.numbers / real(reaches_.shards.ranks) + all.expert_numbers / real(reaches_.expert_shards.ranks);
   const double calls = 1 / real(diloco.interval);
   if (diloco.exchange_dtype == "int8") {
     constexpr double kNumber = 1 + 4.0 / 64;  // an fp32 scale for each 64 numbers
-    const double bytes = mine * kNumber * real(replicas_.ranks);
-    out.push_back({"dp_replicate", "what workers moved", Kind::gather, When::update, calls, bytes, replicas_});
+    const double bytes = mine * kNumber * real(reaches_.replicas.ranks);
+    out.push_back({"dp_replicate", "what workers moved", Kind::gather, When::update, calls, bytes, reaches_.replicas});
   } else {
     const double bytes = mine * (diloco.exchange_dtype == "bf16" ? 2 : 4);
-    out.push_back({"dp_replicate", "what workers moved", Kind::sum, When::update, calls, bytes, replicas_});
+    out.push_back({"dp_replicate", "what workers moved", Kind::sum, When::update, calls, bytes, reaches_.replicas});
   }
 }
 
@@ -294,14 +305,15 @@ std::vector<Flow> Traffic::of_step() const {
 }
 
 Flow Traffic::handed_on() const {
-  const bool split = tp_.ranks > 1 && config_.distributed.sequence_parallel;
-  const double bytes = tokens_ * real(config_.model.dim) * width_ / (split ? real(tp_.ranks) : 1);
-  return {"pp", "hidden states handed on", Kind::send, When::forward, 1, bytes, pp_};
+  const bool split = reaches_.tp.ranks > 1 && config_.distributed.sequence_parallel;
+  const double bytes = tokens_ * real(config_.model.dim) * width_ / (split ? real(reaches_.tp.ranks) : 1);
+  return {"pp", "hidden states handed on", Kind::send, When::forward, 1, bytes, reaches_.pp};
 }
 
 std::vector<Flow> step_flows(const config::Config& config, const Weights& weights, const Layout& layout, std::int64_t node,
                              std::int64_t stage) {
-  const Traffic traffic(config, weights, layout, node, stage);
+  const Reaches reaches = Reaches::of(layout.mesh, node, stage);
+  const Traffic traffic(config, weights, layout, reaches, stage);
   const double micros = real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0));
   std::vector<Flow> all = traffic.of_step();
   for (const config::Stage& piece : layout.stages.at(static_cast<std::size_t>(stage))) {

@@ -31,11 +31,17 @@ struct Flow {
   double seconds(const Gpu& gpu) const;
 };
 
-/// Groups of a rank of a stage, and the messages of its steps.
+/// How far the ranks of the groups of a stage's rank are apart; `pp` has it and the next stage's, `ends` the first and the last stage's.
+struct Reaches {
+  Reach tp, cp, ep, pp, ends, shards, expert_shards, replicas;
+  static Reaches of(const Mesh& mesh, std::int64_t node, std::int64_t stage);
+};
+
+/// The messages of the steps of a stage's rank.
 class Traffic {
  public:
   /// All live longer than this.
-  Traffic(const config::Config& config, const Weights& weights, const Layout& layout, std::int64_t node, std::int64_t stage);
+  Traffic(const config::Config& config, const Weights& weights, const Layout& layout, const Reaches& reaches, std::int64_t stage);
 
   /// Of one micro-batch in one piece of the model.
   std::vector<Flow> of_micro(const config::Stage& piece) const;
@@ -57,7 +63,7 @@ class Traffic {
   const Weights& weights_;
   const Layout& layout_;
   std::int64_t stage_;
-  Reach tp_, cp_, ep_, pp_, ends_, shards_, expert_shards_, replicas_;
+  const Reaches& reaches_;
   double width_, tokens_, micros_;
 };
 

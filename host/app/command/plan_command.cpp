@@ -1,5 +1,5 @@
 #include <iostream>
-#include <map>
+#include <optional>
 
 #include "app/command/commands.h"
 #include "app/command/plan_report.h"
@@ -11,6 +11,7 @@
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/fs.h"
+#include "core/progress.h"
 #include "model/transformer/build.h"
 #include "train/loop/planned_weights.h"
 
@@ -77,6 +78,18 @@ plan::Weights weights_of(const config::Config& config, const Registries& registr
   }
 }
 
+/// Says how far it is: thousands of ranks have thousands of layouts.
+plan::Found search_layouts(const config::Loaded& loaded, const plan::Weights& weights, const plan::Gpu& gpu, std::int64_t world) {
+  std::optional<Progress> progress;
+  return plan::search(loaded, weights, gpu, world, kShown, [&](std::int64_t, std::int64_t all) {
+    if (!progress) {
+      progress.emplace("planning layouts", all, "", Progress::Of::things);
+    }
+    progress->add(1);
+    progress->show();
+  });
+}
+
 }  // namespace
 
 int plan_command(const Arguments& args) {
@@ -106,7 +119,7 @@ int plan_command(const Arguments& args) {
     show([&] { print(std::cout, report); }, [&] { return to_node(report); });
     return 0;
   }
-  const plan::Found found = plan::search(loaded, weights, gpu, world, kShown);
+  const plan::Found found = search_layouts(loaded, weights, gpu, world);
   show([&] { print(std::cout, found, gpu, plan::update_sequences(loaded.config, world)); }, [&] { return to_node(found); });
   KF_CHECK(!found.best.empty(), Code::config,
            "no layout of {} ranks fits into a {}{}: more ranks, train.activation_checkpointing = \"full\", "

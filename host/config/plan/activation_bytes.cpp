@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "config/plan/derived.h"
@@ -299,6 +300,19 @@ double kept_of(const BlockBytes& b, const TrainConfig& train, std::int64_t layer
   return b.input + (products ? b.attention_results + b.mlp_results : sum_of(b, names));
 }
 
+/// Of a layer, as ActivationBytes has it.
+struct LayerBytes {
+  double kept = 0, passing = 0;
+};
+
+LayerBytes layer_bytes(const BlockBytes& b, const TrainConfig& train, std::int64_t layer, bool training) {
+  if (!training) {
+    return {0, b.input + std::max(b.attention, b.mlp) + b.passing / 2};
+  }
+  const double kept = kept_of(b, train, layer);
+  return {kept, b.input + b.attention + b.middle + b.mlp - kept + b.passing};
+}
+
 }  // namespace
 
 ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training, const std::vector<AdaptedLayer>& adapters,
@@ -308,14 +322,16 @@ ActivationBytes activation_bytes(const Config& config, double rows, double lengt
   const std::int64_t ahead = spread.heads ? m.mtp_layers : 0;
   const std::int64_t end = (spread.end < 0 ? m.n_layers : spread.end) + ahead;
   ActivationBytes out;
+  std::map<std::tuple<std::string_view, bool, bool>, LayerBytes> known;  // by what layers without adapters differ in
   for (std::int64_t layer = spread.first; layer < end; ++layer) {
     const std::int64_t like = std::min(layer, m.n_layers - 1);
-    const BlockBytes block = sizes.block(like);
-    const double kept = training ? kept_of(block, config.train, like) : 0;
-    const double whole = block.input + block.attention + block.middle + block.mlp;
-    out.kept += kept;
-    out.passing = std::max(
-        out.passing, training ? whole - kept + block.passing : block.input + std::max(block.attention, block.mlp) + block.passing / 2);
+    const auto at = std::make_tuple(std::string_view(layer_kind(m, like)), is_moe_layer(m, like), recomputes(config.train, like));
+    const auto found = known.find(at);
+    const LayerBytes own =
+        found != known.end() && adapters.empty() ? found->second : layer_bytes(sizes.block(like), config.train, like, training);
+    known[at] = own;
+    out.kept += own.kept;
+    out.passing = std::max(out.passing, own.passing);
     if (layer >= m.n_layers && training) {
       out.kept += 3 * sizes.low(sizes.dim());  // its two norms and their product
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "config/plan/batch_plan.h"
 #include "config/plan/derived.h"
@@ -338,7 +339,11 @@ MemoryEstimate ranks_together(const config::Config& config, const Weights& weigh
 
 MemoryEstimate fullest_rank(const config::Config& config, const Weights& weights, const Layout& layout) {
   MemoryEstimate out;
+  std::set<Composition> seen;  // of equal stages the first one has most micro-batches under way
   for (std::int64_t stage = 0; stage < layout.mesh.degree(Axis::pp); ++stage) {
+    if (!seen.insert(composition_of(weights, layout, stage)).second) {
+      continue;
+    }
     MemoryEstimate own = rank_memory(config, weights, layout, stage);
     if (own.total() > out.total()) {
       out = std::move(own);

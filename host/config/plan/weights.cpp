@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <utility>
 
 #include "config/plan/budget.h"
+#include "config/plan/derived.h"
 #include "config/plan/pipeline.h"
+#include "core/text.h"
 
 namespace kf::plan {
 
@@ -12,6 +16,72 @@ double Weight::numbers() const {
   double out = 1;
   for (const std::int64_t length : shape) {
     out *= static_cast<double>(length);
+  }
+  return out;
+}
+
+namespace {
+
+/// A weight without the number of its layer, in words that differ where anything does that a plan asks for.
+std::string words_of(const Weight& w, const std::string& name) {
+  std::string out = name + format(" {} {} {}", static_cast<std::int64_t>(w.cut), w.unit, w.state_bytes);
+  for (const std::int64_t length : w.shape) {
+    out += format(" {}", length);
+  }
+  for (const bool is : {w.experts, w.low, w.trains, w.buffer, w.whole}) {
+    out += is ? " y" : " n";
+  }
+  return out + ";";
+}
+
+}  // namespace
+
+void find_alike(const config::Config& config, Weights& weights) {
+  const std::int64_t layers = config.model.n_layers;
+  std::vector<std::string> words(static_cast<std::size_t>(layers));
+  const auto add = [&](const std::string& name, const auto& words_behind) {
+    const std::int64_t layer = layer_of(name, layers);
+    if (layer >= 0 && layer < layers) {
+      words[static_cast<std::size_t>(layer)] += words_behind(name.substr(format("layers.{}", layer).size()));
+    }
+  };
+  for (const Weight& weight : weights.all) {
+    add(weight.name, [&](const std::string& name) { return words_of(weight, name); });
+  }
+  for (const config::AdaptedLayer& one : weights.adapters) {
+    add(one.name, [&](const std::string& name) { return format("{} {} {} {};", name, one.in, one.out, one.rank); });
+  }
+  std::map<std::string, std::int64_t> first;
+  weights.alike.clear();
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    std::string& own = words[static_cast<std::size_t>(layer)];
+    own += config::layer_kind(config.model, layer);
+    own += config::is_moe_layer(config.model, layer) ? " experts" : "";
+    own += config::recomputes(config.train, layer) ? " again" : "";
+    weights.alike.push_back(first.emplace(std::move(own), layer).first->second);
+  }
+}
+
+std::vector<LikeLayers> layers_of(const Weights& weights, const config::Stage& piece) {
+  std::vector<LikeLayers> out;
+  for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
+    const std::int64_t like = weights.alike.empty() ? layer : weights.alike.at(static_cast<std::size_t>(layer));
+    const auto same = std::find_if(out.begin(), out.end(), [like](const LikeLayers& one) { return one.layer == like; });
+    if (same != out.end()) {
+      ++same->count;
+    } else {
+      out.push_back({like, 1});
+    }
+  }
+  return out;
+}
+
+Composition composition_of(const Weights& weights, const Layout& layout, std::int64_t stage) {
+  Composition out;
+  for (const config::Stage& piece : layout.stages.at(static_cast<std::size_t>(stage))) {
+    std::vector<LikeLayers> layers = layers_of(weights, piece);
+    std::sort(layers.begin(), layers.end());
+    out.emplace_back(piece.embeds, piece.heads, std::move(layers));
   }
   return out;
 }

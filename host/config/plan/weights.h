@@ -1,8 +1,10 @@
 #pragma once
 // A model as a plan sees it: its weights without tensors, and what a rank of a layout has of each.
 
+#include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "config/plan/activation_bytes.h"
@@ -38,7 +40,21 @@ struct Weights {
   double copies = 0;       // fp32 copies of all that a rank trains, beside an update
   bool by_tensor = false;  // or a few copies of one weight after the other
   bool known = true;       // whether everything that lives is known: parts in Lua hold more
+  /// By layer: the first one that is like it (find_alike); empty: each is like itself alone.
+  std::vector<std::int64_t> alike;
 };
+
+/// Fills `alike`: layers with equal weights that compute alike take the same memory and time, and a plan looks at one of them.
+void find_alike(const config::Config& config, Weights& weights);
+
+/// Layers that are alike: the first of all, and how many of them a piece has.
+struct LikeLayers {
+  std::int64_t layer = 0;
+  std::int64_t count = 0;
+  bool operator==(const LikeLayers&) const = default;
+  auto operator<=>(const LikeLayers&) const = default;
+};
+std::vector<LikeLayers> layers_of(const Weights& weights, const config::Stage& piece);
 
 /// A layout of a job on a world: the mesh, and the pieces of the model by stage.
 struct Layout {
@@ -62,6 +78,10 @@ bool on_both_ends(const config::ModelConfig& model);
 
 /// The weights of a stage. What is on both ends is in the first and in the last.
 std::vector<const Weight*> weights_of(const Weights& weights, const Layout& layout, const config::ModelConfig& model, std::int64_t stage);
+
+/// What a stage is made of: the same for stages that hold and compute the same.
+using Composition = std::vector<std::tuple<bool, bool, std::vector<LikeLayers>>>;  // by piece: embeds, heads, layers
+Composition composition_of(const Weights& weights, const Layout& layout, std::int64_t stage);
 
 /// Numbers of a weight that a rank holds: what tp and ep leave.
 double held_numbers(const Weight& weight, const Layout& layout);

@@ -70,6 +70,7 @@ plan::Weights planned_weights(const config::Config& config, const ParameterList&
   out.copies = optimizer.copies;
   out.by_tensor = optimizer.by_tensor;
   out.known = optimizer.known && (config.adapter.name.empty() || config.adapter.name == "lora");
+  plan::find_alike(config, out);
   return out;
 }
 

@@ -6,12 +6,10 @@
 #include <cmath>
 
 #include "core/error.h"
+#include "diloco_worker.h"
 #include "equal_ranks.h"
-#include "model/weight_unit.h"
-#include "optim/diloco.h"
 #include "parallel/thread_ranks.h"
 #include "parallel/traffic.h"
-#include "parallel/worker_world.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
 
@@ -19,41 +17,6 @@ using namespace kf;
 using namespace kf::test;
 
 namespace {
-
-/// A worker's share of a job: `world` has all workers.
-class Worker {
- public:
-  Worker(const config::Config& config, const World& world) : bench_(config, at::kFloat, worker_world(world)) {
-    auto outer =
-        std::make_unique<Diloco>(std::move(bench_.optimizer), bench_.model->parameters(), config.diloco, world.along(Axis::dp_replicate));
-    outer_ = outer.get();
-    bench_.optimizer = std::move(outer);
-    StepperOptions options;
-    options.batches = config::BatchPlan(config.train, 1);
-    options.world = bench_.world;
-    options.share = world.share();
-    options.outer = outer_;
-    options.guard = config.train;
-    options.grad_clip_norm = config.train.grad_clip_norm;
-    bench_.stepper = std::make_unique<Stepper>(*bench_.model, *bench_.optimizer, *bench_.objective, options);
-  }
-
-  StepResult step(Loader& data, std::int64_t number, double lr) { return bench_.step(data, number, lr); }
-  Diloco& outer() { return *outer_; }
-  std::vector<at::Tensor> weights() {
-    const WholeWeights whole(*bench_.model);
-    std::vector<at::Tensor> out;
-    for (const ParameterPtr& weight : bench_.model->parameters()) {
-      out.push_back(weight->value.detach().clone());
-    }
-    return out;
-  }
-  Model& model() { return *bench_.model; }
-
- private:
-  Bench bench_;
-  Diloco* outer_;
-};
 
 config::Config workers_of(std::int64_t interval) {
   config::Config c = small_config();
@@ -77,7 +40,7 @@ std::vector<Seen> train_apart(config::Config config, const PerAxis& degrees, dou
   std::vector<Seen> seen(static_cast<std::size_t>(mesh.size()));
   run_ranks(mesh.size(), [&](Group& all) {
     const World world(all, mesh);
-    Worker worker(config, world);
+    DilocoWorker worker(config, world);
     SharedRows data(world.share(), false);
     Seen& mine = seen[static_cast<std::size_t>(all.rank())];
     for (std::int64_t step = 0; step < 6; ++step) {
@@ -129,7 +92,7 @@ TEST_CASE("diloco: an exchange at every update, at rate 1 and without momentum, 
   run_ranks(2, [&](Group& all) {
     const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
     FullRows data(world.share());
-    Worker worker(c, world);
+    DilocoWorker worker(c, world);
     config::Config plain = c;
     plain.diloco.interval = 0;
     Bench bench(plain, at::kFloat, world);
@@ -201,7 +164,7 @@ TEST_CASE("diloco: between exchanges nothing of the size of weights travels betw
   std::int64_t numbers = 0;
   run_ranks(2, [&](Group& all) {
     const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
-    Worker worker(c, world);
+    DilocoWorker worker(c, world);
     SharedRows data(world.share(), false);
     for (std::size_t step = 0; step < 2; ++step) {
       const Traffic before = total_of(traffic_of(all));
@@ -225,7 +188,7 @@ TEST_CASE("diloco: what must end one worker ends all, with its words", "[diloco]
   std::array<std::string, 2> why;
   run_ranks(2, [&](Group& all) {
     const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
-    Worker worker(c, world);
+    DilocoWorker worker(c, world);
     SharedRows data(world.share(), false);
     CHECK(worker.step(data, 0, 1e-3).abort.empty());
     if (all.rank() == 1) {
@@ -241,7 +204,7 @@ TEST_CASE("diloco: what must end one worker ends all, with its words", "[diloco]
 TEST_CASE("diloco: a state of other workers says what to do", "[diloco]") {
   run_ranks(2, [&](Group& all) {
     const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
-    Worker worker(workers_of(5), world);
+    DilocoWorker worker(workers_of(5), world);
     SharedRows data(world.share(), false);
     worker.step(data, 0, 1e-3);
     OptimizerState state = worker.outer().state();
@@ -260,7 +223,7 @@ TEST_CASE("diloco: what one worker learns reaches the others", "[diloco]") {
   std::array<double, 2> last{};
   run_ranks(2, [&](Group& all) {
     const World world(all, Mesh({1, 2, 1, 1, 1, 1}));
-    Worker worker(c, world);
+    DilocoWorker worker(c, world);
     const auto batch_of = [](std::int64_t reader) {
       const auto seed = static_cast<std::uint64_t>(10 * reader);
       return make_batch(random_tokens(2, kLength, seed + 1), random_tokens(2, kLength, seed + 2));

@@ -53,6 +53,7 @@ double measured(const config::Config& c, const PerAxis& degrees) {
 }
 
 void agrees(config::Config c, const PerAxis& degrees) {
+  c.distributed.pp = degrees.pp;
   c.distributed.dp_shard = degrees.dp_shard;
   c.distributed.dp_replicate = degrees.dp_replicate;
   c.distributed.tp = degrees.tp;
@@ -96,6 +97,46 @@ TEST_CASE("planned memory: within 10 % with replicas, accumulation and owners of
     c.optimizer.name = "muon";
     agrees(c, {1, 1, 2, 1, 1, 1});
   }
+}
+
+TEST_CASE("planned memory: within 10 % where tensor parallelism divides layers", "[.][plan]") {
+  config::Config c = wide();
+  const std::int64_t ranks = GENERATE(2, 4);
+  c.distributed.sequence_parallel = GENERATE(true, false);
+  c.train.batch_size = GENERATE(2, 16);
+  c.train.mixed_precision = GENERATE(as<std::string>{}, "fp32", "bf16");
+  CAPTURE(ranks, c.distributed.sequence_parallel, c.train.batch_size, c.train.mixed_precision);
+  agrees(c, {1, 1, 1, 1, 1, ranks});
+}
+
+TEST_CASE("planned memory: within 10 % where sequences are cut", "[.][plan]") {
+  config::Config c = wide();
+  const std::int64_t ranks = GENERATE(2, 4);
+  c.distributed.cp_method = GENERATE(as<std::string>{}, "ring", "all_gather");
+  c.train.batch_size = GENERATE(2, 16);
+  CAPTURE(ranks, c.distributed.cp_method, c.train.batch_size);
+  agrees(c, {1, 1, 1, ranks, 1, 1});
+}
+
+TEST_CASE("planned memory: within 10 % where experts are divided", "[.][plan]") {
+  config::Config c = wide();
+  c.model.num_experts = 4;
+  c.model.moe_top_k = 2;
+  c.model.moe_frequency = 1;
+  c.train.batch_size = GENERATE(2, 16);
+  CAPTURE(c.train.batch_size);
+  agrees(c, {1, 1, 1, 1, 2, 1});
+}
+
+TEST_CASE("planned memory: within 10 % of the fullest stage, by every schedule", "[.][plan]") {
+  config::Config c = wide();
+  c.model.n_layers = 8;
+  c.train.grad_accum_steps = 4;
+  c.distributed.pp_schedule = GENERATE(as<std::string>{}, "gpipe", "1f1b", "interleaved_1f1b", "zero_bubble");
+  c.distributed.pp_chunks = 2;
+  c.train.batch_size = GENERATE(2, 16);
+  CAPTURE(c.distributed.pp_schedule, c.train.batch_size);
+  agrees(c, {2, 1, 1, 1, 1, 1});
 }
 
 TEST_CASE("planned memory: full recomputation of long sequences", "[.][plan]") {  // the plan is 10.6 % above what is measured

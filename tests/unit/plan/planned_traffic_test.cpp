@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <functional>
+#include <memory>
 
 #include "parallel/thread_ranks.h"
 #include "parallel/traffic.h"
 #include "plan/traffic.h"
 #include "train/loop/planned_weights.h"
+#include "unit/layout/diloco_worker.h"
 #include "unit/layout/equal_ranks.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
@@ -17,18 +20,28 @@ using namespace kf::test;
 
 namespace {
 
-/// Bytes that rank 0 sends in a step, by name of the group.
-std::map<std::string, double> counted(const config::Config& c, const PerAxis& degrees) {
+/// What trains a job on a rank: workers of DiLoCo exchange what they moved.
+std::function<void(Loader& data, std::int64_t step)> trainer(const config::Config& c, const World& world) {
+  if (c.diloco.interval > 0) {
+    const auto worker = std::make_shared<DilocoWorker>(c, world);
+    return [worker](Loader& data, std::int64_t step) { worker->step(data, step, 1e-3); };
+  }
+  const auto bench = std::make_shared<Bench>(c, at::kFloat, world);
+  return [bench](Loader& data, std::int64_t step) { bench->step(data, step, 1e-3); };
+}
+
+/// Bytes that a rank sends in a step, by name of the group.
+std::map<std::string, double> counted(const config::Config& c, const PerAxis& degrees, std::int64_t rank) {
   std::map<std::string, double> out;
   run_ranks(degrees.product(), [&](Group& all) {
     const World world(all, Mesh(degrees));
-    Bench bench(c, at::kFloat, world);
+    const auto step = trainer(c, world);
     SharedRows data(world.share(), false);
-    bench.step(data, 0, 1e-3);
+    step(data, 0);
     const TrafficByGroup before = traffic_of(all);
-    bench.step(data, 1, 1e-3);
+    step(data, 1);
     const TrafficByGroup after = traffic_of(all);
-    if (all.rank() != 0) {
+    if (all.rank() != rank) {
       return;
     }
     for (const auto& [name, traffic] : after) {
@@ -52,10 +65,10 @@ config::Config job() {
   return c;
 }
 
-/// `axis` of the plan is counted under any of `names`. What else goes over these groups are single numbers: norms, counts, what a bucket
-/// has a gradient of.
+/// `axis` of the plan is counted under any of `names`, on a rank. What else goes over these groups are single numbers: norms, counts, what
+/// a bucket has a gradient of.
 void agrees(config::Config c, const PerAxis& degrees, const std::string& axis, const std::vector<std::string>& names,
-            double tolerance = 0.02) {
+            double tolerance = 0.02, std::int64_t rank = 0) {
   const std::int64_t readers = degrees.dp_replicate * degrees.dp_shard * degrees.ep;
   c.train.batch_size = kRows / readers;
   c.distributed.pp = degrees.pp;
@@ -66,8 +79,9 @@ void agrees(config::Config c, const PerAxis& degrees, const std::string& axis, c
   c.distributed.tp = degrees.tp;
   const Bench one(c);
   const plan::Weights weights = planned_weights(c, one.model->parameters());
-  const double planned = plan::sent_along(plan::step_flows(c, weights, plan::Layout::of(c, degrees.product()), 8, 0), axis);
-  const std::map<std::string, double> sent = counted(c, degrees);
+  const std::int64_t stage = Mesh(degrees).coordinate(rank, Axis::pp);
+  const double planned = plan::sent_along(plan::step_flows(c, weights, plan::Layout::of(c, degrees.product()), 8, stage), axis);
+  const std::map<std::string, double> sent = counted(c, degrees, rank);
   double bytes = 0;
   std::string all;
   for (const auto& [name, count] : sent) {
@@ -125,4 +139,52 @@ TEST_CASE("planned traffic: what tensor, context and expert parallelism send is 
     c.model.moe_top_k = 2;
     agrees(c, {1, 1, 1, 1, 2, 1}, "ep", {"ep"}, 0.15);  // the plan takes an even routing, which that of fresh weights is not
   }
+}
+
+TEST_CASE("planned traffic: keys and values that are gathered, also again where attention is computed again", "[plan]") {
+  config::Config c = job();
+  SECTION("latent attention sends its latent") {
+    c.model.attention = "mla";
+    c.model.mla_kv_rank = 32;
+    c.model.mla_nope_dim = 16;
+    c.model.mla_rope_dim = 16;
+    c.model.mla_v_dim = 16;
+  }
+  SECTION("dropout of scores has no ring") { c.model.dropout_attn = 0.1; }
+  SECTION("kept products are no messages") { c.train.activation_checkpointing = "selective"; }
+  agrees(c, {1, 1, 1, 2, 1, 1}, "cp", {"cp"});
+}
+
+TEST_CASE("planned traffic: what stages hand on is what is counted, by every schedule and stage", "[plan]") {
+  config::Config c = job();
+  c.model.n_layers = 4;
+  c.train.grad_accum_steps = 3;
+  const std::vector<std::string> names{"pp", "pipeline_ends"};
+  SECTION("schedules") {
+    c.distributed.pp_schedule = GENERATE(as<std::string>{}, "gpipe", "1f1b", "interleaved_1f1b", "zero_bubble");
+    c.distributed.pp_chunks = 2;
+    CAPTURE(c.distributed.pp_schedule);
+    agrees(c, {2, 1, 1, 1, 1, 1}, "pp", names);
+  }
+  SECTION("stages") {
+    const std::int64_t rank = GENERATE(0, 1, 2);
+    CAPTURE(rank);
+    c.distributed.pp_layers = {1, 2, 1};
+    agrees(c, {3, 1, 1, 1, 1, 1}, "pp", names, 0.02, rank);
+  }
+  SECTION("a split sequence") { agrees(c, {2, 1, 1, 1, 1, 2}, "pp", names); }
+  SECTION("an embedding on both ends") {
+    c.model.tie_embeddings = true;
+    const std::int64_t rank = GENERATE(0, 1);
+    agrees(c, {2, 1, 1, 1, 1, 1}, "pp", names, 0.02, rank);
+  }
+}
+
+TEST_CASE("planned traffic: what workers of DiLoCo exchange is what is counted, in every type", "[plan]") {
+  config::Config c = job();
+  c.diloco.interval = 1;
+  c.diloco.exchange_dtype = GENERATE(as<std::string>{}, "fp32", "bf16", "int8");
+  const std::int64_t shards = GENERATE(1, 2);
+  CAPTURE(c.diloco.exchange_dtype, shards);
+  agrees(c, {1, 3, shards, 1, 1, 1}, "dp_replicate", {"dp_replicate"});
 }

@@ -55,6 +55,41 @@ TEST_CASE("plan: a search looks at no layout that the rules refuse", "[plan]") {
   }
 }
 
+TEST_CASE("plan: a search that takes equal layers and slow layouts together finds what planning each one finds", "[plan]") {
+  const config::Loaded loaded = job({"--model.n_layers=12", "--distributed.pp_schedule=1f1b", "--train.activation_checkpointing=full"});
+  Weights weights = weights_of(loaded.config.model);
+  find_alike(loaded.config, weights);
+  CHECK(weights.alike == std::vector<std::int64_t>(12, 0));
+  std::int64_t calls = 0, all = 0;
+  const Found quick = search(loaded, weights, gpu_named("h100"), 32, 10, [&](std::int64_t done, std::int64_t of) {
+    CHECK(done == ++calls);
+    all = of;
+  });
+  CHECK(calls == all);
+  const Found whole = search(loaded, weights_of(loaded.config.model), gpu_named("h100"), 32, 1000000);
+  CHECK(quick.looked_at == whole.looked_at);
+  CHECK(quick.too_large == whole.too_large);
+  REQUIRE(quick.best.size() == 10);
+  CHECK(std::int64_t(whole.best.size()) == whole.looked_at - whole.too_large);
+  for (std::size_t i = 0; i < quick.best.size(); ++i) {
+    CHECK(quick.best[i].step.time.total == Approx(whole.best[i].step.time.total).epsilon(1e-9));
+  }
+}
+
+TEST_CASE("plan: layers are alike where their weights are, and what is computed with them", "[plan]") {
+  config::Loaded loaded = job({"--model.n_layers=4"});
+  loaded.config.model.layer_pattern = {"global", "local"};
+  loaded.config.model.window = 512;
+  Weights weights = weights_of(loaded.config.model);
+  find_alike(loaded.config, weights);
+  CHECK(weights.alike == std::vector<std::int64_t>{0, 1, 0, 1});
+  for (Weight& weight : weights.all) {
+    weight.trains = !weight.name.starts_with("layers.2.");
+  }
+  find_alike(loaded.config, weights);
+  CHECK(weights.alike == std::vector<std::int64_t>{0, 1, 2, 1});
+}
+
 TEST_CASE("plan: where nothing fits a search says how much the smallest needs", "[plan]") {
   Gpu small = gpu_named("h100");
   small.memory = 1e9;
