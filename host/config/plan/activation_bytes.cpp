@@ -6,6 +6,7 @@
 #include <tuple>
 #include <vector>
 
+#include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
 #include "config/plan/kernel_set.h"
 
@@ -132,19 +133,20 @@ class Sizes {
     double kernel = 0;                          // what the attention kernel keeps: q, k, v with as many heads each, the result
     double mixed = 0;
     double products = 0;
+    const double all = uses_ring(config_) ? 1 : spread_.cp;  // keys and values of all ranks of cp are gathered
     if (m_.attention == "mla") {
       const double query = heads * real(m_.mla_nope_dim + m_.mla_rope_dim);
       const double up = heads * real(m_.mla_nope_dim + m_.mla_v_dim);
       mixed = heads * real(m_.mla_v_dim);
-      kernel = inner(2 * query + up + mixed);  // v is a view of the up-projection
-      products = inner(query + up) + low(real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim)) + stream();
+      kernel = inner(query + all * (query + up) + mixed);  // v is a view of the up-projection
+      products = inner(query + all * up) + low(real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim)) + stream();
       out.attention += low(2 * real(m_.mla_q_rank) + 2 * real(m_.mla_kv_rank) + real(m_.mla_rope_dim)) + fp32(2);
-      out.named = {{"q", inner(query)}, {"kv", inner(up)}};
+      out.named = {{"q", inner(query)}, {"kv", inner(all * up)}};
     } else {
       const double query = heads * real(head_dim(m_, layer));
       const double key = std::max(real(kv_heads(m_, layer)), spread_.tp) * real(head_dim(m_, layer));  // a rank has one at least
       mixed = query;
-      kernel = inner(4 * query);
+      kernel = inner((2 + 2 * all) * query);
       products = inner(query + 2 * key) + stream();
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
         out.attention += inner(query + key) + fp32(heads + real(kv_heads(m_, layer))) / spread_.tp;
@@ -197,8 +199,8 @@ class Sizes {
     const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
     const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
     out.mlp += mlp_kept(hidden, slots) + low(2 * slots * dim()) + mlp_kept(shared, 1) + routing;
-    out.mlp_results += low(slots * (matrices * hidden + dim()) + matrices * shared + dim());
-    out.passing = std::max(out.passing, low((matrices + 1) * slots * hidden + 2 * slots * dim()) + fp32(dim()));
+    out.mlp_results += inner(matrices * (slots * hidden + shared)) + low((slots + 1) * dim());
+    out.passing = std::max(out.passing, inner((matrices + 1) * slots * hidden) + low(2 * slots * dim()) + fp32(dim()));
   }
 
   /// What a LoRA adds to its layer: the scaled result of its first matrix, and the inputs that dropout left with the factors that did so.
