@@ -83,12 +83,29 @@ struct Entry {
   Command run;
 };
 constexpr Entry kCommands[] = {
-    {"train", train_command},           {"generate", generate_command}, {"eval", eval_command},
-    {"config", config_subcommand},      {"data", data_command},         {"plan", plan_command},
-    {"registry", registry_command},     {"test", test_command},         {"lua", lua_command},
-    {"sweep", sweep_command},           {"export", export_command},     {"adapter", adapter_command},
-    {"checkpoint", checkpoint_command}, {"replay", replay_command},     {"tokenizer", tokenizer_command},
-    {"completion", completion_command}, {"--version", version_command},
+    {"train", train_command},
+    {"generate", generate_command},
+    {"eval", eval_command},
+    {"config", config_subcommand},
+    {"data", data_command},
+    {"plan", plan_command},
+    {"registry", registry_command},
+    {"test", test_command},
+    {"lua", lua_command},
+    {"sweep", sweep_command},
+    {"export", export_command},
+    {"adapter", adapter_command},
+    {"checkpoint", checkpoint_command},
+    {"replay", replay_command},
+    {"tokenizer", tokenizer_command},
+    {"runs", runs_command},
+    {"plot", plot_command},
+    {"compare", compare_command},
+    {"tail", tail_command},
+    {"reproduce", reproduce_command},
+    {"bundle", bundle_command},
+    {"completion", completion_command},
+    {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }

@@ -15,7 +15,7 @@ constexpr const char* kWords = R"(
     sweep) words="show best plot resume" ;;
     adapter) words="export" ;;
     checkpoint) words="list info verify diff average convert merge-lora prune" ;;
-    help) words="train generate eval config plan data tokenizer test lua sweep export adapter checkpoint replay registry" ;;
+    help) words="train generate eval config plan data tokenizer test lua sweep export adapter checkpoint runs plot compare tail reproduce bundle replay registry" ;;
     completion) words="bash" ;;
 )";
 
@@ -30,8 +30,8 @@ int completion_command(const Arguments& args) {
     std::cout << " --" << row.key() << '=';
   }
   std::cout << "\"\n    compopt -o nospace 2>/dev/null\n  elif [[ $COMP_CWORD == 1 ]]; then\n"
-               "    words=\"train generate eval config plan data tokenizer test lua sweep export adapter checkpoint replay registry "
-               "completion help\"\n"
+               "    words=\"train generate eval config plan data tokenizer test lua sweep export adapter checkpoint runs plot compare tail "
+               "reproduce bundle replay registry completion help\"\n"
                "  else\n    case ${COMP_WORDS[1]} in"
             << kWords
             << "    esac\n  fi\n  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n}\ncomplete -o default -F _kf_host kf-host\n";

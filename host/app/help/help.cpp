@@ -37,6 +37,12 @@ constexpr Page kPages[] = {
     {"adapter", "", usage::kAdapter, true},
     {"checkpoint", "", usage::kCheckpoint, true},
     {"replay", "", usage::kReplay},
+    {"runs", "", usage::kRuns},
+    {"plot", "", usage::kPlot},
+    {"compare", "", usage::kCompare},
+    {"tail", "", usage::kTail},
+    {"reproduce", "", usage::kReproduce},
+    {"bundle", "", usage::kBundle},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

@@ -31,9 +31,13 @@ class ScriptRuns {
   Registries& registries_;
   Launch launch_;
   int unnamed_ = 0;
+  std::int64_t calls_ = 0;
   bool ran_ = false;
   Script script_;
 };
+
+/// What kf.load gives a script.
+ScriptModel load_script_model(const fs::path& path, const std::string& weights, const Registries& registries);
 
 /// The request for a job without its source: overrides and the launched world.
 config::Request request_of(const TrainArguments& arguments, const Launch& launch);
