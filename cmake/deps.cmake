@@ -60,6 +60,7 @@ kf_library(kf_curl curl/curl.h curl)
 kf_library(kf_crypto openssl/evp.h crypto)
 find_path(KF_XXHASH_INCLUDE xxhash.h REQUIRED)  # all of it is in the header
 kf_library(kf_yaml yaml-cpp/yaml.h yaml-cpp)
+kf_library(kf_archive archive.h archive)
 kf_library(kf_dw elfutils/libdwfl.h dw)
 kf_library(kf_isal isa-l/crc.h isal)
 kf_library(kf_httplib httplib.h cpp-httplib)

@@ -67,6 +67,7 @@ look() {
   want libssl-dev header_of openssl/evp.h
   want libxxhash-dev header_of xxhash.h
   want libyaml-cpp-dev header_of yaml-cpp/yaml.h
+  want libarchive-dev header_of archive.h
   want libdw-dev header_of elfutils/libdwfl.h
   want libisal-dev header_of isa-l/crc.h
   want libprotozero-dev header_of protozero/pbf_writer.hpp

@@ -71,23 +71,6 @@ constexpr std::size_t kMostWaiting = std::size_t{64} << 20U;  // bytes
 
 using MetricRow = std::variant<StepRow, EvalResult>;
 
-/// One line of the file; nothing where it is no row, as a file can say that was edited or damaged.
-std::optional<MetricRow> row_of(const std::string& line, const fs::path& path) {
-  try {
-    const Node row = config::parse_json(line, path.string());
-    const Table* const table = row.table();
-    const Node* const step = table != nullptr ? table->find("step") : nullptr;
-    const std::int64_t* const number = step != nullptr ? std::get_if<std::int64_t>(&step->value) : nullptr;
-    if (number == nullptr || *number < 0) {
-      return std::nullopt;
-    }
-    const Node* const eval = table->find("eval");
-    return eval != nullptr && eval->table() != nullptr ? MetricRow(from_numbers(*eval->table(), *number)) : MetricRow(step_row(*table));
-  } catch (const Error&) {
-    return std::nullopt;
-  }
-}
-
 std::int64_t step_of(const MetricRow& row) {
   return std::visit([](const auto& one) { return one.step; }, row);
 }
@@ -102,7 +85,7 @@ std::string kept_rows(const std::string& content, const fs::path& path, std::int
     if (last && lines[i].empty()) {
       continue;
     }
-    const std::optional<MetricRow> row = last ? std::nullopt : row_of(lines[i], path);
+    const std::optional<MetricRow> row = last ? std::nullopt : parse_row(lines[i], path);
     if (!row) {
       log::warn("{}:{}: dropped {}", path, i + 1, last ? "a row that was not written to its end" : "a line that is no row");
     } else if (step_of(*row) > completed || completed == 0) {
@@ -139,13 +122,29 @@ Table to_table(const EvalResult& result) {
   return row;
 }
 
+std::optional<MetricRow> parse_row(const std::string& line, const fs::path& path) {
+  try {
+    const Node row = config::parse_json(line, path.string());
+    const Table* const table = row.table();
+    const Node* const step = table != nullptr ? table->find("step") : nullptr;
+    const std::int64_t* const number = step != nullptr ? std::get_if<std::int64_t>(&step->value) : nullptr;
+    if (number == nullptr || *number < 0) {
+      return std::nullopt;
+    }
+    const Node* const eval = table->find("eval");
+    return eval != nullptr && eval->table() != nullptr ? MetricRow(from_numbers(*eval->table(), *number)) : MetricRow(step_row(*table));
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
   std::vector<std::variant<StepRow, EvalResult>> out;
   for (const std::string& line : split(read_regular_file(path, std::numeric_limits<std::uint64_t>::max()), '\n')) {
     if (line.empty()) {
       continue;
     }
-    std::optional<MetricRow> row = row_of(line, path);
+    std::optional<MetricRow> row = parse_row(line, path);
     KF_CHECK(row.has_value(), Code::other, "{}: a line is no row: {}", path, line);
     out.push_back(std::move(*row));
   }
@@ -179,7 +178,7 @@ void JsonlSink::open(std::int64_t completed_steps) {
   file_ = std::move(opened);
   // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
   std::erase_if(late_.waiting(), [&](const std::string& line) {
-    const std::optional<MetricRow> row = row_of(line.substr(0, line.size() - 1), late_.path());
+    const std::optional<MetricRow> row = parse_row(line.substr(0, line.size() - 1), late_.path());
     return !row || step_of(*row) > completed_steps || completed_steps == 0 || there.contains(line);
   });
   bytes_ = std::transform_reduce(late_.waiting().begin(), late_.waiting().end(), std::size_t{0}, std::plus<>(),

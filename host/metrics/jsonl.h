@@ -28,6 +28,8 @@ namespace kf {
 /// A row as it is written: key by key.
 config::Table to_table(const StepRow& row);
 config::Table to_table(const EvalResult& result);
+/// One line of the file, without its newline; nothing where it is no row, as a file can say that was edited or damaged.
+std::optional<std::variant<StepRow, EvalResult>> parse_row(const std::string& line, const fs::path& path);
 /// The rows of a file, in order. Throws Code::other for a line that is none.
 std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path);
 

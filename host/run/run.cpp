@@ -55,11 +55,17 @@ void open_folder(const RunContext& run, const RunData& data, const Start& start,
     return;
   }
   folders->make(checkpoints, start.nothing_saved);
-  write_file_atomic(run.plan.dir / "job.toml", config::to_toml(run.config));
-  end.open(run.plan.dir,
-           {request.loaded, request.file, run.code, request.scope.script().arguments(), run.plan.name, run.device().str(),
-            start.resume.state.run.step, start.nothing_saved, start.nothing_saved ? "" : folders->copied_id(), request.from_folder});
+  const std::string job = config::to_toml(run.config);
+  keep_earlier_job(run.plan.dir, job);
+  write_file_atomic(run.plan.dir / "job.toml", job);
+  write_file_atomic(run.plan.dir / "data.fingerprint", data.record);
+  end.open(run.plan.dir, {request.loaded, request.file, run.code, request.scope.script().arguments(), run.plan.name, run.device().str(),
+                          start.resume.state.run.step, start.nothing_saved, start.nothing_saved ? "" : folders->copied_id(),
+                          request.from_folder, run.world.size(), request.call, data.record});
   folders->sign_copies(end.id());
+  if (request.opened) {
+    request.opened(run.plan.dir);
+  }
   run.world.all().barrier();
   for (const std::string& line : config::keys_without_effect(request.loaded)) {
     log::warn("{}", line);
@@ -277,6 +283,9 @@ RunResult train(RunContext& run, RunEnd& end) {
   open_folder(run, data, start, trainee, checkpoints, folders, end);
   CheckpointState state = starting_state(run, data, start, trainee);
   const std::unique_ptr<Meeting> workers = meet_other_workers(run, trainee, state);
+  if (!state.kernels.is_null()) {
+    end.note("products", state.kernels);
+  }
   const Peak peak = peak_of(run.compute, run.config.train);
   if (run.world.leads()) {
     print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,

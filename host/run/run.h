@@ -34,6 +34,10 @@ struct RunRequest {
   Probe* probe = nullptr;       // looks at one update; null: there is none
   std::int64_t only_until = 0;  // the run only looks: it ends behind this step, and saves nothing; 0: it goes to its own end
   Launch launch = {};           // this process among those that train together
+  std::int64_t call = 0;        // which kf.run of the script it is, from 1; 0: none
+  /// Of a run that is reproduced: called by the leader when the folder and its record are there, before the first step; may be empty.
+  std::function<void(const fs::path& dir)> opened = {};
+  config::Node products = {};  // likewise: what computed matrix products then (run/run_products.h)
 };
 
 /// Trains the job, or says that it is complete already. Nothing is created on disk before every check has passed. Throws what goes wrong;

@@ -4,6 +4,7 @@
 
 #include <iostream>
 #include <system_error>
+#include <utility>
 
 #include "core/log.h"
 #include "core/log_keep.h"
@@ -39,6 +40,12 @@ void RunEnd::open_log(const fs::path& dir, std::int64_t rank) {
   log::open_file(dir / format("log.rank-{}.txt", rank));
   log::keep(format("start {}: process {}", utc_now(), static_cast<std::int64_t>(::getpid())));
   logs_ = true;
+}
+
+void RunEnd::note(const std::string& key, config::Node value) {
+  if (record_) {
+    record_->add(key, std::move(value));
+  }
 }
 
 void RunEnd::well(const RunResult& result) {

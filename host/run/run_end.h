@@ -18,6 +18,8 @@ class RunEnd {
   void open_log(const fs::path& dir, std::int64_t rank);
   /// Of the run, once it is open; "" on ranks that do not lead.
   std::string id() const { return record_ ? record_->id() : ""; }
+  /// Adds to the record of this start, where there is one.
+  void note(const std::string& key, config::Node value);
   void well(const RunResult& result);
   void failed(const std::string& message);
   /// How far the run has come, for an end by an error.

@@ -140,7 +140,7 @@ void RunFolders::tidy() const {
   if (!run_) {
     return;
   }
-  remove_temporaries(plan_.dir, {"job.toml", "result.json", "run.json", "metrics.jsonl", "metrics.csv", "latest"});
+  remove_temporaries(plan_.dir, {"job.toml", "data.fingerprint", "result.json", "run.json", "metrics.jsonl", "metrics.csv", "latest"});
   remove_abandoned(fs::path(plan_.dir) / "exports");  // where an export by hand may be going on
   std::error_code error;
   for (const fs::path& dir : {plan_.dir, plan_.checkpoint_dir}) {

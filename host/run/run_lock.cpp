@@ -25,6 +25,21 @@ int open_lock(const fs::path& file) {
   return fd < 0 && (errno == EROFS || errno == EACCES) ? ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) : fd;
 }
 
+/// Takes the lock; 0, or why not. Who only looks whether it is free (report/read/lock_look.h) has it for microseconds: a run has it for
+/// good.
+int lock_fault(int fd) {
+  constexpr int kTries = 20;
+  for (int left = kTries;; --left) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) {
+      return 0;
+    }
+    if (errno != EWOULDBLOCK || left == 0) {
+      return errno;
+    }
+    ::usleep(5000);
+  }
+}
+
 FileId id_of(const struct stat& status) { return {static_cast<std::uint64_t>(status.st_dev), static_cast<std::uint64_t>(status.st_ino)}; }
 
 fs::path owner_file(const fs::path& lock) { return lock.string() + ".owner"; }
@@ -61,10 +76,10 @@ std::optional<FileId> file_id(const fs::path& path) {
 
 RunLock::RunLock(const fs::path& folder) : file_(folder / ".lock"), fd_(open_lock(file_)) {
   KF_CHECK(fd_.get() >= 0, Code::other, "cannot open {}: {}", file_, std::strerror(errno));
-  if (::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0) {
+  const int error = lock_fault(fd_.get());
+  if (error == 0) {
     return;
   }
-  const int error = errno;
   KF_CHECK(error != EWOULDBLOCK, Code::other, "another process is running in {}; wait for it, or give this run another run.name", folder);
   KF_CHECK(error == ENOLCK || error == EOPNOTSUPP || error == ENOSYS || error == EINVAL, Code::other, "cannot lock {}: {}", file_,
            std::strerror(error));

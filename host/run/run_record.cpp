@@ -1,9 +1,5 @@
 #include "run/run_record.h"
 
-#include <ATen/Parallel.h>
-#include <sys/utsname.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -18,11 +14,10 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/plain_file.h"
-#include "core/processor.h"
 #include "data/hub/model.h"
 #include "data/tokenizer/tokenizer_files.h"
-#include "run/invocation.h"
 #include "run/run_lock.h"
+#include "run/start_record.h"
 
 namespace kf {
 namespace {
@@ -36,6 +31,7 @@ constexpr const char* kCode = "code";
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kTemplate = "chat_template";
 constexpr const char* kSource = "source";
+constexpr const char* kJobs = "jobs";
 constexpr std::uint64_t kMostRecord = std::uint64_t{1} << 28;
 constexpr std::uint64_t kMostTokenizer = std::uint64_t{1} << 28;
 
@@ -65,36 +61,6 @@ Node strings(const std::vector<std::string>& words) {
     out.emplace_back(is_utf8(word) ? word : std::string("(not UTF-8)"));
   }
   return Node(std::move(out));
-}
-
-/// Adds what the program is made of.
-void add_versions(Table& out) {
-  out["version"] = Node(std::string(build::kVersion));
-  out["commit"] = Node(std::string(build::kGit));
-  out["torch"] = Node(std::string(build::kTorch));
-}
-
-Table this_start(const RunStart& start) {
-  utsname system{};
-  ::uname(&system);
-  Table out;
-  out["time"] = Node(utc_now());
-  const std::string line = shell_line(invocation());
-  out["command"] = Node(is_utf8(line) ? line : std::string("(not UTF-8)"));
-  std::error_code ignored;
-  out["folder"] = Node(fs::current_path(ignored).string());
-  add_versions(out);
-  out["host"] = Node(std::string(system.nodename));
-  out["system"] = Node(format("{} {} {}", system.sysname, system.release, system.machine));
-  out["processor"] = Node(processor_name());
-  out["threads"] = Node(static_cast<std::int64_t>(at::get_num_threads()));
-  out["device"] = Node(start.device);
-  out["pid"] = Node(static_cast<std::int64_t>(::getpid()));
-  out["step"] = Node(start.step);
-  if (const std::string watch = watch_token(); !watch.empty()) {
-    out["watch"] = Node(watch);
-  }
-  return out;
 }
 
 /// Files of all nodes of a job's layers: the job and what it extends.
@@ -272,7 +238,9 @@ fs::path model_source(const config::Config& config) {
 
 Node program_versions() {
   Table out;
-  add_versions(out);
+  out["version"] = Node(std::string(build::kVersion));
+  out["commit"] = Node(std::string(build::kGit));
+  out["torch"] = Node(std::string(build::kTorch));
   return Node(std::move(out));
 }
 
@@ -309,7 +277,7 @@ RunRecord::RunRecord(fs::path dir, const RunStart& start) : dir_(std::move(dir))
   if (const Node* const before = earlier ? earlier->find("starts") : nullptr; before != nullptr && before->array() != nullptr) {
     starts = *before->array();
   }
-  starts.emplace_back(this_start(start));
+  starts.emplace_back(start_record(start));
   table_["starts"] = Node(std::move(starts));
   write();
 }
@@ -334,6 +302,13 @@ void RunRecord::copy_parts(const RunStart& start) {
   }
 }
 
+void RunRecord::add(const std::string& key, config::Node value) {
+  if (file_id(dir_) == folder_) {
+    (*table_["starts"].array()->back().table())[key] = std::move(value);
+    write();
+  }
+}
+
 void RunRecord::end(const std::string& status, std::int64_t steps, const std::string& error) noexcept {
   try {
     if (file_id(dir_) != folder_) {
@@ -353,6 +328,28 @@ void RunRecord::end(const std::string& status, std::int64_t steps, const std::st
 }
 
 void RunRecord::write() { write_file_atomic(dir_ / kFile, config::to_json(Node(table_), config::JsonStyle::plain, 1) + "\n"); }
+
+void keep_earlier_job(const fs::path& dir, const std::string& job) {
+  const fs::path file = dir / "job.toml";
+  const std::optional<Table> record = read_record(dir);
+  const Node* const starts = record ? record->find("starts") : nullptr;
+  if (starts == nullptr || starts->array() == nullptr || starts->array()->empty() || !unlike_a_file(file).empty()) {
+    return;
+  }
+  if (const std::string earlier = read_file(file); earlier != job) {
+    fs::create_directories(dir / kJobs);
+    write_file_atomic(dir / kJobs / format("{}.toml", starts->array()->size()), earlier);
+  }
+}
+
+fs::path recorded_job(const fs::path& run_dir, std::size_t start, std::size_t starts) {
+  for (std::size_t number = start; number < starts; ++number) {
+    if (const fs::path file = run_dir / kJobs / format("{}.toml", number); path_exists(file)) {
+      return file;
+    }
+  }
+  return run_dir / "job.toml";
+}
 
 bool is_run_folder(const fs::path& word) {
   std::error_code error;

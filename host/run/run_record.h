@@ -8,10 +8,14 @@
 //  "chat_template": "chat_template/chat.jinja",                     ...of a file
 //  "source": "source",                                              config.json and more of the Hugging Face folder that the model is of
 //  "starts": [{"time": "2026-11-28T21:47:03Z", "command": "kf-host examples/toy/job.toml", "folder": "/home/me", "version": "0.1.0",
-//              "commit": "97b084e", "torch": "2.11.0", "host": "box", "system": "Linux 6.1 x86_64", "processor": "...", "threads": 2,
-//              "device": "cpu", "pid": 4711, "step": 0, "end": "2026-11-28T22:01:44Z", "status": "complete", "steps": 80}]}
+//              "commit": "97b084e", "torch": "2.11.0", "job_git": {"commit": "1f0c...", "dirty": false}, "host": "box",
+//              "system": "Linux 6.1 x86_64", "processor": "...", "instructions": "AVX2", "cores": 2, "memory": 8e9, "threads": 2,
+//              "device": "cpu", "ranks": 1, "call": 1, "data": "9ab2...", "pid": 4711, "step": 0, "products": {...},
+//              "end": "2026-11-28T22:01:44Z", "status": "complete", "steps": 80}]}
 //
-// A start without an end was killed.
+// A start without an end was killed. "commit" is the program's, "job_git" the state of the repository in which the job lies, "call" which
+// kf.run of the script it was, "data" the digest of data.fingerprint (data/documents/data_record.h), "products" what computes matrix products.
+// jobs/N.toml is the resolved job of start N and those before it, where a later start had another one; job.toml is the last one's.
 
 #include <map>
 #include <optional>
@@ -40,6 +44,9 @@ struct RunStart {
   bool fresh = true;           // nothing was saved before: it gets an id of its own
   std::string copied_id = {};  // of the run whose copies in checkpoint.mirror it goes on from; for a folder that has lost its id
   bool from_folder = false;    // the run's own folder is what it was started from: it holds all that there is to copy
+  std::int64_t ranks = 1;
+  std::int64_t call = 0;  // which kf.run of the script it is, from 1; 0: none
+  std::string data = {};  // what checkpoints keep of the data
 };
 
 class RunRecord {
@@ -48,6 +55,8 @@ class RunRecord {
   RunRecord(fs::path dir, const RunStart& start);
 
   const std::string& id() const { return id_; }
+  /// Adds what is known only now to this start.
+  void add(const std::string& key, config::Node value);
   /// How the run ended; `error` is its message, "" for none. Never throws: a full disk must not hide what went wrong before.
   void end(const std::string& status, std::int64_t steps, const std::string& error = {}) noexcept;
 
@@ -66,6 +75,11 @@ config::Node program_versions();
 
 /// Whether the run that lies there was begun, or went on, under the process with this token (`watch_token`); "" is none's.
 bool began_under(const fs::path& run_dir, const std::string& watch);
+
+/// Keeps the job.toml of an earlier start of the run in `dir` where it is another one than `job`, which is about to take its place.
+void keep_earlier_job(const fs::path& dir, const std::string& job);
+/// The resolved job of start number `start` (from 1) of a run that has `starts` of them.
+fs::path recorded_job(const fs::path& run_dir, std::size_t start, std::size_t starts);
 
 /// The script of a run, as its folder holds it.
 struct RecordedScript {

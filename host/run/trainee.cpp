@@ -247,7 +247,7 @@ CheckpointState starting_state(const RunContext& run, const RunData& data, const
   state.mesh = mesh_node(run.world.mesh());
   state.max_steps = run.plan.max_steps;
   state.job_toml = config::to_toml(config);
-  state.kernels = kernels_of_all(run, *trainee.model, state.kernels);
+  state.kernels = kernels_of_all(run, *trainee.model, start.resumes() ? state.kernels : run.request.products);
   if (const std::string note = precision_note(config, compute_type(config.train), run.device()); !note.empty()) {
     log::info("{}", note);
   }

@@ -100,10 +100,16 @@ constexpr Entry kCommands[] = {
     {"tokenizer", tokenizer_command},
     {"attach", attach_command},
     {"reload", reload_command},
-    {"completion", completion_command},
-    {"--version", version_command},
+    {"runs", runs_command},
+    {"plot", plot_command},
+    {"compare", compare_command},
+    {"tail", tail_command},
+    {"reproduce", reproduce_command},
+    {"bundle", bundle_command},
     {"profile", profile_command},
     {"new", new_command},
+    {"completion", completion_command},
+    {"--version", version_command},
 };
 
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }

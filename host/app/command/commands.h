@@ -26,6 +26,18 @@ int adapter_command(const Arguments& args);
 int checkpoint_command(const Arguments& args);
 /// `kf-host replay RUN/incidents/step_N [--section.key=value ...]`
 int replay_command(const Arguments& args);
+/// `kf-host runs [DIR] [--state STATE] [--last N] [--json]`
+int runs_command(const Arguments& args);
+/// `kf-host plot RUN... [--metric NAME] [...]`
+int plot_command(const Arguments& args);
+/// `kf-host compare RUN RUN... [--all]`
+int compare_command(const Arguments& args);
+/// `kf-host tail RUN [--rows N]`
+int tail_command(const Arguments& args);
+/// `kf-host reproduce RUN [--steps N] [--dir FOLDER] [--section.key=value ...]`
+int reproduce_command(const Arguments& args);
+/// `kf-host bundle RUN [FILE]`
+int bundle_command(const Arguments& args);
 /// `kf-host export CHECKPOINT FOLDER [--dtype T] [--family F] [--weights saved|average|raw] [--max-shard-size S] [--adapter]`, or
 /// `... FILE.gguf [--dtype T]`
 int export_command(const Arguments& args);

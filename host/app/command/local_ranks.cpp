@@ -16,10 +16,12 @@
 #include "app/command/passed_signals.h"
 #include "app/command/rank_process.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "core/scratch_folder.h"
 #include "core/visible_gpus.h"
 #include "parallel/rendezvous.h"
 #include "run/invocation.h"
+#include "run/launch.h"
 
 namespace kf {
 namespace {
@@ -238,5 +240,19 @@ std::vector<std::string> take_launch_words() {
 }
 
 void follow_launcher() { ::prctl(PR_SET_PDEATHSIG, SIGTERM); }
+
+void started_with(const std::vector<std::string>& options) {
+  std::vector<std::string> words = invocation();
+  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), options.begin(), options.end());
+  set_invocation(std::move(words));
+}
+
+void be_a_rank(const Launch& launch) {
+  follow_launcher();
+  launch.hide_from_children();
+  log::show_errors_only(!launch.leads());
+  started_with(take_launch_words());
+  launch.share_cores();
+}
 
 }  // namespace kf

@@ -11,6 +11,8 @@
 
 namespace kf {
 
+class Launch;
+
 /// The ranks that this machine starts.
 struct LocalRanks {
   std::int64_t count = 1;  ///< here: ranks node * count to (node + 1) * count - 1
@@ -41,6 +43,12 @@ void share_cores(std::int64_t count, std::map<std::string, std::string>& environ
 
 /// Of a rank, once: the options by which its launcher was started. What this process starts does not see them.
 std::vector<std::string> take_launch_words();
+
+/// What is said of how to start this process again begins with the options that its parent took.
+void started_with(const std::vector<std::string>& options);
+
+/// What every rank does first. Rank 0 tells for all; what is said of how to start again starts them all.
+void be_a_rank(const Launch& launch);
 
 /// For a rank's own start: it ends when the process that started it is gone.
 void follow_launcher();

@@ -73,22 +73,6 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
   dry_run(run, session.registries());
 }
 
-/// What is said of how to start this process again begins with the options that its parent took.
-void started_with(const std::vector<std::string>& options) {
-  std::vector<std::string> words = invocation();
-  words.insert(words.begin() + (words.size() > 1 && words[1] == "train" ? 2 : 1), options.begin(), options.end());
-  set_invocation(std::move(words));
-}
-
-/// Rank 0 tells for all; what is said of how to start again starts them all.
-void be_a_rank(const Launch& launch) {
-  follow_launcher();
-  launch.hide_from_children();
-  log::show_errors_only(!launch.leads());
-  started_with(take_launch_words());
-  launch.share_cores();
-}
-
 /// The worker that these processes are, where workers come and go.
 std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
   if (arguments.workers.worker) {

@@ -42,6 +42,12 @@ constexpr Page kPages[] = {
     {"replay", "", usage::kReplay},
     {"attach", "", usage::kAttach},
     {"reload", "", usage::kReload},
+    {"runs", "", usage::kRuns},
+    {"plot", "", usage::kPlot},
+    {"compare", "", usage::kCompare},
+    {"tail", "", usage::kTail},
+    {"reproduce", "", usage::kReproduce},
+    {"bundle", "", usage::kBundle},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

@@ -25,6 +25,8 @@ bool names_data(const std::vector<std::string>& overrides) {
   });
 }
 
+}  // namespace
+
 ScriptModel load_script_model(const fs::path& path, const std::string& weights, const Registries& registries) {
   InferenceRequest wanted{path};
   wanted.weights = weight_kind_named(weights, "weights");
@@ -47,8 +49,6 @@ ScriptModel load_script_model(const fs::path& path, const std::string& weights, 
   };
   return out;
 }
-
-}  // namespace
 
 config::Request request_of(const TrainArguments& arguments, const Launch& launch) {
   config::Request request;
@@ -101,6 +101,7 @@ RunResult ScriptRuns::run(config::Node recipe) {
     };
   }
   run_request.launch = launch_;
+  run_request.call = ++calls_;
   return run_job(run_request, registries_);
 }
 

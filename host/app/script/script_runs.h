@@ -31,10 +31,14 @@ class ScriptRuns {
   Registries& registries_;
   Launch launch_;
   int unnamed_ = 0;
+  std::int64_t calls_ = 0;
   bool ran_ = false;
   bool reread_ = false;  // the first run was asked for
   Script script_;
 };
+
+/// What kf.load gives a script.
+ScriptModel load_script_model(const fs::path& path, const std::string& weights, const Registries& registries);
 
 /// The request for a job without its source: overrides and the launched world.
 config::Request request_of(const TrainArguments& arguments, const Launch& launch);
