@@ -148,7 +148,7 @@ class RowFile::Parser {
         return fault;
       }
     }
-    if (!document.at_end()) {
+    if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) {
       return "it goes on behind its object";
     }
     if (!step_ || *step_ < 0) {
