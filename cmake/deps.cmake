@@ -61,6 +61,12 @@ kf_library(kf_crypto openssl/evp.h crypto)
 find_path(KF_XXHASH_INCLUDE xxhash.h REQUIRED)  # all of it is in the header
 kf_library(kf_yaml yaml-cpp/yaml.h yaml-cpp)
 kf_library(kf_dw elfutils/libdwfl.h dw)
+# Compiled with macros that change its classes: they are asked for.
+pkg_check_modules(HTTPLIB REQUIRED cpp-httplib)
+add_library(kf_httplib INTERFACE)
+target_include_directories(kf_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIRS})
+target_compile_options(kf_httplib INTERFACE ${HTTPLIB_CFLAGS_OTHER})
+target_link_libraries(kf_httplib INTERFACE ${HTTPLIB_LINK_LIBRARIES})
 
 foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)

@@ -68,6 +68,7 @@ look() {
   want libxxhash-dev header_of xxhash.h
   want libyaml-cpp-dev header_of yaml-cpp/yaml.h
   want libdw-dev header_of elfutils/libdwfl.h
+  want libcpp-httplib-dev header_of httplib.h
   want catch2 header_of catch2/catch.hpp
   want python3 python_of
   if ! have_torch || ! have_pyarrow || { wants_cuda && ! have_cuda_set; }; then

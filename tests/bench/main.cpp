@@ -1,6 +1,6 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench ranks` (two processes against one), `bench checkpoint [FOLDER]` (saves and loads, on the disk of
-// FOLDER). Never a test, since a busy machine would fail it.
+// `bench pieces` (fused ones), `bench ranks` (two processes against one), `bench report` (a page of runs), `bench checkpoint [FOLDER]`
+// (saves and loads, on the disk of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -20,6 +20,7 @@
 #include "bench/memory.h"
 #include "bench/pieces.h"
 #include "bench/ranks_bench.h"
+#include "bench/report_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
@@ -122,8 +123,8 @@ int main(int argc, char** argv) {
       part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
       return 0;
     }
-    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "ranks")) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | ranks | checkpoint [FOLDER]]\n");
+    if (argc > 2 || (!part.empty() && part != "lua" && part != "data" && part != "pieces" && part != "ranks" && part != "report")) {
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | ranks | report | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
@@ -132,6 +133,10 @@ int main(int argc, char** argv) {
     }
     if (part == "ranks") {
       bench::bench_ranks();
+      return 0;
+    }
+    if (part == "report") {
+      bench::bench_report();
       return 0;
     }
     if (part == "data") {
@@ -155,6 +160,7 @@ int main(int argc, char** argv) {
     bench::bench_generation(registries);
     bench::bench_lua();
     bench::bench_ranks();
+    bench::bench_report();
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());

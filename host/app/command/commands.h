@@ -26,6 +26,10 @@ int adapter_command(const Arguments& args);
 int checkpoint_command(const Arguments& args);
 /// `kf-host replay RUN/incidents/step_N [--section.key=value ...]`
 int replay_command(const Arguments& args);
+/// `kf-host report RUN... [-o FILE.html]`
+int report_command(const Arguments& args);
+/// `kf-host serve [DIR] [--port N]`
+int serve_command(const Arguments& args);
 /// `kf-host export CHECKPOINT FOLDER [--dtype T] [--family F] [--weights saved|average|raw] [--max-shard-size S] [--adapter]`, or
 /// `... FILE.gguf [--dtype T]`
 int export_command(const Arguments& args);

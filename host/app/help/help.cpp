@@ -37,6 +37,8 @@ constexpr Page kPages[] = {
     {"adapter", "", usage::kAdapter, true},
     {"checkpoint", "", usage::kCheckpoint, true},
     {"replay", "", usage::kReplay},
+    {"report", "", usage::kReport},
+    {"serve", "", usage::kServe},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

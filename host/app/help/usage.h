@@ -17,6 +17,8 @@ extern const char* const kAdapter;
 extern const char* const kCheckpoint;
 extern const char* const kSweep;
 extern const char* const kReplay;
+extern const char* const kReport;
+extern const char* const kServe;
 extern const char* const kRegistry;
 extern const char* const kTest;
 extern const char* const kLua;
