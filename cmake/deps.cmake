@@ -63,11 +63,15 @@ kf_library(kf_yaml yaml-cpp/yaml.h yaml-cpp)
 kf_library(kf_archive archive.h archive)
 kf_library(kf_dw elfutils/libdwfl.h dw)
 kf_library(kf_isal isa-l/crc.h isal)
-kf_library(kf_httplib httplib.h cpp-httplib)
-target_compile_definitions(kf_httplib INTERFACE CPPHTTPLIB_OPENSSL_SUPPORT CPPHTTPLIB_ZLIB_SUPPORT CPPHTTPLIB_BROTLI_SUPPORT)  # as Debian built it
 find_path(KF_PROTOZERO_INCLUDE protozero/pbf_writer.hpp REQUIRED)  # all of it is in headers
 add_library(kf_protozero INTERFACE)
 target_include_directories(kf_protozero SYSTEM INTERFACE ${KF_PROTOZERO_INCLUDE})
+# Compiled with macros that change its classes: they are asked for.
+pkg_check_modules(HTTPLIB REQUIRED cpp-httplib)
+add_library(kf_httplib INTERFACE)
+target_include_directories(kf_httplib SYSTEM INTERFACE ${HTTPLIB_INCLUDE_DIRS})
+target_compile_options(kf_httplib INTERFACE ${HTTPLIB_CFLAGS_OTHER})
+target_link_libraries(kf_httplib INTERFACE ${HTTPLIB_LINK_LIBRARIES})
 
 foreach(header toml++/toml.h nlohmann/json.hpp catch2/catch.hpp)
   string(MAKE_C_IDENTIFIER "KF_HEADER_${header}" variable)

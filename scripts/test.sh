@@ -10,6 +10,7 @@ scripts/trackers.sh
 scripts/tokenizers.sh
 scripts/gguf.sh
 scripts/slurm.sh
+scripts/chromium.sh
 scripts/transformers.sh
 jobs=$(env -u OMP_NUM_THREADS nproc)  # nproc itself follows OMP_NUM_THREADS
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}  # tiny models: more threads only get in each other's way

@@ -1,7 +1,7 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
 // `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes against
-// one), `bench attach` (a run that is spoken to), `bench checkpoint [FOLDER]` (saves and loads, on the disk of FOLDER). Never a test, since a
-// busy machine would fail it.
+// one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on the disk
+// of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -24,6 +24,7 @@
 #include "bench/pieces.h"
 #include "bench/profile_bench.h"
 #include "bench/ranks_bench.h"
+#include "bench/report_bench.h"
 #include "bench/sinks_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
@@ -127,9 +128,9 @@ int main(int argc, char** argv) {
       part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
       return 0;
     }
-    const std::set<std::string> parts{"", "lua", "data", "pieces", "profile", "sinks", "ranks", "attach"};
+    const std::set<std::string> parts{"", "lua", "data", "pieces", "profile", "sinks", "ranks", "attach", "report"};
     if (argc > 2 || !parts.contains(part)) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | sinks | ranks | attach | checkpoint [FOLDER]]\n");
+      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | sinks | ranks | attach | report | checkpoint [FOLDER]]\n");
       return 1;
     }
     if (part == "lua") {
@@ -142,6 +143,10 @@ int main(int argc, char** argv) {
     }
     if (part == "attach") {
       bench::bench_attach();
+      return 0;
+    }
+    if (part == "report") {
+      bench::bench_report();
       return 0;
     }
     if (part == "sinks") {
@@ -176,6 +181,7 @@ int main(int argc, char** argv) {
     bench::bench_attach();
     bench::bench_sinks();
     bench::bench_ranks();
+    bench::bench_report();
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());

@@ -38,6 +38,10 @@ int tail_command(const Arguments& args);
 int reproduce_command(const Arguments& args);
 /// `kf-host bundle RUN [FILE]`
 int bundle_command(const Arguments& args);
+/// `kf-host report RUN... [-o FILE.html]`
+int report_command(const Arguments& args);
+/// `kf-host serve [DIR] [--port N]`
+int serve_command(const Arguments& args);
 /// `kf-host export CHECKPOINT FOLDER [--dtype T] [--family F] [--weights saved|average|raw] [--max-shard-size S] [--adapter]`, or
 /// `... FILE.gguf [--dtype T]`
 int export_command(const Arguments& args);

@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "sweep/chart.h"
 #include "sweep/files.h"
+#include "sweep/objective.h"
 #include "sweep/table.h"
 
 namespace kf {
@@ -15,7 +16,7 @@ namespace {
 void show(const fs::path& dir) {
   const std::unique_ptr<sweep::Store> store = open_sweep(dir);
   const std::vector<sweep::Trial> trials = store->trials();
-  std::cout << store->name() << ": " << sweep::summary(trials) << "; value is " << objective_name(*store)
+  std::cout << store->name() << ": " << sweep::summary(trials) << "; value is " << sweep::objective_name(*store)
             << (store->maximise() ? ", more is better" : ", less is better") << '\n'
             << sweep::trials_table(trials, store->maximise());
 }
@@ -33,9 +34,9 @@ void plot(const fs::path& dir) {
   const std::vector<sweep::Chart> all = sweep::charts(trials, store->maximise());
   KF_CHECK(!all.empty(), Code::config, "nothing to plot in {}: no trial with a value, or nothing varied", dir);
   for (const sweep::Chart& chart : all) {
-    std::cout << sweep::text_plot(chart, objective_name(*store)) << '\n';
+    std::cout << sweep::text_plot(chart, sweep::objective_name(*store)) << '\n';
   }
-  for (const fs::path& file : sweep::write_plots(dir, trials, store->maximise(), objective_name(*store))) {
+  for (const fs::path& file : sweep::write_plots(dir, trials, store->maximise(), sweep::objective_name(*store))) {
     std::cout << file.string() << '\n';
   }
 }

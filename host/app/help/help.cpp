@@ -48,6 +48,8 @@ constexpr Page kPages[] = {
     {"tail", "", usage::kTail},
     {"reproduce", "", usage::kReproduce},
     {"bundle", "", usage::kBundle},
+    {"report", "", usage::kReport},
+    {"serve", "", usage::kServe},
     {"tokenizer", "", usage::kTokenizer, true},
     {"completion", "", usage::kCompletion},
 };

@@ -28,6 +28,8 @@ extern const char* const kCompare;
 extern const char* const kTail;
 extern const char* const kReproduce;
 extern const char* const kBundle;
+extern const char* const kReport;
+extern const char* const kServe;
 extern const char* const kRegistry;
 extern const char* const kTest;
 extern const char* const kLua;

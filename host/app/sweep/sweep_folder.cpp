@@ -46,13 +46,6 @@ Node trial_recipe(const sweep::Definition& definition, const sweep::Trial& trial
   return recipe;
 }
 
-std::string objective_name(sweep::Store& store) {
-  const Node identity = store.attribute("definition");
-  const Node* name = identity.table() != nullptr ? identity.table()->find("objective") : nullptr;
-  const auto* text = name != nullptr ? std::get_if<std::string>(&name->value) : nullptr;
-  return text == nullptr || *text == "function" ? "objective" : *text;
-}
-
 std::vector<std::string> trial_overrides(const std::vector<std::string>& overrides) {
   std::vector<std::string> out;
   std::copy_if(overrides.begin(), overrides.end(), std::back_inserter(out), [](const std::string& word) {

@@ -23,9 +23,6 @@ void write_sweep_files(const fs::path& dir, sweep::Store& store, const std::vect
 /// The base with a trial's values laid over it: a recipe.
 config::Node trial_recipe(const sweep::Definition& definition, const sweep::Trial& trial);
 
-/// The objective's name as the store's own note of it: "eval.loss".
-std::string objective_name(sweep::Store& store);
-
 /// The overrides without run.fresh, run.name and run.dir, which concern the sweep and not its trials.
 std::vector<std::string> trial_overrides(const std::vector<std::string>& overrides);
 

@@ -20,6 +20,7 @@
 #include "sweep/chart.h"
 #include "sweep/devices.h"
 #include "sweep/files.h"
+#include "sweep/objective.h"
 #include "sweep/runner.h"
 #include "sweep/table.h"
 
@@ -304,7 +305,7 @@ class SweepWorker {
   std::string best_toml(const sweep::Trial& best) const {
     config::Loaded loaded = load(trial_recipe(definition_, best));
     std::string note =
-        format("# The best of the sweep '{}': trial {}, {} = {}.\n", name_, best.number, objective_name(*store_), *best.value);
+        format("# The best of the sweep '{}': trial {}, {} = {}.\n", name_, best.number, sweep::objective_name(*store_), *best.value);
     std::vector<std::string> scripted;
     for (const auto& [kind, parts] : catalog_) {
       for (const config::PartInfo& part : parts) {
@@ -335,7 +336,7 @@ class SweepWorker {
   void print_end(bool finished) {
     const std::vector<sweep::Trial> trials = store_->trials();
     write_sweep_files(dir_, *store_, trials, [this](const sweep::Trial& best) { return best_toml(best); });
-    const std::string objective = objective_name(*store_);
+    const std::string objective = sweep::objective_name(*store_);
     sweep::write_plots(dir_, trials, definition_.maximise, objective);
     if (!finished) {
       std::cout << "stopped: " << sweep::summary(trials) << "; `" << shell_line({invocation().front(), "sweep", "resume", dir_.string()})

@@ -1,0 +1,57 @@
+#include <algorithm>
+#include <iostream>
+
+#include "app/command/commands.h"
+#include "app/command/named_run.h"
+#include "app/help/usage.h"
+#include "app/line/option_list.h"
+#include "core/error.h"
+#include "core/plain_file.h"
+#include "report/page/report.h"
+#include "report/terminal/printable.h"
+
+namespace kf {
+namespace {
+
+constexpr const char* kFile = "report.html";
+
+/// A folder as it is, or the name of a run in runs/.
+std::string folder_of(const std::string& word) {
+  std::error_code ignored;
+  return fs::is_directory(word, ignored) ? word : named_run(word).string();
+}
+
+}  // namespace
+
+int report_command(const Arguments& args) {
+  Arguments given = args;
+  std::replace(given.begin(), given.end(), std::string("-o"), std::string("--out"));
+  const OptionList options = parse_options(given, {"kf-host report", {"--out"}, {}});
+  KF_CHECK(!options.words.empty(), Code::config, "{}", usage::kReport);
+  std::vector<std::string> words;
+  for (const std::string& word : options.words) {
+    words.push_back(folder_of(word));
+  }
+  const report::ReportPlan plan = report::plan_report(words);
+  const std::string html = report::report_html(plan);
+  const std::string file = options.has("--out") ? options.last("--out") : kFile;
+  if (file == "-") {
+    std::cout << html;
+    return 0;
+  }
+  std::error_code ignored;
+  KF_CHECK(!fs::is_directory(file, ignored), Code::config, "-o: {} is a folder; name a file in it, such as {}", report::printable(file),
+           report::printable((fs::path(file) / kFile).string()));
+  write_file_atomic(file, html);
+  for (const std::string& problem : plan.problems) {
+    std::cerr << report::printable(problem) << '\n';
+  }
+  std::cout << report::printable(file) << ": " << plan.runs.size() << (plan.runs.size() == 1 ? " run" : " runs");
+  if (!plan.sweeps.empty()) {
+    std::cout << ", " << plan.sweeps.size() << (plan.sweeps.size() == 1 ? " sweep" : " sweeps");
+  }
+  std::cout << ", " << human_bytes(static_cast<double>(html.size())) << "; a browser shows it, without a network\n";
+  return 0;
+}
+
+}  // namespace kf

@@ -1,0 +1,35 @@
+#pragma once
+// The page over HTTP, on this machine's loopback alone, for those who know its address.
+
+#include <memory>
+#include <string>
+
+#include "core/fs.h"
+
+namespace kf::report {
+
+/// Answers GET and HEAD of `/` (the page), `/run?key=KEY` (a run; with `from` and `to` its curves between two steps) and `/events` (server-sent events: "runs", whenever one has changed),
+/// each with `token=TOKEN`; 403 to whoever does not have the token or has come by another name than the loopback's. Nothing is ever
+/// written.
+class Server {
+ public:
+  explicit Server(fs::path root);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  /// Takes the port of 127.0.0.1; 0: a free one. Throws Code::config where it is taken.
+  void bind(int port);
+  /// http://127.0.0.1:PORT/?token=TOKEN
+  std::string address() const;
+  int port() const;
+  /// Answers until `stop`, which another thread calls.
+  void serve();
+  void stop();
+
+ private:
+  class Http;
+  std::unique_ptr<Http> http_;
+};
+
+}  // namespace kf::report

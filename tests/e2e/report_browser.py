@@ -1,0 +1,148 @@
+"""Pages of `kf-host report` and `kf-host serve` in a browser. usage: report_browser.py report ADDRESS | follow ADDRESS RUNS READY"""
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../support"))
+from browser import Browser  # noqa: E402
+
+CHART = "figure[data-name=\"{}\"] canvas"
+LOSS = CHART.format("loss")
+# Whether a canvas has a pixel in the colour of a run.
+HAS_COLOR = """((selector, name) => {
+  const canvas = document.querySelector(selector);
+  const probe = document.createElement("canvas").getContext("2d");
+  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue(name);
+  probe.fillRect(0, 0, 1, 1);
+  const wanted = probe.getImageData(0, 0, 1, 1).data;
+  const data = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  for (let i = 0; i < data.length; i += 4) {
+    if (data[i + 3] > 250 && Math.abs(data[i] - wanted[0]) + Math.abs(data[i + 1] - wanted[1]) + Math.abs(data[i + 2] - wanted[2]) < 6) return true;
+  }
+  return false;
+})(%s, %s)"""
+
+
+def drawn(page, chart, color):
+    page.box(chart)
+    page.wait(HAS_COLOR % (json.dumps(chart), json.dumps(color)))
+
+
+def shown_x(page):
+    """The numbers below the chart: the words for those who do not see it tell nothing of the zoom."""
+    return page.evaluate(f"!document.querySelector({json.dumps(LOSS)}).parentElement.querySelector('[title^=All]').hidden")
+
+
+def report(browser, address):
+    page = browser.page()
+    page.open(address)
+    drawn(page, LOSS, "--run-0")
+    drawn(page, LOSS, "--run-1")
+    drawn(page, CHART.format("eval.loss"), "--run-1")
+    page.check("document.querySelectorAll('.run').length === 3")
+    page.check("document.querySelector('#main').innerText.includes('optimizer.lr')", "settings are compared")
+    page.check("[...document.querySelectorAll('.still')].some((e) => e.innerText.includes('ce is the loss') && e.innerText.includes('z_loss is 0'))")
+    # Names and samples are text.
+    page.check("!document.querySelector('main img') && !document.querySelector('aside img')")
+    page.check("document.querySelector('aside').innerText.includes('<img src=x onerror=alert(1)>')")
+    page.check("document.querySelector('#samples').innerText.includes('</script><script>alert(2)</script>')")
+    # The pointer: values of all runs, zoom, back.
+    x, y, width, height = page.box(LOSS)
+    page.mouse("mouseMoved", x + width * 0.5, y + height / 2)
+    page.wait("!document.querySelector('figure[data-name=loss] .tip').hidden")
+    page.check("['a', 'b'].every((name) => [...document.querySelectorAll('figure[data-name=loss] .tip td')].some((e) => e.innerText.trim() === name))")
+    page.drag(x + width * 0.4, y + 60, x + width * 0.6, y + 70)
+    assert shown_x(page), "dragging zooms"
+    for kind in ("mousePressed", "mouseReleased"):
+        page.mouse(kind, x + width * 0.5, y + 60)
+    for kind in ("mousePressed", "mouseReleased"):
+        page.mouse(kind, x + width * 0.5, y + 60, clicks=2)
+    page.frame()
+    assert not shown_x(page), "a double click shows all"
+    # The keyboard.
+    page.evaluate(f"document.querySelector({json.dumps(LOSS)}).focus()")
+    page.key("ArrowRight", 39)
+    page.key("ArrowRight", 39)
+    page.wait("document.querySelector('figure[data-name=loss] .tip caption').innerText.startsWith('step')")
+    page.key("+", 187, "+")
+    assert shown_x(page), "plus zooms"
+    page.key("Escape", 27)
+    assert not shown_x(page), "Escape shows all"
+    page.key("l", 76, "l")
+    page.check("document.querySelector('figure[data-name=loss] button[title^=Log]').getAttribute('aria-pressed') === 'true'")
+    page.key("Enter", 13)
+    page.check("document.querySelector('figure[data-name=loss]').classList.contains('wide')")
+    page.evaluate("document.activeElement.blur()")
+    page.check("[...document.querySelectorAll('button, input, select, canvas')].every((e) => e.tabIndex >= 0)", "all can be reached by the keyboard")
+    page.check("[...document.querySelectorAll('input, select, canvas')].every((e) => e.labels?.length || e.getAttribute('aria-label'))", "all have names")
+    # The legend hides runs; smoothing and the axis draw anew.
+    page.evaluate("document.querySelectorAll('.run input')[0].click()")
+    page.wait(f"document.querySelector({json.dumps(LOSS)}).dataset.drawn === '2'")
+    page.evaluate("document.querySelectorAll('.run input')[0].click()")
+    page.evaluate("(() => { const s = document.getElementById('smoothing'); s.value = '0.5'; s.dispatchEvent(new Event('input')); })()")
+    drawn(page, LOSS, "--run-0")
+    for axis in ("tokens", "seconds"):
+        page.evaluate(f"(() => {{ const s = document.getElementById('axis'); s.value = '{axis}'; s.dispatchEvent(new Event('change')); }})()")
+        drawn(page, LOSS, "--run-0")
+    # Dark by the switch.
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.key("d", 68, "d")
+    dark = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert light != dark, light
+    drawn(page, LOSS, "--run-0")
+    assert page.faults == [], page.faults
+    # Dark by the system, on a phone: nothing is wider than the screen.
+    phone = browser.page(390, 844, dark=True)
+    phone.evaluate("0")
+    phone.open(address)
+    phone.evaluate("localStorage.removeItem('kf-theme')")
+    phone.open(address)
+    phone.check("document.documentElement.dataset.theme === 'dark'")
+    drawn(phone, LOSS, "--run-0")
+    phone.check("document.documentElement.scrollWidth <= 390")
+    assert phone.faults == [], phone.faults
+
+
+def lengthen(run, first, last):
+    with open(os.path.join(run, "metrics.jsonl"), "a", encoding="utf-8") as file:
+        for step in range(first, last + 1):
+            file.write(json.dumps({"step": step, "loss": 1.5, "tokens": step * 256, "seconds": step * 0.05, "tokens_per_sec": 5000.0}) + "\n")
+
+
+def follow(browser, address, runs, ready):
+    page = browser.page()
+    page.open(address)
+    page.check("document.querySelector('#charts').innerText.includes('There are no runs here yet')")
+    run = os.path.join(runs, "one")
+    shutil.copytree(ready, run)
+    page.wait("document.querySelectorAll('.run').length === 1")
+    drawn(page, LOSS, "--run-0")
+    page.wait("document.querySelector('aside').innerText.includes('step 50')")
+    # It grows; a line that is written half waits for its end.
+    lengthen(run, 51, 80)
+    with open(os.path.join(run, "metrics.jsonl"), "a", encoding="utf-8") as file:
+        file.write('{"step": 81, "lo')
+    page.wait("document.querySelector('aside').innerText.includes('step 80')")
+    page.wait(f"document.querySelector({json.dumps(LOSS)}).getAttribute('aria-label').includes('ends at 1.5')")
+    # Another one comes, and one whose record is no JSON.
+    shutil.copytree(ready, os.path.join(runs, "two"))
+    shutil.copytree(ready, os.path.join(runs, "three"))
+    with open(os.path.join(runs, "three/run.json"), "w", encoding="utf-8") as file:
+        file.write('{"id": ')
+    page.wait("document.querySelectorAll('.run').length === 3")
+    page.wait("document.querySelector('aside').innerText.includes('unreadable')")
+    # Moved and deleted.
+    os.rename(os.path.join(runs, "two"), os.path.join(runs, "moved"))
+    shutil.rmtree(run)
+    page.wait("document.querySelector('aside').innerText.includes('gone') && document.querySelector('aside').innerText.includes('moved')")
+    drawn(page, LOSS, "--run-0")  # what was known of it stays in sight
+    # The filter.
+    page.evaluate("(() => { const f = document.querySelector('aside input[type=search]'); f.value = 'moved'; f.dispatchEvent(new Event('input')); })()")
+    page.check("document.querySelectorAll('.run').length === 1")
+    faults = [fault for fault in page.faults if "404" not in fault]  # one was asked for while it went
+    assert faults == [], faults
+
+
+with Browser() as browser:
+    {"report": report, "follow": follow}[sys.argv[1]](browser, *sys.argv[2:])
