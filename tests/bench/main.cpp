@@ -1,7 +1,7 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes against
-// one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on the disk
-// of FOLDER). Never a test, since a busy machine would fail it.
+// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes
+// against one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on
+// the disk of FOLDER). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>

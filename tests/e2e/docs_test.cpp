@@ -97,9 +97,10 @@ TEST_CASE("docs: every block of Lua is a script that runs", "[docs]") {
 namespace {
 
 /// In the order of reading.
-const std::vector<std::string> kPages{
-    "README.md",         "docs/running.md", "docs/looking.md",  "docs/steering.md",    "docs/trackers.md", "docs/profiling.md", "docs/parallelism.md",
-    "docs/data.md",      "docs/evaluation.md", "docs/scripting.md", "docs/sweeps.md", "docs/adapters.md", "docs/checkpoints.md"};
+const std::vector<std::string> kPages{"README.md",          "docs/running.md",   "docs/looking.md",     "docs/steering.md",
+                                      "docs/trackers.md",   "docs/profiling.md", "docs/parallelism.md", "docs/data.md",
+                                      "docs/evaluation.md", "docs/scripting.md", "docs/sweeps.md",      "docs/adapters.md",
+                                      "docs/checkpoints.md"};
 
 /// The commands of a page that are kf-host's; the others need a shell's settings.
 std::vector<std::string> commands_of_page(const std::string& page) {

@@ -106,6 +106,8 @@ constexpr Entry kCommands[] = {
     {"tail", tail_command},
     {"reproduce", reproduce_command},
     {"bundle", bundle_command},
+    {"report", report_command},
+    {"serve", serve_command},
     {"profile", profile_command},
     {"new", new_command},
     {"completion", completion_command},

@@ -15,7 +15,7 @@ constexpr const char* kWords = R"(
     sweep) words="show best plot resume" ;;
     adapter) words="export" ;;
     checkpoint) words="list info verify diff average convert merge-lora prune" ;;
-    help) words="train new doctor generate eval config plan profile data tokenizer test lua sweep export adapter checkpoint attach reload runs plot compare tail reproduce bundle replay registry" ;;
+    help) words="train new doctor generate eval config plan profile data tokenizer test lua sweep export adapter checkpoint attach reload runs plot compare tail reproduce bundle report serve replay registry" ;;
     completion) words="bash" ;;
 )";
 
@@ -31,7 +31,7 @@ int completion_command(const Arguments& args) {
   }
   std::cout << "\"\n    compopt -o nospace 2>/dev/null\n  elif [[ $COMP_CWORD == 1 ]]; then\n"
                "    words=\"train new doctor generate eval config plan profile data tokenizer test lua sweep export adapter checkpoint "
-               "attach reload runs plot compare tail reproduce bundle replay registry "
+               "attach reload runs plot compare tail reproduce bundle report serve replay registry "
                "completion help\"\n"
                "  else\n    case ${COMP_WORDS[1]} in"
             << kWords

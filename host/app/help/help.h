@@ -15,19 +15,18 @@ usage: kf-host [train] FILE [--section.key=value ...] [-- ARGS]
   --dry-run        checks all, trains nothing; --nproc N: N processes together
   -- ARGS          strings for the script (kf.args)
 
-  kf-host generate CKPT       text from a checkpoint; eval CKPT: its loss
-  kf-host runs [DIR]          runs, how they are; plot R, compare A B, tail R
+  kf-host new NAME            a folder to start from; doctor: of this machine
   kf-host config check FILE   a job's problems; also: show, explain, keys, new
   kf-host plan FILE --world N cost of a layout; profile FILE: where time goes
-  kf-host data info PATH      what data hold; also: build, peek, verify, stats
-  kf-host tokenizer encode T  ids of a text; also: decode, info, train
-  kf-host lua [FILE|-e|-i]    Lua as in scripts; in a live run: attach RUN
+  kf-host runs [DIR]          how runs are; plot, compare, tail, report, serve
+  kf-host attach RUN          Lua in a live run; reload; reproduce, bundle RUN
+  kf-host generate CKPT       text from a checkpoint; eval CKPT: its loss
   kf-host checkpoint list R   what was saved; also: info, verify, diff, average
   kf-host export CKPT DIR     for transformers, PEFT, llama.cpp (FILE.gguf)
+  kf-host data info PATH      what data hold; tokenizer encode TEXT: its ids
   kf-host sweep show DIR      trials of a sweep; also: best, plot, resume
-  kf-host new NAME            a folder to start from; doctor: of this machine
-  kf-host reproduce RUN       runs it again: equal to the bit? bundle, replay
-  kf-host COMMAND --help      of one; also: adapter, registry, completion
+  kf-host lua [FILE|-e|-i]    Lua as in scripts; test SPEC.lua
+  kf-host COMMAND --help      of one; also adapter, registry, replay, completion
 
 exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
              3 script, 4 communication, 5 data, 6 checkpoint, 7 machine, 1 other

@@ -56,7 +56,7 @@ TEST_CASE("importance: one trial that diverged does not change it", "[report]") 
   const std::vector<Importance> without = importance_of(some_trials(200));
   const std::vector<Importance> with = importance_of(some_trials(200, 1e30));
   for (std::size_t i = 0; i < without.size(); ++i) {
-    CHECK(with[i].share == Approx(without[i].share).margin(0.03));
+    CHECK(with[i].share == Approx(without[i].share).margin(0.05));
   }
 }
 

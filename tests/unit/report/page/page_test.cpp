@@ -42,7 +42,8 @@ TEST_CASE("page: random digits are many and differ", "[report]") {
 
 TEST_CASE("page: few rows are all there, with null for what is not finite", "[report]") {
   const json data = series_of(
-      "{\"step\":1,\"loss\":3.5,\"tokens\":10,\"seconds\":1.5}\n{\"step\":2,\"loss\":\"nan\",\"tokens\":20,\"seconds\":3}\n"
+      "{\"step\":1,\"loss\":3.5,\"tokens\":10,\"seconds\":1.5}\n{\"step\":2,\"loss\":null,\"not_finite\":{\"loss\":\"nan\"},\"tokens\":20,"
+      "\"seconds\":3}\n"
       "{\"step\":2,\"eval\":{\"loss\":3.25,\"code\":{\"loss\":2}}}\n{\"step\":3,\"loss\":2.5,\"own\":7,\"tokens\":30,\"seconds\":4.5}\n",
       100);
   CHECK(data["series"]["loss"] == json({{"step", {1, 2, 3}}, {"value", {3.5, nullptr, 2.5}}}));
@@ -55,7 +56,7 @@ TEST_CASE("page: few rows are all there, with null for what is not finite", "[re
 TEST_CASE("page: of many rows every peak and every hole stays, and means are of all rows", "[report]") {
   std::string lines;
   for (int step = 1; step <= 20000; ++step) {
-    const std::string loss = step == 7777 ? "99" : (step == 15000 ? "-5" : (step == 3333 ? "\"inf\"" : "1"));
+    const std::string loss = step == 7777 ? "99" : (step == 15000 ? "-5" : (step == 3333 ? "null,\"not_finite\":{\"loss\":\"inf\"}" : "1"));
     lines += "{\"step\":" + std::to_string(step) + ",\"loss\":" + loss + "}\n";
   }
   const json loss = series_of(lines, 50)["series"]["loss"];
