@@ -59,7 +59,8 @@ Table start_record(const RunStart& start) {
   out["command"] = Node(utf8(shell_line(invocation())));
   std::error_code ignored;
   out["folder"] = Node(utf8(fs::current_path(ignored).string()));
-  for (auto& [key, value] : *program_versions().table()) {
+  const Node versions = program_versions();
+  for (const auto& [key, value] : *versions.table()) {
     out[key] = value;
   }
   add_git(out, start.job);
