@@ -62,7 +62,7 @@ std::size_t place(double share, std::size_t dots) {
 /// Labels of rows: the text of a tick stands beside the row that it falls into.
 std::vector<std::string> row_labels(const Axis& axis, std::size_t rows) {
   std::vector<std::string> out(rows);
-  const std::vector<double> values = ticks(axis, std::max<std::size_t>(1, rows / 4));
+  const std::vector<double> values = ticks(axis, std::max<std::size_t>(2, rows / 4));
   const std::vector<std::string> texts = tick_texts(values);
   for (std::size_t i = 0; i < values.size(); ++i) {
     out[rows - 1 - place(axis.share(values[i]), rows)] = texts[i];

@@ -46,8 +46,8 @@ TEST_CASE("report: a table fits its screen", "[report]") {
     }
   }
   CHECK(table(columns, rows, {25, false}) ==
-        "run      state    loss\n"
-        "a-long…  failed    1.5\n"
-        "b        ok      10.25\n");
+        "run         state    loss\n"
+        "a-long-na…  failed    1.5\n"
+        "b           ok      10.25\n");
   CHECK(table({{"a"}}, {{{"x", kf::report::Color::red}}}, {80, true}) == "\x1b[1ma\x1b[0m\n\x1b[31mx\x1b[0m\n");
 }
