@@ -264,6 +264,13 @@ RunResult finish(const RunContext& run, RunResult result, const RunEnd& end) {
   return result;
 }
 
+void say_header(const RunContext& run, const RunData& data, const Trainee& trainee, const Peak& peak) {
+  if (run.world.leads()) {
+    print_header({run.request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
+                  memory_text(trainee.memory, trainee.room)});
+  }
+}
+
 /// The line of the run: each stage takes what the earlier ones gave, and knows what of it is the leader's alone.
 RunResult train(RunContext& run, RunEnd& end) {
   const RunRequest& request = run.request;
@@ -287,10 +294,7 @@ RunResult train(RunContext& run, RunEnd& end) {
     end.note("products", state.kernels);
   }
   const Peak peak = peak_of(run.compute, run.config.train);
-  if (run.world.leads()) {
-    print_header({request, run.config, run.plan, *trainee.model, data.train->describe(), *trainee.schedule, run.compute, peak,
-                  memory_text(trainee.memory, trainee.room)});
-  }
+  say_header(run, data, trainee, peak);
   Outputs outputs = open_outputs(run, start.resumes() || state.run.step > 0 ? std::optional(state.run.step) : std::nullopt);
 
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
