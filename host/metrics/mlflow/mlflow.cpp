@@ -76,7 +76,7 @@ std::optional<std::int64_t> step_of(const std::string& line) {
 void make_experiment(const fs::path& folder) {
   if (!path_exists(folder / "meta.yaml")) {
     const std::string time = to_text(milliseconds(now()));
-    write_yaml(folder / "meta.yaml", {{"artifact_location", quoted(fs::absolute(folder).string())},
+    write_yaml(folder / "meta.yaml", {{"artifact_location", kf::quoted(fs::absolute(folder).string())},
                                       {"creation_time", time},
                                       {"experiment_id", "'0'"},
                                       {"last_update_time", time},
@@ -103,14 +103,14 @@ void MlflowSink::begin(const RunInfo& run) {
     make_folder(folder_ / part);
   }
   make_experiment(store / "0");
-  meta_ = {{"artifact_uri", quoted(fs::absolute(folder_ / "artifacts").string())},
+  meta_ = {{"artifact_uri", kf::quoted(fs::absolute(folder_ / "artifacts").string())},
            {"deleted_time", "null"},
            {"entry_point_name", "''"},
            {"experiment_id", "'0'"},
            {"lifecycle_stage", "active"},
-           {"run_id", quoted(id)},
-           {"run_name", quoted(run.plan.name)},
-           {"run_uuid", quoted(id)},
+           {"run_id", kf::quoted(id)},
+           {"run_name", kf::quoted(run.plan.name)},
+           {"run_uuid", kf::quoted(id)},
            {"source_name", "''"},
            {"source_type", "4"},  // LOCAL
            {"source_version", "''"},

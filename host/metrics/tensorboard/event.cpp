@@ -135,7 +135,7 @@ std::string hparams_record(double wall, const std::string& tag, const std::strin
   return plugin_record(wall, 0, tag, "hparams", content, [](pbf_writer& one) {  // one number, since readers leave out values without any
     pbf_writer nothing(one, value::tensor);
     nothing.add_enum(tensor::dtype, tensor::float_type);
-    nothing.add_message(tensor::shape, "");
+    nothing.add_message(tensor::shape, std::string());
     nothing.add_float(tensor::float_val, 0);
   });
 }
@@ -184,7 +184,7 @@ std::string text_record(double wall, std::int64_t step, const std::string& tag, 
   return plugin_record(wall, step, tag, "text", "", [&](pbf_writer& one) {
     pbf_writer words(one, value::tensor);
     words.add_enum(tensor::dtype, tensor::string_type);
-    words.add_message(tensor::shape, "");
+    words.add_message(tensor::shape, std::string());
     words.add_bytes(tensor::string_val, "    " + join(split(text, '\n'), "\n    "));
   });
 }

@@ -152,7 +152,7 @@ std::string exit_record(double seconds) {
 
 std::string final_record() {
   std::string out;
-  pbf_writer(out).add_message(record::final, "");
+  pbf_writer(out).add_message(record::final, std::string());
   return out;
 }
 
@@ -166,7 +166,7 @@ std::string unnumbered(std::string_view whole) {
   pbf_reader reader(whole.data(), whole.size());
   if (reader.next() && reader.tag_and_type() == tag_and_type(record::num, pbf_wire_type::varint)) {
     reader.skip();
-    return {whole.substr(whole.size() - reader.length())};
+    return std::string(whole.substr(whole.size() - reader.length()));
   }
   return std::string(whole);
 }

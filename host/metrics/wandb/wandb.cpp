@@ -189,7 +189,7 @@ void WandbSink::eval(const EvalResult& result) {
 
 void WandbSink::text(const TextSample& sample) {
   to_step(sample.step);
-  put(sample.name, quoted(sample.text));
+  put(sample.name, kf::quoted(sample.text));
 }
 
 void WandbSink::histograms(const Histograms& all) {

@@ -65,8 +65,9 @@ void tell_a_hard_life(const TrackedRun& run) {
   run.begin(sink, 4);
   tell_steps(sink, 5, 8, 2);
   sink.rewind(6);
-  tell_steps(sink, 7, 8, 3);
+  tell_steps(sink, 7, 7, 3);
   sink.eval({.step = 8, .loss = 0.5, .perplexity = 1.6, .tokens = 64});
+  tell_steps(sink, 8, 8, 3);
   sink.before_save();
   sink.saved(8, "step_8");
   sink.end({.status = "complete", .step = 8});

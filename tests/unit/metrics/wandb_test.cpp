@@ -51,7 +51,8 @@ std::vector<wandb::History> rows_of(const fs::path& dir) {
 TEST_CASE("wandb: records of any length are framed and read back, wherever a block ends", "[trackers]") {
   std::string file = wandb::log_header();
   std::vector<std::string> records;
-  for (const std::size_t length : {0, 1, 32747, 0, 5, 32754, 32755, 32761, 32762, 70000, 32768 - 7 - 3, 100000, 1, 65522, 65521}) {
+  for (const std::size_t length :
+       std::vector<std::size_t>{0, 1, 32747, 0, 5, 32754, 32755, 32761, 32762, 70000, 32768 - 7 - 3, 100000, 1, 65522, 65521}) {
     records.emplace_back(length, static_cast<char>('a' + records.size()));
     file += wandb::framed(records.back(), file.size());
   }
