@@ -2,6 +2,9 @@
 
 #include <isa-l/crc.h>
 
+#include <exception>
+
+#include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
 #include "core/error.h"
@@ -53,6 +56,50 @@ void append_number(std::string& out, std::uint64_t number, int bytes) {
   for (int i = 0; i < bytes; ++i) {
     out += static_cast<char>(number >> (8 * i));
   }
+}
+
+std::uint64_t number_at(std::string_view text, std::size_t at, std::size_t bytes) {
+  std::uint64_t out = 0;
+  for (std::size_t i = 0; i < bytes; ++i) {
+    out |= static_cast<std::uint64_t>(static_cast<unsigned char>(text[at + i])) << (8 * i);
+  }
+  return out;
+}
+
+/// How long the framed record at `at` is; 0 where there is no whole one.
+std::size_t length_at(std::string_view file, std::size_t at) {
+  constexpr std::size_t head = 12;
+  constexpr std::size_t frame = head + 4;
+  if (file.size() - at < frame || number_at(file, at + 8, 4) != masked_crc(file.substr(at, 8))) {
+    return 0;
+  }
+  const std::uint64_t length = number_at(file, at, 8);
+  if (length > file.size() - at - frame) {
+    return 0;
+  }
+  const auto size = static_cast<std::size_t>(length);
+  return number_at(file, at + head + size, 4) == masked_crc(file.substr(at + head, size)) ? frame + size : 0;
+}
+
+/// Whether the Event has values of step `first` or a later one.
+bool has_values_from(std::string_view message, std::int64_t first) {
+  using protozero::pbf_wire_type;
+  using protozero::tag_and_type;
+  std::int64_t step = 0;
+  bool values = false;
+  try {
+    for (protozero::pbf_reader reader(message.data(), message.size()); reader.next();) {
+      if (reader.tag_and_type() == tag_and_type(event::step, pbf_wire_type::varint)) {
+        step = reader.get_int64();
+      } else {
+        values = values || reader.tag() == event::summary;
+        reader.skip();
+      }
+    }
+  } catch (const std::exception&) {  // protozero's: it is no Event, and nobody can read it
+    return true;
+  }
+  return values && step >= first;
 }
 
 std::string framed(const std::string& message) {
@@ -158,6 +205,17 @@ std::string start_record(double wall, std::int64_t step) {
     pbf_writer log(writer, event::session_log);
     log.add_enum(session_log::status, session_log::start);
   });
+}
+
+std::string records_before(std::string_view file, std::int64_t first) {
+  std::string out;
+  std::size_t at = 0;
+  for (std::size_t length = 0; at < file.size() && (length = length_at(file, at)) > 0; at += length) {
+    if (!has_values_from(file.substr(at + 12, length - 16), first)) {
+      out += file.substr(at, length);
+    }
+  }
+  return out;
 }
 
 std::string scalars_record(double wall, std::int64_t step, const Values& values) {

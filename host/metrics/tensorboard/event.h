@@ -28,6 +28,9 @@ std::string histograms_record(double wall, const Histograms& all);
 /// The page reads Markdown: the text is shown as it is, as a block of code.
 std::string text_record(double wall, std::int64_t step, const std::string& tag, const std::string& text);
 
+/// The records of `file` without values of step `first` and later ones, and without a last record that was not written to its end.
+std::string records_before(std::string_view file, std::int64_t first);
+
 /// For the page of hyperparameters: what the run, `group` by name, was started with; and that it is complete.
 std::string settings_record(double wall, const std::string& group, const std::vector<std::pair<std::string, config::Node>>& settings);
 std::string complete_record(double wall);

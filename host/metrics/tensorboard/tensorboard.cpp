@@ -8,9 +8,11 @@
 #include <chrono>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "config/plan/plan.h"
 #include "core/error.h"
+#include "core/log.h"
 #include "metrics/tensorboard/event.h"
 #include "metrics/tracker/job_settings.h"
 #include "metrics/tracker/numbers.h"
@@ -36,13 +38,23 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
 }
 
+std::vector<fs::path> event_files(const fs::path& folder) {
+  std::vector<fs::path> out;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with(kPrefix) && entry.is_regular_file(error)) {
+      out.push_back(entry.path());
+    }
+  }
+  return out;
+}
+
 /// Readers go through files in the order of their names, which begin with a time of ten digits: behind all that are there, even if a clock
 /// was set back.
 fs::path next_file(const fs::path& folder) {
   auto second = static_cast<std::int64_t>(now());
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
-    const std::string digits = name.starts_with(kPrefix) ? name.substr(std::string_view(kPrefix).size(), 10) : "";
+  for (const fs::path& path : event_files(folder)) {
+    const std::string digits = path.filename().string().substr(std::string_view(kPrefix).size(), 10);
     std::int64_t there = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), there);
     second = std::max(second, there + 1);
@@ -50,30 +62,55 @@ fs::path next_file(const fs::path& folder) {
   return folder / format("{}{}.{}.{}", kPrefix, second, host_name(), ::getpid());
 }
 
+/// An earlier file without values of step `first` and later ones. Where that cannot be, the first record of the next file tells it.
+void cut(const fs::path& path, std::int64_t first) {
+  try {
+    std::string kept;
+    std::size_t before = 0;
+    {
+      const MappedFile file(path);
+      before = file.bytes().size();
+      kept = tb::records_before({reinterpret_cast<const char*>(file.bytes().data()), before}, first);
+    }
+    if (kept.size() != before) {
+      write_file_atomic(path, kept);
+    }
+  } catch (const Error& e) {
+    log::warn("{} still has steps that the run does again: {}", path, e.what());
+  }
+}
+
 }  // namespace
 
-void TensorBoardSink::begin(const RunInfo& run) {
-  const fs::path folder = folder_of(run);
-  std::error_code error;
-  fs::create_directories(folder, error);
-  KF_CHECK(!error && fs::is_directory(folder, error), Code::other, "cannot make the folder {} (metrics.tensorboard_dir): {}", folder,
-           error ? error.message() : "something else has this name");
-  late_.emplace(next_file(folder), "events");
+void TensorBoardSink::begin_file(std::int64_t first) {
+  for (const fs::path& path : event_files(folder_)) {
+    cut(path, first);
+  }
+  std::deque<StepRecord> waiting = late_ ? std::move(late_->waiting()) : std::exchange(loaded_, {});
+  late_.emplace(next_file(folder_), "events");
   file_.emplace(late_->path());
+  late_->waiting() = std::move(waiting);
+  late_->waiting().push_front({first, tb::version_record(now()) + tb::start_record(now(), first)});
+  bytes_ = 0;
+  for (const StepRecord& record : late_->waiting()) {
+    bytes_ += record.bytes.size();
+  }
+}
+
+void TensorBoardSink::begin(const RunInfo& run) {
+  folder_ = folder_of(run);
+  std::error_code error;
+  fs::create_directories(folder_, error);
+  KF_CHECK(!error && fs::is_directory(folder_, error), Code::other, "cannot make the folder {} (metrics.tensorboard_dir): {}", folder_,
+           error ? error.message() : "something else has this name");
   const std::int64_t completed = run.completed_steps;
   std::erase_if(loaded_, [&](const StepRecord& record) { return completed == 0 || record.step > completed; });
-  // What waited when the checkpoint was saved may lie in the file before: it is forgotten there and written here.
-  const std::int64_t first = completed == 0 ? 0 : loaded_.empty() ? completed + 1 : loaded_.front().step;
-  const config::Table settings = job_settings(run);
-  add(completed, tb::version_record(now()) + tb::start_record(now(), first) +
-                     tb::settings_record(now(), run.plan.name, setting_leaves(settings)) +
+  // What waited when the checkpoint was saved may lie in the file before: it is left out there and written here.
+  const std::int64_t next = completed == 0 ? 0 : completed + 1;
+  begin_file(loaded_.empty() ? next : loaded_.front().step);
+  add(completed, tb::settings_record(now(), run.plan.name, setting_leaves(job_settings(run))) +
                      tb::text_record(now(), completed, "job", run.job_toml));
   flush();
-  for (StepRecord& record : loaded_) {
-    running_ = std::move(record);
-    flush();
-  }
-  loaded_.clear();
 }
 
 void TensorBoardSink::row(const StepRow& row) { add(row.step, tb::scalars_record(row.time, row.step, tracked_numbers(row))); }
@@ -88,8 +125,9 @@ void TensorBoardSink::step_over(std::int64_t /*step*/) { flush(); }
 
 void TensorBoardSink::rewind(std::int64_t step) {
   flush();
-  add(step, tb::start_record(now(), step + 1));
-  flush();
+  std::erase_if(late_->waiting(), [step](const StepRecord& record) { return record.step > step; });
+  begin_file(step + 1);
+  settle();
 }
 
 /// What comes for another step than the one before ends its record.

@@ -15,9 +15,9 @@
 
 namespace kf {
 
-/// Each start of a run has a file of its own, behind those before it in the order of names. Its first records say at which step the run
-/// goes on: readers then forget what earlier files have of that step and later ones, so a step that was done twice is shown once. A
-/// roll-back says the same. What the disk does not take waits, as in JsonlSink.
+/// Each start of a run, and each roll-back, begins a file behind those before it in the order of names. What earlier files have of the step
+/// at which the run goes on, and of later ones, is left out of them, and the new file's first record tells it to readers that have read
+/// them already. What the disk does not take waits, as in JsonlSink.
 class TensorBoardSink final : public Sink {
  public:
   /// Throws Code::other when the file cannot be made.
@@ -38,10 +38,12 @@ class TensorBoardSink final : public Sink {
   void load(const config::Node& state) override;
 
  private:
+  void begin_file(std::int64_t first);
   void add(std::int64_t step, const std::string& records);
   void flush();
   void settle();
 
+  fs::path folder_;
   std::optional<LateLines<StepRecord>> late_;  // from begin on, as the file
   std::optional<HeldFile> file_;
   StepRecord running_;             // of the running step

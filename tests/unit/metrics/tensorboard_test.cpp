@@ -2,7 +2,9 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "core/error.h"
 #include "metrics/tensorboard/event.h"
@@ -27,9 +29,65 @@ TEST_CASE("tensorboard: each start has a file behind those before it, whatever t
   write_file_atomic(dir / "tb_logs/events.out.tfevents.2999999999.elsewhere.1", "");
   test::tell_a_hard_life<TensorBoardSink>(run);
   const std::vector<fs::path> files = glob(dir.path(), "tb_logs/*");
-  REQUIRE(files.size() == 3);
+  REQUIRE(files.size() == 4);  // the other one's, and two starts and a roll-back
   CHECK_THAT(files[1].filename().string(), Contains("events.out.tfevents.3000000000."));
   CHECK_THAT(files[2].filename().string(), Contains("events.out.tfevents.3000000001."));
+}
+
+TEST_CASE("tensorboard: records of steps that are done again, and half-written ones, are left out", "[trackers]") {
+  namespace tb = tensorboard;
+  const std::string head = tb::version_record(1) + tb::start_record(1, 9);
+  const std::string early = tb::scalars_record(2, 3, {{"a", 1}}) + tb::text_record(2, 4, "t", "text");
+  const std::string late = tb::scalars_record(2, 5, {{"a", 1}}) + tb::scalars_record(2, 6, {{"b", 1}});
+  const std::string file = head + early + late;
+  CHECK(tb::records_before(file, 5) == head + early);
+  CHECK(tb::records_before(file, 7) == file);
+  CHECK(tb::records_before(file.substr(0, file.size() - 1), 7).size() < file.size());
+  CHECK(tb::records_before(file.substr(0, head.size() + 5), 7) == head);
+  std::string damaged = file;
+  damaged[head.size() + 14] ^= 1;
+  CHECK(tb::records_before(damaged, 7) == head);
+  CHECK(tb::records_before("", 7).empty());
+}
+
+TEST_CASE("tensorboard: what a disk does not take waits, is kept by a checkpoint, and is written once", "[trackers]") {
+  const test::TempDir dir;
+  const TrackedRun run(dir.path());
+  const auto size = [&dir] {
+    std::uintmax_t out = 0;
+    for (const fs::path& file : glob(dir.path(), "tb_logs/*")) {
+      out += fs::file_size(file);
+    }
+    return out;
+  };
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  config::Node saved;
+  std::uintmax_t whole = 0;
+  {
+    TensorBoardSink sink;
+    run.begin(sink, 0);
+    test::tell_steps(sink, 1, 2, 1);
+    const rlimit small{static_cast<rlim_t>(size() + 10), before.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    test::tell_steps(sink, 3, 4, 1);
+    CHECK_THAT(sink.fault(), Contains("File too large"));
+    saved = sink.state();
+    CHECK(saved.array()->size() == 2);
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    test::tell_steps(sink, 5, 5, 1);
+    CHECK(sink.fault().empty());
+    whole = size();
+  }
+  std::signal(SIGXFSZ, handler);
+  TensorBoardSink sink;
+  sink.load(saved);
+  run.begin(sink, 4);
+  test::tell_steps(sink, 5, 5, 1);
+  const std::size_t start = (tensorboard::version_record(1) + tensorboard::start_record(1, 3)).size();
+  CHECK(size() < 2 * whole);
+  CHECK(size() > whole + start);
 }
 
 TEST_CASE("tensorboard: a folder of one's own has a folder for each run", "[trackers]") {
