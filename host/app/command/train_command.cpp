@@ -63,7 +63,7 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
     request.job = arguments.file;
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
-  if (const std::int64_t ranks = request.world.value_or(1); ranks > launch.world()) {
+  if (const std::int64_t ranks = request.world.value_or(1); ranks > launch.job_world()) {
     log::info("a trial is one of {} processes: its plan and memory are not tried here; `kf-host --nproc {} JOB --dry-run` tries a job's",
               ranks, ranks);
     return;
