@@ -296,7 +296,6 @@ RunResult train(RunContext& run, RunEnd& end) {
   const Peak peak = peak_of(run.compute, run.config.train);
   say_header(run, data, trainee, peak);
   Outputs outputs = open_outputs(run, start.resumes() || state.run.step > 0 ? std::optional(state.run.step) : std::nullopt);
-
   Throughput throughput(config::flops_per_token(run.config.model, run.config.train.seq_len),
                         peak.flops * static_cast<double>(run.world.size()));
   Stepper stepper(*trainee.model, *trainee.optimizer, *trainee.objective, stepper_options(run, trainee));
@@ -328,8 +327,7 @@ RunResult train(RunContext& run, RunEnd& end) {
   options.prompt = attached.get();
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
-  RunResult result = train_to_the_end(run, loop, workers.get(), attached.get());
-  return finish(run, std::move(result), end);
+  return finish(run, train_to_the_end(run, loop, workers.get(), attached.get()), end);
 }
 
 }  // namespace
