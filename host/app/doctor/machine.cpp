@@ -5,6 +5,7 @@
 #include <sys/statvfs.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -91,7 +92,7 @@ Finding look_at_threads() {
   } else if (set == nullptr && share > 0 && share + 0.5 < have) {
     out.state = State::poor;
     out.remedy = format("set OMP_NUM_THREADS={}: there would be more threads than the control group gives time for",
-                        std::max(1, static_cast<int>(share + 0.5)));
+                        std::max(1L, std::lround(share)));
   }
   return out;
 }

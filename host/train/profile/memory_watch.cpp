@@ -17,7 +17,7 @@ bool is_number(const std::string& word) {
 std::int64_t sum_of(const MemoryByKind& kinds) { return std::accumulate(kinds.begin(), kinds.end(), std::int64_t{0}); }
 
 std::string layer_of(const std::string& name) {
-  const std::string whole = name.substr(0, name.find(" > "));
+  std::string whole = name.substr(0, name.find(" > "));
   const std::size_t dot = whole.find('.');
   if (dot == std::string::npos) {
     return whole;
