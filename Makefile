@@ -1,7 +1,9 @@
 # `make` or `make help` lists what there is. Everything real is in scripts/, which also work on their own.
 PRESET ?= release
+PREFIX ?= /usr/local
+TORCH ?= 1
 .DEFAULT_GOAL := help
-.PHONY: help deps build demo test bench lint clean
+.PHONY: help deps build demo test bench lint install package clean
 
 help:  ## this list
 	@echo "usage: make TARGET [PRESET=release|debug|asan|cuda]"
@@ -26,6 +28,14 @@ bench: deps  ## print speed ratios against references measured in the same run
 lint:  ## formatting, clang-tidy, luacheck (FULL=1: every file, not only changed ones)
 	@scripts/setup.sh lint
 	@scripts/lint.sh
+
+install: deps  ## install into PREFIX (/usr/local) with torch for CPUs; TORCH=0: without it
+	@scripts/build.sh $(PRESET) kf-host
+	@scripts/install.sh $(PRESET) "$(PREFIX)" $(TORCH)
+
+package: deps  ## a .tar.gz that can be unpacked anywhere, and a .deb, in build/PRESET/packages
+	@scripts/build.sh $(PRESET) kf-host
+	@scripts/package.sh $(PRESET) $(TORCH)
 
 clean:  ## remove what was built (build/); .deps/ and runs/ stay
 	rm -rf build

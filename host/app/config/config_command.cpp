@@ -6,6 +6,7 @@
 #include <ostream>
 
 #include "app/config/presets.h"
+#include "app/help/man_page.h"
 #include "app/help/usage.h"
 #include "config/huggingface/huggingface.h"
 #include "config/load/cli.h"
@@ -220,10 +221,13 @@ void make_new(const Call& call, std::ostream& out) {
 }
 
 std::string page(const std::string& name) {
-  static const std::map<std::string, std::string (*)()> pages{
-      {"", config::to_markdown}, {"presets", presets_markdown}, {"metrics", numbers_markdown}, {"unbuilt", config::unbuilt_markdown}};
+  static const std::map<std::string, std::string (*)()> pages{{"", config::to_markdown},
+                                                              {"presets", presets_markdown},
+                                                              {"metrics", numbers_markdown},
+                                                              {"unbuilt", config::unbuilt_markdown},
+                                                              {"man", man_page}};
   const auto found = pages.find(name);
-  KF_CHECK(found != pages.end(), Code::config, "config docs knows 'presets', 'metrics' and 'unbuilt', not '{}'", name);
+  KF_CHECK(found != pages.end(), Code::config, "config docs knows 'presets', 'metrics', 'unbuilt' and 'man', not '{}'", name);
   return found->second();
 }
 
@@ -261,7 +265,7 @@ int config_command(const std::vector<std::string>& args, const Catalog& catalog,
     need_words(call, 0, 0, "schema");
     out << config::to_json(config::to_schema(catalog), config::JsonStyle::plain, 2) << '\n';
   } else {
-    need_words(call, 0, 1, "docs [presets|metrics|unbuilt]");
+    need_words(call, 0, 1, "docs [presets|metrics|unbuilt|man]");
     out << page(word(call, 0));
   }
   return 0;

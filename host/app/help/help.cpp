@@ -83,6 +83,25 @@ bool names_script(const std::string& word) { return word.ends_with(".lua"); }
 
 }  // namespace
 
+std::vector<std::string> command_names() {
+  std::vector<std::string> out;
+  for (const Page& page : kPages) {
+    if (page.part.empty()) {
+      out.emplace_back(page.command);
+    }
+  }
+  return out;
+}
+
+std::string command_page(const std::string& command) {
+  for (const Page& page : kPages) {
+    if (page.part.empty() && page.command == command) {
+      return folded(page.text);
+    }
+  }
+  return "";
+}
+
 std::string help_asked(const Words& args) {
   if (args.empty()) {
     return "";

@@ -36,4 +36,10 @@ exit status: 0 done; 75 stopped by a signal, start it again; 2 settings,
 /// help of a script, whose parts only the program finds.
 std::string help_asked(const std::vector<std::string>& words);
 
+/// Every command that has a page of help, in the order of their table.
+std::vector<std::string> command_names();
+
+/// The page of a command, folded to 80 columns; "" where there is no such command.
+std::string command_page(const std::string& command);
+
 }  // namespace kf

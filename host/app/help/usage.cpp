@@ -101,10 +101,10 @@ config.json of Hugging Face, or a model's name: a preset's, or that on its hub
   presets [PATTERN]          known models, for model.preset and `new`, and jobs
   new [PRESET]               a job to start from, on standard output
   schema                     JSON schema for TOML editors
-  docs [presets|metrics|unbuilt]
+  docs [presets|metrics|unbuilt|man]
                              docs/config.md, docs/presets.md, docs/metrics.md,
-                             or README's list of what is not there yet,
-                             likewise
+                             README's list of what is not there yet, or the
+                             page for man, likewise
   meta                       lua/meta/kf.lua, for lua-language-server, likewise
   api                        docs/api.md, likewise
 )";
@@ -336,11 +336,14 @@ Runs Lua with everything that scripts have (`require("kf")`). What FILE returns 
   -- ARGS    strings for the script (kf.args)
 )";
 
-const char* const kCompletion = R"(usage: kf-host completion bash
+const char* const kCompletion = R"(usage: kf-host completion bash|zsh|fish
 
-Prints what bash needs to complete commands and settings; in ~/.bashrc:
+Prints what a shell needs to complete commands and settings:
 
-  source <(kf-host completion bash)
+  source <(kf-host completion bash)                       in ~/.bashrc
+  source <(kf-host completion zsh)                        in ~/.zshrc, behind compinit
+  kf-host completion fish > ~/.config/fish/completions/kf-host.fish
+
+`make install` and the packages put all three where shells look for them.
 )";
-
 }  // namespace kf::usage
