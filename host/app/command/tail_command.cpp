@@ -35,7 +35,7 @@ using MetricRow = std::variant<StepRow, EvalResult>;
 
 constexpr int kLookMs = 1000;  // disks of other machines tell nothing of what is written there
 constexpr double kMostRows = 1e9;
-using Clock = std::chrono::steady_clock;
+using Monotonic = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kHeld{700};  // a row waits so long for an evaluation of its step
 
 std::int64_t step_of(const MetricRow& row) {
@@ -189,11 +189,11 @@ int tail_command(const Arguments& args) {
   const std::size_t first = options.has("--rows") ? option_number<std::size_t>("--rows", options.last("--rows"), 0, kMostRows) : 10;
   const FolderWatch watch(run);  // before the first look, so that nothing falls between
   Tail tail(run, first);
-  Clock::time_point news = Clock::now();
+  Monotonic::time_point news = Monotonic::now();
   for (;;) {
     const report::RunSummary now = report::summary_of(run);  // before its rows: what it wrote until its end is read then
     if (tail.look()) {
-      news = Clock::now();
+      news = Monotonic::now();
     }
     if (!goes_on(now.state)) {
       tail.flush();
@@ -204,7 +204,7 @@ int tail_command(const Arguments& args) {
       return 0;
     }
     watch.wait();
-    if (Clock::now() - news > kHeld) {
+    if (Monotonic::now() - news > kHeld) {
       tail.flush();
     }
   }
