@@ -16,7 +16,7 @@ bool is_number(const std::string& word) {
 
 std::int64_t sum_of(const MemoryByKind& kinds) { return std::accumulate(kinds.begin(), kinds.end(), std::int64_t{0}); }
 
-std::string layer_of(const std::string& name) {
+std::string layer_named_in(const std::string& name) {
   std::string whole = name.substr(0, name.find(" > "));
   const std::size_t dot = whole.find('.');
   if (dot == std::string::npos) {
@@ -50,7 +50,7 @@ void MemoryWatch::add_owned(const at::Tensor& tensor, MemoryKind kind, const std
 void MemoryWatch::note_gradients(bool at_start) {
   for (const ParameterPtr& weight : model_.parameters()) {
     for (const at::Tensor& gradient : {weight->sum, weight->part_gradient, weight->value.defined() ? weight->value.grad() : at::Tensor()}) {
-      add_owned(gradient, MemoryKind::gradients, layer_of(weight->name), at_start);
+      add_owned(gradient, MemoryKind::gradients, layer_named_in(weight->name), at_start);
     }
   }
 }
@@ -58,15 +58,15 @@ void MemoryWatch::note_gradients(bool at_start) {
 void MemoryWatch::note_owned(bool at_start) {
   const ParameterList weights = model_.parameters();
   for (const ParameterPtr& weight : weights) {
-    add_owned(weight->value, MemoryKind::weights, layer_of(weight->name), at_start);
-    add_owned(weight->master, MemoryKind::weights, layer_of(weight->name), at_start);
+    add_owned(weight->value, MemoryKind::weights, layer_named_in(weight->name), at_start);
+    add_owned(weight->master, MemoryKind::weights, layer_named_in(weight->name), at_start);
   }
   note_gradients(at_start);
   for (const auto& [name, tensor] : optimizer_.state().tensors) {  // "exp_avg.layers.0.attention.q_proj.weight"
     const auto of = std::find_if(weights.begin(), weights.end(), [&name = name](const ParameterPtr& weight) {
       return name.size() > weight->name.size() && name.ends_with(weight->name) && name[name.size() - weight->name.size() - 1] == '.';
     });
-    add_owned(tensor, MemoryKind::optimizer, of != weights.end() ? layer_of((*of)->name) : "", at_start);
+    add_owned(tensor, MemoryKind::optimizer, of != weights.end() ? layer_named_in((*of)->name) : "", at_start);
   }
 }
 
@@ -109,7 +109,7 @@ void MemoryWatch::name_blocks(const std::vector<TracePlace>& places) {
     const TracePlace& made = places[block.made];
     const bool kept = block.gone == kLives || places[block.gone].phase != "forward";
     block.kind = made.phase == "forward" && kept ? MemoryKind::activations : MemoryKind::temporary;
-    block.layer = made.label.empty() ? "" : layer_of(made.label);
+    block.layer = made.label.empty() ? "" : layer_named_in(made.label);
   }
 }
 

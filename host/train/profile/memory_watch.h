@@ -38,7 +38,7 @@ struct StepMemory {
 };
 
 /// The layer of a weight or of a place by its name: "layers.3" of "layers.3.attention.q_proj.weight".
-std::string layer_of(const std::string& name);
+std::string layer_named_in(const std::string& name);
 
 std::int64_t sum_of(const MemoryByKind& kinds);
 

@@ -170,11 +170,11 @@ TEST_CASE("profile: a trace is JSON whatever the names are, and loads where it w
 }
 
 TEST_CASE("profile: the layer of a name", "[profile]") {
-  CHECK(layer_of("layers.3.attention.q_proj.weight") == "layers.3");
-  CHECK(layer_of("layers.12") == "layers.12");
-  CHECK(layer_of("token_embedding.embedding.weight") == "token_embedding");
-  CHECK(layer_of("layers.3.mlp > recipe.lua:7: mlp 'x', forward > linear") == "layers.3");
-  CHECK(layer_of("loss").append(layer_of("")) == "loss");
+  CHECK(layer_named_in("layers.3.attention.q_proj.weight") == "layers.3");
+  CHECK(layer_named_in("layers.12") == "layers.12");
+  CHECK(layer_named_in("token_embedding.embedding.weight") == "token_embedding");
+  CHECK(layer_named_in("layers.3.mlp > recipe.lua:7: mlp 'x', forward > linear") == "layers.3");
+  CHECK(layer_named_in("loss").append(layer_named_in("")) == "loss");
 }
 
 }  // namespace kf::test
