@@ -37,15 +37,15 @@ install(FILES README.md CHANGELOG.md DESTINATION share/doc/kf-host COMPONENT pro
 
 # Written by the program itself, from its commands and settings.
 install(CODE "
-  set(program \"$<TARGET_FILE:kf-host>\")
-  set(torch \"${KF_TORCH_DIR}\")" COMPONENT program)
+  set(kf_program \"$<TARGET_FILE:kf-host>\")
+  set(kf_torch \"${KF_TORCH_DIR}\")" COMPONENT program)
 install(CODE [[
   function(written place)
     set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share/${place}")
     cmake_path(GET file PARENT_PATH folder)
     file(MAKE_DIRECTORY "${folder}")
     message(STATUS "Writing: ${file}")
-    execute_process(COMMAND "${CMAKE_COMMAND}" -E env "KF_TORCH_DIR=${torch}" "${program}" ${ARGN} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
+    execute_process(COMMAND "${CMAKE_COMMAND}" -E env "KF_TORCH_DIR=${kf_torch}" "${kf_program}" ${ARGN} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
   endfunction()
   written(man/man1/kf-host.1 config docs man)
   written(bash-completion/completions/kf-host completion bash)
