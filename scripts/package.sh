@@ -10,7 +10,9 @@ components="program;torch"
 depends=$(for file in "$build"/kf-host "$build"/lib*.so; do readelf -d "$file" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'; done | sort -u |
   while read -r library; do
     path=$(ldconfig -p | awk -v name="$library" '$1 == name { print $NF; exit }')
-    [ -n "$path" ] && dpkg-query -S "$(readlink -f "$path")" 2>/dev/null | cut -d: -f1
+    [ -n "$path" ] || continue
+    real=$(readlink -f "$path")
+    dpkg-query -S "$real" "${real#/usr}" 2>/dev/null | cut -d: -f1 || true  # older packages say /lib
   done | sort -u | paste -sd ',' | sed 's/,/, /g')
 [ -n "$depends" ] || { echo "package: dpkg names no package of the libraries that kf-host needs; is this a Debian?" >&2; exit 1; }
 

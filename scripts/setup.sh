@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, torch in .deps/, text to learn from. Safe to run again and to interrupt.
-# usage: scripts/setup.sh [lint] [asan]      (`lint`: the tools of `make lint`, too; `asan`: what the sanitizers need at run time)
+# usage: scripts/setup.sh [lint] [asan] [gpu]     (`lint`: the tools of `make lint`, too; `asan`: what the sanitizers need at run time;
+# `gpu`: the libraries of GPUs, also where there is none, as when an image is made)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -88,7 +89,8 @@ look() {
         want lua-check command_of luacheck
         ;;
       asan) want libclang-rt-14-dev sanitizers_of ;;
-      *) die "unknown word '$extra'; there are: lint, asan" ;;
+      gpu) ;;
+      *) die "unknown word '$extra'; there are: lint, asan, gpu" ;;
     esac
   done
 }
@@ -120,7 +122,8 @@ have_torch() {
   grep -qs "^__version__ = '$torch" .deps/torch/version.py && [ -e .deps/torch/lib/libtorch_cpu.so ] && [ -e .deps/torch/lib/libc10.so ] &&
     [ -e .deps/torch/include/ATen/ATen.h ] && [ -e .deps/nvidia/cu13/lib/libcudart.so.13 ] && [ -e .deps/nvidia/cu13/lib/libcupti.so.13 ]
 }
-wants_cuda() { command_of nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q GPU; }
+asked=" $* "
+wants_cuda() { [[ $asked == *" gpu "* ]] || { command_of nvidia-smi && nvidia-smi -L 2>/dev/null | grep -q GPU; }; }
 have_cuda_set() {
   [ -e .deps/nvidia/cu13/lib/libcublas.so.13 ] && [ -e .deps/nvidia/cudnn/lib/libcudnn.so.9 ] && [ -e .deps/nvidia/nccl/lib/libnccl.so.2 ] &&
     [ -e .deps/nvidia/cusparselt/lib/libcusparseLt.so.0 ] && ls .deps/nvidia/nvshmem/lib/libnvshmem_host.so.* >/dev/null 2>&1
