@@ -52,6 +52,7 @@ int profile_command(const Arguments& args) {
   ScriptSession session(scripted ? file : "", for_script);
   config::Request request;
   request.overrides = overrides_of(options, first, end, scratch.path() / "run");
+  request.world = 1;
   if (scripted) {
     KF_CHECK(session.job().has_value(), Code::config, "{} returns no job and calls no kf.run", file);
     request.recipe = *session.job();
