@@ -150,8 +150,11 @@ config::Node kernels_of_all(const RunContext& run, Model& model, const config::N
                            : choose_run_products(model, train, compute_type(train), config::parse_json(told, "the leader's kernels"));
 }
 
-/// Those of this machine are neighbours.
+/// Of all workers, those of this machine, which are neighbours.
 plan::RankRange ranks_here(const RunContext& run) {
+  if (const std::optional<WorkerPlace>& worker = run.request.launch.worker()) {
+    return {0, worker->here ? run.plan.world : run.world.size()};
+  }
   const LaunchedRank& own = run.request.launch.launched();
   const std::int64_t world = run.world.size(), count = std::min(own.local_world, world);
   return {std::clamp<std::int64_t>(own.rank - own.local_rank, 0, world - count), count};
@@ -171,7 +174,7 @@ PlannedModel plan_model(const RunContext& run) {
   PlannedModel out;
   out.model = build_model(config, run.registries, {&run.trainers, nullptr});
   const ParameterList parameters = out.model->parameters();
-  const std::int64_t ranks = run.world.size();
+  const std::int64_t ranks = run.plan.world;
   const bool together = run.device().is_cpu();  // the ranks of this machine share its memory; a GPU is one rank's
   const plan::RankRange here = together ? ranks_here(run) : plan::RankRange{run.world.rank(), 1};
   out.memory = together ? machine_memory(config, parameters, ranks, here) : training_memory(config, parameters, ranks);
