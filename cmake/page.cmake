@@ -1,7 +1,7 @@
 # The page's scripts, in the order in which they are put together, as part of kf_report_page.
 set(page_root "${CMAKE_CURRENT_SOURCE_DIR}/report/page/web")
 set(page_scripts dom.js format.js scale.js series.js palette.js view.js detail.js chart_input.js chart.js charts.js runs.js table.js sections.js sweep.js
-  theme.js follow.js page.js)
+  theme.js follow.js steer.js page.js)
 set(page_files page.html page.css ${page_scripts})
 list(TRANSFORM page_files PREPEND "${page_root}/")
 set(page_assets "${CMAKE_CURRENT_BINARY_DIR}/page_assets.cpp")

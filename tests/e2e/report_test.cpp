@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 
+#include "e2e/live_run.h"
 #include "e2e/made_run.h"
 #include "e2e/toy.h"
 #include "support/free_port.h"
@@ -40,9 +41,9 @@ std::string text_of(const fs::path& file) {
 /// A server of the runs in a folder, and its address.
 class Served {
  public:
-  explicit Served(const fs::path& folder, const std::string& port = "0")
+  explicit Served(const fs::path& folder, const std::string& port = "0", const std::string& more = "")
       : pipe_(made_pipe(dir_ / "said")),
-        process({"sh", "-c", "exec \"$0\" serve \"$1\" --port \"$2\" >\"$3\"", KF_HOST, folder.string(), port, pipe_.string()}),
+        process({"sh", "-c", "exec \"$0\" serve \"$1\" --port \"$2\" $4 >\"$3\"", KF_HOST, folder.string(), port, pipe_.string(), more}),
         said_(pipe_) {
     std::string line;
     REQUIRE(std::getline(said_, line));  // ends, too, where the program does
@@ -190,4 +191,14 @@ TEST_CASE("serve: a port that is taken is said, and one of a killed server is fr
   const Finished nowhere = host(dir.path(), {"serve", "nothing"});
   CHECK(nowhere.status == 2);
   CHECK_THAT(nowhere.err, Contains("nothing is no folder"));
+}
+
+TEST_CASE("serve: with --steer runs that train are told to save, evaluate, learn slower and stop, and nothing else", "[report]") {
+  const Toy toy;
+  Live live(toy);
+  Served served(toy / "runs", "0", "--steer");
+  good(python("serve_steer.py", {served.address}));
+  const Finished done = live.process().wait();
+  CHECK(done.status == 0);
+  CHECK_THAT(toy.read("runs/toy/steering.jsonl"), Contains("set_lr_scale(0.25)") && Contains("request_eval"));
 }

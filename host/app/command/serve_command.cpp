@@ -44,14 +44,14 @@ class EndBySignal {
 }  // namespace
 
 int serve_command(const Arguments& args) {
-  const OptionList options = parse_options(args, {"kf-host serve", {"--port"}, {}});
+  const OptionList options = parse_options(args, {"kf-host serve", {"--port"}, {"--steer"}});
   KF_CHECK(options.words.size() <= 1, Code::config, "{}", usage::kServe);
   const std::string folder = options.words.empty() ? "runs" : options.words.front();
   std::error_code error;
   const fs::path root = fs::canonical(folder, error);
   KF_CHECK(!error && fs::is_directory(root, error), Code::config, "{} is no folder; name one that has runs in it or below it",
            report::printable(folder));
-  report::Server server(root);
+  report::Server server(root, options.has("--steer"));
   server.bind(options.has("--port") ? option_number<int>("--port", options.last("--port"), 0, 65535) : kPort);
   const EndBySignal end(server);
   std::cout << "the runs in " << report::printable(root.string()) << ": " << server.address() << '\n'

@@ -70,6 +70,12 @@ const ShownRun* RunWatch::find(const Snapshot& snapshot, const std::string& key)
   return run != snapshot.runs.end() ? &*run : nullptr;
 }
 
+std::optional<fs::path> RunWatch::folder(const std::string& key) {
+  const std::shared_ptr<const Snapshot> snapshot = now();
+  const ShownRun* const run = find(*snapshot, key);
+  return run != nullptr ? std::optional(run->summary.folder) : std::nullopt;
+}
+
 std::optional<std::string> RunWatch::details(const std::string& key) {
   const std::shared_ptr<const Snapshot> snapshot = now();
   const ShownRun* const run = find(*snapshot, key);

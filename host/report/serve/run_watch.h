@@ -31,6 +31,8 @@ class RunWatch {
   /// Not older than a second, or than ten times what looking takes. Never throws: what cannot be looked at has no runs.
   std::shared_ptr<const Snapshot> now();
 
+  /// Where the run with this key lies. Nothing where there is no such run.
+  std::optional<fs::path> folder(const std::string& key);
   /// JSON: everything of the run with this key, and "numbers". Nothing where there is no such run.
   std::optional<std::string> details(const std::string& key);
   /// JSON: "series" of the run in a stretch of its steps, as fine as they are where they are few. Nothing likewise.

@@ -19,6 +19,7 @@
 #include "report/page/sweep_data.h"
 #include "report/serve/guard.h"
 #include "report/serve/run_watch.h"
+#include "report/serve/steer.h"
 
 namespace kf::report {
 namespace {
@@ -60,7 +61,7 @@ std::int64_t number_of(const httplib::Request& request, const std::string& name)
 
 class Server::Http {
  public:
-  explicit Http(fs::path root) : root_(std::move(root)), watch_(root_), token_(random_digits()) { set_up(); }
+  Http(fs::path root, bool steers) : root_(std::move(root)), steers_(steers), watch_(root_), token_(random_digits()) { set_up(); }
 
   void bind(int port) {
     errno = 0;
@@ -123,6 +124,7 @@ class Server::Http {
     });
     server_.Get("/", [this](const auto& /*request*/, auto& response) { page(response); });
     server_.Get("/run", [this](const auto& request, auto& response) { run(request, response); });
+    server_.Post("/steer", [this](const httplib::Request& request, httplib::Response& response) { steer_run(request, response); });
     server_.Get("/events", [this](const auto& /*request*/, auto& response) { events(response); });
   }
 
@@ -135,8 +137,10 @@ class Server::Http {
       refuse(response, 403, "403: the token is missing or wrong; open the whole address that `kf-host serve` has printed");
       return Handled::Handled;
     }
-    if (request.method != "GET" && request.method != "HEAD") {
-      refuse(response, 405, "405: nothing can be changed here");
+    const bool steering = steers_ && request.method == "POST" && request.path == "/steer";
+    if (request.method != "GET" && request.method != "HEAD" && !steering) {
+      refuse(response, 405,
+             steers_ ? "405: runs are steered by POST of /steer" : "405: nothing can be changed here; --steer lets runs be steered");
       return Handled::Handled;
     }
     return Handled::Unhandled;
@@ -153,7 +157,7 @@ class Server::Http {
   void page(httplib::Response& response) {
     JsonWriter json;
     const std::shared_ptr<const RunWatch::Snapshot> snapshot = watch_.now();
-    json.begin_object().member("live", true).key("runs").members(snapshot->list);
+    json.begin_object().member("live", true).member("steers", steers_).key("runs").members(snapshot->list);
     write_numbers(json, {});
     write_defaults(json);
     std::set<fs::path> sweeps;
@@ -178,6 +182,22 @@ class Server::Http {
       return;
     }
     response.set_content(*json, kJson);
+  }
+
+  void steer_run(const httplib::Request& request, httplib::Response& response) {
+    const std::optional<std::string> chunk = steering_chunk(request.get_param_value("wish"), request.get_param_value("value"));
+    const std::optional<fs::path> folder = watch_.folder(request.get_param_value("key"));
+    if (!chunk || !folder) {
+      refuse(response, chunk ? 404 : 400,
+             chunk ? "404: there is no such run" : "400: a wish is save, eval, stop, or lr with a factor from 1e-6 to 1000");
+      return;
+    }
+    try {
+      steer(*folder, *chunk);
+      response.status = 204;
+    } catch (const Error& e) {
+      refuse(response, 409, e.what());
+    }
   }
 
   void events(httplib::Response& response) {
@@ -222,6 +242,7 @@ class Server::Http {
   }
 
   const fs::path root_;
+  const bool steers_;
   RunWatch watch_;
   const std::string token_;
   int port_ = 0;
@@ -233,7 +254,7 @@ class Server::Http {
   httplib::Server server_;  // its threads use all of the others
 };
 
-Server::Server(fs::path root) : http_(std::make_unique<Http>(std::move(root))) {}
+Server::Server(fs::path root, bool steers) : http_(std::make_unique<Http>(std::move(root), steers)) {}
 Server::~Server() = default;
 void Server::bind(int port) { http_->bind(port); }
 std::string Server::address() const { return http_->address(); }

@@ -8,12 +8,15 @@
 
 namespace kf::report {
 
-/// Answers GET and HEAD of `/` (the page), `/run?key=KEY` (a run; with `from` and `to` its curves between two steps) and `/events` (server-sent events: "runs", whenever one has changed),
-/// each with `token=TOKEN`; 403 to whoever does not have the token or has come by another name than the loopback's. Nothing is ever
-/// written.
+/// Answers GET and HEAD of `/` (the page), `/run?key=KEY` (a run; with `from` and `to` its curves between two steps) and `/events`
+/// (server-sent events: "runs", whenever one has changed), each with `token=TOKEN`; 403 to whoever does not have the token or has come by
+/// another name than the loopback's. Nothing is ever written.
+///
+/// With `steers` also POST of `/steer?key=KEY&wish=WISH[&value=V]`, which says something to a run that trains (steer.h): 204 when it has
+/// taken it, 409 with the reason where it does not.
 class Server {
  public:
-  explicit Server(fs::path root);
+  explicit Server(fs::path root, bool steers = false);
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;

@@ -16,7 +16,7 @@ function start() {
   const sweeps = make("section", { id: "sweeps", hidden: !data.sweeps.length }, make("header", {}, make("h2", {}, "Sweeps")), data.sweeps.map(makeSweep));
   const problems = data.problems.length ? make("section", { id: "problems" }, make("header", {}, make("h2", {}, "What could not be read")),
     make("ul", { class: "note" }, data.problems.map((text) => make("li", {}, text)))) : null;
-  fill(document.getElementById("main"), problems, charts, makeOverview(view), makeSettings(view, defaults), makeIncidents(view), makeSamples(view), makeEnvironment(view), sweeps);
+  fill(document.getElementById("main"), problems, charts, data.steers ? makeSteering(view) : null, makeOverview(view), makeSettings(view, defaults), makeIncidents(view), makeSamples(view), makeEnvironment(view), sweeps);
   if (!data.runs.length && data.sweeps.length) {
     charts.hidden = true;
     document.getElementById("side").hidden = true;

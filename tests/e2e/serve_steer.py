@@ -1,0 +1,33 @@
+"""What the server of `kf-host serve --steer ADDRESS` says to a run that trains, here "toy"."""
+import http.client
+import json
+import sys
+from urllib.parse import urlencode, urlsplit
+
+address = urlsplit(sys.argv[1])
+
+
+def ask(method, path, **query):
+    connection = http.client.HTTPConnection(address.hostname, address.port, timeout=100)
+    connection.request(method, f"{path}?{address.query}&{urlencode(query)}")
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer.status, text
+
+
+def steer(**query):
+    return ask("POST", "/steer", **query)
+
+
+assert '"steers":true' in ask("GET", "/")[1]
+assert steer(key="toy", wish="lr", value="0.25") == (204, "")
+assert steer(key="toy", wish="save")[0] == 204
+assert steer(key="toy", wish="eval")[0] == 204
+assert steer(key="toy", wish="lr", value="1) os.exit(")[0] == 400
+assert steer(key="toy", wish="os.exit()")[0] == 400
+assert steer(key="../toy", wish="save")[0] == 404
+assert ask("GET", "/steer", key="toy", wish="stop")[0] == 404
+assert ask("POST", "/", key="toy", wish="stop")[0] == 405
+assert any(row[0] == "eval.loss" for row in json.loads(ask("GET", "/run", key="toy")[1])["series"].items())
+assert steer(key="toy", wish="stop")[0] == 204
