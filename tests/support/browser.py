@@ -93,6 +93,7 @@ class Page:
 class Browser:
     def __enter__(self):
         self.folder = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.words = tempfile.TemporaryFile()
         to_browser, self.out = os.pipe()
         self.into, from_browser = os.pipe()
 
@@ -106,7 +107,7 @@ class Browser:
 
         command = [os.path.join(ROOT, "scripts/chromium.sh"), "run", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--no-first-run",
                    "--disable-dev-shm-usage", "--remote-debugging-pipe", "--user-data-dir=" + self.folder.name, "about:blank"]
-        self.process = subprocess.Popen(command, preexec_fn=places, close_fds=False, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        self.process = subprocess.Popen(command, preexec_fn=places, close_fds=False, stderr=self.words, stdout=subprocess.DEVNULL)
         os.close(to_browser)
         os.close(from_browser)
         self.number = 0
@@ -124,6 +125,7 @@ class Browser:
         os.close(self.out)
         os.close(self.into)
         self.folder.cleanup()
+        self.words.close()
 
     def page(self, width=1440, height=1000, dark=False):
         return Page(self, width, height, dark)
@@ -148,7 +150,8 @@ class Browser:
         while b"\0" not in self.buffer:
             more = os.read(self.into, 1 << 16)
             if not more:
-                raise AssertionError("the browser has ended")
+                self.words.seek(0)
+                raise AssertionError("the browser has ended: " + self.words.read().decode(errors="replace")[-2000:])
             self.buffer += more
         message, self.buffer = self.buffer.split(b"\0", 1)
         return json.loads(message)

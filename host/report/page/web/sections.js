@@ -76,14 +76,23 @@ function makeSettings(view, defaults) {
     } }, "only what differs between runs") : null;
     const words = several ? `${differing.length} of ${counted(keys.length, "setting")} that are not the defaults differ between these runs.` : `${counted(keys.length, "setting")} that are not the defaults.`;
     const columns = [{ title: "setting", cell: (key) => make("code", {}, key) },
-      ...known.map((run, i) => ({ title: nameOf(run), cell: (key) => settingCell(maps[i], key, valueOf, differs(key)) })),
+      ...known.map((run, i) => ({ title: nameOf(run), cell: (key) => settingCell(maps[i], key, valueOf, usual(maps.map((map) => valueOf(map, key)))) })),
       { title: "default", cell: (key) => make("span", { class: "default mono" }, defaults[key] ?? "\u2013") }];
-    return [make("p", { class: "note" }, words, " ", flip), chosen.length ? makeTable(columns, chosen, "Settings") : make("p", { class: "empty" }, "All of these runs have the same settings.")];
+    return [make("p", { class: "above note" }, words, flip), chosen.length ? makeTable(columns, chosen, "Settings") : make("p", { class: "empty" }, "All of these runs have the same settings.")];
   });
 }
 
-function settingCell(map, key, valueOf, differs) {
-  return make("span", { class: `mono ${map.has(key) ? (differs ? "differs" : "") : "default"}` }, valueOf(map, key) ?? "\u2013");
+/** The value that most have; of as many the first. */
+function usual(values) {
+  const counts = new Map();
+  values.forEach((value) => counts.set(value, (counts.get(value) || 0) + 1));
+  return [...counts].reduce((best, next) => (next[1] > best[1] ? next : best))[0];
+}
+
+/** Stands out where it is not the usual one, and back where it is the default. */
+function settingCell(map, key, valueOf, most) {
+  const value = valueOf(map, key);
+  return make("span", { class: `mono ${value !== most ? "differs" : ""} ${map.has(key) ? "" : "default"}` }, value ?? "\u2013");
 }
 
 function makeIncidents(view) {
@@ -122,7 +131,7 @@ function makeSamples(view) {
         make("header", {}, nameOf(run)), make("p", {}, make("span", { class: "prompt" }, prompt), text))));
     };
     show(steps.length - 1);
-    const slider = steps.length > 1 ? make("label", { class: "bar" }, make("input", { type: "range", min: "0", max: String(steps.length - 1), value: String(steps.length - 1), "aria-label": "Step",
+    const slider = steps.length > 1 ? make("label", { class: "above note" }, make("input", { type: "range", min: "0", max: String(steps.length - 1), value: String(steps.length - 1), "aria-label": "Step",
       oninput: (event) => show(Number(event.target.value)) }), label) : label;
     return [slider, texts];
   });
