@@ -25,6 +25,7 @@ HAS_COLOR = """((selector, name) => {
 
 
 def drawn(page, chart, color):
+    page.wait(f"document.querySelector({json.dumps(chart)}) !== null")
     page.box(chart)
     page.wait(HAS_COLOR % (json.dumps(chart), json.dumps(color)))
 
@@ -135,7 +136,7 @@ def follow(browser, address, runs, ready):
     # Moved and deleted.
     os.rename(os.path.join(runs, "two"), os.path.join(runs, "moved"))
     shutil.rmtree(run)
-    page.wait("document.querySelector('aside').innerText.includes('gone') && document.querySelector('aside').innerText.includes('moved')")
+    page.wait("document.querySelector('aside').innerText.includes('gone') && document.querySelector('.run[data-key=moved]') !== null")
     drawn(page, LOSS, "--run-0")  # what was known of it stays in sight
     # The filter.
     page.evaluate("(() => { const f = document.querySelector('aside input[type=search]'); f.value = 'moved'; f.dispatchEvent(new Event('input')); })()")

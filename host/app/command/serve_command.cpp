@@ -1,10 +1,18 @@
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <iostream>
 #include <thread>
 
 #include "app/command/commands.h"
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
+#include "core/descriptor.h"
 #include "core/error.h"
 #include "report/serve/server.h"
 #include "report/terminal/printable.h"
@@ -14,30 +22,51 @@ namespace {
 
 constexpr int kPort = 8484;
 
-/// While it lives, SIGINT and SIGTERM end the server, and no thread that is started meanwhile gets them.
+/// While it lives, SIGINT, SIGTERM and SIGHUP end the server, those that are not ignored. At most one at a time.
 class EndBySignal {
  public:
-  explicit EndBySignal(report::Server& server) {
-    sigemptyset(&signals_);
-    sigaddset(&signals_, SIGINT);
-    sigaddset(&signals_, SIGTERM);
-    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  explicit EndBySignal(report::Server& server) : event_(::eventfd(0, EFD_CLOEXEC)) {
+    KF_CHECK(event_.get() >= 0, Code::other, "the system gives no eventfd");
+    waiting_ = event_.get();
     thread_ = std::thread([this, &server] {
-      int signal = 0;
-      ::sigwait(&signals_, &signal);
+      std::uint64_t count = 0;
+      while (::read(event_.get(), &count, sizeof count) < 0 && errno == EINTR) {
+      }
       server.stop();
     });
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], nullptr, &before_[i]);
+      if (before_[i].sa_handler != SIG_IGN) {
+        struct sigaction action {};
+        action.sa_handler = [](int /*number*/) { tell(); };
+        action.sa_flags = SA_RESTART;
+        ::sigaction(kSignals[i], &action, nullptr);
+      }
+    }
   }
   ~EndBySignal() {
-    ::pthread_kill(thread_.native_handle(), SIGTERM);  // where the server has ended by itself
+    for (std::size_t i = 0; i < kSignals.size(); ++i) {
+      ::sigaction(kSignals[i], &before_[i], nullptr);
+    }
+    tell();  // where the server has ended by itself
     thread_.join();
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
   }
   EndBySignal(const EndBySignal&) = delete;
   EndBySignal& operator=(const EndBySignal&) = delete;
 
  private:
-  sigset_t signals_{}, before_{};
+  static constexpr std::array<int, 3> kSignals{SIGINT, SIGTERM, SIGHUP};
+  static inline std::atomic<int> waiting_{-1};  // for the handler
+
+  static void tell() {
+    const int before = errno;
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t written = ::write(waiting_, &one, sizeof one);
+    errno = before;
+  }
+
+  Descriptor event_;
+  std::array<struct sigaction, kSignals.size()> before_{};
   std::thread thread_;
 };
 
