@@ -306,6 +306,9 @@ TEST_CASE("attach: the command prints answers, and ends with the error's status"
   CHECK_THAT(over.err, Contains("no kf-host trains there"));
   CHECK_THAT(toy.host({"attach", "runs/none"}).err, Contains("there is no such folder"));
   CHECK(toy.train({"--run.name=closed", "--run.attach=false", "--train.max_steps=1"}).status == 0);
+  CHECK_THAT(toy.train({"--run.name=other", "--run.steering=none"}).err, Contains("run.steering: there is no file none"));
+  toy.write("said.jsonl", "{\"step\": 1}\n");
+  CHECK_THAT(toy.train({"--run.name=other", "--run.steering=said.jsonl"}).err, Contains("said.jsonl:1") && Contains("this is none"));
 }
 
 TEST_CASE("attach: what has the name of the socket and is none stays, with a warning", "[attach]") {

@@ -40,6 +40,14 @@ TEST_CASE("agree: every rank follows the requests and messages of all, in order 
   }
 }
 
+TEST_CASE("agree: what is said to one rank is heard by all, to the byte", "[agree]") {
+  const std::vector<Message> said{{Message::Kind::chunk, std::string("print('\xff\0\n')", 12), 7}, {Message::Kind::reload}};
+  run_ranks(2, [&](Group& all) {
+    const Requests agreed = agree({{}, all.rank() == 0 ? said : std::vector<Message>()}, all);
+    KF_CHECK(agreed.messages == said, Code::other, "rank {} heard something else", all.rank());
+  });
+}
+
 TEST_CASE("agree: nothing to ask for is nothing on every rank", "[agree]") {
   run_ranks(2, [](Group& all) {
     const Requests agreed = agree({}, all);
