@@ -152,8 +152,12 @@ void Attached::answer(const Message& said, const Outcome& outcome, std::int64_t 
   if (outcome.error.empty()) {
     log::info("step {}, {}: {}", step, who, shown(said));
   } else {
-    log::write(said.asker != 0 ? log::Level::info : log::Level::warn,
-               format("step {}, {}: {}: {}", step, who, shown(said), outcome.error.substr(0, outcome.error.find('\n'))));
+    const std::string what = said.kind == Message::Kind::reload ? "the hooks stay as they were" : shown(said);
+    if (said.asker != 0) {  // the prompt has the whole
+      log::info("step {}, {}: {}: {}", step, who, what, outcome.error.substr(0, outcome.error.find('\n')));
+    } else {
+      log::warn("step {}, {}: {}: {}", step, who, what, outcome.error);
+    }
   }
   if (server_ && said.asker != 0) {
     server_->answer(said.asker, {outcome.output, outcome.error, static_cast<int>(outcome.code)});

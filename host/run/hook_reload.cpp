@@ -156,6 +156,7 @@ std::unique_ptr<HookReload::Reading> HookReload::read(const std::string& code, H
 
 /// By what the script's job says now, which may differ in its hooks alone.
 void HookReload::make_hooks(Reading& reading, Node job) const {
+  job.origin.file = run_.code.front().path.string();  // code that is repeated lies elsewhere; `extends` counts from the script
   reading.loaded = std::make_unique<config::Loaded>(run_.request.reread(std::move(job), reading.registries.catalog()));
   std::string changed;
   for (const Difference& d : differences(job_values(run_.config), job_values(reading.loaded->config))) {

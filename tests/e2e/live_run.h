@@ -30,8 +30,8 @@ class Live {
   }
   /// Steps without end and without interruption, and without rows that nobody takes out of the pipe.
   static const std::vector<std::string>& endless() {
-    static const std::vector<std::string> words{"--train.max_steps=100000", "--scheduler.name=constant", "--eval.interval=100000",
-                                                "--checkpoint.interval=100000", "--metrics.sinks=[\"jsonl\"]"};
+    static const std::vector<std::string> words{"--train.max_steps=100000", "--scheduler.name=constant",    "--scheduler.warmup_steps=0",
+                                                "--eval.interval=100000",   "--checkpoint.interval=100000", "--metrics.sinks=[\"jsonl\"]"};
     return words;
   }
 
