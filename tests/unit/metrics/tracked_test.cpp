@@ -50,9 +50,9 @@ TEST_CASE("trackers: settings have their keys, and lists are JSON", "[trackers]"
   const config::Table job = job_settings({config, plan, "", "[a]\nx = 1\ny = [1, 2.5]\n[a.b]\nz = true\n", 0, 0});
   const auto leaves = setting_leaves(job);
   REQUIRE(leaves.size() == 3);
-  CHECK(leaves[0] == std::pair{std::string("a.x"), config::Node(std::int64_t{1})});
-  CHECK(leaves[1] == std::pair{std::string("a.y"), config::Node("[1, 2.5]")});
-  CHECK(leaves[2] == std::pair{std::string("a.b.z"), config::Node(true)});
+  CHECK((leaves[0].first == "a.x" && leaves[0].second == config::Node(std::int64_t{1})));
+  CHECK((leaves[1].first == "a.y" && leaves[1].second == config::Node("[1, 2.5]")));
+  CHECK((leaves[2].first == "a.b.z" && leaves[2].second == config::Node(true)));
 }
 
 TEST_CASE("trackers: records that wait are a state, and only such a state is taken", "[trackers]") {
