@@ -203,6 +203,7 @@
 ---@field comm_wait_ms? number  Of a step, a mean since the row before: how long this rank stood still for other ranks. [ms]
 ---@field comm_ms? number  Likewise, how long its calls to other ranks took, also those that ran beside computation. [ms]
 ---@field comm_bytes? number  Likewise, what it sent to other ranks. [bytes]
+---@field ["diloco/workers"]? number  How many took part in the last exchange. [workers]
 ---@field goodput? number  Of the wall time since the run began, what went into updates that count. [share]
 ---@field step_seconds? number  Mean of the last 64 steps. [s]
 ---@field step_seconds_deviation? number  Their mean distance from it. [s]
@@ -229,6 +230,7 @@
 ---@field evaluate fun(self: kf.HookContext): kf.Eval  An evaluation now; nothing is logged.
 ---@field generate fun(self: kf.HookContext, prompt: string|string[], options?: kf.GenerateOptions): (string|string[], table)  Continues a text, or each of a list; the table (of each) has ids, logprobs, stopped and prompt_tokens.
 ---@field log fun(self: kf.HookContext, values: table<string, number>)  Into this step's row.
+---@field log_text fun(self: kf.HookContext, name: string, text: string)  A text for people, to the sinks that show texts (tensorboard, wandb).
 ---@field write_artifact fun(self: kf.HookContext, name: string, data: string|table|kf.Tensor): string  A file in the run's folder `artifacts`, written whole: a string as it is, a table as JSON, tensors as safetensors. Gives its path.
 ---@field report fun(self: kf.HookContext, value: number)  To the sweep that this run is a trial of.
 ---@field stop fun(self: kf.HookContext, reason?: string)  Ends the run at the step boundary, with a checkpoint.
@@ -1836,6 +1838,10 @@
 ---@field wandb_run_name? string  Name of the run there.
 ---@field wandb_run_id? string  Id of the run there; empty makes one and keeps it over resumes.
 ---@field tensorboard_dir? string  Folder of TensorBoard events; the default lies below run.dir, a path of your own below the working folder.
+---@field histogram_interval? integer  Steps between histograms of every trained weight and its gradient, for the sinks tensorboard and wandb; 0 for none.
+---@field mlflow_dir? string  Folder of MLflow's file store, for the sink mlflow; the default lies below run.dir, a path of your own below the working folder.
+---@field prometheus_port? integer  Port at which Prometheus fetches the numbers, http://ADDRESS:PORT/metrics: adds the sink prometheus to metrics.sinks; 0 for none.
+---@field prometheus_address? string  Address of that port: by default of this machine alone; 0.0.0.0 for all of its networks.
 ---@field watch? string[]  What is watched: norms as numbers of the row, of everything (watch/grads) and by layer (watch/grads/layers.0).
 ---@field watch_interval? integer  Steps between rows with watched numbers; such a step has a row whatever log_interval says.
 ---@field watch_per_param? boolean  Watch every tensor instead of every layer.
