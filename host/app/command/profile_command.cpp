@@ -27,7 +27,7 @@ std::vector<std::string> overrides_of(const OptionList& options, std::int64_t fi
   const fs::path out = options.has("--out") ? fs::path(options.last("--out")) : fs::path("profiles") / fs::path(file).stem();
   std::vector<std::string> all{"--run.dir=" + run.string(),
                                "--run.id=",
-                               "--checkpoint.dir=" + config::CheckpointConfig().dir,
+                               "--checkpoint.dir=" + (run / config::CheckpointConfig().dir).string(),
                                "--checkpoint.mirror=",
                                "--profiling.enable=true",
                                "--profiling.start_step=" + std::to_string(first),
