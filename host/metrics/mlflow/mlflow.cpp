@@ -88,7 +88,12 @@ void make_experiment(const fs::path& folder) {
 void write_settings(const fs::path& folder, const RunInfo& run) {
   for (const auto& [key, node] : setting_leaves(job_settings(run))) {
     const auto* const text = std::get_if<std::string>(&node.value);
-    write_file_atomic(folder / file_name(key), (text != nullptr ? *text : config::to_text(node)).substr(0, kLongestValue));
+    const std::string value = (text != nullptr ? *text : config::to_text(node)).substr(0, kLongestValue);
+    const fs::path file = folder / file_name(key);
+    if (!path_exists(file) || read_regular_file(file, std::uint64_t{1} << 20U) != value) {
+      fs::remove(file);
+      HeldFile(file).append(value);  // hundreds of them: each made durable, they would take seconds
+    }
   }
 }
 
