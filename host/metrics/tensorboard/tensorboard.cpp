@@ -182,7 +182,10 @@ void TensorBoardSink::end(const RunResult& result) {
   late_->check_end();
 }
 
-config::Node TensorBoardSink::state() { return to_state(late_->waiting()); }
+config::Node TensorBoardSink::state() {
+  flush();  // what the running step has so far belongs to the checkpoint
+  return to_state(late_->waiting());
+}
 
 void TensorBoardSink::load(const config::Node& state) { loaded_ = records_of(state, "TensorBoard"); }
 

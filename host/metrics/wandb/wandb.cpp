@@ -272,7 +272,10 @@ void WandbSink::end(const RunResult& result) {
   late_->check_end();
 }
 
-Node WandbSink::state() { return to_state(late_->waiting()); }
+Node WandbSink::state() {
+  flush();  // what the running step has so far belongs to the checkpoint
+  return to_state(late_->waiting());
+}
 
 void WandbSink::load(const Node& state) { loaded_ = records_of(state, "Weights & Biases"); }
 
