@@ -12,6 +12,7 @@
 #include "report/page/importance.h"
 #include "sweep/objective.h"
 #include "sweep/store.h"
+#include "sweep/table.h"
 
 namespace kf::report {
 namespace {
@@ -34,7 +35,7 @@ std::vector<Axis> axes_of(const std::vector<sweep::Trial>& trials) {
       if (axis == out.end()) {
         Axis added{parameter.name, parameter.distribution.log, parameter.stored, parameter.stored, {}};
         for (const config::Node& choice : parameter.distribution.choices) {
-          added.labels.push_back(config::brief(choice));
+          added.labels.push_back(sweep::short_value(choice));
         }
         axis = out.insert(out.end(), std::move(added));
       }

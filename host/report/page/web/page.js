@@ -13,7 +13,7 @@ function start() {
   document.getElementById("theme").append(makeTheme(view));
   document.getElementById("side").append(...makeRuns(view));
   const charts = make("section", { id: "charts", "aria-label": "Charts" }, makeTools(view), makeCharts(view, numbers));
-  const sweeps = make("section", { id: "sweeps", hidden: !data.sweeps.length }, make("header", {}, make("h2", {}, "Sweeps")), data.sweeps.map(makeSweep));
+  const sweeps = make("section", { id: "sweeps", hidden: !data.sweeps.length }, make("header", {}, make("h2", {}, "Sweeps")), data.sweeps.map((sweep) => makeSweep(view, sweep)));
   const problems = data.problems.length ? make("section", { id: "problems" }, make("header", {}, make("h2", {}, "What could not be read")),
     make("ul", { class: "note" }, data.problems.map((text) => make("li", {}, text)))) : null;
   fill(document.getElementById("main"), problems, charts, data.steers ? makeSteering(view) : null, makeOverview(view), makeSettings(view, defaults), makeIncidents(view), makeSamples(view), makeEnvironment(view), sweeps);

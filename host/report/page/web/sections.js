@@ -137,6 +137,10 @@ function makeSamples(view) {
   });
 }
 
+function environmentText(key, value) {
+  return key === "memory" && /^\d+$/.test(value) ? valueText(Number(value), "bytes") : (value ?? "\u2013");
+}
+
 function makeEnvironment(view) {
   return makeSection(view, "environment", "Environment", (run) => [run.environment, run.starts], (runs) => {
     const known = runs.filter((run) => run.environment);
@@ -145,7 +149,11 @@ function makeEnvironment(view) {
       return null;
     }
     const maps = known.map((run) => new Map(run.environment));
-    const table = makeTable([{ title: "", cell: (key) => key }, ...known.map((run, i) => ({ title: nameOf(run), cell: (key) => maps[i].get(key) ?? "\u2013" }))], keys, "Environment");
+    const text = (map, key) => environmentText(key, map.get(key));
+    const alike = keys.filter((key) => maps.every((map) => map.get(key) === maps[0].get(key)));
+    const unlike = keys.filter((key) => !alike.includes(key));
+    const same = alike.length ? makeTable([{ title: known.length > 1 ? "the same on all" : "", cell: (key) => key }, { title: "", cell: (key) => text(maps[0], key) }], alike, "Environment") : null;
+    const different = unlike.length ? makeTable([{ title: "different", cell: (key) => key }, ...known.map((run, i) => ({ title: nameOf(run), cell: (key) => text(maps[i], key) }))], unlike, "Environment, where it differs") : null;
     const starts = known.flatMap((run) => (run.starts || []).map((start) => ({ run, ...start })));
     const begun = starts.length ? makeTable([
       { title: "run", cell: (row) => nameOf(row.run), order: (row) => row.run.label },
@@ -155,6 +163,6 @@ function makeEnvironment(view) {
       { title: "from step", number: true, cell: (row) => compact(row.step), order: (row) => row.step },
       { title: "command", cell: (row) => make("code", {}, row.command) },
     ], starts, "Starts") : null;
-    return [table, begun ? make("p", { class: "note padded" }, "Every start of these runs:") : null, begun].filter(Boolean);
+    return [make("div", { class: "texts" }, [different, same, begun].filter(Boolean))];
   });
 }

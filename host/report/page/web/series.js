@@ -59,16 +59,17 @@ function smoothed(x, y, weight) {
 
 const kFewest = 50; // points of a curve that is smoothed: an evaluation every thousand steps tells by itself what it is
 
-/** What is drawn of a curve: `raw` always, `smooth` where smoothing is asked for; null where the axis is not known. */
+/** What is drawn of a curve: `raw` always, `smooth` on top of it where there is such; null where the axis is not known. */
 function curveOf(run, series, axis, weight) {
   const raw = { x: onAxis(run, axis, series.step), y: series.value };
   if (raw.x === null) {
     return null;
   }
-  if (!(weight > 0) || raw.y.length < kFewest) {
-    return { raw, smooth: null };
-  }
   const many = series.mean_step !== undefined;
+  if (!(weight > 0) || raw.y.length < kFewest) {
+    // Of a long run the least and the greatest numbers are a band, and the means in it a line.
+    return { raw, smooth: many ? { x: onAxis(run, axis, series.mean_step), y: series.mean } : null };
+  }
   const x = many ? onAxis(run, axis, series.mean_step) : raw.x;
   return { raw, smooth: { x, y: smoothed(x, many ? series.mean : raw.y, weight) } };
 }

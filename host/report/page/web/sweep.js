@@ -5,7 +5,7 @@ const kHeight = 300;
 const kTop = 34;
 const kBottom = 24;
 
-function makeSweep(sweep) {
+function makeSweep(view, sweep) {
   const done = sweep.trials.filter((trial) => trial.value !== null);
   const counts = Object.entries(sweep.counts).map(([state, count]) => `${count} ${state}`).join(", ");
   const best = done.find((trial) => trial.number === sweep.best);
@@ -14,9 +14,9 @@ function makeSweep(sweep) {
     return make("div", { class: "sweep" }, make("h3", {}, sweep.name), make("p", { class: "empty" }, `${words} No trial has a value yet.`));
   }
   const chosen = make("div", {});
-  const parallel = makeParallel(sweep, done, (trials) => fill(chosen, trialTable(sweep, trials)));
+  const parallel = makeParallel(view, sweep, done, (trials) => fill(chosen, trialTable(sweep, trials)));
   return make("div", { class: "sweep" }, make("h3", {}, sweep.name), make("p", { class: "note" }, words),
-    make("div", { class: "card padded" }, make("div", { class: "scroll" }, parallel), make("p", { class: "note" }, "Drag along an axis to choose trials; a click beside it chooses all again. Bright lines are good ones.")),
+    make("div", { class: "card padded" }, make("div", { class: "scroll" }, parallel), make("p", { class: "note" }, "Drag along an axis to choose trials; a click beside it chooses all again. Lines that stand out from the paper are good ones.")),
     sweep.importance.length ? make("div", { class: "card padded" }, make("h3", {}, "How much each setting matters"), importanceBars(sweep.importance)) : null,
     chosen);
 }
@@ -65,7 +65,7 @@ function axesOf(sweep, done) {
   });
 }
 
-function makeParallel(sweep, done, choose) {
+function makeParallel(view, sweep, done, choose) {
   const axes = axesOf(sweep, done);
   const bottom = kHeight - kBottom;
   const xOf = (i) => 60 + (i * (kWidth - 140)) / Math.max(1, axes.length - 1);
@@ -73,11 +73,17 @@ function makeParallel(sweep, done, choose) {
   const objective = axes[axes.length - 1];
   const goodness = (trial) => {
     const share = Math.min(1, Math.max(0, (trial.value - objective.low) / (objective.high - objective.low || 1)));
-    return 0.12 + 0.8 * (sweep.maximise ? share : 1 - share);
+    return sweep.maximise ? share : 1 - share;
   };
   const ordered = [...done].sort((a, b) => goodness(a) - goodness(b));
-  const lines = ordered.map((trial) => makeSvg("polyline", { points: axes.map((axis, i) => `${xOf(i).toFixed(1)},${yOf(axis, trial).toFixed(1)}`).join(" "), stroke: viridis(goodness(trial)) },
+  const lines = ordered.map((trial) => makeSvg("polyline", { points: axes.map((axis, i) => `${xOf(i).toFixed(1)},${yOf(axis, trial).toFixed(1)}`).join(" ") },
     makeSvg("title", {}, `trial ${trial.number}: ${short(trial.value, 6)}`)));
+  const paint = () => {
+    const dark = document.documentElement.dataset.theme === "dark";
+    ordered.forEach((trial, i) => lines[i].setAttribute("stroke", viridis(dark ? 0.15 + 0.8 * goodness(trial) : 0.85 - 0.8 * goodness(trial))));
+  };
+  view.listen((what) => what === "look" && paint());
+  paint();
   const update = () => {
     const fits = (trial) => axes.every((axis) => !axis.range || (axis.of(trial) !== null && yOf(axis, trial) >= axis.range[0] && yOf(axis, trial) <= axis.range[1]));
     ordered.forEach((trial, i) => lines[i].classList.toggle("faded", !fits(trial)));
