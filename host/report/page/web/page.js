@@ -7,7 +7,10 @@ function start() {
   let looks = 0;
   const look = (run) => Object.assign(run, { look: lookOf(looks++) });
   const first = data.live ? data.runs.length - kShownAtFirst : 0; // the newest are last
-  const view = makeView(data.runs.map((run, i) => look({ ...run, on: i >= first })), data.live);
+  const runs = data.runs.map((run, i) => ({ ...run, on: i >= first }));
+  // Those that are shown have the plainest looks.
+  [...runs.filter((run) => run.on), ...runs.filter((run) => !run.on)].forEach(look);
+  const view = makeView(runs, data.live);
   const numbers = data.numbers;
   const defaults = data.defaults;
   document.getElementById("theme").append(makeTheme(view));
