@@ -1,5 +1,8 @@
 #include "metrics/background.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -38,27 +41,36 @@ class BackgroundSink final : public Sink {
   }
   void row(const StepRow& row) override {
     post([row](Sink& sink) { sink.row(row); });
+    news_ = true;
   }
   void eval(const EvalResult& result) override {
     post([result](Sink& sink) { sink.eval(result); });
+    news_ = true;
   }
   void text(const TextSample& sample) override {
     post([sample](Sink& sink) { sink.text(sample); });
+    news_ = true;
   }
   void histograms(const Histograms& all) override {
     post([all](Sink& sink) { sink.histograms(all); });
+    news_ = true;
   }
   void before_save() override {
     call([](Sink& sink) { sink.before_save(); });
   }
   void saved(std::int64_t step, const fs::path& checkpoint) override {
     post([step, checkpoint](Sink& sink) { sink.saved(step, checkpoint); });
+    changed_.notify_all();
   }
   void rewind(std::int64_t step) override {
     post([step](Sink& sink) { sink.rewind(step); });
+    changed_.notify_all();
   }
   void step_over(std::int64_t step) override {
-    post([step](Sink& sink) { sink.step_over(step); });
+    if (std::exchange(news_, false)) {
+      post([step](Sink& sink) { sink.step_over(step); });
+      changed_.notify_all();
+    }
   }
   void end(const RunResult& result) override {
     call([&result](Sink& sink) { sink.end(result); });
@@ -79,18 +91,18 @@ class BackgroundSink final : public Sink {
  private:
   using Task = std::function<void(Sink&)>;
 
-  /// Leaves the task to the thread.
+  /// Leaves the task to the thread, which is woken by what ends a step: twice a step would cost twice.
   void post(Task task) {
     std::unique_lock lock(mutex_);
     throw_failure();
     if (tasks_.size() >= most_) {
+      changed_.notify_all();
       if (!std::exchange(warned_, true)) {
         log::warn("the sink {} is slower than the run: {} events wait for it, and now training waits, too", name_, tasks_.size());
       }
       changed_.wait(lock, [this] { return tasks_.size() < most_; });
     }
     tasks_.push_back(std::move(task));
-    changed_.notify_all();
   }
 
   /// Waits until the thread has done it, also where something failed before: the sink must still hear of the end.
@@ -109,6 +121,8 @@ class BackgroundSink final : public Sink {
   }
 
   void work() {
+    const sched_param none{};
+    ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &none);  // to be woken must not take the processor from who trains
     std::unique_lock lock(mutex_);
     while (true) {
       changed_.wait(lock, [this] { return over_ || !tasks_.empty(); });
@@ -160,6 +174,7 @@ class BackgroundSink final : public Sink {
   std::deque<Task> tasks_;      // in order; without the one that is under way
   std::exception_ptr failure_;  // not yet told
   std::string fault_;           // of the sink, behind the last task
+  bool news_ = false;           // since the last step_over; the caller's
   bool busy_ = false;
   bool over_ = false;
   bool warned_ = false;
