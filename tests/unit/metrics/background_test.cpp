@@ -31,6 +31,7 @@ TEST_CASE("background: the sink hears the same in the same order, on one other t
     const auto sink = in_background(
         std::make_unique<HearingSink>(heard, [&](const std::string&) { threads.push_back(std::this_thread::get_id()); }), 2, "x");
     tell_all(*sink, begin);
+    sink->step_over(7);  // nothing is new since the last one: it is not told
     CHECK(sink->state() == config::Node("kept"));
   }
   plain.emplace_back("state");
@@ -63,6 +64,18 @@ TEST_CASE("background: a full queue holds the run up and drops nothing, with one
   CHECK(heard[0] == "row 1");
   CHECK(heard[99] == "row 100");
   CHECK(log::count(log::Level::warn) == warnings + 1);
+}
+
+TEST_CASE("background: what the sink cannot do is known behind the event that showed it", "[metrics]") {
+  Heard heard;
+  auto hearing = std::make_unique<HearingSink>(heard);
+  HearingSink& inner = *hearing;
+  inner.trouble = "the disk is full";
+  const auto sink = in_background(std::move(hearing), 4, "x");
+  CHECK(sink->fault().empty());
+  sink->row(row_at(1));
+  sink->before_save();  // waits
+  CHECK(sink->fault() == "the disk is full");
 }
 
 TEST_CASE("background: saves and the end wait for what came before", "[metrics]") {
