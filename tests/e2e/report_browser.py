@@ -138,6 +138,14 @@ def follow(browser, address, runs, ready):
     shutil.rmtree(run)
     page.wait("document.querySelector('aside').innerText.includes('gone') && document.querySelector('.run[data-key=moved]') !== null")
     drawn(page, LOSS, "--run-0")  # what was known of it stays in sight
+    # Of a long run the stretch that is zoomed to is asked for, as fine as it is.
+    lengthen(os.path.join(runs, "moved"), 51, 4000)
+    page.wait("document.querySelector('aside').innerText.includes('step 4000')")
+    page.wait(f"document.querySelector({json.dumps(LOSS)}).getAttribute('aria-label').includes('ends at 1.5')")
+    x, y, width, height = page.box(LOSS)
+    page.drag(x + width * 0.4, y + 60, x + width * 0.6, y + 70)
+    page.wait("performance.getEntriesByType('resource').some((entry) => entry.name.includes('&from='))")
+    page.evaluate("document.querySelector('figure[data-name=loss] [title^=All]').click()")
     # The filter.
     page.evaluate("(() => { const f = document.querySelector('aside input[type=search]'); f.value = 'moved'; f.dispatchEvent(new Event('input')); })()")
     page.check("document.querySelectorAll('.run').length === 1")
