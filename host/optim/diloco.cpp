@@ -13,6 +13,10 @@
 namespace kf {
 namespace {
 
+constexpr const char* kExchanges = "diloco.exchanges";
+constexpr const char* kMark = "diloco.mark";
+constexpr const char* kPending = "diloco.pending";
+
 at::Tensor zeros_like_wide(const at::Tensor& t) { return at::zeros(t.sizes(), t.options().dtype(at::kFloat).requires_grad(false)); }
 
 at::Tensor found(const OptimizerState& state, const std::string& name, const at::Tensor& like) {
@@ -93,6 +97,13 @@ void Diloco::step(double lr) {
 
 void Diloco::end_update(std::int64_t step) {
   if (step % config_.interval == 0) {
+    exchange(step);
+  }
+}
+
+void Diloco::use(Meeting& meeting, std::int64_t step) {
+  meeting_ = &meeting;
+  if (pending_) {
     exchange(step);
   }
 }
@@ -186,9 +197,14 @@ void Diloco::exchange(std::int64_t step) {
       move(bundle, mean_of(bundle, workers_));
     }
     buffers = buffer_means(workers_);
-  } else if (!meeting_->hold(step, take_means)) {
-    return;
+  } else {
+    pending_ = !meeting_->hold(progress(step), take_means);
+    if (pending_) {
+      return;
+    }
+    mark_ = meeting_->mark();
   }
+  ++exchanges_;
   for (std::size_t i = 0; i < means.size(); ++i) {
     move(all[i], means[i]);
   }
@@ -212,6 +228,7 @@ OptimizerState Diloco::shared_state() const {
   for (const ParameterPtr& buffer : buffers_) {
     state.tensors[kWorkerWeightPrefix + buffer->name] = buffer->kept().detach();
   }
+  put_numbers(state);
   return state;
 }
 
@@ -236,7 +253,20 @@ void Diloco::carry(Group& group) {
   publish(buffers_);
 }
 
+void Diloco::put_numbers(OptimizerState& state) const {
+  state.integers[kExchanges] = exchanges_;
+  state.integers[kMark] = mark_;
+  state.integers[kPending] = pending_ ? 1 : 0;
+}
+
 void Diloco::take_outer(const OptimizerState& state) {
+  const auto number = [&](const char* name, std::int64_t otherwise) {
+    const auto found = state.integers.find(name);
+    return found != state.integers.end() ? found->second : otherwise;
+  };
+  exchanges_ = number(kExchanges, 1);  // of earlier versions: more than none
+  mark_ = number(kMark, 0);
+  pending_ = number(kPending, 0) != 0;
   for (std::size_t i = 0; i < parameters_.size(); ++i) {
     const std::string& name = parameters_[i]->name;
     if (parameters_[i]->part_numel() == 0) {
@@ -254,6 +284,7 @@ OptimizerState Diloco::state() const {
     state.tensors[kOuterPrefix + parameters_[i]->name] = outer_[i];
     state.tensors[kOuterMomentumPrefix + parameters_[i]->name] = momentum_[i];
   }
+  put_numbers(state);
   if (workers_.rank() > 0) {  // those of the first one are the checkpoint's weights
     for (const ParameterList& weights : {parameters_, buffers_}) {
       for (const ParameterPtr& weight : weights) {

@@ -9,10 +9,9 @@
 #include "config/schema/config.h"
 #include "optim/wrapped_optimizer.h"
 #include "parallel/group.h"
+#include "parallel/meeting.h"
 
 namespace kf {
-
-class Meeting;
 
 /// Tensors of a checkpoint that are the same for all workers: "diloco.outer.NAME", "diloco.momentum.NAME". What else a worker keeps is its
 /// own: that of worker 1 and the next ones is saved under "worker1.SLOT.NAME", their weights as "worker1.diloco.weight.NAME".
@@ -43,7 +42,9 @@ class Diloco final : public WrappedOptimizer {
   void end_update(std::int64_t step);
 
   /// Workers come and go from now on: exchanges are over those who come to `meeting`, which outlives it. `workers` is this one alone then.
-  void use(Meeting& meeting) { meeting_ = &meeting; }
+  /// An exchange that a stop has left out is made up for, behind update `step`.
+  void use(Meeting& meeting, std::int64_t step);
+  Progress progress(std::int64_t step) const { return {step, exchanges_, mark_}; }
   /// Of rank 0 of `group` the outer weights, their momentum, buffers and what the inner optimizer keeps; the others take it, and go on from
   /// the outer weights.
   void carry(Group& group);
@@ -64,12 +65,15 @@ class Diloco final : public WrappedOptimizer {
   std::vector<std::pair<at::Tensor, at::Tensor>> buffer_means(Group& workers) const;
   void exchange(std::int64_t step);
   OptimizerState shared_state() const;
+  void put_numbers(OptimizerState& state) const;
   void take_outer(const OptimizerState& state);
 
   ParameterList parameters_, buffers_;
   config::DilocoConfig config_;
   Group& workers_;
-  Meeting* meeting_ = nullptr;                        // null where all workers are always there
+  Meeting* meeting_ = nullptr;  // null where all workers are always there
+  std::int64_t exchanges_ = 0, mark_ = 0;
+  bool pending_ = false;                              // the run was stopped where an exchange was due
   mutable std::vector<at::Tensor> outer_, momentum_;  // of the parts that lie here; empty until they are first asked for
 };
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <tuple>
 
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/stop.h"
@@ -28,15 +30,15 @@ std::vector<Attendant> without(const std::vector<Attendant>& before, const std::
 /// One worker's wait for a meeting, in its leader.
 class Meeting::Wait {
  public:
-  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected, std::int64_t step,
+  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected, const Progress& mine,
        bool trains)
-      : folder_(folder), place_(place), rules_(rules), expected_(std::move(expected)), step_(step), trains_(trains) {}
+      : folder_(folder), place_(place), rules_(rules), expected_(std::move(expected)), mine_(mine), trains_(trains) {}
 
   /// To meeting `number`, or, for a worker that has just been started, to the first one behind it that it is in time for.
   void come_to(std::int64_t number) {
     number_ = number;
     since_ = Clock::now();
-    folder_.arrive(number_, trains_, step_);
+    folder_.arrive(number_, trains_, mine_);
   }
 
   /// Who is there; nothing as long as that is not settled.
@@ -50,7 +52,7 @@ class Meeting::Wait {
       KF_CHECK(!trains_, Code::communication,
                "step {}: the other workers heard nothing of worker {} and have gone on; started again, it takes their state "
                "(--max-restarts)",
-               step_, place_.worker);
+               mine_.step, place_.worker);
       come_to(last + 1);
     } else if (const std::optional<Attendance> mine = decision()) {
       folder_.write(*mine);  // the next look sees what holds
@@ -67,7 +69,7 @@ class Meeting::Wait {
       return std::nullopt;  // those that train say who is there
     }
     if (StopSignals::requested()) {
-      return Attendance{number_, Attendance::Kind::left, step_, {folder_.self()}, {}};
+      return Attendance{number_, Attendance::Kind::left, mine_.step, {folder_.self()}, {}};
     }
     const bool all = static_cast<std::int64_t>(arrived.size()) == place_.workers, late = Clock::now() - since_ >= rules_.patience;
     const bool enough = static_cast<std::int64_t>(arrived.size()) >= rules_.least;
@@ -96,15 +98,21 @@ class Meeting::Wait {
     return false;
   }
 
+  /// Where workers train, they are ahead of all that have just been started; else those are who have most exchanges behind them.
   Attendance of(const std::vector<Arrival>& arrived, bool enough) const {
+    const auto rank = [this](const Arrival& one) {
+      return std::tuple(one.trains == trains_, trains_ ? one.progress.step : one.progress.exchanges, one.progress.step);
+    };
+    const Arrival& first =
+        *std::max_element(arrived.begin(), arrived.end(), [&](const Arrival& a, const Arrival& b) { return rank(a) < rank(b); });
     Attendance out;
     out.number = number_;
     out.kind = enough ? Attendance::Kind::held : Attendance::Kind::few;
     for (const Arrival& one : arrived) {
-      out.step = one.trains == trains_ ? std::max(out.step, one.step) : out.step;
-    }
-    for (const Arrival& one : arrived) {
-      (one.trains == trains_ && one.step == out.step ? out.there : out.behind).push_back(one.who);
+      const bool same = one.progress.exchanges == first.progress.exchanges && one.progress.mark == first.progress.mark;
+      const bool there = one.trains == trains_ && same && (!trains_ || one.progress.step == first.progress.step);
+      out.step = there && out.there.empty() ? one.progress.step : out.step;
+      (there ? out.there : out.behind).push_back(one.who);
     }
     return out;
   }
@@ -113,7 +121,7 @@ class Meeting::Wait {
   const WorkerPlace& place_;
   const MeetingRules& rules_;
   std::vector<Attendant> expected_;
-  std::int64_t step_;
+  Progress mine_;
   bool trains_;
   std::int64_t number_ = 0;
   Clock::time_point since_;
@@ -146,10 +154,10 @@ std::string Meeting::seen(const std::function<std::optional<std::string>()>& loo
   }
 }
 
-Attendance Meeting::meet(std::int64_t step, bool trains) {
+Attendance Meeting::meet(const Progress& mine, bool trains) {
   std::optional<Wait> wait;
   if (own_.leads()) {
-    wait.emplace(*folder_, place_, rules_, present_, step, trains);
+    wait.emplace(*folder_, place_, rules_, present_, mine, trains);
     wait->come_to(trains ? last_.number + 1 : folder_->last() + 1);
   }
   last_ = attendance_of(seen([&]() -> std::optional<std::string> {
@@ -259,10 +267,10 @@ bool Meeting::await_outcome(const Attendance& there) const {
          }) == "yes";
 }
 
-std::int64_t Meeting::join(std::int64_t step, const Carry& give, const Carry& take) {
+std::int64_t Meeting::join(const Progress& mine, const Carry& give, const Carry& take) {
   log::info("worker {} of {} waits for the others in {}", place_.worker, place_.workers, place_.folder);
   for (;;) {
-    const Attendance there = meet(step, /*trains=*/false);
+    const Attendance there = meet(mine, /*trains=*/false);
     KF_CHECK(there.kind != Attendance::Kind::few, Code::communication, "{}", too_few(there));
     if (there.kind == Attendance::Kind::left) {
       continue;  // another one, which has not begun
@@ -273,7 +281,7 @@ std::int64_t Meeting::join(std::int64_t step, const Carry& give, const Carry& ta
       }
       note(there);
       hand_on(give);
-      return step;
+      return mine.step;
     }
     if (await_outcome(there)) {
       std::vector<Attendant> members{there.there.front()};
@@ -286,15 +294,18 @@ std::int64_t Meeting::join(std::int64_t step, const Carry& give, const Carry& ta
   }
 }
 
+/// Processes of all who were there, and when they were started, make it one of its own.
+std::int64_t Meeting::mark() const { return static_cast<std::int64_t>(hash64(text_of(last_)) >> 1); }
+
 void Meeting::finish(std::int64_t step) {
   if (folder_) {
     folder_->finish(step);
   }
 }
 
-bool Meeting::hold(std::int64_t step, const std::function<void(Group& there)>& exchange) {
+bool Meeting::hold(const Progress& mine, const std::function<void(Group& there)>& exchange) {
   for (;;) {
-    const Attendance there = meet(step, /*trains=*/true);
+    const Attendance there = meet(mine, /*trains=*/true);
     if (there.kind == Attendance::Kind::few) {
       ended_ = too_few(there);
       return false;
@@ -307,7 +318,7 @@ bool Meeting::hold(std::int64_t step, const std::function<void(Group& there)>& e
     }
     KF_CHECK(is_among(self_, there.there), Code::communication,
              "step {}: the other workers have gone on without worker {}, which {}; started again, it takes their state (--max-restarts)",
-             step, self_.worker, is_among(self_, there.behind) ? "is behind them" : "did not come in time");
+             mine.step, self_.worker, is_among(self_, there.behind) ? "is behind them" : "did not come in time");
     if (counts(there.number, exchange_with(there, exchange))) {
       note(there);
       return true;

@@ -28,8 +28,8 @@ struct MeetingRules {
 ///
 /// A worker that trains waits for those that trained with it as long as their processes live, at most the `patience` of the rules; who is
 /// left out ends, and comes back as one that has just been started. That one waits for a meeting of those that train, and takes its state
-/// from one of them. Workers that have all just been started wait for each other, at most `patience`, and go on with the state of those
-/// that have come farthest.
+/// from one of them. Workers that have all just been started wait for each other, at most `patience`, and those with fewer exchanges
+/// behind them take the state of one that has most.
 class Meeting {
  public:
   /// `own`: the ranks of this worker; outlives it. Throws Code::config for another job than that of the others, and Code::communication.
@@ -41,13 +41,15 @@ class Meeting {
   /// State on its way: rank 0 of the group has it, the others take it.
   using Carry = std::function<void(Group& group)>;
 
-  /// Before the first update, with the steps that this worker has completed. Gives those of the others where it has taken their state by
-  /// `take`. Throws Code::communication where there are too few.
-  std::int64_t join(std::int64_t step, const Carry& give, const Carry& take);
-  /// Behind update `step`: `exchange` may be called more than once, and must leave everything as it is until this returns; true where what
+  /// Before the first update of this process. Gives the step to go on from: that of another worker where it has taken its state, by `take`.
+  /// Throws Code::communication where there are too few.
+  std::int64_t join(const Progress& mine, const Carry& give, const Carry& take);
+  /// Behind an update: `exchange` may be called more than once, and must leave everything as it is until this returns; true where what
   /// it did counts. False where the run ends here: `ended`, or by a signal. Throws Code::communication where the others have gone on
   /// without this worker.
-  bool hold(std::int64_t step, const std::function<void(Group& there)>& exchange);
+  bool hold(const Progress& mine, const std::function<void(Group& there)>& exchange);
+  /// Of the exchange that `hold` was true of: Progress::mark.
+  std::int64_t mark() const;
   /// Behind a meeting that was held, and what was done there: to those that are behind.
   void hand_on(const Carry& give);
 
@@ -62,7 +64,7 @@ class Meeting {
  private:
   class Wait;
 
-  Attendance meet(std::int64_t step, bool trains);
+  Attendance meet(const Progress& mine, bool trains);
   std::string seen(const std::function<std::optional<std::string>()>& look) const;
   bool counts(std::int64_t number, const std::string& failure);
   std::shared_ptr<Group> group_of(const char* what, std::int64_t number, const std::vector<Attendant>& members);

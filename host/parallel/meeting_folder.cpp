@@ -185,10 +185,10 @@ std::int64_t MeetingFolder::last() const {
   return last;
 }
 
-void MeetingFolder::arrive(std::int64_t number, bool trains, std::int64_t step) {
+void MeetingFolder::arrive(std::int64_t number, bool trains, const Progress& progress) {
   forget(number - kKept);
-  write_file_atomic(file(format("come-{}-{}", number, self_.worker)),
-                    format("{} {} {}", trains ? "trains" : "starts", step, self_.process));
+  write_file_atomic(file(format("come-{}-{}", number, self_.worker)), format("{} {} {} {} {}", trains ? "trains" : "starts", self_.process,
+                                                                             progress.step, progress.exchanges, progress.mark));
 }
 
 std::vector<Arrival> MeetingFolder::arrivals(std::int64_t number, std::int64_t workers) const {
@@ -199,10 +199,10 @@ std::vector<Arrival> MeetingFolder::arrivals(std::int64_t number, std::int64_t w
     if (!text) {
       continue;
     }
-    const std::vector<std::string> words = words_of(*text, 3, name);
-    const Attendant who{worker, words[2]};
+    const std::vector<std::string> words = words_of(*text, 5, name);
+    const Attendant who{worker, words[1]};
     if (living(worker) == who) {  // not an earlier process of that worker
-      out.push_back({who, words[0] == "trains", number_of(words[1], name)});
+      out.push_back({who, words[0] == "trains", {number_of(words[2], name), number_of(words[3], name), number_of(words[4], name)}});
     }
   }
   return out;

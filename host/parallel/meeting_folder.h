@@ -28,11 +28,18 @@ struct Attendant {
   bool operator==(const Attendant&) const = default;
 };
 
+/// How far a worker has come. Those with the same exchanges behind them go on from the same weights, whatever their steps since then.
+struct Progress {
+  std::int64_t step = 0;       // completed updates
+  std::int64_t exchanges = 0;  // that it took part in, or took over with the state of another worker
+  std::int64_t mark = 0;       // of the last one: another one for every exchange
+};
+
 /// A worker that has come to a meeting.
 struct Arrival {
   Attendant who;
-  bool trains = false;    // since a meeting before; else it has just been started
-  std::int64_t step = 0;  // completed updates
+  bool trains = false;  // since a meeting before; else it has just been started
+  Progress progress;
 };
 
 /// What the first one wrote down who saw everybody there. It holds for all.
@@ -44,9 +51,9 @@ struct Attendance {
   };
   std::int64_t number = 0;
   Kind kind = Kind::held;
-  std::int64_t step = 0;
-  std::vector<Attendant> there;   // at `step`, ascending
-  std::vector<Attendant> behind;  // take their state from the first of `there`
+  std::int64_t step = 0;          // of the first one of `there`
+  std::vector<Attendant> there;   // with the same exchanges behind them, ascending
+  std::vector<Attendant> behind;  // take their state from the first one of `there`
 
   std::vector<Attendant> all() const;
 };
@@ -79,7 +86,7 @@ class MeetingFolder {
 
   /// The number of the last meeting that is written down; 0 for none.
   std::int64_t last() const;
-  void arrive(std::int64_t number, bool trains, std::int64_t step);
+  void arrive(std::int64_t number, bool trains, const Progress& progress);
   /// Those of `workers` workers that have come and live.
   std::vector<Arrival> arrivals(std::int64_t number, std::int64_t workers) const;
   std::optional<Attendance> attendance(std::int64_t number) const;

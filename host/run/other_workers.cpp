@@ -46,10 +46,10 @@ std::unique_ptr<Meeting> meet_other_workers(const RunContext& run, Trainee& trai
   auto meeting = std::make_unique<Meeting>(
       *place, MeetingRules{job_digest(run), diloco.min_workers, std::chrono::seconds(diloco.timeout_sec)}, run.world);
   const auto carry = [&trainee](Group& group) { trainee.outer->carry(group); };
-  const std::int64_t before = state.run.step, now = meeting->join(before, carry, carry);
+  const std::int64_t before = state.run.step, now = meeting->join(trainee.outer->progress(before), carry, carry);
   state.run.step = now;
   state.run.tokens += tokens_of(run, now) - tokens_of(run, before);
-  trainee.outer->use(*meeting);
+  trainee.outer->use(*meeting, now);
   return meeting;
 }
 

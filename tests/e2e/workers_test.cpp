@@ -56,9 +56,11 @@ std::string number(const Toy& toy, const std::string& run, const std::string& ke
 TEST_CASE("workers: where nobody is lost they learn what one launch of all learns, to the bit", "[workers]") {
   const ScriptRun run(job_of(2));
   REQUIRE(run.toy.host({"--nproc", "2", "s.lua", "--run.name=together"}).status == 0);
-  const Finished done = run.toy.host({"--workers", "2", "s.lua"});
-  INFO(done.err << done.out);
-  REQUIRE(done.status == 0);
+  for (const char* steps : {"5", "12"}) {  // each goes on from its own checkpoint, in the middle between two exchanges
+    const Finished done = run.toy.host({"--workers", "2", "s.lua", std::string("--train.max_steps=") + steps});
+    INFO(done.err << done.out);
+    REQUIRE(done.status == 0);
+  }
   check_same_weights(run.toy, "together", "s");
   check_same_weights(run.toy, "s", "s-worker-1");
 }

@@ -48,18 +48,25 @@ struct Worker {
          milliseconds patience = std::chrono::seconds(60))
       : number(static_cast<float>(worker + 1)), meeting({folder, worker, workers, true}, {"job", least, patience}, own) {}
 
-  std::int64_t join(std::int64_t step) {
+  std::int64_t join(std::int64_t step, std::int64_t exchanges = 0) {
     const auto carry = [this](Group& group) {
       const at::Tensor value = at::full({1}, number);
+      const at::Tensor past = at::tensor({progress.exchanges, progress.mark}, at::kLong);
       group.broadcast(value, 0);
+      group.broadcast(past, 0);
       number = value.item<float>();
+      progress.exchanges = past[0].item<std::int64_t>();
+      progress.mark = past[1].item<std::int64_t>();
     };
     give = carry;
-    return meeting.join(step, carry, carry);
+    progress = {step, exchanges, 0};
+    progress.step = meeting.join(progress, carry, carry);
+    return progress.step;
   }
   bool exchange(std::int64_t step) {
     float next = 0;
-    const bool counts = meeting.hold(step, [&](Group& there) {
+    progress.step = step;
+    const bool counts = meeting.hold(progress, [&](Group& there) {
       const at::Tensor sum = at::full({1}, number);
       there.sum(sum);
       members = there.size();
@@ -67,6 +74,8 @@ struct Worker {
     });
     if (counts) {
       number = next;
+      ++progress.exchanges;
+      progress.mark = meeting.mark();
       meeting.hand_on(give);
     }
     return counts;
@@ -75,6 +84,7 @@ struct Worker {
   const World own;
   float number;
   std::int64_t members = 0;  // of the last exchange
+  Progress progress;
   Meeting meeting;
   Meeting::Carry give;
 };
@@ -135,13 +145,13 @@ TEST_CASE("meeting: what a lost worker was part of is done once more without it"
     Worker worker(folder.path(), id);
     worker.join(0);
     if (id == 1) {
-      worker.meeting.hold(1, [](Group& there) {
+      worker.meeting.hold({1, 0, 0}, [](Group& there) {
         there.barrier();
         throw std::runtime_error("lost");
       });
     }
     at::Tensor sum;
-    worker.meeting.hold(1, [&](Group& there) {
+    worker.meeting.hold({1, 0, 0}, [&](Group& there) {
       if (there.size() == 3) {
         there.barrier();
       }
@@ -178,7 +188,7 @@ TEST_CASE("meeting: workers that all begin anew go on with the state of the one 
   for (const std::int64_t farthest : {1, 2}) {  // the second time in the folder of the first
     const Ends ends = run_workers(3, [&](std::int64_t id) {
       Worker worker(folder.path(), id);
-      began[static_cast<std::size_t>(id)] = worker.join(id == farthest ? 20 : 10 * (id % 2));
+      began[static_cast<std::size_t>(id)] = id == farthest ? worker.join(20, 2) : worker.join(30, id % 2);
       numbers[static_cast<std::size_t>(id)] = worker.number;
     });
     CHECK(ends == Ends(3));
@@ -186,6 +196,17 @@ TEST_CASE("meeting: workers that all begin anew go on with the state of the one 
     const auto number = static_cast<float>(farthest + 1);
     CHECK(numbers == std::array<float, 3>{number, number, number});
   }
+}
+
+TEST_CASE("meeting: workers with the same exchanges behind them go on from where each has stopped", "[meeting]") {
+  const TempDir folder;
+  std::array<std::int64_t, 3> began{};
+  const Ends ends = run_workers(3, [&](std::int64_t id) {
+    Worker worker(folder.path(), id);
+    began[static_cast<std::size_t>(id)] = worker.join(20 + id, 2);
+  });
+  CHECK(ends == Ends(3));
+  CHECK(began == std::array<std::int64_t, 3>{20, 21, 22});
 }
 
 TEST_CASE("meeting: another job, and a run that is over, are refused by name", "[meeting]") {
@@ -197,9 +218,9 @@ TEST_CASE("meeting: another job, and a run that is over, are refused by name", "
     Meeting first(place(0), {"job", 1, milliseconds(100)}, own);
     CHECK_THROWS_WITH(Meeting(place(1), {"another job", 1, milliseconds(100)}, own),
                       Contains("worker 1 has another job, or is another program"));
-    CHECK(first.join(0, nothing, nothing) == 0);
+    CHECK(first.join({}, nothing, nothing) == 0);
     first.finish(30);
   }
   Meeting late(place(1), {"job", 1, milliseconds(100)}, own);
-  CHECK_THROWS_WITH(late.join(0, nothing, nothing), Contains("the other workers have completed the run, 30 steps, before worker 1"));
+  CHECK_THROWS_WITH(late.join({}, nothing, nothing), Contains("the other workers have completed the run, 30 steps, before worker 1"));
 }
