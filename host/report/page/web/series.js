@@ -92,5 +92,5 @@ function nearestIndex(line, x) {
 
 /** Whether a curve stands still, as terms of the loss do that a job does not use. */
 function isConstant(series) {
-  return series.value.length > 0 && series.value.every((value) => value === series.value[0]);
+  return series.value.length > 1 && series.value.every((value) => value === series.value[0]);
 }
