@@ -1,6 +1,8 @@
 #include "config/schema/schema.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <type_traits>
 #include <utility>
 
@@ -137,8 +139,15 @@ const std::vector<Row>& rows() {
 }
 
 const Row* find_row(std::string_view key) {
-  const auto found = std::find_if(rows().begin(), rows().end(), [key](const Row& row) { return row.key() == key; });
-  return found == rows().end() ? nullptr : &*found;
+  static const std::map<std::string, const Row*, std::less<>> by_key = [] {  // rules ask for hundreds
+    std::map<std::string, const Row*, std::less<>> out;
+    for (const Row& row : rows()) {
+      out.emplace(row.key(), &row);
+    }
+    return out;
+  }();
+  const auto found = by_key.find(key);
+  return found == by_key.end() ? nullptr : found->second;
 }
 
 bool is_section(std::string_view name) {
