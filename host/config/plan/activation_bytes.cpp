@@ -68,8 +68,8 @@ class Sizes {
       out.mlp += wide_stream();
     }
     add_adapters(out, layer);
-    // RMS norms and their gradients pass through fp32.
-    out.passing += 3 * wide_stream() + 2 * stream();
+    // The gradient that goes round the branch; or what norms and their gradients pass through in fp32, when the branch is over.
+    out.passing = std::max(out.passing + stream(), 3 * wide_stream() + 2 * stream());
     return out;
   }
 
@@ -133,12 +133,14 @@ class Sizes {
     double kernel = 0;                          // what the attention kernel keeps: q, k, v with as many heads each, the result
     double mixed = 0;
     double products = 0;
+    double keys = 0;                                         // of keys and values
     const double all = uses_ring(config_) ? 1 : spread_.cp;  // keys and values of all ranks of cp are gathered
     if (m_.attention == "mla") {
       const double query = heads * real(m_.mla_nope_dim + m_.mla_rope_dim);
       const double up = heads * real(m_.mla_nope_dim + m_.mla_v_dim);
       mixed = heads * real(m_.mla_v_dim);
-      kernel = inner(query + all * (query + up) + mixed);  // v is a view of the up-projection
+      keys = real(m_.mla_kv_rank + m_.mla_rope_dim) * spread_.tp;  // the latent, whole on each rank
+      kernel = inner(query + all * (query + up) + mixed);          // v is a view of the up-projection
       products = inner(query + all * up) + low(real(m_.mla_q_rank + m_.mla_kv_rank + m_.mla_rope_dim)) + stream();
       out.attention += low(2 * real(m_.mla_q_rank) + 2 * real(m_.mla_kv_rank) + real(m_.mla_rope_dim)) + fp32(2);
       out.named = {{"q", inner(query)}, {"kv", inner(all * up)}};
@@ -146,6 +148,7 @@ class Sizes {
       const double query = heads * real(head_dim(m_, layer));
       const double key = std::max(real(kv_heads(m_, layer)), spread_.tp) * real(head_dim(m_, layer));  // a rank has one at least
       mixed = query;
+      keys = 2 * key;
       kernel = inner((2 + 2 * all) * query);
       products = inner(query + 2 * key) + stream();
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
@@ -164,7 +167,8 @@ class Sizes {
     out.named["out"] = stream();
     out.attention += kernel + lse + scores();
     out.attention_results = products + inner(mixed) + lse;
-    out.passing = std::max(out.passing, inner(4 * mixed) + 2 * scores());
+    const double gathered = all > 1 ? 4 * inner(all * keys) : 0;  // gradients of pieces, each as long as the sequence, and their sums
+    out.passing = std::max(out.passing, inner(4 * mixed) + 2 * scores() + gathered);
   }
 
   /// Of a feed-forward layer of width `hidden` over `share` rows a token.

@@ -220,7 +220,8 @@ Gradients gradients_of(const config::Config& config, const Layout& layout, const
   const double block = mine.largest_block(&Unit::numbers, layers), rest = mine.rest(&Unit::numbers, layers);
   const double left = !several ? 0 : leave ? out.parts : whole;
   out.before = left;
-  out.end = std::max(several && !leave ? whole : 0, out.parts + number * (block + rest)) + arriving;
+  const double blocks = config.distributed.prefetch ? 2 : 1;  // one is summed while the one before it gets its own
+  out.end = std::max(several && !leave ? whole : 0, std::min(whole + out.parts, out.parts + number * (blocks * block + rest))) + arriving;
   out.buffers = travels * std::min(std::max(block, rest), std::max(kPiece, mine.longest));
   return out;
 }

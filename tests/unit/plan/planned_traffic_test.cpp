@@ -172,7 +172,11 @@ TEST_CASE("planned traffic: what stages hand on is what is counted, by every sch
     c.distributed.pp_layers = {1, 2, 1};
     agrees(c, {3, 1, 1, 1, 1, 1}, "pp", names, 0.02, rank);
   }
-  SECTION("a split sequence") { agrees(c, {2, 1, 1, 1, 1, 2}, "pp", names); }
+  SECTION("a split sequence, which is whole between stages") {
+    agrees(c, {2, 1, 1, 1, 1, 2}, "pp", names);
+    agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"});
+    agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"}, 0.02, 2);
+  }
   SECTION("an embedding on both ends") {
     c.model.tie_embeddings = true;
     const std::int64_t rank = GENERATE(0, 1);
