@@ -48,7 +48,8 @@ TEST_CASE("starter: a new folder trains as it stands, its job and its recipe, an
   CHECK_THAT(made.out, Contains("cd mine && kf-host job.toml"));
   const fs::path mine = dir / "mine";
   for (const std::string job : {"job.toml", "recipe.lua"}) {
-    const Finished done = host(mine, {job, "--train.max_steps=2", "--eval.interval=2", "--eval.steps=1", "--checkpoint.interval=2"});
+    const Finished done = host(
+        mine, {job, "--train.max_steps=2", "--scheduler.warmup_steps=1", "--eval.interval=2", "--eval.steps=1", "--checkpoint.interval=2"});
     INFO(done.out << done.err);
     CHECK(done.status == 0);
     CHECK(done.err.find("warn") == std::string::npos);

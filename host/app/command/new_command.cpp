@@ -80,6 +80,7 @@ end)
 return {
   extends = "job.toml",
   run = { name = "valley" },
+  hooks = { "best" },
   scheduler = { name = "valley" },
 }
 )";

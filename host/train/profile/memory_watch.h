@@ -55,7 +55,7 @@ class MemoryWatch final : public c10::MemoryReportingInfoBase {
   void backward_ended() { note_gradients(); }
 
   void reportMemoryUsage(void* address, std::int64_t bytes, std::size_t allocated, std::size_t reserved, c10::Device device) override;
-  bool memoryProfilingEnabled() const override { return on_; }
+  bool memoryProfilingEnabled() const override { return true; }  // between steps, too: torch then knows the sizes of what is freed later
 
  private:
   static constexpr std::uint32_t kLives = ~std::uint32_t{0};

@@ -10,6 +10,7 @@ namespace kf {
 namespace {
 
 constexpr std::size_t kShown = 10;
+constexpr std::int64_t kWorthAName = 10;  // an operator with less than a tenth of a place is not what it is about
 
 std::string millis(double nanos) { return fixed(nanos / 1e6, 3); }
 
@@ -85,7 +86,7 @@ std::string PlaceCosts::table(const Costs& costs, const std::string& title) cons
     const auto& [key, cost] = *entry;
     const auto most =
         std::max_element(cost.operators.begin(), cost.operators.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    const bool has_most = most != cost.operators.end() && cost.own > 0;
+    const bool has_most = most != cost.operators.end() && most->second * kWorthAName >= cost.own && cost.own > 0;
     rows.push_back(
         {key.first.empty() ? "step" : key.first, key.second, millis(static_cast<double>(cost.own) / steps),
          percent(static_cast<double>(cost.own), static_cast<double>(total_)), to_text(cost.calls),
