@@ -55,7 +55,7 @@ int Client::connect() {
 }
 
 Frame Client::receive() {
-  std::array<char, 65536> bytes;
+  std::array<char, 65536> bytes{};
   for (;;) {
     if (std::optional<Frame> frame = in_.next()) {
       KF_CHECK(frame->kind != Frame::Kind::bye, Code::communication, "{}: {}", folder_, frame->text);

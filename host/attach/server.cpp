@@ -225,7 +225,7 @@ bool Server::hear(Client& client, int events) {
   if (events == 0) {
     return true;
   }
-  std::array<char, 65536> bytes;
+  std::array<char, 65536> bytes{};
   const ssize_t got = ::recv(client.socket.get(), bytes.data(), bytes.size(), 0);
   if (got > 0) {
     client.in.add(std::string_view(bytes.data(), static_cast<std::size_t>(got)));

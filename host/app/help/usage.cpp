@@ -287,8 +287,8 @@ exit status: 0 where such a number was found, 1 where there is none any more
 
 const char* const kAttach = R"(usage: kf-host attach RUN [-e CHUNK ...]
 
-A prompt of Lua on a run that trains: RUN is its folder. `ctx` and `kf` are what
-a hook sees; each chunk runs behind the run's next step, on all ranks, and rank 0
+A prompt of Lua on a run that trains: RUN is its folder. `ctx` and `kf` are as
+in a hook; each chunk runs behind the run's next step, on all ranks, and rank 0
 answers. What has changed the run is written into RUN/steering.jsonl. An error
 in a chunk is told here, and the run goes on.
 
@@ -305,8 +305,8 @@ const char* const kReload = R"(usage: kf-host reload RUN [--wait S]
 
 The run reads its script again behind its next step: changed hooks take the
 place of the old ones and go on from their states, new ones come, others go.
-Where the file is broken, or changes more than hooks, the old hooks stay and the
-run goes on.
+Where the file is broken, or changes more than hooks, the old hooks stay and
+the run goes on.
 
 exit status: 0 where hooks were read; else that of the error
 )";
