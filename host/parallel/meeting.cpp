@@ -75,7 +75,9 @@ class Meeting::Wait {
     const bool enough = static_cast<std::int64_t>(arrived.size()) >= rules_.least;
     const bool awaits = awaits_living(arrived);
     if (const std::optional<std::int64_t> end = trains_ || awaits ? std::nullopt : folder_.finished()) {
-      fail(Code::other, "the other workers have completed the run, {} steps, before worker {} came back", *end, place_.worker);
+      fail(Code::other,
+           "the other workers have completed the run, {} steps, before worker {} came back; a new run needs a new folder (--meet)", *end,
+           place_.worker);
     }
     if (!all && (awaits ? !(trains_ && late) : !late && !(trains_ && enough))) {
       return std::nullopt;
