@@ -127,9 +127,42 @@ TEST_CASE("terminal: the lines of a run fit it, wide or narrow", "[terminal]") {
   }
 }
 
+TEST_CASE("terminal: tables and curves of runs fit it, in colours unless NO_COLOR is set", "[terminal]") {
+  const TempDir folder;
+  for (const std::string name : {"a-run-with-a-name-of-some-length", "b"}) {
+    folder.write(
+        "runs/" + name + "/run.json",
+        R"({"starts": [{"time": "2026-11-28T21:47:03Z", "host": "a machine with a long name", "processor": ")" + name +
+            R"(", "step": 0, "end": "2026-11-28T22:47:03Z", "status": "failed", "steps": 3, "error": "a reason of many words"}]})");
+    folder.write("runs/" + name + "/job.toml", "[optimizer]\nlr = 0." + std::to_string(name.size()) + "\n[train]\nmax_steps = 100000\n");
+    std::string rows;
+    for (int step = 1; step <= 300; ++step) {
+      rows += kf::format("{\"step\": {}, \"loss\": {}, \"tokens_per_sec\": 22400.5}\n", step, 10.0 / step);
+    }
+    folder.write("runs/" + name + "/metrics.jsonl", rows + "{\"step\": 300, \"eval\": {\"loss\": 2.5}}\n");
+  }
+  const std::string a = "a-run-with-a-name-of-some-length";
+  for (const int columns : {40, 80, 200}) {
+    for (const std::vector<std::string>& args :
+         {std::vector<std::string>{"runs"}, {"plot", a, "b"}, {"plot", "b", "--log-y"}, {"compare", a, "b"}}) {
+      CAPTURE(args, columns);
+      const std::string text = on_terminal(folder.path(), args, columns);
+      CAPTURE(text);
+      CHECK(columns_of(widest(text)) <= static_cast<std::size_t>(columns));
+      CHECK(text.find("\x1b[") != std::string::npos);
+    }
+  }
+  CHECK(on_terminal(folder.path(), {"runs"}, 200).find("a reason of many words") != std::string::npos);
+  ::setenv("NO_COLOR", "1", 1);
+  const std::string plain = on_terminal(folder.path(), {"runs"}, 80) + on_terminal(folder.path(), {"plot", a, "b"}, 80);
+  ::unsetenv("NO_COLOR");
+  CHECK(plain.find("\x1b[") == std::string::npos);
+}
+
 TEST_CASE("terminal: help fits 80 columns", "[terminal]") {
   const TempDir folder;
-  for (const char* command : {"", "train", "generate", "eval", "config", "data", "tokenizer", "test", "lua", "sweep", "registry"}) {
+  for (const char* command : {"", "train", "generate", "eval", "config", "data", "tokenizer", "test", "lua", "sweep", "registry", "runs",
+                              "plot", "compare", "tail", "reproduce", "bundle"}) {
     CAPTURE(command);
     std::vector<std::string> args{"--help"};
     if (*command != '\0') {

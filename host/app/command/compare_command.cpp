@@ -164,10 +164,12 @@ Part side_by_side(std::string title, const std::vector<Results>& all, bool every
 
 /// One below the other, where side by side they are wider than the screen.
 void print_stacked(const Part& part, const std::vector<std::string>& names, const report::Screen& screen) {
+  std::cout << part.title << '\n';
   for (const Row& row : part.rows) {
-    std::cout << report::colored(row.name, screen.color ? report::Color::bold : report::Color::none) << '\n';
+    std::cout << report::colored(report::fitted(row.name, screen.columns, 2), screen.color ? report::Color::bold : report::Color::none)
+              << '\n';
     for (std::size_t i = 0; i < names.size(); ++i) {
-      std::cout << "  " << names[i] << ": " << row.values[i] << '\n';
+      std::cout << report::fitted(format("  {}: {}", names[i], row.values[i]), screen.columns, 4) << '\n';
     }
   }
 }

@@ -6,7 +6,6 @@
 
 #include "core/decimal.h"
 #include "core/text.h"
-#include "core/wrap.h"
 #include "report/read/columns.h"
 #include "report/read/thinned.h"
 #include "report/terminal/canvas.h"
@@ -122,7 +121,8 @@ std::string legend(const PlotSeries& series, const Points& points, const PlotOpt
   if (points.not_positive > 0) {
     out += format(", {} not above 0", points.not_positive);
   }
-  return wrapped(format("{} {}  {}", mark, series.name, out), options.columns, 2) + '\n';
+  // The mark may have a colour, which takes no column.
+  return mark + fitted(format("  {}  {}", series.name, out), options.columns, 2).substr(1) + '\n';
 }
 
 }  // namespace

@@ -81,6 +81,27 @@ std::string shortened(std::string_view text, std::size_t columns) {
   return out + "…";
 }
 
+std::string fitted(std::string_view text, std::size_t columns, std::size_t indent) {
+  if (columns <= indent) {
+    return std::string(text);
+  }
+  std::string out;
+  std::size_t shown = 0;
+  const std::string lines = wrapped(text, columns, indent);
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t size = std::max<std::size_t>(1, character(std::string_view(lines).substr(at)));
+    if (lines[at] == '\n') {
+      shown = 0;
+    } else if (shown++ == columns) {
+      out += '\n' + std::string(indent, ' ');
+      shown = indent + 1;
+    }
+    out.append(lines, at, size);
+    at += size;
+  }
+  return out;
+}
+
 std::string colored(std::string_view text, Color color) {
   constexpr std::array<std::string_view, 9> kCodes{"", "31", "32", "33", "34", "35", "36", "2", "1"};
   if (color == Color::none) {

@@ -6,6 +6,7 @@
 #include "core/wrap.h"
 #include "report/terminal/table.h"
 
+using kf::report::fitted;
 using kf::report::printable;
 using kf::report::Screen;
 using kf::report::shortened;
@@ -27,6 +28,12 @@ TEST_CASE("report: long texts are cut at characters", "[report]") {
   CHECK(shortened("größer", 4) == "grö…");
   CHECK(shortened("größer", 1) == "…");
   CHECK(shortened("größer", 0) == "");
+}
+
+TEST_CASE("report: texts are broken at blanks, and where there are none", "[report]") {
+  CHECK(fitted("one two three", 8, 2) == "one two\n  three");
+  CHECK(fitted("größergrößer x", 8, 2) == "größergr\n  ößer\n  x");
+  CHECK(fitted("one two", 0, 2) == "one two");
 }
 
 TEST_CASE("report: a table fits its screen", "[report]") {

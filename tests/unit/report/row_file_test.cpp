@@ -7,6 +7,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -146,6 +147,33 @@ TEST_CASE("report: a metrics.jsonl that is no file is an error", "[report]") {
   fs::create_directories(dir / "metrics.jsonl");
   RowFile rows(dir / "metrics.jsonl");
   CHECK_THROWS_WITH(rows.read(), Contains("it is a folder"));
+}
+
+TEST_CASE("report: no damage of a file is more than rows that are lost", "[report]") {
+  const TempDir dir;
+  std::string whole;
+  for (int step = 1; step <= 5; ++step) {
+    whole +=
+        "{\"step\": " + std::to_string(step) + ", \"loss\": 1.5, \"own/\\u00e4\": -2e-5, \"x\": null, \"not_finite\": {\"x\": \"inf\"}}\n";
+    whole += "{\"step\": " + std::to_string(step) + ", \"eval\": {\"loss\": 2.5, \"code\": {\"loss\": null, \"tokens\": 4}}}\n";
+  }
+  std::mt19937 random(3);
+  for (int round = 0; round < 400; ++round) {
+    std::string text = whole;
+    for (std::uint32_t i = 0; i <= random() % 4; ++i) {
+      text[random() % text.size()] = static_cast<char>(random() % 3 == 0 ? random() % 256 : "{}[]\",:\\0\n"[random() % 10]);
+    }
+    text.resize(text.size() - random() % 40);
+    const fs::path file = dir / "metrics.jsonl";
+    std::ofstream(file, std::ios::trunc) << text;
+    RowFile rows(file);
+    rows.read();
+    CHECK(rows.steps().rows() + rows.evals().rows() + static_cast<std::size_t>(rows.broken_count()) <= 60);
+    CHECK(rows.steps().rows() + rows.evals().rows() >= 2);
+    for (const kf::report::Column& column : rows.steps().columns) {
+      CHECK(column.values.size() == rows.steps().rows());
+    }
+  }
 }
 
 TEST_CASE("report: numbers come back as the doubles that were written", "[report]") {
