@@ -272,12 +272,11 @@ void say_header(const RunContext& run, const RunData& data, const Trainee& train
 }
 
 /// The line of the run: each stage takes what the earlier ones gave, and knows what of it is the leader's alone.
-RunResult train(RunContext& run, RunEnd& end) {
+RunResult train(RunContext& run, RunEnd& end, std::optional<RunFolders>& folders) {
   const RunRequest& request = run.request;
   RunData data = open_data(run);  // first: most jobs that cannot start have them to blame
   CheckpointManager checkpoints(checkpoint_options(run));
   CheckpointWriter writer(checkpoints, frozen_source(run));
-  std::optional<RunFolders> folders;
   if (run.world.leads()) {
     folders.emplace(run.config, run.plan, run.fresh);
   }
@@ -335,13 +334,15 @@ RunResult train(RunContext& run, RunEnd& end) {
 RunResult run_job(const RunRequest& request, const Registries& registries) {
   RunContext run = open_run(request, registries);
   RunEnd end;
+  std::optional<RunFolders> folders;  // locked until the record says how the run ended: who finds the lock free can trust it
   const auto failed = [&](const char* message) {
     run.world.end(message);  // the waits of the other ranks throw it
     end.failed(message);
   };
   try {
-    RunResult result = train(run, end);
+    RunResult result = train(run, end, folders);
     end.well(result);
+    folders.reset();
     if (run.config.run.requeue && result.reason == "signal" && run.world.leads() && !request.of_sweep && request.only_until == 0) {
       requeue();
     }

@@ -71,7 +71,7 @@ TEST_CASE("reproduce: a run that went on with more steps is made part by part", 
   REQUIRE(toy.train({"--run.name=long", "--train.max_steps=7"}).status == 0);
   CHECK(toy.read("runs/long/jobs/1.toml").find("max_steps = 4\n") != std::string::npos);
   const Finished done = toy.host({"reproduce", "long"});
-  check_equal(done, "8 rows up to step 7");
+  check_equal(done, "10 rows up to step 7");
   CHECK_THAT(done.err, Contains("steps behind 4: settings of start 2"));
 }
 
@@ -84,7 +84,7 @@ kf.register.scheduler("counted", function(a)
 end)
 local function go(name)
   return kf.run{ extends = "toy.toml", run = { name = name }, train = { max_steps = 3 }, scheduler = { name = "counted" },
-    hooks = { { on_step_end = function(ctx) seen = seen + 1; ctx:log("seen", seen) end } } }
+    hooks = { { on_step_end = function(ctx) seen = seen + 1; ctx:log({ seen = seen }) end } } }
 end
 go("one")
 go(kf.args[1])
@@ -93,7 +93,7 @@ go(kf.args[1])
   CHECK(record(run.toy, "two")["starts"][0]["call"] == 2);
   run.toy.write("s.lua", "error('not this one')");
   const Finished done = run.toy.host({"reproduce", "two"});
-  check_equal(done, "3 rows up to step 3");
+  check_equal(done, "4 rows up to step 3");
   CHECK(run.toy.series("two.reproduced", "seen") == run.toy.series("two", "seen"));
   CHECK(fs::exists(run.toy / "runs/two.reproduced-call-1/run.json"));
 }
@@ -126,7 +126,7 @@ TEST_CASE("reproduce: a bundle has what is needed, and no data", "[reproduce]") 
   options.cwd = toy.folder();
   REQUIRE(kf::test::run({"tar", "-xf", "first.tar.gz"}, options).status == 0);
   CHECK(!fs::exists(toy / "first/checkpoints"));
-  check_equal(toy.host({"reproduce", "first"}), "3 rows up to step 3");
+  check_equal(toy.host({"reproduce", "first"}), "4 rows up to step 3");
   CHECK(toy.host({"bundle", "first", "first.tar.gz"}).status == 2);
   CHECK_THAT(toy.host({"reproduce", "first.tar.gz"}).err, Contains("is no folder of a run") || Contains("unpack it first"));
 }

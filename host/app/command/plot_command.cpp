@@ -133,8 +133,12 @@ int plot_command(const Arguments& args) {
     look.rows = option_number<std::size_t>("--height", options.last("--height"), 2, kMost);
   }
   const std::vector<std::string> metrics = metrics_of(options);
-  std::cout << printable(join(metrics, ", ")) << (look.log_y ? " (logarithmic)" : "") << '\n'
-            << report::plot(all_series(options, axis), look);
+  const std::vector<report::PlotSeries> series = all_series(options, axis);
+  std::cout << report::fitted(format("{}{} by {}{}", printable(join(metrics, ", ")), look.log_y ? " (logarithmic)" : "", axis,
+                                     look.log_x ? " (logarithmic)" : ""),
+                              look.columns, 2)
+            << '\n'
+            << report::plot(series, look);
   return 0;
 }
 

@@ -88,7 +88,7 @@ std::vector<std::string> placed(const fs::path& dir, const std::string& name) {
   std::vector<std::string> out{"--run.dir=" + dir.string(), "--run.name=" + name, "--run.id=", "--run.fresh=false"};
   set(out, "run.requeue", "false");
   set(out, "run.reload", "off");
-  set(out, "checkpoint.dir", config::CheckpointConfig().dir);
+  set(out, "checkpoint.dir", (dir / config::CheckpointConfig().dir).string());
   set(out, "checkpoint.mirror", "");
   set(out, "metrics.sinks", "[\"console\", \"jsonl\"]");
   set(out, "metrics.enable_wandb", "false");
@@ -124,6 +124,7 @@ RunResult train(RunRequest run, const Reproduction& how, const RunPart& part, bo
     run.hook = [end] { return std::make_unique<StopAt>(end); };
   }
   run.launch = how.launch;
+  run.from_folder = !first;  // what it is made of is there already
   run.products = how.products;
   run.opened = first ? how.opened : std::function<void(const fs::path&)>();
   return run_job(run, registries);

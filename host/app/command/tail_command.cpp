@@ -2,6 +2,7 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <functional>
@@ -113,9 +114,19 @@ class Tail {
     known_.push_back(hash);
     if (std::optional<MetricRow> row = parse_row(std::string(line), file_.path())) {
       rows.push_back(std::move(*row));
-      if (!looked_ && rows.size() > first_) {
-        rows.pop_front();
+      if (!looked_) {
+        keep_first(rows);
       }
+    }
+  }
+
+  /// The last rows of steps, as many as are asked for, with the evaluations behind them.
+  void keep_first(std::deque<MetricRow>& rows) {
+    const auto is_step = [](const MetricRow& row) { return std::holds_alternative<StepRow>(row); };
+    kept_ += is_step(rows.back()) ? 1 : 0;
+    while (!rows.empty() && (kept_ > first_ || !is_step(rows.front()))) {
+      kept_ -= is_step(rows.front()) ? 1 : 0;
+      rows.pop_front();
     }
   }
 
@@ -160,7 +171,8 @@ class Tail {
   }
 
   fs::path run_;
-  std::size_t first_;  // rows that are printed at first
+  std::size_t first_;     // rows of steps that are printed at first
+  std::size_t kept_ = 0;  // of them, so far
   report::LineFile file_;
   std::vector<std::size_t> known_;  // digests of the lines that were read
   std::size_t line_ = 0;            // the next one

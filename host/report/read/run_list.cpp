@@ -5,9 +5,12 @@
 #include <sys/utsname.h>
 
 #include <algorithm>
+#include <atomic>
 #include <charconv>
 #include <system_error>
+#include <thread>
 #include <tuple>
+#include <utility>
 
 #include "core/error.h"
 #include "core/network_disk.h"
@@ -21,6 +24,7 @@ namespace kf::report {
 namespace {
 
 constexpr std::uint64_t kMostJob = std::uint64_t{64} << 20;
+constexpr std::size_t kThreads = 8, kRunsEach = 16;
 
 bool is_there(const fs::path& path) {
   struct stat status {};
@@ -68,19 +72,22 @@ RunState ended(const std::string& status) {
   return status == "failed" ? RunState::failed : RunState::stopped;
 }
 
-/// Of a run that has not said how it ended.
+/// Of a run that has not said how it ended. It may have begun since `lock` was looked at.
 RunState unended(const RunSummary& run, Lock lock) {
+  if (lock_of(run.folder) == Lock::held) {
+    return RunState::running;
+  }
   const bool seen = run.host == this_host() || !network_disk(run.folder).empty();
   return lock == Lock::free && seen ? RunState::killed : RunState::away;
 }
 
 void add_record(RunSummary& run) {
+  const Lock lock = lock_of(run.folder);  // first: a run says how it ended before it lets go
   const Record record = read_record(run.folder);
   run.id = record.id;
   run.name = record.name.empty() ? run.name : record.name;
   run.tags = record.tags;
   run.starts = static_cast<std::int64_t>(record.starts.size());
-  const Lock lock = lock_of(run.folder);
   if (record.starts.empty()) {
     run.state = lock == Lock::held ? RunState::running : RunState::killed;
     return;
@@ -124,7 +131,7 @@ class Search {
 
   void look(const fs::path& folder, int depth) {
     if (is_run(folder)) {
-      out.runs.push_back(summary_of(folder));
+      found.push_back(folder);
       return;
     }
     std::error_code error;
@@ -137,15 +144,36 @@ class Search {
       }
     }
     if (error) {
-      out.unreadable.push_back({folder, error.message()});
+      unreadable.push_back({folder, error.message()});
     }
   }
 
-  RunList out;
+  std::vector<fs::path> found;
+  std::vector<Unreadable> unreadable;
 
  private:
   int deepest_;
 };
+
+/// Several at a time: most of it is waiting for the disk.
+std::vector<RunSummary> summaries_of(const std::vector<fs::path>& folders) {
+  std::vector<RunSummary> out(folders.size());
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < folders.size(); i = next++) {
+      out[i] = summary_of(folders[i]);
+    }
+  };
+  std::vector<std::thread> threads;
+  while (threads.size() + 1 < std::min(kThreads, folders.size() / kRunsEach + 1)) {
+    threads.emplace_back(work);
+  }
+  work();
+  for (std::thread& thread : threads) {
+    thread.join();
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -189,9 +217,10 @@ RunList list_runs(const fs::path& folder, int deepest) {
            error ? ": " + error.message() : std::string());
   Search search(deepest);
   search.look(folder, 0);
-  std::sort(search.out.runs.begin(), search.out.runs.end(),
+  RunList out{summaries_of(search.found), std::move(search.unreadable)};
+  std::sort(out.runs.begin(), out.runs.end(),
             [](const RunSummary& a, const RunSummary& b) { return std::tie(a.began, a.folder) < std::tie(b.began, b.folder); });
-  return std::move(search.out);
+  return out;
 }
 
 }  // namespace kf::report

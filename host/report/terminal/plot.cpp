@@ -70,7 +70,7 @@ std::vector<std::string> row_labels(const Axis& axis, std::size_t rows) {
 }
 
 /// The line below the canvas, and the one with the numbers.
-std::string x_axis(const Axis& axis, std::size_t columns, std::size_t indent, const std::string& name) {
+std::string x_axis(const Axis& axis, std::size_t columns, std::size_t indent) {
   std::string line;
   std::string numbers(columns + 1, ' ');
   std::vector<bool> marked(columns, false);
@@ -91,8 +91,7 @@ std::string x_axis(const Axis& axis, std::size_t columns, std::size_t indent, co
     line += mark ? "┬" : "─";
   }
   numbers.resize(numbers.find_last_not_of(' ') + 1);
-  const std::string below = numbers.size() + 2 + name.size() <= columns ? numbers + "  " + name : numbers;
-  return std::string(indent, ' ') + "└" + line + '\n' + std::string(indent + 1, ' ') + below + '\n';
+  return std::string(indent, ' ') + "└" + line + '\n' + std::string(indent + 1, ' ') + numbers + '\n';
 }
 
 void draw(Canvas& canvas, const Points& points, const Axis& across, const Axis& up, char mark, Color color) {
@@ -149,7 +148,7 @@ std::string plot(const std::vector<PlotSeries>& series, const PlotOptions& optio
       out += std::string(indent - labels[row].size(), ' ') + labels[row] + (labels[row].empty() ? "│" : "┤") +
              canvas.row(row, options.color) + '\n';
     }
-    out += x_axis(across, canvas.width() / (braille ? 2 : 1), indent, options.x_name);
+    out += x_axis(across, canvas.width() / (braille ? 2 : 1), indent);
   }
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::string sign = braille ? colored("⠒", options.color ? color(i) : Color::none) : std::string(1, mark(i));

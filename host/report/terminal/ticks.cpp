@@ -9,6 +9,9 @@
 namespace kf::report {
 namespace {
 
+constexpr std::size_t kMostTries = 16;
+
+/// Twice as many where it would be one alone.
 std::vector<double> linear_ticks(double low, double high, std::size_t most) {
   const double rough = (high - low) / static_cast<double>(std::max<std::size_t>(1, most));
   const double power = std::pow(10.0, std::floor(std::log10(rough)));
@@ -20,7 +23,7 @@ std::vector<double> linear_ticks(double low, double high, std::size_t most) {
   for (double i = std::ceil(low / step - 1e-9); i * step <= high + 1e-9 * step && out.size() <= 2 * most; ++i) {
     out.push_back(i == 0 ? 0 : i * step);
   }
-  return out;
+  return out.size() < 2 && most < kMostTries ? linear_ticks(low, high, 2 * most) : out;
 }
 
 std::vector<double> log_ticks(double low, double high, std::size_t most) {

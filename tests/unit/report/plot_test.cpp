@@ -40,9 +40,14 @@ PlotOptions small() {
 
 TEST_CASE("report: a falling line is drawn in dots between its axes", "[report]") {
   CHECK(plot({line("a", 4, 0)}, small()) ==
-        "4┤⢄\n"
-        " │ ⠑⠢⣀\n"
-        "2┤\n");
+        "4┤⠙⠲⠤⣀\n"
+        " │    ⠉⠒⠤⣄⡀\n"
+        "2┤        ⠉⠓⠲⢤⣀\n"
+        " │            ⠈⠙⠒⠤⣀\n"
+        "0┤                 ⠉⠒⠦⣄\n"
+        " └┬───────────────────┬\n"
+        "  0                  100\n"
+        "⠒ a  last 0\n");
 }
 
 TEST_CASE("report: several series without colours are told apart by letters", "[report]") {
