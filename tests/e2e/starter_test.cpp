@@ -8,6 +8,7 @@
 
 #include "config/tree/json.h"
 #include "core/fs.h"
+#include "e2e/toy.h"
 #include "support/process.h"
 #include "support/temp_dir.h"
 
@@ -56,7 +57,18 @@ TEST_CASE("starter: a new folder trains as it stands, its job and its recipe, an
   }
   CHECK(fs::exists(mine / "runs/first/metrics.jsonl"));
   CHECK_THAT(kf::read_file(mine / "runs/valley/log.txt"), Contains("step 2: the best evaluation so far"));
-  CHECK(host(mine, {"config", "check", "job.toml"}).status == 0);
+  for (std::string command : commands_of(mine / "README.md")) {
+    CAPTURE(command);
+    command = command.substr(0, command.find(" #"));
+    command += command.find("profile") != std::string::npos    ? " --steps 1 --eval.enabled=false"
+               : command.find("generate") != std::string::npos ? " --max-new-tokens 2"
+                                                               : "";
+    const bool trains = command.starts_with("kf-host job") || command.starts_with("kf-host recipe");  // has been done above
+    const Finished done =
+        run({"bash", "-c", "kf-host() { '" + std::string(KF_HOST) + "' \"$@\"; }; " + (trains ? "true" : command)}, {.cwd = mine});
+    INFO(done.out << done.err);
+    CHECK(done.status == 0);
+  }
   const Finished again = host(dir.path(), {"new", "mine"});
   CHECK(again.status == 2);
   CHECK_THAT(again.err, Contains("mine is there already, and is left as it is"));

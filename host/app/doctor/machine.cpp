@@ -102,7 +102,7 @@ Finding look_at_memory() {
   if (free.limit.empty()) {
     return {"memory", State::poor, "how much is free cannot be found out", "mount /proc: jobs are not checked against what is free"};
   }
-  Finding out{"memory", State::fine, format("{} left by {}", human_bytes(free.bytes), free.limit)};
+  Finding out{"memory", State::fine, format("{} for this process, by {}", human_bytes(free.bytes), free.limit)};
   if (free.bytes < kGigabyte) {
     out.state = State::bad;
     out.remedy = "torch alone takes about 0.6 GB: free some, or raise that limit";

@@ -27,7 +27,7 @@ constexpr double kGigabyte = 1e9;
 /// The nearest folder that is there.
 fs::path there(fs::path folder) {
   std::error_code ignored;
-  folder = fs::absolute(folder);
+  folder = fs::absolute(folder / ".").lexically_normal().parent_path();
   while (!fs::is_directory(folder, ignored) && folder.has_relative_path()) {
     folder = folder.parent_path();
   }
