@@ -1,5 +1,8 @@
 #include "bench/profile_bench.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -83,7 +86,7 @@ void profiled(Trained& trained) {
     trained.step();
   }
   for (const ThreadEvents& events : TraceRecorder::take()) {
-    if (events.places.size() > 1) {
+    if (events.thread == syscall(SYS_gettid)) {
       memory->end_step(events.places);
     }
   }
