@@ -92,7 +92,7 @@ TEST_CASE("gguf: what was written is read back to the bit", "[checkpoint]") {
   const auto model = test::tiny_model(config, 1);
   narrow(*model, torch);
   write(dir / "m.gguf", config, *model, type);
-  CHECK(gguf::OpenFile(dir / "m.gguf").architecture() == family.architecture);
+  CHECK(gguf::OpenFile(dir / "m.gguf").header().architecture() == family.architecture);
   const auto back = read(dir / "m.gguf", config);
   const auto expected = by_name(*model), found = by_name(*back);
   REQUIRE(expected.size() == found.size());

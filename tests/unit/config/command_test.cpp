@@ -135,7 +135,7 @@ TEST_CASE("config: presets are one list, of models and of jobs", "[config]") {
 TEST_CASE("config: docs/metrics.md is what names.def says", "[config]") {
   INFO("run `kf-host config docs metrics > docs/metrics.md`");
   CHECK(config_says({"docs", "metrics"}) == read_file(fs::path(KF_SOURCE_DIR) / "docs/metrics.md"));
-  CHECK(has(config_refuses({"docs", "metric"}), "config docs knows 'presets', 'metrics' and 'unbuilt', not 'metric'"));
+  CHECK(has(config_refuses({"docs", "metric"}), "config docs knows 'presets', 'metrics', 'unbuilt' and 'man', not 'metric'"));
 }
 
 TEST_CASE("config: check says what cannot run yet instead of 'no problems'", "[config]") {
