@@ -19,7 +19,7 @@ fetch() {
   partial=$(mktemp -d "$(dirname "$root")/.chromium.XXXXXX")
   trap 'rm -rf "$partial"' EXIT  # a name of the whole script: it outlives this function
   mkdir "$partial/tree"
-  needed || timeout 120 apt-get update >/dev/null 2>&1
+  needed >/dev/null || timeout 120 apt-get update >/dev/null 2>&1
   # What apt would install, so that libraries of the system are not fetched twice.
   packages=$(needed)
   if [ -z "$packages" ]; then
