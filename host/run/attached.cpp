@@ -13,8 +13,8 @@ namespace kf {
 namespace {
 
 /// A chunk in a line of the log.
-std::string shown(const Message& said) {
-  if (said.kind == Message::Kind::reload) {
+std::string shown(const RunMessage& said) {
+  if (said.kind == RunMessage::Kind::reload) {
     return "hooks are read again";
   }
   constexpr std::size_t kMost = 100;
@@ -80,18 +80,18 @@ void Attached::listen() {
   }
 }
 
-std::vector<Message> Attached::take(std::int64_t step) {
-  std::vector<Message> out;
+std::vector<RunMessage> Attached::take(std::int64_t step) {
+  std::vector<RunMessage> out;
   for (; next_ < repeated_.size() && repeated_[next_].step == step; ++next_) {
     out.push_back(repeated_[next_].said);
   }
   if (run_.world.leads() && run_.config.run.reload == "on_change" && code_changed()) {
-    out.push_back({Message::Kind::reload});
+    out.push_back({RunMessage::Kind::reload});
   }
   if (server_) {
     for (attach::Said& one : server_->take()) {
       const bool reload = one.kind == attach::Frame::Kind::reload;
-      out.push_back({reload ? Message::Kind::reload : Message::Kind::chunk, reload ? "" : std::move(one.text), one.client});
+      out.push_back({reload ? RunMessage::Kind::reload : RunMessage::Kind::chunk, reload ? "" : std::move(one.text), one.client});
     }
   }
   return out;
@@ -121,38 +121,38 @@ void Attached::over(const RunResult& result) {
   }
 }
 
-Outcome Attached::run(const Message& chunk, HookContext& context) {
+Outcome Attached::run(const RunMessage& chunk, HookContext& context) {
   if (server_ && chunk.asker != 0) {
     return prompt_.run(chunk.text, context, [&] { return !server_->has(chunk.asker); });
   }
   return prompt_.run(chunk.text, context);
 }
 
-Outcome Attached::reload(const Message& wish, Hooks& hooks, HookContext& context) { return reload_.reload(wish.text, hooks, context); }
+Outcome Attached::reload(const RunMessage& wish, Hooks& hooks, HookContext& context) { return reload_.reload(wish.text, hooks, context); }
 
-void Attached::keep(const Message& said, std::int64_t step) {
+void Attached::keep(const RunMessage& said, std::int64_t step) {
   ++kept_;
   if (!record_) {
     return;
   }
   try {
-    const bool reload = said.kind == Message::Kind::reload;
-    record_->add({step, reload ? Message{said.kind, reload_.code(), 0} : said});
+    const bool reload = said.kind == RunMessage::Kind::reload;
+    record_->add({step, reload ? RunMessage{said.kind, reload_.code(), 0} : said});
   } catch (const Error& e) {
     log::warn("what was said to the run behind step {} is not recorded, so it cannot be repeated: {}", step, e.what());
   }
 }
 
-void Attached::answer(const Message& said, const Outcome& outcome, std::int64_t step) {
+void Attached::answer(const RunMessage& said, const Outcome& outcome, std::int64_t step) {
   if (!run_.world.leads()) {
     return;
   }
-  const bool watched = said.kind == Message::Kind::reload && said.text.empty();
+  const bool watched = said.kind == RunMessage::Kind::reload && said.text.empty();
   const char* const who = said.asker != 0 ? "attach" : watched ? "run.reload" : "repeated";
   if (outcome.error.empty()) {
     log::info("step {}, {}: {}", step, who, shown(said));
   } else {
-    const std::string what = said.kind == Message::Kind::reload ? "the hooks stay as they were" : shown(said);
+    const std::string what = said.kind == RunMessage::Kind::reload ? "the hooks stay as they were" : shown(said);
     if (said.asker != 0) {  // the prompt has the whole
       log::info("step {}, {}: {}: {}", step, who, what, outcome.error.substr(0, outcome.error.find('\n')));
     } else {

@@ -35,11 +35,11 @@ class Attached final : public Prompt {
   Attached& operator=(const Attached&) = delete;
 
   /// What has come, for the end of the update `step`: see Inbox::take. Nothing on ranks other than the leader.
-  std::vector<Message> take(std::int64_t step);
-  Outcome run(const Message& chunk, HookContext& context) override;
-  Outcome reload(const Message& wish, Hooks& hooks, HookContext& context) override;
-  void keep(const Message& said, std::int64_t step) override;
-  void answer(const Message& said, const Outcome& outcome, std::int64_t step) override;
+  std::vector<RunMessage> take(std::int64_t step);
+  Outcome run(const RunMessage& chunk, HookContext& context) override;
+  Outcome reload(const RunMessage& wish, Hooks& hooks, HookContext& context) override;
+  void keep(const RunMessage& said, std::int64_t step) override;
+  void answer(const RunMessage& said, const Outcome& outcome, std::int64_t step) override;
   std::int64_t kept() const override { return kept_; }
   void over(const RunResult& result) override;
 

@@ -184,14 +184,14 @@ class RunInbox final : public Inbox {
         attached_(attached),
         last_(run.request.only_until > 0 ? run.request.only_until : -1) {}
 
-  std::vector<Message> take() override {
-    std::vector<Message> out = signals_.take();
+  std::vector<RunMessage> take() override {
+    std::vector<RunMessage> out = signals_.take();
     if (attached_ != nullptr) {
-      std::vector<Message> said = attached_->take(loop_.step());
+      std::vector<RunMessage> said = attached_->take(loop_.step());
       out.insert(out.end(), std::make_move_iterator(said.begin()), std::make_move_iterator(said.end()));
     }
     if ((last_ >= 0 && loop_.step() >= last_) || (workers_ != nullptr && !workers_->ended().empty())) {
-      out.push_back({Message::Kind::stop});
+      out.push_back({RunMessage::Kind::stop});
     }
     return out;
   }

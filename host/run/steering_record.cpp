@@ -35,7 +35,7 @@ Steered entry_of(const std::string& line, const std::string& where) {
   const auto* const text = chunk != nullptr ? std::get_if<std::string>(&chunk->value) : nullptr;
   KF_CHECK(number != nullptr && *number >= 0 && text != nullptr, Code::config,
            "{}: an entry has a step and a chunk or a reload, this is none: {}", where, line.substr(0, 200));
-  return {*number, {reload != nullptr ? Message::Kind::reload : Message::Kind::chunk, *text, 0}};
+  return {*number, {reload != nullptr ? RunMessage::Kind::reload : RunMessage::Kind::chunk, *text, 0}};
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ void SteeringRecord::add(const Steered& entry) {
   Table row;
   row["step"] = Node(entry.step);
   row["time"] = Node(utc_now());
-  row[entry.said.kind == Message::Kind::reload ? "reload" : "chunk"] = Node(entry.said.text);
+  row[entry.said.kind == RunMessage::Kind::reload ? "reload" : "chunk"] = Node(entry.said.text);
   if (!file_) {
     file_.emplace(path_);
   }

@@ -21,7 +21,7 @@ namespace kf {
 
 struct Steered {
   std::int64_t step = 0;
-  Message said;
+  RunMessage said;
 };
 
 /// The entries of a file, in order. Throws Code::config for a line that is none.

@@ -32,24 +32,24 @@ std::map<std::string, double> numbers_of(const Node& node) {
   return out;
 }
 
-/// The names of Message::Kind, in its order.
+/// The names of RunMessage::Kind, in its order.
 constexpr const char* kMessages[] = {"stop", "unwritten", "chunk", "reload"};
 
-Node to_node(const std::vector<Message>& messages) {
+Node to_node(const std::vector<RunMessage>& messages) {
   Array out;
-  for (const Message& message : messages) {
+  for (const RunMessage& message : messages) {
     const std::string kind = kMessages[static_cast<std::size_t>(message.kind)];
     out.emplace_back(Array{Node(kind), Node(message.text), Node(message.asker)});
   }
   return Node(std::move(out));
 }
 
-std::vector<Message> messages_of(const Node& node) {
-  std::vector<Message> out;
+std::vector<RunMessage> messages_of(const Node& node) {
+  std::vector<RunMessage> out;
   for (const Node& message : *node.array()) {
     const Array& parts = *message.array();
     const auto* const at = std::find(std::begin(kMessages), std::end(kMessages), std::get<std::string>(parts[0].value));
-    out.push_back({static_cast<Message::Kind>(at - std::begin(kMessages)), std::get<std::string>(parts[1].value),
+    out.push_back({static_cast<RunMessage::Kind>(at - std::begin(kMessages)), std::get<std::string>(parts[1].value),
                    std::get<std::int64_t>(parts[2].value)});
   }
   return out;

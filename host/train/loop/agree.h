@@ -12,7 +12,7 @@ namespace kf {
 /// What a rank brings to a step boundary: what its hooks ask for, and what has come from outside.
 struct Requests {
   Controls controls;
-  std::vector<Message> messages;
+  std::vector<RunMessage> messages;
 };
 
 /// The requests of all ranks, the same on each of them: a stop, an evaluation, a roll-back that any rank asks for; messages, saves, exports

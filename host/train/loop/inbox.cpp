@@ -2,12 +2,12 @@
 
 namespace kf {
 
-std::vector<Message> SignalInbox::take() {
+std::vector<RunMessage> SignalInbox::take() {
   if (told_ || !StopSignals::requested()) {
     return {};
   }
   told_ = true;
-  return {{Message::Kind::stop}};
+  return {{RunMessage::Kind::stop}};
 }
 
 }  // namespace kf

@@ -11,7 +11,7 @@
 namespace kf {
 
 /// What somebody outside asks for.
-struct Message {
+struct RunMessage {
   enum class Kind {
     stop,       // to end behind this step, saved
     unwritten,  // the same, as a failure: rows cannot be written
@@ -22,7 +22,7 @@ struct Message {
   std::string text = {};
   std::int64_t asker = 0;  // who is to be answered; 0: nobody
 
-  bool operator==(const Message&) const = default;
+  bool operator==(const RunMessage&) const = default;
 };
 
 /// Where messages arrive. The training thread asks at the step boundary alone: there all ranks follow the messages of all (agree.h).
@@ -30,7 +30,7 @@ class Inbox {
  public:
   virtual ~Inbox() = default;
   /// Those that have come since the last time, in order. Does not wait.
-  virtual std::vector<Message> take() = 0;
+  virtual std::vector<RunMessage> take() = 0;
   /// Seconds until the process is ended from outside; infinite while nobody has asked for it.
   virtual double seconds_left() const { return std::numeric_limits<double>::infinity(); }
 };
@@ -41,7 +41,7 @@ class SignalInbox final : public Inbox {
   /// `grace`: as StopSignals has it.
   explicit SignalInbox(double grace = std::numeric_limits<double>::infinity()) : signals_(grace) {}
 
-  std::vector<Message> take() override;
+  std::vector<RunMessage> take() override;
   double seconds_left() const override { return signals_.seconds_left(); }
 
  private:

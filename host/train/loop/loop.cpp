@@ -186,23 +186,23 @@ void TrainLoop::agree_on_requests() {
   if (options_.world.leads() && saver_.is_due_by_clock()) {
     controls_.saves.emplace_back();
   }
-  std::vector<Message> messages = inbox_->take();
+  std::vector<RunMessage> messages = inbox_->take();
   if (options_.saves.stops_on_error && !told_unwritten_ && !parts_.sinks.fault().empty()) {
-    messages.push_back({Message::Kind::unwritten});
+    messages.push_back({RunMessage::Kind::unwritten});
   }
   Requests agreed = agree({std::move(controls_), std::move(messages)}, options_.world.all());
   controls_ = std::move(agreed.controls);
-  for (const Message& message : agreed.messages) {
+  for (const RunMessage& message : agreed.messages) {
     follow(message);
   }
 }
 
-void TrainLoop::follow(const Message& message) {
+void TrainLoop::follow(const RunMessage& message) {
   switch (message.kind) {
-    case Message::Kind::stop: told_to_stop_ = true; break;
-    case Message::Kind::unwritten: told_to_stop_ = told_unwritten_ = true; break;
-    case Message::Kind::chunk:
-    case Message::Kind::reload: said_.push_back(message); break;
+    case RunMessage::Kind::stop: told_to_stop_ = true; break;
+    case RunMessage::Kind::unwritten: told_to_stop_ = told_unwritten_ = true; break;
+    case RunMessage::Kind::chunk:
+    case RunMessage::Kind::reload: said_.push_back(message); break;
   }
 }
 

@@ -159,9 +159,9 @@ class TrainLoop {
   bool export_due() const;
   void export_models(const std::vector<std::string>& asked);
   void agree_on_requests();
-  void follow(const Message& message);
+  void follow(const RunMessage& message);
   void hear();
-  Outcome carry_out(const Message& said);
+  Outcome carry_out(const RunMessage& said);
   void answer();
   std::string unwritten_text() const;
   bool told_to_stop();
@@ -203,14 +203,14 @@ class TrainLoop {
   std::string stop_reason_;
   bool stopped_by_hook_ = false;
   bool best_checked_ = false;
-  Inbox* inbox_ = nullptr;                            // while the run is on
-  bool told_to_stop_ = false;                         // by a message,
-  bool told_unwritten_ = false;                       // that says that rows cannot be written
-  std::deque<Message> said_;                          // chunks and the like that wait for the end of a step,
-  std::vector<std::pair<Message, Outcome>> answers_;  // and what became of those that did not
-  std::int64_t asked_step_ = -1;                      // the last one that the strategy was asked about,
-  bool asked_due_ = false;                            // and what it said
-  double waited_ = 0;                                 // for data, since the last row
+  Inbox* inbox_ = nullptr;                               // while the run is on
+  bool told_to_stop_ = false;                            // by a message,
+  bool told_unwritten_ = false;                          // that says that rows cannot be written
+  std::deque<RunMessage> said_;                          // chunks and the like that wait for the end of a step,
+  std::vector<std::pair<RunMessage, Outcome>> answers_;  // and what became of those that did not
+  std::int64_t asked_step_ = -1;                         // the last one that the strategy was asked about,
+  bool asked_due_ = false;                               // and what it said
+  double waited_ = 0;                                    // for data, since the last row
   double stepped_for_ = 0;
   Traffic traffic_;  // up to the last row
   std::int64_t traffic_step_ = 0;

@@ -24,12 +24,12 @@ void TrainLoop::hear() {
 }
 
 /// A chunk that fails on any rank asks for nothing.
-Outcome TrainLoop::carry_out(const Message& said) {
+Outcome TrainLoop::carry_out(const RunMessage& said) {
   const Running running("what was said to the run", nullptr, state_.run.step);
   const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "attach");
   const Controls before = controls_;
   Prompt& prompt = *options_.prompt;
-  Outcome out = said.kind == Message::Kind::chunk ? prompt.run(said, context_) : prompt.reload(said, parts_.hooks, context_);
+  Outcome out = said.kind == RunMessage::Kind::chunk ? prompt.run(said, context_) : prompt.reload(said, parts_.hooks, context_);
   folder_.restore("kf-host attach");
   if (out.error.empty()) {
     try {
@@ -49,7 +49,7 @@ Outcome TrainLoop::carry_out(const Message& said) {
   if (!out.error.empty()) {
     controls_ = before;
   }
-  const bool repeated = said.asker == 0 && said.kind == Message::Kind::chunk;
+  const bool repeated = said.asker == 0 && said.kind == RunMessage::Kind::chunk;
   if (any_of(out.changed || controls_ != before || repeated, options_.world.all())) {
     prompt.keep(said, state_.run.step);
   }

@@ -27,13 +27,13 @@ class Prompt {
  public:
   virtual ~Prompt() = default;
   /// Runs a chunk of Lua as a hook's on_step_end would run. What goes wrong in it is in the outcome.
-  virtual Outcome run(const Message& chunk, HookContext& context) = 0;
+  virtual Outcome run(const RunMessage& chunk, HookContext& context) = 0;
   /// Reads the script's hooks again.
-  virtual Outcome reload(const Message& wish, Hooks& hooks, HookContext& context) = 0;
+  virtual Outcome reload(const RunMessage& wish, Hooks& hooks, HookContext& context) = 0;
   /// What has changed the run behind `step`, or was itself repeated, is kept, so that it can be done again.
-  virtual void keep(const Message& said, std::int64_t step) = 0;
+  virtual void keep(const RunMessage& said, std::int64_t step) = 0;
   /// Tells the outcome to who asked, and the log.
-  virtual void answer(const Message& said, const Outcome& outcome, std::int64_t step) = 0;
+  virtual void answer(const RunMessage& said, const Outcome& outcome, std::int64_t step) = 0;
   /// How much has been kept, for checkpoints: what comes behind one is superseded when the run goes on from it.
   virtual std::int64_t kept() const = 0;
   /// The run came to its end.

@@ -20,11 +20,11 @@ TEST_CASE("agree: every rank follows the requests and messages of all, in order 
     mine.controls.skip_update = std::to_string(rank);
     if (rank == 1) {
       mine.controls.lr_scale = 0.5;
-      mine.messages = {{Message::Kind::stop}};
+      mine.messages = {{RunMessage::Kind::stop}};
     }
     if (rank == 2) {
       mine.controls.stop = "done";
-      mine.messages = {{Message::Kind::stop}};
+      mine.messages = {{RunMessage::Kind::stop}};
     }
     agreed[static_cast<std::size_t>(rank)] = agree(mine, all);
   });
@@ -36,14 +36,14 @@ TEST_CASE("agree: every rank follows the requests and messages of all, in order 
     CHECK(controls.lr_scale == 0.5);
     CHECK(controls.stop == "done");
     CHECK(controls.skip_update == std::to_string(rank));
-    CHECK((agreed[rank].messages == std::vector<Message>{{Message::Kind::stop}, {Message::Kind::stop}}));
+    CHECK((agreed[rank].messages == std::vector<RunMessage>{{RunMessage::Kind::stop}, {RunMessage::Kind::stop}}));
   }
 }
 
 TEST_CASE("agree: what is said to one rank is heard by all, to the byte", "[agree]") {
-  const std::vector<Message> said{{Message::Kind::chunk, std::string("print('\xff\0\n')", 12), 7}, {Message::Kind::reload}};
+  const std::vector<RunMessage> said{{RunMessage::Kind::chunk, std::string("print('\xff\0\n')", 12), 7}, {RunMessage::Kind::reload}};
   run_ranks(2, [&](Group& all) {
-    const Requests agreed = agree({{}, all.rank() == 0 ? said : std::vector<Message>()}, all);
+    const Requests agreed = agree({{}, all.rank() == 0 ? said : std::vector<RunMessage>()}, all);
     KF_CHECK(agreed.messages == said, Code::other, "rank {} heard something else", all.rank());
   });
 }
@@ -59,6 +59,6 @@ TEST_CASE("inbox: a signal is one message", "[agree]") {
   SignalInbox inbox;
   CHECK(inbox.take().empty());
   std::raise(SIGTERM);
-  CHECK((inbox.take() == std::vector<Message>{{Message::Kind::stop}}));
+  CHECK((inbox.take() == std::vector<RunMessage>{{RunMessage::Kind::stop}}));
   CHECK(inbox.take().empty());
 }
