@@ -68,7 +68,7 @@ GenerateOptions merged(GenerateOptions options, const OptionList& list) {
 
 struct GenerateArguments {
   OptionList list;
-  std::vector<Prompt> prompts;
+  std::vector<GivenPrompt> prompts;
   bool json = false;
 };
 
@@ -95,7 +95,7 @@ GenerateArguments parse(const Arguments& args) {
   }
   KF_CHECK(out.list.has("--chat") || !out.list.has("--system"), Code::config,
            "--system TEXT is what the system says in a chat: add --chat");
-  for (Prompt& prompt : out.prompts) {
+  for (GivenPrompt& prompt : out.prompts) {
     if (out.list.has("--chat") && prompt.ids.empty() && prompt.chat.empty()) {
       prompt.chat = ChatPrompts::of_user(out.list.last("--system"), valid_utf8(prompt.text));
     }
@@ -104,7 +104,8 @@ GenerateArguments parse(const Arguments& args) {
 }
 
 /// The ids of each prompt; those given as ids must be the model's.
-std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts, const LoadedModel& loaded, const ChatPrompts* chats) {
+std::vector<std::vector<std::int64_t>> encode(const std::vector<GivenPrompt>& prompts, const LoadedModel& loaded,
+                                              const ChatPrompts* chats) {
   std::vector<std::vector<std::int64_t>> out;
   for (std::size_t i = 0; i < prompts.size(); ++i) {
     if (!prompts[i].ids.empty()) {
@@ -126,8 +127,9 @@ std::vector<std::vector<std::int64_t>> encode(const std::vector<Prompt>& prompts
 }
 
 /// How chats are written, where there is one among the prompts.
-std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts, const LoadedModel& loaded) {
-  if (loaded.tokenizer == nullptr || std::all_of(prompts.begin(), prompts.end(), [](const Prompt& each) { return each.chat.empty(); })) {
+std::unique_ptr<const ChatPrompts> open_chats(const std::vector<GivenPrompt>& prompts, const LoadedModel& loaded) {
+  if (loaded.tokenizer == nullptr ||
+      std::all_of(prompts.begin(), prompts.end(), [](const GivenPrompt& each) { return each.chat.empty(); })) {
     return nullptr;
   }
   auto out = std::make_unique<const ChatPrompts>(loaded.config.data, *loaded.tokenizer, loaded.prompts.as_its_file_says);
@@ -135,7 +137,7 @@ std::unique_ptr<const ChatPrompts> open_chats(const std::vector<Prompt>& prompts
   return out;
 }
 
-void print_json(const Prompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
+void print_json(const GivenPrompt& prompt, const Completion& answer, bool with_text, bool with_logprobs) {
   config::Table row;
   if (prompt.ids.empty() && (prompt.chat.empty() || !prompt.text.empty())) {
     row["prompt"] = config::Node(valid_utf8(prompt.text));
@@ -167,10 +169,10 @@ std::string ids_text(const std::vector<std::int64_t>& ids) {
 }
 
 /// What is printed before an answer: the text that it goes on from; in a chat an answer stands alone.
-std::string before_answer(const Prompt& prompt) { return prompt.chat.empty() ? valid_utf8(prompt.text) : ""; }
+std::string before_answer(const GivenPrompt& prompt) { return prompt.chat.empty() ? valid_utf8(prompt.text) : ""; }
 
 /// Prompt and answer, or the ids of the answer where nothing makes text of them.
-void print_text(const Prompt& prompt, const Completion& answer, bool with_text) {
+void print_text(const GivenPrompt& prompt, const Completion& answer, bool with_text) {
   std::cout << before_answer(prompt) << (with_text ? valid_utf8(answer.text) : ids_text(answer.ids)) << '\n';
 }
 

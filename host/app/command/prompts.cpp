@@ -23,7 +23,7 @@ std::vector<std::int64_t> ids_of(const config::Node& node, const std::string& pl
   return ids;
 }
 
-Prompt prompt_of(const config::Node& node, const std::string& place) {
+GivenPrompt prompt_of(const config::Node& node, const std::string& place) {
   if (const auto* text = std::get_if<std::string>(&node.value)) {
     return {*text, {}};
   }
@@ -40,22 +40,22 @@ Prompt prompt_of(const config::Node& node, const std::string& place) {
 
 }  // namespace
 
-std::vector<Prompt> parse_prompts(std::string_view content, const std::string& name) {
-  std::vector<Prompt> prompts;
+std::vector<GivenPrompt> parse_prompts(std::string_view content, const std::string& name) {
+  std::vector<GivenPrompt> prompts;
   const std::vector<std::string> lines = split(content, '\n');
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (!trim(lines[i]).empty()) {
       const std::string place = format("{}:{}", name, i + 1);
       const config::Node node = config::parse_json(lines[i], place);
       const bool chat = node.table() != nullptr && node.table()->find("messages") != nullptr;
-      prompts.push_back(chat ? Prompt{"", {}, lines[i]} : prompt_of(node, place));
+      prompts.push_back(chat ? GivenPrompt{"", {}, lines[i]} : prompt_of(node, place));
     }
   }
   KF_CHECK(!prompts.empty(), Code::data, "{} holds no prompt", name);
   return prompts;
 }
 
-std::vector<Prompt> read_prompts(const std::string& path) {
+std::vector<GivenPrompt> read_prompts(const std::string& path) {
   if (path == "-") {
     return parse_prompts(std::string(std::istreambuf_iterator<char>(std::cin), {}), "standard input");
   }

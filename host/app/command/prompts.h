@@ -10,7 +10,7 @@
 
 namespace kf {
 
-struct Prompt {
+struct GivenPrompt {
   std::string text;
   std::vector<std::int64_t> ids;  // instead of a text, where not empty
   std::string chat = {};          // instead of both: a JSON object with messages
@@ -18,9 +18,9 @@ struct Prompt {
 
 /// One prompt a line: a JSON string, {"prompt": "text"}, {"ids": [1, 2]} or a chat, {"messages": [...]}; other keys are passed over, and so
 /// are blank lines. `name` is the file, for messages. Throws Code::data with file and line.
-std::vector<Prompt> parse_prompts(std::string_view content, const std::string& name);
+std::vector<GivenPrompt> parse_prompts(std::string_view content, const std::string& name);
 
 /// The same of a file, or of standard input for "-".
-std::vector<Prompt> read_prompts(const std::string& path);
+std::vector<GivenPrompt> read_prompts(const std::string& path);
 
 }  // namespace kf

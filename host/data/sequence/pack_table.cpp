@@ -105,7 +105,7 @@ Fit fit_named(std::string_view pack_method) {
 PackTable::PackTable(const Documents& documents, const PackOptions& options) : seq_len_(options.seq_len) {
   KF_CHECK(seq_len_ > 0 && seq_len_ <= std::numeric_limits<std::int32_t>::max(), Code::data, "train.seq_len ({}) must be 1 to 2^31 - 1",
            seq_len_);
-  std::vector<Piece> group;
+  std::vector<PackPiece> group;
   for (std::int64_t document = 0; document < documents.count(); ++document) {
     std::int64_t start = documents.start(document);
     std::int64_t left = documents.start(document + 1) - start - 1;  // inputs: each has a label behind it
@@ -125,8 +125,8 @@ PackTable::PackTable(const Documents& documents, const PackOptions& options) : s
            documents.count());
 }
 
-void PackTable::add_row(std::span<const Piece> pieces) {
-  for (const Piece& piece : pieces) {
+void PackTable::add_row(std::span<const PackPiece> pieces) {
+  for (const PackPiece& piece : pieces) {
     starts_.push_back(piece.start);
     lengths_.push_back(static_cast<std::int32_t>(piece.length));
     inputs_ += piece.length;
@@ -134,16 +134,16 @@ void PackTable::add_row(std::span<const Piece> pieces) {
   row_starts_.push_back(static_cast<std::int64_t>(starts_.size()));
 }
 
-void PackTable::pack_group(std::vector<Piece>& group, const PackOptions& options) {
+void PackTable::pack_group(std::vector<PackPiece>& group, const PackOptions& options) {
   switch (options.fit) {
     case Fit::none:
-      for (const Piece& piece : group) {
+      for (const PackPiece& piece : group) {
         add_row({&piece, 1});
       }
       break;
     case Fit::first: pack_into<FirstRows>(group, options); break;
     case Fit::best:
-      std::stable_sort(group.begin(), group.end(), [](const Piece& a, const Piece& b) { return a.length > b.length; });
+      std::stable_sort(group.begin(), group.end(), [](const PackPiece& a, const PackPiece& b) { return a.length > b.length; });
       pack_into<BestRows>(group, options);
       break;
   }
@@ -151,11 +151,11 @@ void PackTable::pack_group(std::vector<Piece>& group, const PackOptions& options
 }
 
 template <class Bins>
-void PackTable::pack_into(const std::vector<Piece>& group, const PackOptions& options) {
+void PackTable::pack_into(const std::vector<PackPiece>& group, const PackOptions& options) {
   Bins bins(seq_len_, group.size());
-  std::vector<std::vector<Piece>> rows;
+  std::vector<std::vector<PackPiece>> rows;
   std::vector<std::int64_t> rooms;
-  for (const Piece& piece : group) {
+  for (const PackPiece& piece : group) {
     std::int64_t row = bins.take(piece.length);
     if (row < 0) {
       row = static_cast<std::int64_t>(rows.size());
@@ -170,17 +170,17 @@ void PackTable::pack_into(const std::vector<Piece>& group, const PackOptions& op
       bins.put(row, rooms[at]);
     }
   }
-  const auto earlier = [](const Piece& a, const Piece& b) { return a.start < b.start; };
-  for (std::vector<Piece>& row : rows) {
+  const auto earlier = [](const PackPiece& a, const PackPiece& b) { return a.start < b.start; };
+  for (std::vector<PackPiece>& row : rows) {
     std::sort(row.begin(), row.end(), earlier);
   }
   std::sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return earlier(a.front(), b.front()); });
-  for (const std::vector<Piece>& row : rows) {
+  for (const std::vector<PackPiece>& row : rows) {
     add_row(row);
   }
 }
 
-void PackTable::row(std::int64_t index, std::vector<Piece>& out) const {
+void PackTable::row(std::int64_t index, std::vector<PackPiece>& out) const {
   KF_CHECK(index >= 0 && index < rows(), Code::data, "sequence {} asked for, there are {}", index, rows());
   const auto at = static_cast<std::size_t>(index);
   for (std::int64_t i = row_starts_[at]; i < row_starts_[at + 1]; ++i) {

@@ -13,7 +13,7 @@ namespace kf {
 
 /// `length` inputs of a sequence: ids [start, start + length) of the stream of documents. Their labels are the ids one later, of the same
 /// document: the last id of a document is predicted and never an input, so it takes no place.
-struct Piece {
+struct PackPiece {
   std::int64_t start = 0;
   std::int64_t length = 0;
 };
@@ -45,7 +45,7 @@ class PackTable {
   std::int64_t rows() const { return static_cast<std::int64_t>(row_starts_.size()) - 1; }
   std::int64_t pieces() const { return static_cast<std::int64_t>(starts_.size()); }
   /// Appends the pieces of a sequence, in the order in which they lie in it, to `out`.
-  void row(std::int64_t index, std::vector<Piece>& out) const;
+  void row(std::int64_t index, std::vector<PackPiece>& out) const;
   /// Inputs that are not padding, over all sequences.
   std::int64_t inputs() const { return inputs_; }
   /// Inputs that truncation left out.
@@ -54,10 +54,10 @@ class PackTable {
   std::string describe() const;
 
  private:
-  void add_row(std::span<const Piece> pieces);
-  void pack_group(std::vector<Piece>& group, const PackOptions& options);
+  void add_row(std::span<const PackPiece> pieces);
+  void pack_group(std::vector<PackPiece>& group, const PackOptions& options);
   template <class Bins>
-  void pack_into(const std::vector<Piece>& group, const PackOptions& options);
+  void pack_into(const std::vector<PackPiece>& group, const PackOptions& options);
 
   std::int64_t seq_len_;
   std::vector<std::int64_t> starts_;

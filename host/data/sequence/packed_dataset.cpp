@@ -16,7 +16,7 @@ void PackedDataset::get(std::int64_t /*index*/, std::span<std::int64_t> /*window
 }
 
 void PackedDataset::row(std::int64_t index, std::optional<std::int64_t> /*eos*/, const RowView& out) const {
-  std::vector<Piece> pieces;
+  std::vector<PackPiece> pieces;
   table_.row(index, pieces);
   std::fill(out.tokens.begin(), out.tokens.end(), kPaddingToken);
   std::fill(out.labels.begin(), out.labels.end(), kIgnore);

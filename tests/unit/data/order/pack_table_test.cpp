@@ -13,8 +13,8 @@
 namespace {
 
 using kf::PackOptions;
+using kf::PackPiece;
 using kf::PackTable;
-using kf::Piece;
 
 /// Documents of these lengths, their ids 0, 1, 2, ... over the whole stream.
 kf::MemoryDocuments documents(const std::vector<std::int64_t>& lengths) {
@@ -30,8 +30,8 @@ kf::MemoryDocuments documents(const std::vector<std::int64_t>& lengths) {
   return out;
 }
 
-std::vector<std::vector<Piece>> rows_of(const PackTable& table) {
-  std::vector<std::vector<Piece>> out(static_cast<std::size_t>(table.rows()));
+std::vector<std::vector<PackPiece>> rows_of(const PackTable& table) {
+  std::vector<std::vector<PackPiece>> out(static_cast<std::size_t>(table.rows()));
   for (std::int64_t row = 0; row < table.rows(); ++row) {
     table.row(row, out[static_cast<std::size_t>(row)]);
   }
@@ -66,9 +66,9 @@ TEST_CASE("packing: every label of every document is in exactly one sequence, an
       how.look_ahead = look_ahead;
       const PackTable table(docs, how);
       std::vector<int> labels(static_cast<std::size_t>(docs.tokens()));
-      for (const std::vector<Piece>& row : rows_of(table)) {
+      for (const std::vector<PackPiece>& row : rows_of(table)) {
         std::int64_t filled = 0;
-        for (const Piece& piece : row) {
+        for (const PackPiece& piece : row) {
           filled += piece.length;
           REQUIRE(docs.document_at(piece.start) == docs.document_at(piece.start + piece.length));
           for (std::int64_t i = 1; i <= piece.length; ++i) {
@@ -98,8 +98,8 @@ TEST_CASE("packing: best fit fills the sequences and cuts only what is too long"
   CHECK(table.inputs() == needed);
   CHECK(table.rows() <= (needed + 2047) / 2048 + 2);  // no two bins more than the least there can be
   std::map<std::int64_t, int> pieces;
-  for (const std::vector<Piece>& row : rows_of(table)) {
-    for (const Piece& piece : row) {
+  for (const std::vector<PackPiece>& row : rows_of(table)) {
+    for (const PackPiece& piece : row) {
       ++pieces[docs.document_at(piece.start)];
     }
   }
@@ -115,11 +115,11 @@ TEST_CASE("packing: the table is the same every time, and its sequences follow t
   const auto first = rows_of(PackTable(docs, how));
   const auto second = rows_of(PackTable(docs, how));
   REQUIRE(first.size() == second.size());
-  const auto same = [](const Piece& a, const Piece& b) { return a.start == b.start && a.length == b.length; };
+  const auto same = [](const PackPiece& a, const PackPiece& b) { return a.start == b.start && a.length == b.length; };
   std::int64_t farthest = 0;
   for (std::size_t i = 0; i < first.size(); ++i) {
     REQUIRE(std::equal(first[i].begin(), first[i].end(), second[i].begin(), second[i].end(), same));
-    for (const Piece& piece : first[i]) {
+    for (const PackPiece& piece : first[i]) {
       farthest = std::max(farthest, docs.document_at(piece.start) - docs.document_at(first[i].front().start));
     }
   }
@@ -147,7 +147,7 @@ TEST_CASE("packing: no sequence has more pieces than max_segments") {
   how.max_segments = 5;
   const PackTable table(docs, how);
   CHECK(table.rows() == 20);
-  for (const std::vector<Piece>& row : rows_of(table)) {
+  for (const std::vector<PackPiece>& row : rows_of(table)) {
     CHECK(row.size() == 5);
   }
 }
@@ -158,9 +158,9 @@ TEST_CASE("packing: first fit puts each piece into the first sequence that has r
   const PackTable table(docs, options(8, kf::Fit::first));
   const auto lengths = [](const PackTable& of) {
     std::vector<std::vector<std::int64_t>> out;
-    for (const std::vector<Piece>& row : rows_of(of)) {
+    for (const std::vector<PackPiece>& row : rows_of(of)) {
       out.emplace_back();
-      for (const Piece& piece : row) {
+      for (const PackPiece& piece : row) {
         out.back().push_back(piece.length);
       }
     }
