@@ -124,7 +124,31 @@ def check_waits():
             faults.append(f"{name}: waits for the device at {found.get(name, 0)} places, and {page} lists {listed.get(name, 0)}")
 
 
+def types_of(name):
+    """(namespace, type) of the types that a file defines outside of functions, types and nameless namespaces, with their lines."""
+    spaces, out = [], []
+    for number, line in enumerate(read(name).split("\n"), 1):
+        if opened := re.match(r"(?:inline )?namespace ([\w:]*) ?\{$", line):
+            spaces.append(opened[1])
+        elif line.startswith("}  // namespace") and spaces:
+            spaces.pop()
+        elif (made := re.match(r"(?:struct|class|union|enum class|enum) (\w+)(?: final)?(?: ?:(?!:).*)? ?\{", line)) and "" not in spaces:
+            out.append(("::".join(spaces), made[1], number))
+    return out
+
+
+def check_names():
+    """Two types of one name in one namespace are one type for the linker, which keeps the functions of either for both."""
+    seen = {}
+    for name in tracked("host/*.h", "host/*.cpp", "bindings/*.h", "bindings/*.cpp"):
+        for space, made, number in types_of(name):
+            other = seen.setdefault((space, made), f"{name}:{number}")
+            if not other.startswith(f"{name}:"):
+                faults.append(f"{name}:{number}: the name {space}::{made} is taken by {other}")
+
+
 check_includes(arrows())
+check_names()
 check_kernel_set()
 check_lengths()
 check_conditionals()

@@ -44,7 +44,7 @@ class Diloco final : public WrappedOptimizer {
   /// Workers come and go from now on: exchanges are over those who come to `meeting`, which outlives it. `workers` is this one alone then.
   /// An exchange that a stop has left out is made up for, behind update `step`.
   void use(Meeting& meeting, std::int64_t step);
-  Progress progress(std::int64_t step) const { return {step, exchanges_, mark_}; }
+  WorkerProgress progress(std::int64_t step) const { return {step, exchanges_, mark_}; }
   /// Of rank 0 of `group` the outer weights, their momentum, buffers and what the inner optimizer keeps; the others take it, and go on from
   /// the outer weights.
   void carry(Group& group);

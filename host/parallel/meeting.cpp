@@ -30,8 +30,8 @@ std::vector<Attendant> without(const std::vector<Attendant>& before, const std::
 /// One worker's wait for a meeting, in its leader.
 class Meeting::Wait {
  public:
-  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected, const Progress& mine,
-       bool trains)
+  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected,
+       const WorkerProgress& mine, bool trains)
       : folder_(folder), place_(place), rules_(rules), expected_(std::move(expected)), mine_(mine), trains_(trains) {}
 
   /// To meeting `number`, or, for a worker that has just been started, to the first one behind it that it is in time for.
@@ -123,7 +123,7 @@ class Meeting::Wait {
   const WorkerPlace& place_;
   const MeetingRules& rules_;
   std::vector<Attendant> expected_;
-  Progress mine_;
+  WorkerProgress mine_;
   bool trains_;
   std::int64_t number_ = 0;
   Clock::time_point since_;
@@ -156,7 +156,7 @@ std::string Meeting::seen(const std::function<std::optional<std::string>()>& loo
   }
 }
 
-Attendance Meeting::meet(const Progress& mine, bool trains) {
+Attendance Meeting::meet(const WorkerProgress& mine, bool trains) {
   std::optional<Wait> wait;
   if (own_.leads()) {
     wait.emplace(*folder_, place_, rules_, present_, mine, trains);
@@ -269,7 +269,7 @@ bool Meeting::await_outcome(const Attendance& there) const {
          }) == "yes";
 }
 
-std::int64_t Meeting::join(const Progress& mine, const Carry& give, const Carry& take) {
+std::int64_t Meeting::join(const WorkerProgress& mine, const Carry& give, const Carry& take) {
   log::info("worker {} of {} waits for the others in {}", place_.worker, place_.workers, place_.folder);
   for (;;) {
     const Attendance there = meet(mine, /*trains=*/false);
@@ -305,7 +305,7 @@ void Meeting::finish(std::int64_t step) {
   }
 }
 
-bool Meeting::hold(const Progress& mine, const std::function<void(Group& there)>& exchange) {
+bool Meeting::hold(const WorkerProgress& mine, const std::function<void(Group& there)>& exchange) {
   for (;;) {
     const Attendance there = meet(mine, /*trains=*/true);
     if (there.kind == Attendance::Kind::few) {

@@ -43,12 +43,12 @@ class Meeting {
 
   /// Before the first update of this process. Gives the step to go on from: that of another worker where it has taken its state, by `take`.
   /// Throws Code::communication where there are too few.
-  std::int64_t join(const Progress& mine, const Carry& give, const Carry& take);
+  std::int64_t join(const WorkerProgress& mine, const Carry& give, const Carry& take);
   /// Behind an update: `exchange` may be called more than once, and must leave everything as it is until this returns; true where what
   /// it did counts. False where the run ends here: `ended`, or by a signal. Throws Code::communication where the others have gone on
   /// without this worker.
-  bool hold(const Progress& mine, const std::function<void(Group& there)>& exchange);
-  /// Of the exchange that `hold` was true of: Progress::mark.
+  bool hold(const WorkerProgress& mine, const std::function<void(Group& there)>& exchange);
+  /// Of the exchange that `hold` was true of: WorkerProgress::mark.
   std::int64_t mark() const;
   /// Behind a meeting that was held, and what was done there: to those that are behind.
   void hand_on(const Carry& give);
@@ -64,7 +64,7 @@ class Meeting {
  private:
   class Wait;
 
-  Attendance meet(const Progress& mine, bool trains);
+  Attendance meet(const WorkerProgress& mine, bool trains);
   std::string seen(const std::function<std::optional<std::string>()>& look) const;
   bool counts(std::int64_t number, const std::string& failure);
   std::shared_ptr<Group> group_of(const char* what, std::int64_t number, const std::vector<Attendant>& members);

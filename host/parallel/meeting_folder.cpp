@@ -185,7 +185,7 @@ std::int64_t MeetingFolder::last() const {
   return last;
 }
 
-void MeetingFolder::arrive(std::int64_t number, bool trains, const Progress& progress) {
+void MeetingFolder::arrive(std::int64_t number, bool trains, const WorkerProgress& progress) {
   forget(number - kKept);
   write_file_atomic(file(format("come-{}-{}", number, self_.worker)), format("{} {} {} {} {}", trains ? "trains" : "starts", self_.process,
                                                                              progress.step, progress.exchanges, progress.mark));

@@ -29,7 +29,7 @@ struct Attendant {
 };
 
 /// How far a worker has come. Those with the same exchanges behind them go on from the same weights, whatever their steps since then.
-struct Progress {
+struct WorkerProgress {
   std::int64_t step = 0;       // completed updates
   std::int64_t exchanges = 0;  // that it took part in, or took over with the state of another worker
   std::int64_t mark = 0;       // of the last one: another one for every exchange
@@ -39,7 +39,7 @@ struct Progress {
 struct Arrival {
   Attendant who;
   bool trains = false;  // since a meeting before; else it has just been started
-  Progress progress;
+  WorkerProgress progress;
 };
 
 /// What the first one wrote down who saw everybody there. It holds for all.
@@ -86,7 +86,7 @@ class MeetingFolder {
 
   /// The number of the last meeting that is written down; 0 for none.
   std::int64_t last() const;
-  void arrive(std::int64_t number, bool trains, const Progress& progress);
+  void arrive(std::int64_t number, bool trains, const WorkerProgress& progress);
   /// Those of `workers` workers that have come and live.
   std::vector<Arrival> arrivals(std::int64_t number, std::int64_t workers) const;
   std::optional<Attendance> attendance(std::int64_t number) const;

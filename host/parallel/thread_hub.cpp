@@ -104,7 +104,7 @@ Ticket ThreadHub::call(const Group& group, const std::string& key, Call call) {
   const std::string what = format("{} in group {}", call.text(), group.name());
   const std::lock_guard lock(mutex_);
   if (fault_) {
-    return {std::make_shared<Event>(), what};  // never done: its wait throws
+    return {std::make_shared<HubEvent>(), what};  // never done: its wait throws
   }
   const auto rank = static_cast<std::size_t>(group.rank());
   Meeting& meeting = meetings_[key];

@@ -22,13 +22,13 @@
 namespace kf {
 
 /// What ranks wait for.
-struct Event {
+struct HubEvent {
   bool done = false;  // guarded by the hub's mutex
 };
 
 /// A rank's own wait for it.
 struct Ticket {
-  std::shared_ptr<Event> event;
+  std::shared_ptr<HubEvent> event;
   std::string what;  // "sum of float32 [3] in group dp_shard"
 };
 
@@ -54,11 +54,11 @@ class ThreadHub {
   bool was_told(std::int64_t rank);
 
  private:
-  struct Round : Event {
+  struct Round : HubEvent {
     std::vector<std::optional<Call>> calls;  // by rank of the group
     std::size_t come = 0;
   };
-  struct Letter : Event {
+  struct Letter : HubEvent {
     at::Tensor tensor;
     std::string what;
   };

@@ -84,7 +84,7 @@ struct Worker {
   const World own;
   float number;
   std::int64_t members = 0;  // of the last exchange
-  Progress progress;
+  WorkerProgress progress;
   Meeting meeting;
   Meeting::Carry give;
 };
