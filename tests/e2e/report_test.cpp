@@ -121,6 +121,31 @@ TEST_CASE("report: what is no run is told, and nothing is written", "[report]") 
   CHECK_FALSE(fs::exists(dir / "report.html"));
 }
 
+TEST_CASE("report: -o keeps what is there: links, pipes, and files that are no page", "[report]") {
+  const TempDir dir;
+  made_run(dir, "runs/a", 2);
+  const std::string rows = text_of(dir / "runs/a/metrics.jsonl");
+  const Finished record = host(dir.path(), {"report", "a", "-o", "runs/a/metrics.jsonl"});
+  CHECK(record.status == 2);
+  CHECK_THAT(record.err, Contains("runs/a/metrics.jsonl is there already and is no page"));
+  CHECK(text_of(dir / "runs/a/metrics.jsonl") == rows);
+
+  fs::create_directory(dir / "pages");
+  fs::create_symlink("pages/x.html", dir / "link");
+  for (int i = 0; i < 2; ++i) {  // a new file, and one that is a page
+    good(host(dir.path(), {"report", "a", "-o", "link"}));
+    CHECK(fs::is_symlink(dir / "link"));
+    CHECK_THAT(text_of(dir / "pages/x.html"), Contains("<title>a</title>"));
+  }
+  REQUIRE(::mkfifo((dir / "pipe").c_str(), 0600) == 0);
+  const Finished piped = good(run({"sh", "-c", "cat pipe & '" + std::string(KF_HOST) + "' report a -o pipe; wait"}, {.cwd = dir.path()}));
+  CHECK_THAT(piped.out, Contains("<title>a</title>"));
+  CHECK(fs::is_fifo(dir / "pipe"));
+  const Finished full = host(dir.path(), {"report", "a", "-o", "/dev/full"});
+  CHECK(full.status == 1);
+  CHECK_THAT(full.err, Contains("cannot write /dev/full") || Contains("cannot write \"/dev/full"));
+}
+
 TEST_CASE("report: damaged files cost what they held and nothing else", "[report]") {
   const TempDir dir;
   made_run(dir, "runs/half", 20);

@@ -6,6 +6,7 @@
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/input_file.h"
+#include "core/output_file.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -64,7 +65,7 @@ void report_choices(const LoadedModel& loaded, const ChoicesRequest& request, st
                                    {"acc_norm", share(items, scores, &ChoiceScores::best_by_characters), "by log-likelihood a character"},
                                    {"acc_bytes", share(items, scores, &ChoiceScores::best_by_bytes), "by log-likelihood a byte"}};
   if (!request.items.empty()) {
-    write_file_atomic(request.items, item_rows(items, scores));
+    write_output(request.items, item_rows(items, scores));
   }
   if (request.json) {
     config::Table row;

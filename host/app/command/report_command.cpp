@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <fstream>
 #include <iostream>
 
 #include "app/command/commands.h"
@@ -6,7 +7,8 @@
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "core/error.h"
-#include "core/plain_file.h"
+#include "core/output_file.h"
+#include "core/text.h"
 #include "report/page/report.h"
 #include "report/terminal/printable.h"
 
@@ -21,6 +23,21 @@ std::string folder_of(const std::string& word) {
   return fs::is_directory(word, ignored) ? word : named_run(word).string();
 }
 
+/// A file that is there already is written over only where it is a page itself, or empty: a run's own record is not.
+void check_target(const std::string& file) {
+  std::error_code ignored;
+  KF_CHECK(!fs::is_directory(file, ignored), Code::config, "-o: {} is a folder; name a file in it, such as {}", report::printable(file),
+           report::printable((fs::path(file) / kFile).string()));
+  if (!fs::is_regular_file(file, ignored) || fs::file_size(file, ignored) == 0) {
+    return;
+  }
+  constexpr std::string_view kPage = "<!doctype html";
+  std::string begin(kPage.size(), '\0');
+  std::ifstream(file, std::ios::binary).read(begin.data(), static_cast<std::streamsize>(begin.size()));
+  KF_CHECK(lower(begin) == kPage, Code::config, "-o: {} is there already and is no page of HTML, so it is left as it is; name another file",
+           report::printable(file));
+}
+
 }  // namespace
 
 int report_command(const Arguments& args) {
@@ -32,17 +49,17 @@ int report_command(const Arguments& args) {
   for (const std::string& word : options.words) {
     words.push_back(folder_of(word));
   }
+  const std::string file = options.has("--out") ? options.last("--out") : kFile;
+  if (file != "-") {
+    check_target(file);
+  }
   const report::ReportPlan plan = report::plan_report(words);
   const std::string html = report::report_html(plan);
-  const std::string file = options.has("--out") ? options.last("--out") : kFile;
   if (file == "-") {
     std::cout << html;
     return 0;
   }
-  std::error_code ignored;
-  KF_CHECK(!fs::is_directory(file, ignored), Code::config, "-o: {} is a folder; name a file in it, such as {}", report::printable(file),
-           report::printable((fs::path(file) / kFile).string()));
-  write_file_atomic(file, html);
+  write_output(file, html);
   for (const std::string& problem : plan.problems) {
     std::cerr << report::printable(problem) << '\n';
   }

@@ -110,7 +110,9 @@ class Unnamed {
 Bundled bundle(const fs::path& run, const fs::path& archive) {
   const bool zstd = archive.string().ends_with(".tar.zst");
   KF_CHECK(zstd || archive.string().ends_with(".tar.gz"), Code::config, "{}: an archive's name ends with .tar.zst or .tar.gz", archive);
-  KF_CHECK(!path_exists(archive), Code::config, "{} is there already; name another file, or remove it", archive);
+  std::error_code ignored;
+  KF_CHECK(!fs::exists(fs::symlink_status(archive, ignored)), Code::config, "{} is there already; name another file, or remove it",
+           archive);
   const std::string name = run.filename().string();
   Bundled out;
   const Unnamed file(archive);
