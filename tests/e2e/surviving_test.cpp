@@ -204,12 +204,15 @@ TEST_CASE("surviving: a replay leaves the checkpoints of the run alone, wherever
           "on_backward_end = function(ctx) if ctx.step == 6 then for _, g in ctx:gradients() do g:fill_(0/0) break end end end } }"));
   REQUIRE(run.go().status == 0);
   std::filesystem::rename(run.toy / "runs/s", run.toy / "elsewhere");
+  run.toy.write("checkpoints/mine", "x");  // the user's, where the replay is called
   const Finished again = run.toy.host({"replay", "elsewhere/incidents/step_7"});
   INFO(again.out << again.err);
   CHECK(again.status == 0);
   CHECK_THAT(again.out, Contains("bit for bit"));
   CHECK(std::filesystem::exists(run.toy / "saved/step_10/state.json"));
   CHECK_FALSE(std::filesystem::exists(run.toy / "saved.1"));
+  CHECK(std::filesystem::exists(run.toy / "checkpoints/mine"));
+  CHECK_FALSE(std::filesystem::exists(run.toy / "checkpoints.1"));
 }
 
 TEST_CASE("surviving: of several ranks each keeps its part of an incident, which one process cannot run again", "[surviving]") {

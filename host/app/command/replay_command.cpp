@@ -55,8 +55,13 @@ fs::path beginning(const Incident& incident, const fs::path& own) {
 std::vector<std::string> overrides_of(const fs::path& folder, const Incident& incident, const Arguments& more) {
   const fs::path run = folder.parent_path().parent_path();
   const fs::path from = beginning(incident, checkpoints_of(run, folder / "job.toml"));
-  std::vector<std::string> out{"--run.dir=" + (folder / "replay").string(),          "--run.name=replay",   "--run.fresh=true", "--run.id=",
-                               "--checkpoint.dir=" + config::CheckpointConfig().dir, "--checkpoint.mirror="};
+  const fs::path own = folder / "replay";
+  std::vector<std::string> out{"--run.dir=" + own.string(),
+                               "--run.name=replay",
+                               "--run.fresh=true",
+                               "--run.id=",
+                               "--checkpoint.dir=" + (own / config::CheckpointConfig().dir).string(),
+                               "--checkpoint.mirror="};
   if (from.empty()) {
     log::info("the run is repeated from its first step to step {}", incident.step);
   } else {
