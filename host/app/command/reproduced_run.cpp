@@ -93,6 +93,7 @@ std::vector<std::string> placed(const fs::path& dir, const std::string& name) {
   set(out, "metrics.sinks", "[\"console\", \"jsonl\"]");
   set(out, "metrics.enable_wandb", "false");
   set(out, "metrics.enable_tensorboard", "false");
+  set(out, "metrics.histogram_interval", "0");  // neither sink has a use for them
   return out;
 }
 
