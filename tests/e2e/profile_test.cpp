@@ -234,6 +234,20 @@ TEST_CASE("profile: each rank writes a trace of its own, on one line of time", "
   CHECK(second[0].begin < first[0].end());
 }
 
+TEST_CASE("profile: where no profile is written it has failed, before the training where that can be known", "[profile]") {
+  const ScriptRun script(
+      "require('kf').register.hook('bad', { on_step_begin = function() os.execute('rm -rf gone; touch gone') end })\n"
+      "return { extends = 'toy.toml', hooks = { 'bad' } }\n");
+  script.toy.write("file", "x");
+  const Finished early = script.toy.host({"profile", "toy.toml", "--out", "file"});
+  CHECK(early.status == 1);
+  CHECK_THAT(early.err, Contains("the folder ") && Contains("cannot be made") && Contains("--out") && !Contains("step 1"));
+  const Finished late = script.toy.host({"profile", "s.lua", "--out", "gone", "--steps", "1"});
+  INFO(late.out << late.err);
+  CHECK(late.status == 1);
+  CHECK_THAT(late.err, Contains("there will be no profile") && Contains("no profile was written to "));
+}
+
 TEST_CASE("profile: steps that never come are said", "[profile]") {
   const Toy toy;
   const Finished late = toy.train({"--train.max_steps=3", "--profiling.enable=true", "--profiling.start_step=7", "--profiling.end_step=9"});

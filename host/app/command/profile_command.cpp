@@ -1,4 +1,4 @@
-#include <iostream>
+#include <unistd.h>
 
 #include "app/command/commands.h"
 #include "app/help/usage.h"
@@ -11,6 +11,7 @@
 #include "core/wrap.h"
 #include "run/run.h"
 #include "run/run_record.h"
+#include "train/profile/profile.h"
 
 namespace kf {
 namespace {
@@ -37,6 +38,27 @@ std::vector<std::string> overrides_of(const OptionList& options, std::int64_t fi
   return all;
 }
 
+/// The files are a matter of minutes later: a folder that takes none is said before.
+void check_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  KF_CHECK(!error, Code::other, "the folder {} cannot be made: {}; --out names another one", folder, error.message());
+  const fs::path probe = folder / format(".kf-profile-{}", ::getpid());
+  try {
+    write_file_atomic(probe, "");
+  } catch (Error& failed) {
+    throw failed.context("no profile can be written; --out names another folder");
+  }
+  fs::remove(probe, error);
+}
+
+/// When it was last written; the earliest of all times where it is not there.
+fs::file_time_type written_at(const fs::path& file) {
+  std::error_code missing;
+  const fs::file_time_type time = fs::last_write_time(file, missing);
+  return missing ? fs::file_time_type::min() : time;
+}
+
 }  // namespace
 
 int profile_command(const Arguments& args) {
@@ -60,11 +82,17 @@ int profile_command(const Arguments& args) {
     request.job = is_run_folder(file) ? fs::path(file) / "job.toml" : fs::path(file);
   }
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
+  const config::ProfilingConfig& profiling = loaded.config.profiling;
+  const fs::path tables = profile_file({profiling.start_step, profiling.end_step, profiling.trace_dir}, "txt");
+  check_folder(profiling.trace_dir);
+  const fs::file_time_type before = written_at(tables);
   RunRequest run{loaded, session.begin(loaded.config), file, options.overrides.size()};
   run.only_until = end - 1;
   const RunResult result = run_job(run, session.registries());
   KF_CHECK(result.step >= first, Code::config, "the run was over at step {}, and the profile begins with step {}: --warmup {} or less",
            result.step, first, result.step - 1);
+  KF_CHECK(!profiling.enable || written_at(tables) != before, Code::other, "no profile was written to {}; the warning above says why",
+           profiling.trace_dir);
   return 0;
 }
 

@@ -76,17 +76,17 @@ std::string words_of(const TracePlace& place) {
   return (words.empty() ? "the step itself" : join(words, " ")) + op;
 }
 
-fs::path file_of(const ProfileOptions& options, const char* ending) {
+}  // namespace
+
+fs::path profile_file(const ProfileOptions& options, const char* ending) {
   const std::int64_t last = options.end - 1;
   const std::string steps = options.first == last ? format("step_{}", last) : format("steps_{}_to_{}", options.first, last);
   return options.folder / format("{}.rank_{}.{}", steps, options.world.rank(), ending);
 }
 
-}  // namespace
-
 struct Profile::Window {
   Window(const ProfileOptions& options, Model& model, const Optimizer& optimizer, std::int64_t zero)
-      : file(file_of(options, "json"), options.world.rank()),
+      : file(profile_file(options, "json"), options.world.rank()),
         to_trace(clock_time() - TraceRecorder::now() - zero),
         from_clock(-zero),
         recorder(OpRanges::nodes_made),
@@ -240,9 +240,10 @@ void Profile::finish() noexcept {
     window->write_kernels();
     window->file.close();
     const std::string text = window->text();
-    write_file_atomic(file_of(options_, "txt"), text);
+    write_file_atomic(profile_file(options_, "txt"), text);
     if (options_.world.leads()) {
-      log::info("the profile is in {} (for ui.perfetto.dev or chrome://tracing) and {}", window->file.path(), file_of(options_, "txt"));
+      log::info("the profile is in {} (for ui.perfetto.dev or chrome://tracing) and {}", window->file.path(),
+                profile_file(options_, "txt"));
     }
     if (options_.prints && options_.world.leads()) {
       std::cout << '\n' << text << std::flush;

@@ -23,6 +23,9 @@ struct ProfileOptions {
   bool prints = false;  // the leader writes its tables to standard output, too
 };
 
+/// The file of this rank with `ending` ("json", "txt") in the folder.
+fs::path profile_file(const ProfileOptions& options, const char* ending);
+
 /// Writes steps_FIRST_to_LAST.rank_N.json, which grows with each step, and .txt at the end. A file that cannot be written ends the profile
 /// with a warning, not the run. Nothing is recorded outside of its steps.
 class Profile {
