@@ -88,6 +88,15 @@ bool answer_alone(int argc, char** argv) {
   return !text.empty();
 }
 
+/// The status of what has been printed, which is another one where standard output did not take it all.
+int status_written(int status) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) {
+    return status;
+  }
+  std::fputs("kf-host: not everything could be written to standard output\n", stderr);
+  return status == 0 ? 1 : status;
+}
+
 struct Program {
   void* handle = nullptr;
   std::string fault = {};  // why there is none,
@@ -119,7 +128,7 @@ Program open_program(const fs::path& home) {
 int start_program(int argc, char** argv) {
   keep_standard_streams();
   if (answer_alone(argc, argv)) {
-    return std::fflush(stdout) == 0 ? 0 : 1;
+    return status_written(0);
   }
   // OpenMP threads that wait by spinning take the cores away from the ones they wait for as soon as anything else runs on the machine: a
   // step was seen to take twenty times as long. A short spin costs nothing measurable. Read when libgomp is loaded, so set here; the user's
@@ -134,7 +143,7 @@ int start_program(int argc, char** argv) {
     return 1;
   }
   if (argc > 1 && std::string_view(argv[1]) == "doctor") {  // also where torch is missing
-    return kf::doctor({argv + 2, argv + argc}, {home, [&home] { return open_program(home).fault; }});
+    return status_written(kf::doctor({argv + 2, argv + argc}, {home, [&home] { return open_program(home).fault; }}));
   }
   const Program program = open_program(home);
   if (program.handle == nullptr && program.of_torch) {

@@ -76,6 +76,21 @@ TEST_CASE("starter: a new folder trains as it stands, its job and its recipe, an
   CHECK(host(dir.path(), {"new", "file"}).status == 2);
   CHECK(host(dir.path(), {"new"}).status == 2);
   CHECK(host(dir.path(), {"new", "a/b"}).status == 0);
+  CHECK_THAT(host(dir.path(), {"new", "it's mine/"}).out, Contains("cd 'it'\\''s mine' && kf-host job.toml"));
+  const Finished control = host(dir.path(), {"new", "a\x1b[2J"});
+  CHECK(control.status == 2);
+  CHECK_THAT(control.err, Contains("control characters") && !Contains("\x1b"));
+}
+
+TEST_CASE("starter: a folder that cannot be filled is not left half", "[cli]") {
+  const TempDir dir;
+  fs::create_directory(dir / "there");
+  const Finished full =
+      run({"sh", "-c", "trap '' XFSZ; ulimit -f 4; exec '" + std::string(KF_HOST) + "' new there/a/b"}, {.cwd = dir.path()});
+  INFO(full.out << full.err);
+  CHECK(full.status == 1);
+  CHECK_THAT(full.err, Contains("cannot write "));
+  CHECK(fs::is_empty(dir / "there"));
 }
 
 TEST_CASE("starter: the schema of a new folder is what editors check a job with", "[cli]") {
@@ -136,4 +151,9 @@ TEST_CASE("doctor: every kind of finding is told to scripts, with what to do", "
   CHECK(no_room.status == 1);
   CHECK_THAT(no_room.out, Contains("X disk") && Contains("jobs cannot train here"));
   CHECK(host(dir.path(), {"doctor", "--jsn"}).status == 2);
+  for (const std::string command : {"doctor", "new --help"}) {
+    const Finished full = run({"sh", "-c", "'" + std::string(KF_HOST) + "' " + command + " > /dev/full"}, {.cwd = dir.path()});
+    CHECK(full.status == 1);
+    CHECK(full.err == "kf-host: not everything could be written to standard output\n");
+  }
 }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <iostream>
 
 #include "app/command/commands.h"
@@ -11,6 +12,8 @@
 #include "core/text.h"
 #include "core/wrap.h"
 #include "registry/registries.h"
+#include "report/terminal/printable.h"
+#include "run/invocation.h"
 
 namespace kf {
 namespace {
@@ -103,18 +106,64 @@ What runs write is in `runs/`. `.editor/` is for editors: the schema of `job.tom
 (lua-language-server); `kf-host new` of a newer version writes newer ones.
 )";
 
+/// A folder that goes again, with the folders above that were made for it, unless it is kept.
+class NewFolder {
+ public:
+  explicit NewFolder(const fs::path& path) {
+    std::error_code failed;
+    for (fs::path at = path; !at.empty() && !fs::exists(fs::symlink_status(at, failed)); at = at.parent_path()) {
+      made_.push_back(at);
+    }
+    fs::create_directories(path, failed);
+    if (failed) {
+      remove();
+    }
+    KF_CHECK(!failed, Code::other, "the folder {} cannot be made: {}", path, failed.message());
+  }
+  ~NewFolder() { remove(); }
+  NewFolder(const NewFolder&) = delete;
+  NewFolder& operator=(const NewFolder&) = delete;
+  void keep() { made_.clear(); }
+
+ private:
+  void remove() noexcept {
+    std::error_code ignored;
+    if (!made_.empty()) {
+      fs::remove_all(made_.front(), ignored);
+    }
+    for (const fs::path& folder : made_) {
+      fs::remove(folder, ignored);  // not one that holds something else by now
+    }
+    made_.clear();
+  }
+
+  std::vector<fs::path> made_;  // innermost first
+};
+
+/// The folder of this name, which must be free.
+fs::path free_folder(const std::string& name) {
+  const bool control = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
+  KF_CHECK(!control, Code::config, "NAME ({}) must be without control characters", report::printable(name));
+  const fs::path normal = fs::path(name).lexically_normal();
+  const fs::path folder = normal.has_filename() ? normal : normal.parent_path();
+  std::error_code failed;
+  KF_CHECK(!fs::exists(fs::symlink_status(folder, failed)), Code::config, "{} is there already, and is left as it is; take another name",
+           folder);
+  return folder;
+}
+
 }  // namespace
 
 int new_command(const Arguments& args) {
   KF_CHECK(args.size() == 1 && !args[0].empty() && !args[0].starts_with("-"), Code::config, "{}", folded(usage::kNew));
-  const fs::path folder = args[0];
-  std::error_code failed;
-  KF_CHECK(!fs::exists(fs::symlink_status(folder, failed)), Code::config, "{} is there already, and is left as it is; take another name",
-           folder);
+  const fs::path folder = free_folder(args[0]);
   const config::Catalog catalog = native_registries().catalog();
-  fs::create_directories(folder / "data", failed);
-  fs::create_directories(folder / ".editor", failed);
-  KF_CHECK(!failed, Code::other, "the folder {} cannot be made: {}", folder, failed.message());
+  NewFolder made(folder);
+  for (const char* part : {"data", ".editor"}) {
+    std::error_code failed;
+    fs::create_directory(folder / part, failed);
+    KF_CHECK(!failed, Code::other, "the folder {} cannot be made: {}", folder / part, failed.message());
+  }
   const std::string name = fs::absolute(folder / ".").lexically_normal().parent_path().filename().string();
   const std::pair<const char*, std::string> files[] = {
       {"job.toml", kJob},
@@ -129,8 +178,9 @@ int new_command(const Arguments& args) {
   for (const auto& [file, text] : files) {
     write_file_atomic(folder / file, text);
   }
-  std::cout << "made " << folder.string() << ": job.toml, recipe.lua, README.md, data/settings.md\n  cd " << folder.string()
-            << " && kf-host job.toml\n";
+  made.keep();
+  std::cout << "made " << folder.string() << ": job.toml, recipe.lua, README.md, data/settings.md\n  "
+            << shell_line({"cd", folder.string()}) << " && kf-host job.toml\n";
   return 0;
 }
 
