@@ -4,7 +4,9 @@
 
 #include <sstream>
 
+#include "app/help/usage.h"
 #include "core/error.h"
+#include "core/wrap.h"
 #include "job.h"
 
 namespace kf::test {
@@ -216,6 +218,17 @@ TEST_CASE("config: no option is ignored", "[config]") {
   }
   for (const std::string command : {"check", "explain", "diff", "keys"}) {
     CHECK(has(config_refuses({command, "--format=json"}), "--format belongs to `kf-host config show`"));
+  }
+}
+
+TEST_CASE("help: pages are written as a terminal of 80 columns shows them", "[help]") {
+  for (const char* page :
+       {usage::kTrain,      usage::kGenerate, usage::kEval,      usage::kConfig,    usage::kPlan,      usage::kProfile, usage::kNew,
+        usage::kDoctor,     usage::kData,     usage::kDataInfo,  usage::kDataCache, usage::kTokenizer, usage::kExport,  usage::kAdapter,
+        usage::kCheckpoint, usage::kSweep,    usage::kReplay,    usage::kAttach,    usage::kReload,    usage::kRuns,    usage::kPlot,
+        usage::kCompare,    usage::kTail,     usage::kReproduce, usage::kBundle,    usage::kReport,    usage::kServe,   usage::kRegistry,
+        usage::kTest,       usage::kLua,      usage::kCompletion}) {
+    CHECK(folded(page) == page);
   }
 }
 
