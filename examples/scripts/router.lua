@@ -14,7 +14,11 @@ kf.register.router("noisy_topk", function(a)
       end
       local best, chosen = logits:topk(a.top_k, -1)
       -- As in the native router: E sum_e f_e P_e, 1 when the load is even; times model.moe_aux_loss_weight.
-      local share = kf.op.bincount(chosen:flatten(), { minlength = a.num_experts }):float() / chosen:numel()
+      local load = kf.op.bincount(chosen:flatten(), { minlength = a.num_experts }):float()
+      if self.training then -- the tokens of all ranks, where there are several
+        load = kf.dist.sum(load, "data")
+      end
+      local share = load / load:sum()
       local balance = (share * clean:softmax(-1):mean(0)):sum() * a.num_experts
       return best:softmax(-1), chosen, { balance = balance }
     end,

@@ -39,7 +39,8 @@ void make_part(Parameter& p, at::Device device, at::ScalarType compute, std::uin
   if (low && kept != compute) {
     p.master = first;
   } else if (stays) {
-    p.master = range.within(held).of(p.value).copy_(first);
+    // Detached: autograd lets nobody look into a view that was made without gradients once the value has moved, and saves do.
+    p.master = range.within(held).of(p.value).copy_(first).detach();
   } else {
     p.master = first.to(p.value.scalar_type());
   }

@@ -87,7 +87,9 @@ class Search {
   /// Of one mesh, every size of a micro-batch.
   void look(const PerAxis& degrees) {
     const std::int64_t readers = degrees.dp_replicate * degrees.dp_shard * degrees.ep;
-    if (sequences_ % readers != 0 || degrees.pp > loaded_.config.model.n_layers) {
+    const config::Config& job = loaded_.config;
+    const bool other_workers = job.diloco.interval > 0 && degrees.dp_replicate != job.distributed.dp_replicate;  // learns something else
+    if (sequences_ % readers != 0 || degrees.pp > job.model.n_layers || other_workers) {
       return;
     }
     config::Config config = loaded_.config;

@@ -55,9 +55,10 @@ TEST_CASE("ranks: experts divided over processes learn what one learns, in both 
   train(1, "one", {});
   train(2, "parts", {"--distributed.ep=2", "--train.max_steps=2"});
   if (packed == "true") {
+    train(2, "parts", {"--distributed.dp_shard=2", "--distributed.zero_stage=1", "--train.max_steps=4"});
     train(1, "parts", {});
   } else {
-    train(1, "parts", {"--train.max_steps=4"});
+    train(2, "parts", {"--distributed.dp_shard=2", "--distributed.zero_stage=2", "--train.max_steps=4"});
     train(4, "parts", {"--distributed.ep=4", "--train.max_steps=6"});
     train(2, "parts", {"--distributed.dp_shard=2", "--distributed.zero_stage=3", "--train.max_steps=8"});
     train(4, "parts", {"--distributed.ep=2", "--distributed.zero_stage=3"});

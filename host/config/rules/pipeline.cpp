@@ -1,6 +1,7 @@
 #include "config/rules/pipeline.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "config/plan/batch_plan.h"
 #include "config/plan/budget.h"
@@ -79,9 +80,9 @@ void micro_batches_fill_the_pipeline(const Job& job, Findings& findings) {
   }
   const double bubble = bubble_of(plan_pipeline(d.pp_schedule, d.pp, d.pp_chunks, micros));
   findings.warn({"train.grad_accum_steps", "distributed.pp"},
-                format("an update has {} micro-batches for {} pipeline stages (distributed.pp), whose ranks wait {:.0f} % of their time; "
+                format("an update has {} micro-batches for {} pipeline stages (distributed.pp), whose ranks wait {} % of their time; "
                        "more of them (train.grad_accum_steps) with a smaller train.batch_size fill the pipeline",
-                       micros, d.pp, 100 * bubble));
+                       micros, d.pp, std::llround(100 * bubble)));
 }
 
 void stages_take_everything_else(const Job& job, Findings& findings) {

@@ -282,6 +282,7 @@ TEST_CASE("config: what is odd but possible is a warning", "[config]") {
       {"[train]\ncompile_model = false\n[model]\nnum_experts = 4\nmoe_bias_rate = 0.1\n", "model.moe_bias_rate has no effect"},
       {"[data]\ndataset_path = \"a\"\n[[data.datasets]]\npath = \"b\"\n", "data.datasets wins over data.dataset_path"},
       {"[data]\ndataset_path = \"a\"\nhf_dataset_name = \"b\"\n", "data.dataset_path wins over data.hf_dataset_name"},
+      {"[distributed]\npp = 2\n", "an update has 1 micro-batches for 2 pipeline stages (distributed.pp), whose ranks wait 50 % of their time"},
       {"[data]\nholdout = 0.5\n", "data.holdout keeps nothing back: eval.enabled is false"},
       {"[data]\nholdout = 0.5\n[eval]\nenabled = true\ndataset_path = \"x\"\n", "eval has a source of its own"},
       {"[data]\nshuffle_window = 50\n", "data.shuffle_window (50) has no effect with data.shuffle = 'torch'"},
