@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 #include "core/text.h"
 
@@ -23,6 +24,13 @@ std::string failure_text(const std::exception& error) {
   }
   if (dynamic_cast<const std::length_error*>(&error) != nullptr) {
     return format("out of memory, or a size beyond all memory ({}): {}", text, kRemedy);
+  }
+  if (const auto* system = dynamic_cast<const std::system_error*>(&error);
+      system != nullptr && system->code() == std::errc::resource_unavailable_try_again) {
+    return format(
+        "the system gives no further thread ({}): the memory, or the number of processes and threads, is limited (ulimit -v, "
+        "ulimit -u, a container or a batch system)",
+        text);
   }
   const std::string memory = memory_failure_text(text);
   return memory.empty() ? std::string(text) : memory;

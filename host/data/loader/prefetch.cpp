@@ -7,6 +7,9 @@
 #include <chrono>
 #include <utility>
 
+#include "core/error.h"
+#include "core/log.h"
+#include "core/out_of_memory.h"
 #include "core/trace.h"
 
 namespace kf {
@@ -23,8 +26,14 @@ void be_patient() {
 }  // namespace
 
 Prefetch::Prefetch(std::int64_t threads, std::int64_t ahead) : ahead_(ahead) {
-  for (std::int64_t i = 0; i < threads; ++i) {
-    threads_.emplace_back([this] { work(); });
+  threads_.reserve(static_cast<std::size_t>(threads));
+  try {
+    for (std::int64_t i = 0; i < threads; ++i) {
+      threads_.emplace_back([this] { work(); });
+    }
+  } catch (const std::exception& error) {  // what there is does the work; left as they are they would be waited for without end
+    KF_CHECK(!threads_.empty(), Code::machine, "{}", failure_text(error));
+    log::warn("data.num_workers = {}: the system gives {} threads ({})", threads, threads_.size(), error.what());
   }
 }
 
