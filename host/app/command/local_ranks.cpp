@@ -31,7 +31,7 @@ constexpr const char* kWords = "KF_LAUNCH_WORDS";
 constexpr int kTickMs = 200;
 // After the first failure: the others learn of it through the rendezvous and say so; then they are asked to end, then ended.
 constexpr std::chrono::seconds kTimeToSay{6};
-constexpr std::chrono::seconds kTimeToEnd{60};  // a long step or a save is over, and its rank has seen that the others are gone
+constexpr std::chrono::seconds kTimeToEnd{20};  // what a rank writes alone is written; it has heard that the others are gone
 constexpr int kConsequence = static_cast<int>(Code::communication);
 
 class Launcher {
