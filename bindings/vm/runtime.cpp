@@ -18,6 +18,7 @@ namespace {
 
 const char kRuntimeKey = 0;  // its address is the registry's key
 constexpr int kMaxTraceLines = 16;
+constexpr int kInnerFrames = 300, kOuterFrames = 20;  // that are looked at, of a deep recursion
 
 std::string first_line(std::string_view text) { return std::string(text.substr(0, text.find('\n'))); }
 
@@ -162,6 +163,22 @@ void end_repetition(std::vector<std::string>& trace, int times) {
   }
 }
 
+/// How many frames there are. Lua walks from the innermost to each frame that it is asked for: a deep recursion must not be asked for all.
+int depth_of(lua_State* L) {
+  lua_Debug ar;
+  int some = 0;
+  int none = 1;
+  while (lua_getstack(L, none, &ar) != 0) {
+    some = none;
+    none *= 2;
+  }
+  while (none - some > 1) {
+    const int middle = some + (none - some) / 2;
+    (lua_getstack(L, middle, &ar) != 0 ? some : none) = middle;
+  }
+  return none;
+}
+
 struct ProtectedBody {
   void* self;
   void (*body)(void*, lua_State*);
@@ -219,6 +236,17 @@ int on_error(lua_State* L) {
   std::string last;
   int repeated = 0;
   for (int level = 1; !passing && lua_getstack(L, level, &ar); ++level) {
+    if (level == kInnerFrames) {
+      if (const int outer = depth_of(L) - kOuterFrames; outer > level) {
+        end_repetition(runtime.trace_, std::exchange(repeated, 0));
+        if (static_cast<int>(runtime.trace_.size()) < kMaxTraceLines) {
+          runtime.trace_.push_back(format("from {} calls that are left out", outer - level));
+        }
+        last.clear();
+        level = outer - 1;
+        continue;
+      }
+    }
     lua_getinfo(L, "nSl", &ar);
     message = with_full_path(std::move(message), ar);
     if (position.empty() && ar.currentline > 0) {
