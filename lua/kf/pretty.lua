@@ -1,11 +1,16 @@
 --- Values as readable text: tables with sorted keys, tensors as they print themselves.
 local M = {}
 
+-- A chunk that is said to a run may replace Lua's own functions: what shows its values keeps those of the beginning.
+local getmetatable, ipairs, pairs, tostring, type = getmetatable, ipairs, pairs, tostring, type
+local find, format, gsub, match = string.find, string.format, string.gsub, string.match
+local concat, sort = table.concat, table.sort
+
 local function key_text(key)
-  if type(key) == "string" and key:match("^[%a_][%w_]*$") then
+  if type(key) == "string" and match(key, "^[%a_][%w_]*$") then
     return key
   end
-  return "[" .. (type(key) == "string" and ("%q"):format(key) or tostring(key)) .. "]"
+  return "[" .. (type(key) == "string" and format("%q", key) or tostring(key)) .. "]"
 end
 
 local function sorted_keys(t)
@@ -15,7 +20,7 @@ local function sorted_keys(t)
       keys[#keys + 1] = key
     end
   end
-  table.sort(keys, function(a, b)
+  sort(keys, function(a, b)
     return tostring(a) < tostring(b)
   end)
   return keys
@@ -23,9 +28,9 @@ end
 
 local function write(value, indent, seen)
   if type(value) == "string" then
-    return ("%q"):format(value)
+    return format("%q", value)
   elseif type(value) ~= "table" then
-    return (tostring(value):gsub("\n", "\n" .. indent))
+    return (gsub(tostring(value), "\n", "\n" .. indent))
   end
   local meta = getmetatable(value)
   if type(meta) == "table" and meta.__tostring then
@@ -47,10 +52,10 @@ local function write(value, indent, seen)
   end
   if #parts == 0 then
     return "{}"
-  elseif length < 100 and not table.concat(parts):find("\n") then
-    return "{ " .. table.concat(parts, ", ") .. " }"
+  elseif length < 100 and not find(concat(parts), "\n") then
+    return "{ " .. concat(parts, ", ") .. " }"
   end
-  return "{\n" .. inner .. table.concat(parts, ",\n" .. inner) .. ",\n" .. indent .. "}"
+  return "{\n" .. inner .. concat(parts, ",\n" .. inner) .. ",\n" .. indent .. "}"
 end
 
 --- One value as text.

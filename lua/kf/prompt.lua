@@ -4,12 +4,16 @@ local native = require("kf.native")
 
 local M = {}
 
+-- A chunk may replace Lua's own functions, for itself and later ones: the prompt keeps those of the beginning.
+local concat, error, jit_off, loadstring, setfenv, type = table.concat, error, jit.off, loadstring, setfenv, type
+local find, gsub, select = string.find, string.gsub, select
+
 -- What is typed sees globals and `kf`; its own globals stay here.
 local environment = setmetatable({ kf = require("kf") }, { __index = _G })
 environment._G = environment
 
 local function compile(text, name)
-  text = text:gsub("^%s*=", "return ", 1) -- the habit of Lua's own prompt
+  text = gsub(text, "^%s*=", "return ", 1) -- the habit of Lua's own prompt
   local chunk, problem = loadstring("return " .. text, name)
   if not chunk then
     chunk, problem = loadstring(text, name)
@@ -23,14 +27,14 @@ function M.problem(text, name)
   if chunk then
     return nil
   end
-  return problem:find("'<eof>'", 1, true) and "more" or problem
+  return find(problem, "'<eof>'", 1, true) and "more" or problem
 end
 
 --- "more" when `text` is an unfinished chunk; otherwise runs it, prints what it returns, and gives "done" or an error message.
 function M.evaluate(text)
   local chunk, problem = compile(text, "=stdin")
   if not chunk then
-    return problem:find("'<eof>'", 1, true) and "more" or problem
+    return find(problem, "'<eof>'", 1, true) and "more" or problem
   end
   setfenv(chunk, environment)
   local results = { xpcall(chunk, function(message)
@@ -58,6 +62,9 @@ do
   harmless[name] = true
 end
 
+-- Names without which later chunks, of all prompts, could do nothing.
+local kept = { ctx = true, kf = true, print = true, os = true, _G = true }
+
 --- For chunks that are said to a run, of which `ctx` is the context. They see it, `kf` and the script's globals; what they set themselves
 --- stays for later ones. Gives three functions: compile(text) -> function, or nil and a message; show(values...) -> text;
 --- touched() -> whether a chunk, since the last call, has set a variable or reached for something of the script's or of an earlier chunk in
@@ -82,6 +89,9 @@ function M.live(ctx)
       return value
     end,
     __newindex = function(_, name, value)
+      if kept[name] then
+        error("'" .. name .. "' belongs to the run; take another name", 2)
+      end
       touched = true
       variables[name] = value
     end,
@@ -92,14 +102,14 @@ function M.live(ctx)
     if not chunk then
       return nil, problem
     end
-    jit.off(chunk, true) -- machine code could not be interrupted
+    jit_off(chunk, true) -- machine code could not be interrupted
     return setfenv(chunk, live)
   end, function(...)
     local texts = {}
     for i = 1, select("#", ...) do
       texts[i] = pretty.text((select(i, ...))) .. "\n"
     end
-    return table.concat(texts)
+    return concat(texts)
   end, function()
     local was = touched
     touched = false

@@ -63,6 +63,11 @@ TEST_CASE("attach: errors reach the prompt alone, and what a failed chunk asked 
   CHECK_THAT(run.say("kf.run {}").error, Contains("kf.run"));
   CHECK_THAT(run.say("kf.register.hook('x', { on_log = print })").error, Contains("registered"));
   CHECK_THAT(run.say("error({ code = 7 })").error, Contains("code = 7"));
+  for (const std::string name : {"ctx", "kf", "print", "os", "_G"}) {
+    CHECK_THAT(run.say(name + " = nil").error, Contains("'" + name + "' belongs to the run"));
+  }
+  run.ask("string.format, string.gsub, string.find, table.concat = nil");
+  CHECK(run.ask("return { 'a', 2 }") == "{ \"a\", 2 }\n");
   const std::string step = run.ask("kept = {} for n, w in ctx:parameters('*') do kept[1] = w end return ctx.lr");
   CHECK(step == run.ask("return ctx.lr"));
   CHECK_THAT(run.say("return kept[1]:sum()").error, Contains("step"));  // lent for one step
