@@ -29,5 +29,10 @@ assert steer(key="toy", wish="os.exit()")[0] == 400
 assert steer(key="../toy", wish="save")[0] == 404
 assert ask("GET", "/steer", key="toy", wish="stop")[0] == 404
 assert ask("POST", "/", key="toy", wish="stop")[0] == 405
+without_length = http.client.HTTPConnection(address.hostname, address.port, timeout=100)
+without_length.putrequest("POST", f"/steer?{address.query}&{urlencode({'key': 'toy', 'wish': 'stop'})}")
+without_length.endheaders()
+assert without_length.getresponse().status == 411
+without_length.close()
 assert any(row[0] == "eval.loss" for row in json.loads(ask("GET", "/run", key="toy")[1])["series"].items())
 assert steer(key="toy", wish="stop")[0] == 204

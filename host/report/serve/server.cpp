@@ -143,6 +143,10 @@ class Server::Http {
              steers_ ? "405: runs are steered by POST of /steer" : "405: nothing can be changed here; --steer lets runs be steered");
       return Handled::Handled;
     }
+    if (steering && !request.has_header("Content-Length") && !request.has_header("Transfer-Encoding")) {
+      refuse(response, 411, "411: a request says how long its body is, which may be empty: Content-Length: 0 (curl: -d '')");
+      return Handled::Handled;  // the library would wait for one until its patience ends
+    }
     return Handled::Unhandled;
   }
 
