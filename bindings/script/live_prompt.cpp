@@ -6,6 +6,7 @@
 #include "bindings/context/hook_context.h"
 #include "bindings/nn/module_hooks.h"
 #include "bindings/session/session.h"
+#include "bindings/vm/cancellation.h"
 #include "bindings/vm/output.h"
 #include "bindings/vm/runtime.h"
 #include "bindings/vm/stack.h"
@@ -25,39 +26,6 @@ std::uint64_t writes_into(Model* model) {
   }
   return sum;
 }
-
-/// While one exists, Lua asks every few thousand instructions whether it shall go on.
-class Cancellation {
- public:
-  Cancellation(lua_State* L, const std::function<bool()>& cancelled)
-      : L_(L), hook_(lua_gethook(L)), mask_(lua_gethookmask(L)), count_(lua_gethookcount(L)) {
-    asked = cancelled ? &cancelled : nullptr;
-    if (asked != nullptr) {
-      lua_sethook(L, on_count, LUA_MASKCOUNT, 5000);
-    }
-  }
-  ~Cancellation() {
-    asked = nullptr;
-    if (lua_gethook(L_) == on_count) {  // a signal may have put its own there
-      lua_sethook(L_, hook_, mask_, count_);
-    }
-  }
-  Cancellation(const Cancellation&) = delete;
-  Cancellation& operator=(const Cancellation&) = delete;
-
- private:
-  static void on_count(lua_State* L, lua_Debug*) {
-    if (asked != nullptr && (*asked)()) {
-      luaL_error(L, "interrupted: who asked has gone away");
-    }
-  }
-
-  static const std::function<bool()>* asked;
-  lua_State* L_;
-  lua_Hook hook_;
-  int mask_, count_;
-};
-const std::function<bool()>* Cancellation::asked = nullptr;
 
 }  // namespace
 
@@ -96,7 +64,7 @@ Outcome LivePrompt::run(const std::string& chunk, HookContext& context, const st
     }
     const lua::LentContext lent(*lua::Session::of(runtime.state()).context.slot, context, Event::step_end, &module_hooks_);
     try {
-      const Cancellation cancellation(runtime.state(), cancelled);
+      const lua::Cancellation cancellation(runtime.state(), cancelled, "who asked has gone away");
       runtime.protect([&](lua_State* L) {
         const int base = lua_gettop(L);
         compile_->push(L);

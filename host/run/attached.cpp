@@ -12,6 +12,9 @@
 namespace kf {
 namespace {
 
+constexpr std::chrono::seconds kMostReading(60);  // of a script whose files have changed
+constexpr const char* kTooLong = "the script takes longer than 60 s to be read again";
+
 /// A chunk in a line of the log.
 std::string shown(const RunMessage& said) {
   if (said.kind == RunMessage::Kind::reload) {
@@ -128,7 +131,18 @@ Outcome Attached::run(const RunMessage& chunk, HookContext& context) {
   return prompt_.run(chunk.text, context);
 }
 
-Outcome Attached::reload(const RunMessage& wish, Hooks& hooks, HookContext& context) { return reload_.reload(wish.text, hooks, context); }
+Outcome Attached::reload(const RunMessage& wish, Hooks& hooks, HookContext& context) {
+  if (wish.asker == 0) {  // nobody waits who could give it up
+    const auto begun = std::chrono::steady_clock::now();
+    return reload_.reload(wish.text, hooks, context,
+                          {[begun] { return std::chrono::steady_clock::now() - begun > kMostReading; }, kTooLong});
+  }
+  HookReload::Limit limit;
+  if (server_) {
+    limit = {[&] { return !server_->has(wish.asker); }, "who asked has gone away"};
+  }
+  return reload_.reload(wish.text, hooks, context, limit);
+}
 
 void Attached::keep(const RunMessage& said, std::int64_t step) {
   ++kept_;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "attach/frame.h"
+#include "bindings/script/reload_guard.h"
 #include "bindings/script/script.h"
 #include "bindings/script/show_world.h"
 #include "bindings/vm/output.h"
@@ -107,7 +108,8 @@ std::vector<fs::path> HookReload::files() const {
 }
 
 /// Throws what is wrong; nothing of the run has changed then.
-std::unique_ptr<HookReload::Reading> HookReload::read(const std::string& code, Hooks& hooks, HookContext& context) const {
+std::unique_ptr<HookReload::Reading> HookReload::read(const std::string& code, Hooks& hooks, HookContext& context,
+                                                      const Limit& limit) const {
   const RunRequest& request = run_.request;
   KF_CHECK(!run_.code.empty(), Code::config, "the job is {}, no script: it has no hooks that could be read again", request.file);
   KF_CHECK(request.reread, Code::config, "hooks are read again in the first run of a script alone, and this is another one");
@@ -121,6 +123,7 @@ std::unique_ptr<HookReload::Reading> HookReload::read(const std::string& code, H
   };
   reading.script = std::make_unique<Script>(reading.registries, ScriptHost{take_job, {}, run_.world.rank(), run_.world.size()},
                                             request.scope.script().arguments());
+  const ReloadGuard guard(*reading.script, limit.is_over, limit.why);
   fs::path path = run_.code.front().path;
   if (!code.empty()) {
     reading.folder.emplace("kf-host-reload", Code::other);
@@ -149,6 +152,7 @@ std::unique_ptr<HookReload::Reading> HookReload::read(const std::string& code, H
     if (hook->wants(Event::train_begin, context.state.step)) {
       hook->call(Event::train_begin, context);
     }
+    hook->state();  // what cannot be saved is refused here, not by the next checkpoint
   }
   reading.printed = printed.text();
   return out;
@@ -171,11 +175,11 @@ void HookReload::make_hooks(Reading& reading, Node job) const {
   reading.is_made = true;
 }
 
-Outcome HookReload::reload(const std::string& code, Hooks& hooks, HookContext& context) {
+Outcome HookReload::reload(const std::string& code, Hooks& hooks, HookContext& context, const Limit& limit) {
   Outcome out;
   std::unique_ptr<Reading> reading;
   try {
-    reading = read(code, hooks, context);
+    reading = read(code, hooks, context, limit);
   } catch (const Error& e) {
     out.error = e.what();
     out.code = e.code();

@@ -2,6 +2,8 @@
 
 #include <catch2/catch.hpp>
 
+#include <unistd.h>
+
 #include <csignal>
 #include <filesystem>
 #include <string>
@@ -9,6 +11,7 @@
 
 #include "e2e/live_run.h"
 #include "e2e/script_run.h"
+#include "support/process.h"
 
 using namespace kf::test;
 using Catch::Contains;
@@ -51,6 +54,10 @@ TEST_CASE("reload: a changed hook goes on from its state, what is wrong leaves t
   CHECK_THAT(run.reload().error, Contains("not now"));
   script.write(job("hooks = { { name = 'counter', on_log = print, state = function() end, load = function() error('no state') end } }"));
   CHECK_THAT(run.reload().error, Contains("no state"));
+  script.write(job("hooks = { { name = 'counter', on_log = print, state = function() return { print } end, load = function() end } }"));
+  CHECK_THAT(run.reload().error, Contains("hook 'counter'") && Contains("function"));
+  script.write("os.exit(0)");
+  CHECK_THAT(run.reload().error, Contains("s.lua:2: os.exit would end the run"));
   const int third = std::stoi(run.ask("return ctx.step"));
 
   script.write("kf.register.loss('mine', function() return function() end end)\n" + counting("1", "", "other"));
@@ -73,6 +80,24 @@ TEST_CASE("reload: a changed hook goes on from its state, what is wrong leaves t
   INFO(again.out << again.err);
   CHECK(again.status == 0);
   CHECK(toy.series("again", "seen") == toy.series("s", "seen"));
+}
+
+TEST_CASE("reload: a script without an end is given up when nobody waits for it", "[reload]") {
+  const ScriptRun script(counting("1"));
+  Live run(script.toy, {"s.lua"}, "s");
+  script.write("io.open('began', 'w'):close()\nwhile true do end");
+  Options options;
+  options.cwd = script.toy.folder();
+  Process asker(script.toy.command({"reload", "runs/s"}), options);
+  while (!fs::exists(script.toy / "began")) {
+    ::usleep(1000);
+  }
+  asker.signal(SIGKILL);
+  asker.wait();
+  CHECK(run.process().wait_for("who asked has gone away"));
+  const int step = std::stoi(run.ask("return ctx.step"));
+  CHECK(run.stop().status == 0);
+  CHECK(at(script.toy, step) == step);
 }
 
 TEST_CASE("reload: a job without a script has no hooks to read, and commands say what became of it", "[reload]") {
