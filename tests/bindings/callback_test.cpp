@@ -170,7 +170,8 @@ TEST_CASE("ctx: more of what a run knows: epoch, phase, seconds, metrics, an eva
 }
 
 TEST_CASE("ctx: requests are checked where they are made", "[ctx]") {
-  for (const std::string name : {"loss", "step", "time", "eval", "eval_loss", "eval_code_loss", "data_wait", "time/eval"}) {
+  for (const std::string name :
+       {"loss", "step", "time", "eval", "eval.x", "eval/x", "eval_loss", "eval_code_loss", "data_wait", "time/eval"}) {
     CHECK(Callback("ctx:log({ ['" + name + "'] = 1 })").error() ==
           "recipe.lua:3: ctx:log: '" + name + "' is a name that rows have themselves (docs/metrics.md lists them); choose another");
   }

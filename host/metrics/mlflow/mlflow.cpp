@@ -1,6 +1,9 @@
 #include "metrics/mlflow/mlflow.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -10,10 +13,12 @@
 #include <vector>
 
 #include "config/plan/plan.h"
+#include "core/digest.h"
 #include "core/error.h"
 #include "core/held_file.h"
 #include "core/log.h"
 #include "core/plain_file.h"
+#include "metrics/names/names.h"
 #include "metrics/tracker/job_settings.h"
 #include "metrics/tracker/numbers.h"
 
@@ -40,6 +45,26 @@ std::string file_name(std::string name) {
   return name.substr(0, kLongestName);
 }
 
+/// With digits that only this name has.
+std::string told_apart(const std::string& name) {
+  Digest digest;
+  digest.add(name);
+  const std::string digits = "-" + digest.hex().substr(0, 8);
+  return file_name(name).substr(0, kLongestName - digits.size()) + digits;
+}
+
+/// The file of a number. Two names never share one, whichever comes first: '.' for '/' is readable and keeps names apart that have no '.'
+/// of their own, and those that rows have themselves.
+std::string metric_file(const std::string& name) {
+  std::string dotted = name;
+  std::replace(dotted.begin(), dotted.end(), '/', '.');
+  const bool own = is_row_key(name) || name.find('.') == std::string::npos;
+  return own && !name.empty() && file_name(name) == dotted ? dotted : told_apart(name);
+}
+
+/// The file of a setting; keys have their '.'.
+std::string setting_file(const std::string& key) { return file_name(key) == key ? key : told_apart(key); }
+
 /// Ids are letters, digits, '_' and '-'.
 std::string run_id(std::string id) {
   std::replace_if(
@@ -55,10 +80,15 @@ void write_yaml(const fs::path& path, const std::map<std::string, std::string>& 
   write_file_atomic(path, text);
 }
 
-void make_folder(const fs::path& folder) {
+/// Whether it is there; a full disk may have no room for it.
+bool make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  KF_CHECK(!error, Code::other, "cannot make the folder {} (metrics.mlflow_dir): {}", folder, error.message());
+  const bool full = error == std::errc::no_space_on_device || error.value() == EDQUOT;
+  KF_CHECK(!error || full, Code::other, "cannot make the folder {} (metrics.mlflow_dir): {}", folder, error.message());
+  KF_CHECK(full || ::access(folder.c_str(), W_OK) == 0, Code::other, "cannot write into the folder {} (metrics.mlflow_dir): {}", folder,
+           std::generic_category().message(errno));
+  return !full;
 }
 
 /// The step of a line; nothing where it is none.
@@ -85,11 +115,19 @@ void make_experiment(const fs::path& folder) {
   }
 }
 
-void write_settings(const fs::path& folder, const RunInfo& run) {
+/// By their files.
+std::map<std::string, std::string> settings_of(const RunInfo& run) {
+  std::map<std::string, std::string> out;
   for (const auto& [key, node] : setting_leaves(job_settings(run))) {
     const auto* const text = std::get_if<std::string>(&node.value);
-    const std::string value = (text != nullptr ? *text : config::to_text(node)).substr(0, kLongestValue);
-    const fs::path file = folder / file_name(key);
+    out[setting_file(key)] = (text != nullptr ? *text : config::to_text(node)).substr(0, kLongestValue);
+  }
+  return out;
+}
+
+void write_settings(const fs::path& folder, const std::map<std::string, std::string>& settings) {
+  for (const auto& [name, value] : settings) {
+    const fs::path file = folder / name;
     if (!path_exists(file) || read_regular_file(file, std::uint64_t{1} << 20U) != value) {
       fs::remove(file);
       HeldFile(file).append(value);  // hundreds of them: each made durable, they would take seconds
@@ -104,10 +142,7 @@ void MlflowSink::begin(const RunInfo& run) {
   const fs::path store = dir == config::MetricsConfig().mlflow_dir ? run.plan.dir / dir : fs::path(dir);
   const std::string id = run_id(run.id);
   folder_ = store / "0" / id;
-  for (const char* part : {"metrics", "params", "tags", "artifacts"}) {
-    make_folder(folder_ / part);
-  }
-  make_experiment(store / "0");
+  make_folder(folder_);
   meta_ = {{"artifact_uri", kf::quoted(fs::absolute(folder_ / "artifacts").string())},
            {"deleted_time", "null"},
            {"entry_point_name", "''"},
@@ -122,6 +157,18 @@ void MlflowSink::begin(const RunInfo& run) {
            {"start_time", to_text(milliseconds(now()))},
            {"tags", "[]"},
            {"user_id", "''"}};
+  name_ = run.plan.name;
+  settings_ = settings_of(run);
+  leave_out(run.completed_steps);
+  settle();
+}
+
+/// What a run has beside its numbers.
+void MlflowSink::write_head() {
+  for (const char* part : {"metrics", "params", "tags", "artifacts"}) {
+    KF_CHECK(make_folder(folder_ / part), Code::other, "cannot make the folder {}: the disk is full", folder_ / part);
+  }
+  make_experiment(folder_.parent_path());
   if (path_exists(folder_ / "meta.yaml")) {  // the run began when it first began
     for (const std::string& line : split(read_regular_file(folder_ / "meta.yaml", std::uint64_t{1} << 20U), '\n')) {
       if (line.starts_with("start_time: ")) {
@@ -130,11 +177,15 @@ void MlflowSink::begin(const RunInfo& run) {
     }
   }
   write_meta(running, 0);
-  write_settings(folder_ / "params", run);
-  write_file_atomic(folder_ / "tags" / "mlflow.runName", run.plan.name);
+  write_settings(folder_ / "params", settings_);
+  write_file_atomic(folder_ / "tags" / "mlflow.runName", name_);
   write_file_atomic(folder_ / "tags" / "mlflow.source.name", "kf-host");
-  keep(run.completed_steps);
-  settle();
+}
+
+/// Lines of later steps: those that wait at once, since the same steps come again, those of files when they can be written.
+void MlflowSink::leave_out(std::int64_t completed) {
+  std::erase_if(waiting_, [completed](const Line& line) { return completed == 0 || line.step > completed; });
+  cut_ = std::min(completed, cut_.value_or(completed));
 }
 
 void MlflowSink::write_meta(int status, std::int64_t end_time) {
@@ -165,16 +216,16 @@ void MlflowSink::keep(std::int64_t completed) {
       write_file_atomic(entry.path(), kept);
     }
   }
-  // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
+  // What waited when a checkpoint was saved may have been written since.
   std::erase_if(waiting_, [&](const Line& line) {
     const auto there = newest.find(line.file);
-    return completed == 0 || line.step > completed || (there != newest.end() && line.step <= there->second);
+    return there != newest.end() && line.step <= there->second;
   });
 }
 
 void MlflowSink::put(std::int64_t step, double time, const Values& numbers) {
   for (const auto& [name, value] : numbers) {
-    waiting_.push_back({file_name(name), step, format("{} {} {}\n", milliseconds(time), value, step)});
+    waiting_.push_back({metric_file(name), step, format("{} {} {}\n", milliseconds(time), value, step)});
   }
   settle();
   KF_CHECK(waiting_.size() <= kMostWaiting, Code::checkpoint, "{}; {} lines wait for that, more than are kept in memory", fault(),
@@ -184,6 +235,10 @@ void MlflowSink::put(std::int64_t step, double time, const Values& numbers) {
 void MlflowSink::settle() {
   const std::size_t late = waiting_.size();
   try {
+    if (!begun_) {
+      write_head();
+      begun_ = true;
+    }
     if (cut_) {
       keep(*cut_);
       cut_.reset();
@@ -204,7 +259,7 @@ void MlflowSink::row(const StepRow& row) { put(row.step, row.time, tracked_numbe
 void MlflowSink::eval(const EvalResult& result) { put(result.step, now(), tracked_numbers(result)); }
 
 void MlflowSink::rewind(std::int64_t step) {
-  cut_ = std::min(step, cut_.value_or(step));
+  leave_out(step);
   settle();
 }
 

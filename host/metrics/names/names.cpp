@@ -72,7 +72,7 @@ bool is_in_every_row(std::string_view name) {
 }
 
 bool is_row_key(std::string_view name) {
-  return name == "eval" || name == "not_finite" || is_eval_column(name) ||
+  return name == "eval" || name.starts_with("eval.") || name.starts_with("eval/") || name == "not_finite" || is_eval_column(name) ||
          std::any_of(std::begin(kRows), std::end(kRows), [name](const NumberRow& row) { return is_reserved_by(row, name); });
 }
 
@@ -101,7 +101,8 @@ std::string numbers_markdown() {
          "[evaluation.md](evaluation.md) has the numbers of evaluations. Nobody else may use these names, in `ctx:log` or as a metric; "
          "those "
          "with SOURCE are taken where the mixture has such a\n"
-         "source. Taken, too, are `eval`, `not_finite`, and the columns of evaluations in `metrics.csv`: `eval_loss`, `eval_NAME_loss`, "
+         "source. Taken, too, are `eval` and what begins with `eval.` or `eval/`, as reports and trackers call numbers of evaluations, "
+         "`not_finite`, and the columns of evaluations in `metrics.csv`: `eval_loss`, `eval_NAME_loss`, "
          "and the same with\n" +
          join(others, ", ") +
          ".\n\n"

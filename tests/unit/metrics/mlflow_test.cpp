@@ -2,6 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+
 #include "core/error.h"
 #include "support/temp_dir.h"
 
@@ -55,4 +61,58 @@ TEST_CASE("mlflow: what cannot be written waits, is kept by a checkpoint, and is
   CHECK_THROWS_WITH(sink.load(config::Node(config::Array{
                         config::Node(config::Array{config::Node("../x"), config::Node(std::int64_t{1}), config::Node("t")})})),
                     Contains("no file, step and text"));
+}
+
+TEST_CASE("mlflow: two names have two files, whichever comes first, and the run's own are readable", "[trackers]") {
+  const test::TempDir dir;
+  const TrackedRun run(dir.path());
+  const auto files_of = [&](const char* first, const char* second, const fs::path& metrics) {
+    MlflowSink sink;
+    run.begin(sink, 0);
+    StepRow row = test::tracked_row(1, 1);
+    row.extra = {{first, 1}, {second, 2}, {"watch/grads", 3}, {"watch.grads", 4}, {"a:b", 5}, {"a_b", 6}};
+    sink.row(row);
+    std::map<std::string, std::string> out;
+    for (const auto& entry : fs::directory_iterator(metrics)) {
+      out[entry.path().filename().string()] = split(read_file(entry.path()), ' ').at(1);
+    }
+    return out;
+  };
+  const fs::path metrics = dir / "mlruns/0/20261128-2147-5f3a91c2/metrics";
+  auto one = files_of("a/b", "a.b", metrics);
+  auto other = files_of("a.b", "a/b", metrics);
+  CHECK(one["a.b"] == "1");
+  CHECK(other["a.b"] == "2");
+  CHECK(one["watch.grads"] == "3");
+  CHECK(one["a_b"] == "6");
+  CHECK(one.size() == other.size());
+  for (const auto& [file, value] : one) {
+    CHECK(other.contains(file));
+  }
+  CHECK(std::count_if(one.begin(), one.end(), [](const auto& file) { return file.first.find('-') != std::string::npos; }) == 3);
+}
+
+TEST_CASE("mlflow: a run begins and goes on where the disk is full, and all is written when it is not", "[trackers]") {
+  const test::TempDir dir;
+  const TrackedRun run(dir.path());
+  const fs::path folder = dir / "mlruns/0/20261128-2147-5f3a91c2";
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit none{0, before.rlim_max};
+  for (const std::int64_t completed : {0, 2}) {
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    MlflowSink sink;
+    run.begin(sink, completed);
+    test::tell_steps(sink, completed + 1, completed + 2, 1);
+    const std::string fault = sink.fault();
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_THAT(fault, Contains("File too large"));
+    test::tell_steps(sink, completed + 3, completed + 3, 1);
+    CHECK(sink.fault().empty());
+    CHECK(split(read_file(folder / "metrics/loss"), '\n').size() == static_cast<std::size_t>(completed) + 4);
+    CHECK(read_file(folder / "params/optimizer.lr") == "0.25");
+    CHECK_THAT(read_file(folder / "meta.yaml"), Contains("status: 1\n"));
+  }
+  std::signal(SIGXFSZ, handler);
 }

@@ -53,11 +53,11 @@ TEST_CASE("names: every number has words of its own, and its name is taken", "[m
     const bool named = row.kind == NumberRow::Kind::family || row.kind == NumberRow::Kind::sourced;
     CHECK(is_row_key(named ? row_key::of(row.name, "x") : std::string(row.name)) == (row.kind != NumberRow::Kind::sourced));
   }
-  for (const char* name : {"eval", "not_finite", "eval_loss", "eval_code_tokens", "eval_ema", "eval_code_mtp_acceptance", "loss_fn/focal",
-                           "time/save", "watch/grads/layers.0"}) {
+  for (const char* name : {"eval", "eval.mine", "eval/mine", "not_finite", "eval_loss", "eval_code_tokens", "eval_ema",
+                           "eval_code_mtp_acceptance", "loss_fn/focal", "time/save", "watch/grads/layers.0"}) {
     CHECK(is_row_key(name));
   }
-  for (const char* name : {"mine", "loss/web", "data/web/tokens", "moe/mine", "eval_mine", "losses"}) {
+  for (const char* name : {"mine", "loss/web", "data/web/tokens", "moe/mine", "eval_mine", "evaluated/mine", "losses"}) {
     CHECK_FALSE(is_row_key(name));
   }
   for (const char* name : {"loss/web", "data/web/tokens", "data/web/epochs"}) {
