@@ -167,7 +167,9 @@ TEST_CASE("context parallel: ranks equal one with ranks of the other axes beside
       c.optimizer.qk_clip = true;
       c.optimizer.qk_clip_tau = 0.01;
     }
-    check(c, {{{{1, 1, 1, 2, 1, 2}, 3}, "ring", "zigzag"}});
+    Trial trial;
+    trial.tolerance = 1e-5;  // as of all layouts of several axes (layouts_test.cpp): 1e-6 in each of ten steps
+    check(c, {{{{1, 1, 1, 2, 1, 2}, 3}, "ring", "zigzag"}}, trial);
   }
   SECTION("pp, of documents, with accumulation and tokens further on") {
     c.train.grad_accum_steps = 2;
