@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/markup.h"
 #include "core/text.h"
 #include "sweep/table.h"
 
@@ -15,22 +16,8 @@ constexpr double kTop = 30;
 constexpr double kWidth = 520;
 constexpr double kHeight = 310;
 
-std::string escaped(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string label(double x, double y, const std::string& anchor, const std::string& text) {
-  return format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", fixed(x, 1), fixed(y, 1), anchor, escaped(text));
+  return format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\">{}</text>\n", fixed(x, 1), fixed(y, 1), anchor, markup_escaped(text));
 }
 
 std::string line(double x1, double y1, double x2, double y2) {

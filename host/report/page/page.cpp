@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/markup.h"
 #include "core/text.h"
 #include "report/page/assets.h"
 
@@ -30,24 +31,10 @@ std::string content_policy(std::string_view nonce, bool live) {
       nonce, nonce, live ? "'self'" : "'none'");
 }
 
-std::string html_escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '&': out += "&amp;"; break;
-      case '"': out += "&quot;"; break;
-      default: out += c;
-    }
-  }
-  return out;
-}
-
 std::string page_html(std::string_view title, std::string_view data, std::string_view nonce, bool live) {
   const std::array<std::pair<std::string_view, std::string>, 6> values{{{"POLICY", content_policy(nonce, live)},
                                                                         {"NONCE", std::string(nonce)},
-                                                                        {"TITLE", html_escaped(title)},
+                                                                        {"TITLE", markup_escaped(title)},
                                                                         {"STYLE", std::string(assets::kStyle)},
                                                                         {"SCRIPT", std::string(assets::kScript)},
                                                                         {"DATA", std::string(data)}}};

@@ -15,7 +15,4 @@ std::string content_policy(std::string_view nonce, bool live);
 /// The page with `data`, JSON as JsonWriter makes it.
 std::string page_html(std::string_view title, std::string_view data, std::string_view nonce, bool live);
 
-/// Text within HTML.
-std::string html_escaped(std::string_view text);
-
 }  // namespace kf::report

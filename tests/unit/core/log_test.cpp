@@ -2,15 +2,14 @@
 
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <csignal>
+#include <optional>
 #include <thread>
 
 #include "core/error.h"
 #include "core/fs.h"
 #include "core/text.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 using namespace kf;
@@ -43,19 +42,13 @@ TEST_CASE("log: lines that the disk does not take are written later, in order, a
   const test::TempDir dir;
   log::open_file(dir / "run.log");
   log::info("first");
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit small = before;
-  small.rlim_cur = fs::file_size(dir / "run.log") + 10;  // the next line fits by half
-  ::setrlimit(RLIMIT_FSIZE, &small);
+  std::optional<test::FileSizeLimit> full(fs::file_size(dir / "run.log") + 10);  // the next line fits by half
   log::info("second");
   log::info("third");
   const std::string meanwhile = read_file(dir / "run.log");
-  ::setrlimit(RLIMIT_FSIZE, &before);
+  full.reset();
   log::info("fourth");
   log::close_file();
-  std::signal(SIGXFSZ, handler);
   CHECK_THAT(meanwhile, Catch::EndsWith("info first\n"));
   const std::string text = read_file(dir / "run.log");
   CHECK(split(text, '\n').size() == split(meanwhile, '\n').size() + 3);

@@ -2,14 +2,13 @@
 
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
 #include <cmath>
-#include <csignal>
+#include <optional>
 
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 #include "begin_at.h"
@@ -49,9 +48,6 @@ std::string steps_of(const fs::path& path) {
 TEST_CASE("jsonl: rows that waited are kept by a checkpoint, and written once by the run that goes on from it", "[metrics]") {
   const test::TempDir dir;
   const fs::path path = dir / "metrics.jsonl";
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   config::Node saved;
   {
     JsonlSink sink(path);
@@ -59,15 +55,13 @@ TEST_CASE("jsonl: rows that waited are kept by a checkpoint, and written once by
     sink.row(row_of(1));
     CHECK(sink.fault().empty());
     CHECK(sink.state().is_null());
-    rlimit small = before;
-    small.rlim_cur = fs::file_size(path) + 20;
-    ::setrlimit(RLIMIT_FSIZE, &small);
+    std::optional<test::FileSizeLimit> full(fs::file_size(path) + 20);
     sink.row(row_of(2));
     sink.row(row_of(3));
     saved = sink.state();
     const std::string fault = sink.fault();
     const std::string meanwhile = steps_of(path);
-    ::setrlimit(RLIMIT_FSIZE, &before);
+    full.reset();
     CHECK_THAT(fault, Contains("File too large"));
     CHECK(meanwhile == "1");
   }
@@ -85,7 +79,6 @@ TEST_CASE("jsonl: rows that waited are kept by a checkpoint, and written once by
   CHECK(sink.fault().empty());
   sink.row(row_of(4));
   CHECK(steps_of(path) == "1 2 3 4");
-  std::signal(SIGXFSZ, handler);
 }
 
 TEST_CASE("jsonl: a row has the documented keys in full precision", "[metrics]") {

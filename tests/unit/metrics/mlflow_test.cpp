@@ -2,13 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
 #include <algorithm>
-#include <csignal>
 #include <map>
+#include <optional>
 
 #include "core/error.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 #include "tracked_run.h"
@@ -96,17 +95,13 @@ TEST_CASE("mlflow: a run begins and goes on where the disk is full, and all is w
   const test::TempDir dir;
   const TrackedRun run(dir.path());
   const fs::path folder = dir / "mlruns/0/20261128-2147-5f3a91c2";
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
-  const rlimit none{0, before.rlim_max};
   for (const std::int64_t completed : {0, 2}) {
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
+    std::optional<test::FileSizeLimit> full(0);
     MlflowSink sink;
     run.begin(sink, completed);
     test::tell_steps(sink, completed + 1, completed + 2, 1);
     const std::string fault = sink.fault();
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    full.reset();
     CHECK_THAT(fault, Contains("File too large"));
     test::tell_steps(sink, completed + 3, completed + 3, 1);
     CHECK(sink.fault().empty());
@@ -114,5 +109,4 @@ TEST_CASE("mlflow: a run begins and goes on where the disk is full, and all is w
     CHECK(read_file(folder / "params/optimizer.lr") == "0.25");
     CHECK_THAT(read_file(folder / "meta.yaml"), Contains("status: 1\n"));
   }
-  std::signal(SIGXFSZ, handler);
 }

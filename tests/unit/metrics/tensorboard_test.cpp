@@ -2,12 +2,11 @@
 
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
-#include <csignal>
+#include <optional>
 
 #include "core/error.h"
 #include "metrics/tensorboard/event.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 #include "tracked_run.h"
@@ -60,29 +59,24 @@ TEST_CASE("tensorboard: what a disk does not take waits, is kept by a checkpoint
     }
     return out;
   };
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   config::Node saved;
   std::uintmax_t whole = 0;
   {
     TensorBoardSink sink;
     run.begin(sink, 0);
     test::tell_steps(sink, 1, 2, 1);
-    const rlimit small{static_cast<rlim_t>(size() + 10), before.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    std::optional<test::FileSizeLimit> full(size() + 10);
     test::tell_steps(sink, 3, 3, 1);
     sink.row(test::tracked_row(4, 1));  // a save comes within its step
     saved = sink.state();
     CHECK_THAT(sink.fault(), Contains("File too large"));
     CHECK(saved.array()->size() == 2);
     sink.step_over(4);
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    full.reset();
     test::tell_steps(sink, 5, 5, 1);
     CHECK(sink.fault().empty());
     whole = size();
   }
-  std::signal(SIGXFSZ, handler);
   TensorBoardSink sink;
   sink.load(saved);
   run.begin(sink, 4);

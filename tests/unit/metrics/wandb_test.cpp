@@ -2,13 +2,12 @@
 
 #include <catch2/catch.hpp>
 
-#include <sys/resource.h>
-
-#include <csignal>
+#include <optional>
 
 #include "core/error.h"
 #include "core/log.h"
 #include "metrics/wandb/record_log.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 #include "tracked_run.h"
@@ -107,24 +106,20 @@ TEST_CASE("wandb: a mark that the run was synchronized goes when it goes on, and
 TEST_CASE("wandb: what a full disk does not take waits, is kept by a checkpoint, and is written once", "[trackers]") {
   const test::TempDir dir;
   const TrackedRun run(dir.path());
-  rlimit before{};
-  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
-  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   config::Node saved;
   {
     WandbSink sink;
     run.begin(sink, 0);
     test::tell_steps(sink, 1, 2, 1);
     CHECK(sink.fault().empty());
-    const rlimit small{fs::file_size(file_of(dir.path())) + 10, before.rlim_max};
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    std::optional<test::FileSizeLimit> full(fs::file_size(file_of(dir.path())) + 10);
     test::tell_steps(sink, 3, 3, 1);
     sink.row(test::tracked_row(4, 1));  // a save comes within its step
     saved = sink.state();
     CHECK_THAT(sink.fault(), Contains("File too large"));
     CHECK(saved.array()->size() == 2);
     sink.step_over(4);
-    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    full.reset();
     test::tell_steps(sink, 5, 5, 1);
     CHECK(sink.fault().empty());
     CHECK(rows_of(dir.path()).size() == 5);
@@ -135,5 +130,4 @@ TEST_CASE("wandb: what a full disk does not take waits, is kept by a checkpoint,
   CHECK(rows_of(dir.path()).size() == 4);
   test::tell_steps(sink, 5, 5, 1);
   CHECK(rows_of(dir.path()).size() == 5);
-  std::signal(SIGXFSZ, handler);
 }

@@ -11,6 +11,7 @@
 #include "optim/state_bytes.h"
 #include "support/tensor_memory.h"
 #include "support/tiny.h"
+#include "support/wide_config.h"
 
 namespace kf::test {
 namespace {
@@ -36,21 +37,6 @@ Peaks peaks_of(const config::Config& config) {
   bench.step(data, 1, 1e-3);
   const MemoryEstimate estimate = training_memory(config, bench.model->parameters());
   return {estimate.total(), watch->most(), estimate.moment};
-}
-
-/// Wide enough that the tensors which the estimate counts are most of what there is.
-config::Config wide_config() {
-  config::Config config = tiny_config();
-  config.model.dim = 128;
-  config.model.n_layers = 4;
-  config.model.n_heads = 4;
-  config.model.n_kv_heads = 2;
-  config.model.vocab_size = 1000;
-  config.model.max_seq_len = 256;
-  config.train.batch_size = 4;
-  config.train.seq_len = 128;
-  config.eval.enabled = false;
-  return config;
 }
 
 /// A LoRA wide enough to be seen beside every linear layer.

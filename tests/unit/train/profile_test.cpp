@@ -11,6 +11,7 @@
 #include "support/temp_dir.h"
 #include "support/tensor_memory.h"
 #include "support/tiny.h"
+#include "support/wide_config.h"
 #include "train/loop/memory_estimate.h"
 #include "train/profile/memory_watch.h"
 #include "train/profile/op_ranges.h"
@@ -18,20 +19,6 @@
 
 namespace kf::test {
 namespace {
-
-config::Config profiled_config() {
-  config::Config config = tiny_config();
-  config.model.dim = 128;
-  config.model.n_layers = 4;
-  config.model.n_heads = 4;
-  config.model.n_kv_heads = 2;
-  config.model.vocab_size = 1000;
-  config.model.max_seq_len = 256;
-  config.train.batch_size = 4;
-  config.train.seq_len = 128;
-  config.eval.enabled = false;
-  return config;
-}
 
 struct Seen {
   StepMemory memory;
@@ -100,7 +87,7 @@ bool has(const Seen& seen, const std::string& place) {
 }  // namespace
 
 TEST_CASE("profile: memory is told by kind and layer, and adds up to what the allocator says", "[profile]") {
-  const Seen seen = seen_of(profiled_config());
+  const Seen seen = seen_of(wide_config());
   check_sums(seen);
   const StepMemory& memory = seen.memory;
   CHECK(of(memory.start, MemoryKind::weights) == 4 * seen.weights);
@@ -121,7 +108,7 @@ TEST_CASE("profile: memory is told by kind and layer, and adds up to what the al
 }
 
 TEST_CASE("profile: the same with bf16, and with layers that are done again in backward", "[profile]") {
-  config::Config config = profiled_config();
+  config::Config config = wide_config();
   SECTION("bf16") { config.train.mixed_precision = "bf16"; }
   SECTION("full recomputation") {
     config.train.activation_checkpointing = "full";
@@ -134,7 +121,7 @@ TEST_CASE("profile: the same with bf16, and with layers that are done again in b
 }
 
 TEST_CASE("profile: forward and backward know their layers", "[profile]") {
-  const Seen seen = seen_of(profiled_config());
+  const Seen seen = seen_of(wide_config());
   for (const std::string phase : {"forward", "backward"}) {
     for (const std::string label :
          {"token_embedding", "layers.0.attention", "layers.0.mlp", "layers.3.attention", "layers.3.mlp", "norm", "output_head", "loss"}) {
