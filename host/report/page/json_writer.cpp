@@ -4,20 +4,10 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/text.h"
+#include "report/read/character.h"
 
 namespace kf::report {
 namespace {
-
-/// Bytes of the character that `text` begins with, 0 where it begins with none.
-std::size_t character(std::string_view text) {
-  for (std::size_t size = 1; size <= 4 && size <= text.size(); ++size) {
-    if (is_utf8(text.substr(0, size))) {
-      return size;
-    }
-  }
-  return 0;
-}
 
 void add_escaped(std::string& out, unsigned char byte) {
   constexpr std::string_view kHex = "0123456789abcdef";
@@ -66,7 +56,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   separate();
   text_ += '"';
   while (!text.empty()) {
-    const std::size_t size = character(text);
+    const std::size_t size = character_size(text);
     const auto byte = static_cast<unsigned char>(text.front());
     if (size == 0) {
       text_ += "\\ufffd";

@@ -9,19 +9,10 @@
 
 #include "core/text.h"
 #include "core/wrap.h"
+#include "report/read/character.h"
 
 namespace kf::report {
 namespace {
-
-/// How many bytes the character at the start of `text` has; 0 where there is none.
-std::size_t character(std::string_view text) {
-  for (std::size_t size = 1; size <= 4 && size <= text.size(); ++size) {
-    if (is_utf8(text.substr(0, size))) {
-      return size;
-    }
-  }
-  return 0;
-}
 
 std::uint32_t code_point(std::string_view character) {
   constexpr std::array<unsigned, 5> kMask{0, 0x7f, 0x1f, 0x0f, 0x07};
@@ -50,7 +41,7 @@ std::string printable(std::string_view text) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = character(text.substr(at));
+    const std::size_t size = character_size(text.substr(at));
     const std::string_view bytes = text.substr(at, size == 0 ? 1 : size);
     if (size > 0 && is_harmless(code_point(bytes))) {
       out += bytes;
@@ -74,7 +65,7 @@ std::string shortened(std::string_view text, std::size_t columns) {
   }
   std::string out;
   for (std::size_t at = 0, shown = 0; shown + 1 < columns; ++shown) {
-    const std::size_t size = std::max<std::size_t>(1, character(text.substr(at)));
+    const std::size_t size = std::max<std::size_t>(1, character_size(text.substr(at)));
     out += text.substr(at, size);
     at += size;
   }
@@ -89,7 +80,7 @@ std::string fitted(std::string_view text, std::size_t columns, std::size_t inden
   std::size_t shown = 0;
   const std::string lines = wrapped(text, columns, indent);
   for (std::size_t at = 0; at < lines.size();) {
-    const std::size_t size = std::max<std::size_t>(1, character(std::string_view(lines).substr(at)));
+    const std::size_t size = std::max<std::size_t>(1, character_size(std::string_view(lines).substr(at)));
     if (lines[at] == '\n') {
       shown = 0;
     } else if (shown++ == columns) {
