@@ -56,7 +56,7 @@ Place place_of(const std::string& where) {
   const char* const end = where.data() + where.size();
   const bool right =
       colon != std::string::npos && colon > 0 && std::from_chars(where.data() + colon + 1, end, place.port).ptr == end && place.port != 0;
-  KF_CHECK(right, Code::communication, "rendezvous '{}' is neither HOST:PORT nor file:PATH", where);
+  KF_CHECK(right, Code::config, "rendezvous '{}' (--rdzv) is neither HOST:PORT nor file:PATH; a port is 1 to 65535", where);
   return place;
 }
 

@@ -149,7 +149,8 @@ TEST_CASE("processes: a rendezvous that is none is refused", "[parallel]") {
   rendezvous.world = 2;
   for (const std::string where : {"", "somewhere", "host:", "host:port", ":123", "host:70000"}) {
     rendezvous.where = where;
-    CHECK_THROWS_WITH(join_processes(rendezvous), "rendezvous '" + where + "' is neither HOST:PORT nor file:PATH");
+    CHECK_THROWS_WITH(join_processes(rendezvous),
+                      "rendezvous '" + where + "' (--rdzv) is neither HOST:PORT nor file:PATH; a port is 1 to 65535");
   }
   rendezvous.rank = 2;
   CHECK_THROWS_WITH(join_processes(rendezvous), "rank 2 of a world of 2");
