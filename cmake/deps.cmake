@@ -21,6 +21,7 @@ endfunction()
 # libcudart and libcupti, which it finds through its own RPATH.
 kf_torch_library(torch_c10 libc10.so)
 kf_torch_library(torch_cpu libtorch_cpu.so)
+kf_torch_library(kf_gomp libgomp.so.1)
 add_library(kf_torch_cpu INTERFACE)
 target_include_directories(kf_torch_cpu SYSTEM INTERFACE "${KF_TORCH_DIR}/include" "${KF_TORCH_DIR}/include/torch/csrc/api/include")
 target_compile_definitions(kf_torch_cpu INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)

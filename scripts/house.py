@@ -76,6 +76,18 @@ def check_kernel_set():
             faults.append(f"{name}: reads train.compile_model; ask config/plan/kernel_set.h, or take the table of PartArgs")
 
 
+def check_simd():
+    """Whether files that are compiled for several sets of instructions keep to themselves: the linker keeps one copy of an inline function
+    for all of them, so templates of the standard library would take AVX-512 to processors without it."""
+    for name in tracked("host/*_simd.cpp"):
+        for included in re.findall(r"^\s*#\s*include (\S+)", read(name), re.M):
+            plain = included.strip('"<>')
+            beside = os.path.dirname(plain) == folder_of(name) and "#include <" not in read(os.path.join("host", plain)).replace(
+                "#include <cstdint>", "").replace("#include <cstddef>", "")
+            if plain not in ("kernels/simd/vector.h", "cstdint", "cstring") and not beside:
+                faults.append(f"{name}: includes {included}; it may include kernels/simd/vector.h, <cstdint>, <cstring>, and headers beside it that include nothing but <cstdint>")
+
+
 def check_lengths():
     for name in tracked("*.h", "*.cpp"):
         lines = read(name).split("\n")
@@ -151,6 +163,7 @@ check_includes(arrows())
 check_names()
 check_kernel_set()
 check_lengths()
+check_simd()
 check_conditionals()
 check_waits()
 print("\n".join(faults) if faults else "the house is as it says")

@@ -1,0 +1,165 @@
+#pragma once
+// Vectors of fp32 as wide as the instruction set that a *_simd.cpp file is compiled for, loaded from and stored to fp32 or bf16. For those
+// files alone: everything is in the set's own namespace and nothing of the standard library's templates is used, since the linker would
+// keep one copy of an inline function for all sets, and take code of AVX-512 to processors without it.
+
+#include <cstdint>
+#include <cstring>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+#ifndef KF_SIMD_ISA
+#error "compile this through kf_folder (cmake/folder.cmake), which sets KF_SIMD_ISA"
+#endif
+
+#define KF_SIMD_INLINE static inline __attribute__((always_inline, unused))
+
+namespace kf::simd::KF_SIMD_ISA {
+
+#if defined(__AVX512F__)
+constexpr int kLanes = 16;
+#elif defined(__AVX2__)
+constexpr int kLanes = 8;
+#else
+constexpr int kLanes = 4;
+#endif
+
+typedef float V __attribute__((vector_size(kLanes * 4)));          // fp32
+typedef std::int32_t I __attribute__((vector_size(kLanes * 4)));   // of comparisons: -1 or 0
+typedef std::uint32_t U __attribute__((vector_size(kLanes * 4)));  // bits
+typedef std::uint16_t H __attribute__((vector_size(kLanes * 2)));  // bf16
+
+/// bf16 in memory.
+struct Bf16 {
+  std::uint16_t bits;
+};
+
+KF_SIMD_INLINE V splat(float x) { return x - V{}; }
+KF_SIMD_INLINE V fma(V a, V b, V c) { return a * b + c; }  // one instruction where there is one
+KF_SIMD_INLINE V max(V a, V b) { return a > b ? a : b; }
+KF_SIMD_INLINE V min(V a, V b) { return a < b ? a : b; }
+KF_SIMD_INLINE U bits_of(V x) { return (U)x; }
+KF_SIMD_INLINE V of_bits(U x) { return (V)x; }
+
+KF_SIMD_INLINE V load(const float* p) {
+  V v;
+  std::memcpy(&v, p, sizeof v);
+  return v;
+}
+KF_SIMD_INLINE void store(float* p, V v) { std::memcpy(p, &v, sizeof v); }
+
+KF_SIMD_INLINE V widen(H h) { return of_bits(__builtin_convertvector(h, U) << 16); }
+/// To nearest, ties to even; NaN stays NaN.
+KF_SIMD_INLINE H narrow(V v) {
+#ifdef __AVX512BF16__
+  return (H)_mm512_cvtneps_pbh((__m512)v);
+#else
+  const U x = bits_of(v);
+  const U rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
+  const I is_nan = v != v;
+  const U chosen = is_nan ? (U{} + 0x7fc0) : rounded;
+#if defined(__AVX512F__)
+  return (H)_mm512_cvtepi32_epi16((__m512i)chosen);
+#elif defined(__AVX2__)
+  const __m256i packed = _mm256_packus_epi32((__m256i)chosen, (__m256i)chosen);
+  return (H)_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0xd8));
+#else
+  return __builtin_convertvector(chosen, H);
+#endif
+#endif
+}
+KF_SIMD_INLINE V load(const Bf16* p) {
+  H h;
+  std::memcpy(&h, p, sizeof h);
+  return widen(h);
+}
+KF_SIMD_INLINE void store(Bf16* p, V v) {
+  const H h = narrow(v);
+  std::memcpy(p, &h, sizeof h);
+}
+
+/// The first n < kLanes numbers, and zeros behind them.
+template <class T>
+KF_SIMD_INLINE V load_first(const T* p, std::int64_t n) {
+  T all[kLanes] = {};
+  std::memcpy(all, p, static_cast<std::size_t>(n) * sizeof(T));
+  return load(all);
+}
+template <class T>
+KF_SIMD_INLINE void store_first(T* p, V v, std::int64_t n) {
+  T all[kLanes];
+  store(all, v);
+  std::memcpy(p, all, static_cast<std::size_t>(n) * sizeof(T));
+}
+/// Lanes below n of v, those of `rest` behind them.
+KF_SIMD_INLINE V first_of(V v, V rest, std::int64_t n) {
+  I lane;
+  for (int i = 0; i < kLanes; ++i) {
+    lane[i] = i;
+  }
+  return lane < static_cast<std::int32_t>(n) ? v : rest;
+}
+
+KF_SIMD_INLINE float sum(V v) {
+  float x[kLanes];
+  store(x, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      x[i] += x[i + half];
+    }
+  }
+  return x[0];
+}
+KF_SIMD_INLINE float largest(V v) {
+  float x[kLanes];
+  store(x, v);
+  for (int half = kLanes / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      x[i] = x[i] > x[i + half] ? x[i] : x[i + half];
+    }
+  }
+  return x[0];
+}
+
+KF_SIMD_INLINE V root(V v) {
+#if defined(__AVX512F__)
+  return (V)_mm512_sqrt_ps((__m512)v);
+#elif defined(__AVX2__)
+  return (V)_mm256_sqrt_ps((__m256)v);
+#elif defined(__x86_64__)
+  return (V)_mm_sqrt_ps((__m128)v);
+#else
+  for (int i = 0; i < kLanes; ++i) {
+    v[i] = __builtin_sqrtf(v[i]);
+  }
+  return v;
+#endif
+}
+
+/// e^x to 2 units in the last place: 2^n times a polynomial of the rest, which is within ln 2 / 2 (as Cephes does it). Below -87.3 it is
+/// 0; above 88.3 it is e^88.3. NaN is passed on.
+KF_SIMD_INLINE V exp(V x) {
+  const V bounded = min(x, splat(88.3F));
+  const V magic = splat(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded number
+  const V shifted = fma(bounded, splat(1.44269504F), magic);
+  const V n = shifted - magic;
+  V r = fma(n, splat(-0.693359375F), bounded);
+  r = fma(n, splat(2.12194440e-4F), r);
+  V p = splat(1.9875691500e-4F);
+  p = fma(p, r, splat(1.3981999507e-3F));
+  p = fma(p, r, splat(8.3334519073e-3F));
+  p = fma(p, r, splat(4.1665795894e-2F));
+  p = fma(p, r, splat(1.6666665459e-1F));
+  p = fma(p, r, splat(5.0000001201e-1F));
+  p = fma(p, r * r, r) + splat(1.0F);
+  const U power = (bits_of(shifted) - bits_of(magic) + 127) << 23;
+  return bounded < splat(-87.3F) ? V{} : p * of_bits(power);
+}
+
+KF_SIMD_INLINE V sigmoid(V x) { return splat(1.0F) / (splat(1.0F) + exp(-x)); }
+/// To 3 units in the last place of 1.
+KF_SIMD_INLINE V tanh(V x) { return splat(1.0F) - splat(2.0F) / (exp(x + x) + splat(1.0F)); }
+
+}  // namespace kf::simd::KF_SIMD_ISA
