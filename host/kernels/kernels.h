@@ -13,6 +13,7 @@ struct AdamWLists;
 struct AdamWNumbers;
 struct AttentionInput;
 struct AttentionRules;
+struct GatedMlpInput;
 class ExpertRows;
 struct LinearLoss;
 struct LinearLossOptions;
@@ -21,6 +22,8 @@ struct OutputHead;
 struct Kernels {
   at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
   at::Tensor (*gate)(const at::Tensor& gate, const at::Tensor& up);
+  /// Null in the plain table, and undefined for what the kernel does not take: the formula is the layer's.
+  at::Tensor (*gated_mlp)(const GatedMlpInput& in);
   at::Tensor (*rotation)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
   at::Tensor (*attention)(const AttentionInput& in, const AttentionRules& rules);
   /// Null in the plain table: the twin is a module, LoopExperts, which needs no sorted rows.

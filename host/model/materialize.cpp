@@ -18,14 +18,41 @@ at::Tensor first_or_empty(const Parameter& p, std::uint64_t seed, const Range& r
   return p.unfilled ? at::empty(range.size, at::TensorOptions(device).dtype(at::kFloat)) : first_values(p, seed, range).to(device);
 }
 
-void make_whole(Parameter& p, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept) {
+/// `into`: the memory of its value; undefined for some of its own.
+void make_whole(Parameter& p, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept, const at::Tensor& into) {
   const at::Tensor wide = first_or_empty(p, seed, p.held(), device);
   const bool low = reads_low(p, compute);
   p.value = !low ? wide : p.unfilled ? at::empty_like(wide, at::TensorOptions(compute)) : wide.to(compute);
-  p.master = !low || kept != compute ? wide : p.value;
+  if (into.defined()) {
+    p.value = into.copy_(p.value).detach();
+  }
+  p.master = !low ? p.value : kept != compute ? wide : p.value;
   if (p.is_frozen() && p.master.scalar_type() != p.value.scalar_type()) {
     p.master = at::Tensor();
   }
+}
+
+/// How many weights from `first` on lie in one piece of memory: those that follow each other, as this rank holds them.
+std::size_t run_of(const ParameterList& parameters, std::size_t first) {
+  std::size_t end = first;
+  while (end + 1 < parameters.size() && parameters[end]->next_follows && parameters[end]->placement.rows() == nullptr &&
+         parameters[end + 1]->placement.rows() == nullptr && parameters[end]->held().size[1] == parameters[end + 1]->held().size[1]) {
+    ++end;
+  }
+  return end + 1 - first;
+}
+
+/// The memory of the values of such a run.
+std::vector<at::Tensor> memory_of(const ParameterList& parameters, std::size_t first, std::size_t count, at::Device device,
+                                  at::ScalarType compute) {
+  std::vector<std::int64_t> rows;
+  std::int64_t all = 0;
+  for (std::size_t i = first; i < first + count; ++i) {
+    rows.push_back(parameters[i]->held().size[0]);
+    all += rows.back();
+  }
+  const at::ScalarType type = reads_low(*parameters[first], compute) ? compute : at::kFloat;
+  return at::empty({all, parameters[first]->held().size[1]}, at::TensorOptions(device).dtype(type)).split_with_sizes(rows);
 }
 
 /// A rank draws its part alone. The master is that part, in the memory of the value where it stays and has the type; the value itself comes
@@ -56,10 +83,18 @@ void materialize(Model& model, at::Device device, at::ScalarType compute, std::u
 void materialize(const ParameterList& parameters, at::Device device, at::ScalarType compute, std::uint64_t seed, at::ScalarType kept,
                  const DrawsWeight& draws) {
   const at::NoGradGuard no_grad;
-  for (const ParameterPtr& parameter : parameters) {
-    Parameter& p = *parameter;
+  std::vector<at::Tensor> memory;  // of the run of weights that the loop is in, in order
+  std::size_t begin = 0;           // of it
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Parameter& p = *parameters[i];
     p.unfilled = draws && !draws(p);
-    p.placement.rows() == nullptr ? make_whole(p, device, compute, seed, kept) : make_part(p, device, compute, seed, kept);
+    if (i - begin >= memory.size()) {
+      const std::size_t count = run_of(parameters, i);
+      begin = i;
+      memory = count > 1 ? memory_of(parameters, i, count, device, compute) : std::vector<at::Tensor>{at::Tensor()};
+    }
+    p.placement.rows() == nullptr ? make_whole(p, device, compute, seed, kept, memory[i - begin])
+                                  : make_part(p, device, compute, seed, kept);
     p.set_trains(p.trainable && !p.buffer);
   }
   ParameterList parts;

@@ -79,6 +79,7 @@ struct Parameter {
   Split split = Split::replicate;  // by the layer that has it
   std::int64_t split_unit = 1;     // entries of the divided dim that stay together: the numbers of a head
   bool split_hint = false;         // a script said so
+  bool next_follows = false;       // the next weight reads the same input: its values lie behind these in memory (kf::stacked)
 
   Placement placement;  // the part of it that this rank trains
   bool first = true;    // whether this rank is the first of those of a replica that train the same part: who counts it

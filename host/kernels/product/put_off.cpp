@@ -41,6 +41,8 @@ struct PutOffProducts::Node : torch::autograd::Function<PutOffProducts::Node> {
 PutOffProducts::Scope::Scope(PutOffProducts* products) : before_(std::exchange(current, products)) {}
 PutOffProducts::Scope::~Scope() { current = before_; }
 
+bool PutOffProducts::active() { return current != nullptr; }
+
 at::Tensor PutOffProducts::product(const at::Tensor& x, const at::Tensor& weight) {
   // Without a graph, too: what recomputation keeps of a first forward must be what the second one asks for.
   if (current == nullptr || !weight.requires_grad() || !weight.is_leaf() || x.scalar_type() != weight.scalar_type()) {

@@ -23,6 +23,8 @@ class PutOffProducts {
     PutOffProducts* before_;
   };
 
+  /// Whether this thread puts off.
+  static bool active();
   /// x W^T for x (.., in) and W (out, in), whose gradient is put off; undefined where nothing is, or not for these.
   static at::Tensor product(const at::Tensor& x, const at::Tensor& weight);
   /// Computes what was put off and adds it to the weights' gradients, in the order in which backward came by.

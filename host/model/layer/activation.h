@@ -23,6 +23,8 @@ class Activation {
   at::Tensor gate(const at::Tensor& gate, const at::Tensor& up) const;
 
   bool gated() const { return gated_; }
+  /// Whether `gate` is silu(gate) * up by a kernel, without limits.
+  bool is_silu_kernel() const { return kernel_ != nullptr; }
 
  private:
   at::Tensor (*function_)(const at::Tensor&) = nullptr;

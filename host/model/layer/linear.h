@@ -27,6 +27,8 @@ class Linear final : public Module {
   void split(Split how, std::int64_t unit = 1, const TensorRanks& ranks = {});
   /// Takes and gives all from now on, the same on all ranks, whatever stands around it: it gathers its outputs, or adds up its shares.
   void stand_alone(const TensorRanks& ranks);
+  /// Whether it is x W^T and nothing else, on one rank.
+  bool bare() const { return bias_ == nullptr && adapter_ == nullptr && !ranks_.many(); }
   const ParameterPtr& weight() const { return weight_; }
   const ParameterPtr& bias() const { return bias_; }  // null without one
 

@@ -3,23 +3,37 @@
 #include <ATen/ATen.h>
 
 #include "config/schema/config.h"
+#include "kernels/gated_mlp/gated_mlp.h"
 #include "model/init.h"
+#include "model/layer/one_node.h"
 #include "model/observe.h"
 #include "model/recompute/kept_results.h"
 #include "registry/registries.h"
 
 namespace kf {
 
-GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks) {
+GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks), kernels_(o.kernels) {
   gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   up_ = add_child("up_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
   down_ = add_child("down_proj", std::make_shared<Linear>(o.hidden, o.dim, o.out, Role::hidden, o.bias));
   gate_->split(Split::colwise, 1, ranks_);
   up_->split(Split::colwise, 1, ranks_);
   down_->split(Split::rowwise, 1, ranks_);
+  gate_->weight()->next_follows = !o.bias;
+}
+
+at::Tensor GatedMlp::as_one_node(const at::Tensor& x) const {
+  if (kernels_->gated_mlp == nullptr || !activation_.is_silu_kernel() || !gate_->bare() || !up_->bare() || !down_->bare() ||
+      !may_be_one_node()) {
+    return {};
+  }
+  return kernels_->gated_mlp({x, gate_->weight()->value, up_->weight()->value, down_->weight()->value});
 }
 
 at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& context) const {
+  if (at::Tensor y = as_one_node(x); y.defined()) {
+    return y;
+  }
   const at::Tensor once = at::alias(ranks_.enter(x, context));  // see Block
   const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
   const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
@@ -41,7 +55,7 @@ at::Tensor PlainMlp::forward(const at::Tensor& x, const ForwardContext& context)
 
 MlpOptions mlp_options(const PartArgs& args, std::int64_t dim, std::int64_t hidden) {
   const config::ModelConfig& m = args.config.model;
-  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias, TensorRanks(args)};
+  return {dim, hidden, hidden_init(m, dim), output_init(m, hidden), m.mlp_bias, TensorRanks(args), args.kernels};
 }
 
 std::shared_ptr<Mlp> native_mlp(const PartArgs& args, const std::string& name, std::int64_t dim, std::int64_t hidden) {

@@ -28,6 +28,7 @@ struct MlpOptions {
   Init in, out;             // of gate and up, of down
   bool bias = false;
   TensorRanks ranks = {};  // over whom F is divided
+  const Kernels* kernels = &fused_kernels();
 };
 
 /// down(act(gate(x)) * up(x)); with SiLU this is SwiGLU (Shazeer 2020, equation 6).
@@ -37,8 +38,12 @@ class GatedMlp final : public Mlp {
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
 
  private:
+  /// By the kernel that is one node; undefined where the formula has to do it.
+  at::Tensor as_one_node(const at::Tensor& x) const;
+
   Activation activation_;
   TensorRanks ranks_;
+  const Kernels* kernels_;
   std::shared_ptr<Linear> gate_, up_, down_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 // A key below autograd and above the backends that LibTorch itself leaves unused.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
-thread_local KeptResults* active = nullptr;
+thread_local KeptResults* current = nullptr;
 
 /// What a named result comes from: what else lies in its way (views, casts) costs nothing to make again.
 bool makes_results(const std::string& op) {
@@ -29,7 +29,7 @@ const std::string& known_name(const c10::OperatorHandle& op) {
 
 void run_or_replay(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard below(kKey);
-  KeptResults* const results = active;
+  KeptResults* const results = current;
   // Variants that write into a tensor of the caller are run again: what they return is not theirs to keep.
   if (results == nullptr || !results->concerns(known_name(op)) || op.schema().is_mutable()) {
     op.callBoxed(stack);
@@ -56,26 +56,28 @@ void register_fallback() {
 
 }  // namespace
 
+bool KeptResults::active() { return current != nullptr; }
+
 bool KeptResults::concerns(const std::string& op) const {
   const char* const name = ResultName::current();
   const bool named = name != nullptr && wanted_.count(std::string("#") + name) > 0;
   return (named && makes_results(op)) || wanted_.count(op) > 0;
 }
 
-KeptResults::Scope::Scope(KeptResults& results, bool first) : before_(active), active_(!results.wanted_.empty()) {
+KeptResults::Scope::Scope(KeptResults& results, bool first) : before_(current), active_(!results.wanted_.empty()) {
   if (!active_) {
     return;
   }
   register_fallback();
   results.first_ = first;
   results.next_ = 0;
-  active = &results;
+  current = &results;
   c10::impl::tls_set_dispatch_key_included(kKey, true);
 }
 
 KeptResults::Scope::~Scope() {
   if (active_) {
-    active = before_;
+    current = before_;
     c10::impl::tls_set_dispatch_key_included(kKey, before_ != nullptr);
   }
 }

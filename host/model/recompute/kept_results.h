@@ -33,6 +33,8 @@ class KeptResults {
     bool active_;
   };
 
+  /// Whether this thread keeps, or hands out what was kept.
+  static bool active();
   /// Whether the results of an operator are kept, called under the name that this thread has now.
   bool concerns(const std::string& op) const;
   bool first() const { return first_; }
