@@ -15,6 +15,7 @@
 #include "model/draw.h"
 #include "model/layer/norm.h"
 #include "model/layer/score.h"
+#include "model/layer/visibility.h"
 #include "model/moe/moe_book.h"
 #include "model/transformer/build.h"
 #include "optim/adamw.h"
@@ -64,19 +65,48 @@ void bench_loss() {
       both_ways("all logits at once", {hidden, weight}, [=] { return plain_linear_loss(hidden, head, labels, options).total; }), 0.5);
 }
 
-void bench_attention(const std::string& title, std::int64_t window) {
-  const at::Tensor q = leaf({1, 8, 2048, 64}), k = leaf({1, 8, 2048, 64}), v = leaf({1, 8, 2048, 64});
-  const auto work = [&](const char* name, const Kernels& kernels) {
+struct AttentionCase {
+  const char* title;
+  std::int64_t batch, kv_heads, length, width;  // 8 heads
+  std::int64_t window, document;                // 0 for none
+};
+
+/// The kernel of our own against another way: the formula, or LibTorch's kernel.
+void bench_attention(const AttentionCase& c, at::ScalarType type, const char* other, AttentionRules::Backend backend,
+                     const Kernels& kernels) {
+  const auto heads = [&](std::int64_t n) { return leaf({c.batch, c.length, n, c.width}, type); };  // as projections make them
+  const at::Tensor q = heads(8), k = heads(c.kv_heads), v = heads(c.kv_heads);
+  ForwardContext context;
+  if (c.document > 0) {
+    context.visible = std::make_shared<Visibility>(at::arange(c.length).floor_divide(c.document).expand({c.batch, c.length}));
+  }
+  const auto work = [&](const char* name, AttentionRules::Backend chosen, const Kernels& table) {
     ScoreOptions options;
     options.rules.scale = 0.125;
-    options.kernels = &kernels;
-    if (window > 0) {
-      options.reach = {Reach::Kind::local, window};
+    options.rules.backend = chosen;
+    options.kernels = &table;
+    if (c.window > 0) {
+      options.reach = {Reach::Kind::local, c.window};
     }
     const Mixer mixer(options, Dropout(0, 1, 0, "scores"));
-    return both_ways(name, {q, k, v}, [=] { return mixer.mix(q, k, v, {}, ForwardContext(), true); });
+    return both_ways(name, {q, k, v}, [=] {
+      return mixer.mix(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), {}, context, true).transpose(1, 2).flatten(2);
+    });
   };
-  compare(title, work("kernel, 2048 positions", fused_kernels()), work("softmax(q k^T) v", plain_kernels()), 0.5);
+  compare(std::string(c.title) + (type == at::kFloat ? " fp32" : " bf16"),
+          work("kernel by rows", AttentionRules::Backend::any, fused_kernels()), work(other, backend, kernels), 0.5);
+}
+
+void bench_attentions() {
+  const AttentionCase whole{"attention 2048", 1, 8, 2048, 64, 0, 0}, window{"window of 256", 1, 8, 2048, 64, 256, 0};
+  bench_attention(whole, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
+  bench_attention(window, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const AttentionCase& c :
+         {AttentionCase{"8 x 256, kv 4", 8, 4, 256, 32, 0, 0}, whole, window, AttentionCase{"documents", 1, 8, 2048, 64, 0, 256}}) {
+      bench_attention(c, type, "LibTorch's kernel", AttentionRules::Backend::flash, fused_kernels());
+    }
+  }
 }
 
 /// A module of one weight, materialised.
@@ -181,8 +211,7 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
 
 void bench_pieces(const Registries& registries) {
   bench_loss();
-  bench_attention("attention", 0);
-  bench_attention("window of 256", 256);
+  bench_attentions();
   bench_first_values();
   bench_elementwise(at::kFloat);
   bench_elementwise(at::kBFloat16);

@@ -141,8 +141,8 @@ KF_SIMD_INLINE V root(V v) {
 /// e^x to 2 units in the last place: 2^n times a polynomial of the rest, which is within ln 2 / 2 (as Cephes does it). Below -87.3 it is
 /// 0; above 88.3 it is e^88.3. NaN is passed on.
 KF_SIMD_INLINE V exp(V x) {
-  const V bounded = min(x, splat(88.3F));
-  const V magic = splat(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded number
+  const V bounded = min(splat(88.3F), x);  // in this order NaN is passed on
+  const V magic = splat(12582912.0F);      // 1.5 * 2^23: the sum's low bits are the rounded number
   const V shifted = fma(bounded, splat(1.44269504F), magic);
   const V n = shifted - magic;
   V r = fma(n, splat(-0.693359375F), bounded);
@@ -156,6 +156,37 @@ KF_SIMD_INLINE V exp(V x) {
   p = fma(p, r * r, r) + splat(1.0F);
   const U power = (bits_of(shifted) - bits_of(magic) + 127) << 23;
   return bounded < splat(-87.3F) ? V{} : p * of_bits(power);
+}
+
+/// The natural logarithm to 2 units in the last place of the larger of 1 and the result: of the exponent, and a polynomial of what is
+/// within 1/sqrt(2) .. sqrt(2) (as Cephes does it). Of positive normal numbers; NaN is passed on.
+KF_SIMD_INLINE V log(V x) {
+  const U bits = bits_of(x);
+  const U shifted = bits - 0x3f3504f3;  // sqrt(1/2) begins an octave
+  const V n = __builtin_convertvector((I)shifted >> 23, V);
+  const V y = of_bits((shifted & 0x007fffff) + 0x3f3504f3) - splat(1.0F);
+  V p = splat(7.0376836292e-2F);
+  p = fma(p, y, splat(-1.1514610310e-1F));
+  p = fma(p, y, splat(1.1676998740e-1F));
+  p = fma(p, y, splat(-1.2420140846e-1F));
+  p = fma(p, y, splat(1.4249322787e-1F));
+  p = fma(p, y, splat(-1.6668057665e-1F));
+  p = fma(p, y, splat(2.0000714765e-1F));
+  p = fma(p, y, splat(-2.4999993993e-1F));
+  p = fma(p, y, splat(3.3333331174e-1F));
+  const V z = y * y;
+  V tail = fma(n, splat(-2.12194440e-4F), p * y * z);
+  tail = fma(z, splat(-0.5F), tail);
+  return x != x ? x : fma(n, splat(0.693359375F), y + tail);
+}
+
+/// Whether a comparison holds in any lane.
+KF_SIMD_INLINE bool any(I lanes) {
+  std::int32_t all = 0;
+  for (int i = 0; i < kLanes; ++i) {
+    all |= lanes[i];
+  }
+  return all != 0;
 }
 
 KF_SIMD_INLINE V sigmoid(V x) { return splat(1.0F) / (splat(1.0F) + exp(-x)); }
