@@ -108,8 +108,17 @@ class Sizes {
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 
+  /// Whether attention is computed by rows (kernels/attention/by_rows.h): no scores, and no repeated heads.
+  bool by_rows() const {
+    const bool chosen = config_.run.device == "cpu" && m_.sdpa_backend == "auto" && fused_kernels();
+    return chosen && config_.train.mixed_precision != "fp16" && m_.dropout_attn == 0 && m_.pos_embedding != "alibi";
+  }
+
   /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
   bool whole_scores() const {
+    if (by_rows()) {
+      return false;
+    }
     const bool math = m_.sdpa_backend == "math" || (m_.sdpa_backend == "auto" && !fused_kernels());
     return math || m_.attn_sink || m_.attn_softcap > 0 || m_.dropout_attn > 0;
   }
@@ -130,7 +139,7 @@ class Sizes {
   void add_attention(BlockBytes& out, std::int64_t layer) const {
     const double heads = real(m_.n_heads);
     out.attention += low(dim()) + norm_copy();  // the normed input
-    double kernel = 0;                          // what the attention kernel keeps: q, k, v with as many heads each, the result
+    double kernel = 0;                          // what the attention kernel keeps: q, k, v, the result
     double mixed = 0;
     double products = 0;
     double keys = 0;                                         // of keys and values
@@ -149,7 +158,7 @@ class Sizes {
       const double key = std::max(real(kv_heads(m_, layer)), spread_.tp) * real(head_dim(m_, layer));  // a rank has one at least
       mixed = query;
       keys = 2 * key;
-      kernel = inner((2 + 2 * all) * query);
+      kernel = inner(2 * query + 2 * all * (by_rows() ? key : query));
       products = inner(query + 2 * key) + stream();
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
         out.attention += inner(query + key) + fp32(heads + real(kv_heads(m_, layer))) / spread_.tp;

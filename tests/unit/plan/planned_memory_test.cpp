@@ -20,6 +20,7 @@ namespace {
 /// Wide enough that the tensors which the plan counts are most of what there is.
 config::Config wide() {
   config::Config c = tiny_config();
+  c.run.device = "cpu";
   c.model.dim = 128;
   c.model.n_layers = 6;
   c.model.n_heads = 4;

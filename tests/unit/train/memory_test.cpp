@@ -65,6 +65,14 @@ TEST_CASE("memory: the estimate is within a quarter of what a step takes", "[mem
     config.train.mixed_precision = "bf16";
     agrees(config);
   }
+  SECTION("attention by rows, which has no scores and repeats no heads") {
+    config::Config config = wide_config();
+    config.model.n_kv_heads = 1;
+    config.model.attn_softcap = 5;
+    config.model.attn_sink = true;
+    config.train.mixed_precision = GENERATE(as<std::string>{}, "fp32", "bf16");
+    agrees(config);
+  }
   SECTION("full recomputation") {
     config::Config config = wide_config();
     config.train.activation_checkpointing = "full";
