@@ -43,11 +43,10 @@ struct Operands {
         v(rows_whole(in.v)),
         first(first_of(in)),
         sinks(in.sinks.defined() ? in.sinks.to(at::kFloat).contiguous() : at::Tensor()),
-        ahead(in.ranges != nullptr ? k.size(2) - q.size(2)
-              : in.causal          ? 0
-                                   : k.size(2)) {
+        ahead(in.causal ? 0 : k.size(2)) {
     if (first.defined()) {
       first = first.contiguous();
+      ahead = k.size(2) - q.size(2);
     }
   }
 
