@@ -14,13 +14,16 @@ struct AdamWNumbers;
 struct AttentionInput;
 struct AttentionRules;
 class ExpertRows;
+enum class GateKind : int;
 struct LinearLoss;
 struct LinearLossOptions;
 struct OutputHead;
+struct SumAndNorm;
 
 struct Kernels {
   at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
-  at::Tensor (*gate)(const at::Tensor& gate, const at::Tensor& up);
+  SumAndNorm (*add_rms_norm)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps);
+  at::Tensor (*gate)(GateKind kind, const at::Tensor& gate, const at::Tensor& up);
   at::Tensor (*rotation)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
   at::Tensor (*attention)(const AttentionInput& in, const AttentionRules& rules);
   /// Null in the plain table: the twin is a module, LoopExperts, which needs no sorted rows.

@@ -10,6 +10,7 @@
 #include "bench/compare.h"
 #include "config/load/load.h"
 #include "data/loader/loader.h"
+#include "kernels/gate/gate.h"
 #include "kernels/kernels.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "model/draw.h"
@@ -97,8 +98,8 @@ void bench_elementwise(at::ScalarType type) {
   };
   compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
   const at::Tensor up = leaf({4096, 1024}, type);
-  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_kernels().gate(x, up); }),
-          both_ways("plain operators", {x, up}, [=] { return plain_kernels().gate(x, up); }), 0.5);
+  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_kernels().gate(GateKind::silu, x, up); }),
+          both_ways("plain operators", {x, up}, [=] { return plain_kernels().gate(GateKind::silu, x, up); }), 0.5);
   const at::Tensor q = leaf({2, 8, 2048, 64}, type);
   const at::Tensor angles = at::rand({2048, 32});
   const at::Tensor cos = angles.cos(), sin = angles.sin();

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "kernels/gate/gate.h"
 #include "kernels/kernels.h"
 
 namespace kf {
@@ -25,12 +26,12 @@ class Activation {
   bool gated() const { return gated_; }
 
  private:
-  at::Tensor (*function_)(const at::Tensor&) = nullptr;
+  GateKind kind_ = GateKind::silu;
   bool gated_ = true;
   double up_offset_ = 0;
   double limit_ = 0;
   bool fp32_ = false;
-  at::Tensor (*kernel_)(const at::Tensor& gate, const at::Tensor& up) = nullptr;  // null: no kernel computes this one
+  at::Tensor (*kernel_)(GateKind kind, const at::Tensor& gate, const at::Tensor& up) = nullptr;  // null: no kernel computes this one
 };
 
 /// By model.activation, mlp_gated, mlp_act_limit and act_fp32; `name` is the activation of the native mlp part.

@@ -45,8 +45,8 @@ TEST_CASE("kernels: backwards of norm, gate and rotation are the slopes of their
   CHECK(gradient_error([&](const at::Tensor& in) { return fused_rms_norm(in, factor, 1e-3); }, x) < kNumeric);
   CHECK(gradient_error([&](const at::Tensor& in) { return fused_rms_norm(in, {}, 1e-3); }, x) < kNumeric);
   CHECK(gradient_error([&](const at::Tensor& in) { return fused_rms_norm(x, in, 1e-3); }, factor) < kNumeric);
-  CHECK(gradient_error([&](const at::Tensor& in) { return fused_gate(in, other); }, x) < kNumeric);
-  CHECK(gradient_error([&](const at::Tensor& in) { return fused_gate(other, in); }, x) < kNumeric);
+  CHECK(gradient_error([&](const at::Tensor& in) { return fused_gate(GateKind::silu, in, other); }, x) < kNumeric);
+  CHECK(gradient_error([&](const at::Tensor& in) { return fused_gate(GateKind::silu, other, in); }, x) < kNumeric);
   const at::Tensor cos = drawn({3, 4}, 4), sin = drawn({3, 4}, 5);  // the formula holds for any two tables
   for (const bool interleaved : {true, false}) {
     CHECK(gradient_error([&](const at::Tensor& in) { return fused_rotation(in, cos, sin, interleaved); }, x) < kNumeric);
@@ -63,8 +63,8 @@ TEST_CASE("kernels: norm, gate and rotation equal their plain twins, once and tw
   const std::vector<Pair> pairs{
       {"norm", [](const at::Tensor& x, const at::Tensor& f) { return fused_rms_norm(x, f, 1e-5); },
        [](const at::Tensor& x, const at::Tensor& f) { return plain_rms_norm(x, f, 1e-5); }, factor},
-      {"gate", [](const at::Tensor& x, const at::Tensor& up) { return fused_gate(x, up); },
-       [](const at::Tensor& x, const at::Tensor& up) { return plain_gate(x, up); }, drawn({2, 6, 8}, 7)},
+      {"gate", [](const at::Tensor& x, const at::Tensor& up) { return fused_gate(GateKind::silu, x, up); },
+       [](const at::Tensor& x, const at::Tensor& up) { return plain_gate(GateKind::silu, x, up); }, drawn({2, 6, 8}, 7)},
       {"rotation", [&](const at::Tensor& x, const at::Tensor&) { return fused_rotation(x, cos, sin, true); },
        [&](const at::Tensor& x, const at::Tensor&) { return plain_rotation(x, cos, sin, true); }, factor},
       {"half rotation", [&](const at::Tensor& x, const at::Tensor&) { return fused_rotation(x, cos, sin, false); },
