@@ -2,8 +2,11 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
+#include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/gate/gate.h"
@@ -36,7 +39,7 @@ at::Tensor numbers(at::IntArrayRef shape, std::uint64_t seed, at::ScalarType typ
   return (drawn(shape, seed) * scale).to(type).to(at::kDouble);
 }
 
-at::Tensor leaf(const at::Tensor& x, at::ScalarType type) { return x.to(type).requires_grad_(); }
+at::Tensor leaf(const at::Tensor& x, at::ScalarType type) { return x.detach().to(type, false, /*copy=*/true).requires_grad_(); }
 
 /// body() with one thread and with three gives the same bits.
 void check_threads(const std::function<std::vector<at::Tensor>()>& body) {
@@ -124,8 +127,8 @@ TEST_CASE("kernels of rows: what a sum and its norm give can be differentiated t
 }
 
 TEST_CASE("kernels of rows: every gate and both its gradients are right to their roundings", "[rows]") {
-  const GateKind kind = GENERATE(GateKind::silu, GateKind::gelu, GateKind::gelu_tanh, GateKind::relu, GateKind::relu2,
-                                 GateKind::quick_gelu, GateKind::tanh);
+  const GateKind kind =
+      GENERATE(GateKind::silu, GateKind::gelu, GateKind::gelu_tanh, GateKind::relu, GateKind::relu2, GateKind::quick_gelu, GateKind::tanh);
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const std::int64_t width = GENERATE(1, 7, 33, 100);
   CAPTURE(static_cast<int>(kind), type, width);
@@ -147,8 +150,8 @@ TEST_CASE("kernels of rows: every gate and both its gradients are right to their
 }
 
 TEST_CASE("kernels of rows: a gate passes what is no number on", "[rows]") {
-  const GateKind kind = GENERATE(GateKind::silu, GateKind::gelu, GateKind::gelu_tanh, GateKind::relu, GateKind::relu2,
-                                 GateKind::quick_gelu, GateKind::tanh);
+  const GateKind kind =
+      GENERATE(GateKind::silu, GateKind::gelu, GateKind::gelu_tanh, GateKind::relu, GateKind::relu2, GateKind::quick_gelu, GateKind::tanh);
   const at::Tensor gate = at::full({1, 20}, std::numeric_limits<float>::quiet_NaN());
   CHECK(fused_gate(kind, gate, at::ones({1, 20})).isnan().all().item<bool>());
 }
@@ -161,8 +164,8 @@ TEST_CASE("kernels of rows: the gradients of halves of one matrix are halves of 
   const at::Tensor far_gate = gate.detach().contiguous().requires_grad_(), far_up = up.detach().contiguous().requires_grad_();
   const at::Tensor direction = drawn({2, 9, width}, 2).to(type);
   const at::Tensor out = fused_gate(GateKind::silu, gate, up), far_out = fused_gate(GateKind::silu, far_gate, far_up);
-  const auto gradients = torch::autograd::grad({out}, {gate, up}, {direction});
-  const auto far_gradients = torch::autograd::grad({far_out}, {far_gate, far_up}, {direction});
+  const std::vector<at::Tensor> gradients = torch::autograd::grad({out}, {gate, up}, {direction});
+  const std::vector<at::Tensor> far_gradients = torch::autograd::grad({far_out}, {far_gate, far_up}, {direction});
   CHECK(bitwise_equal({out.detach(), gradients[0], gradients[1]}, {far_out.detach(), far_gradients[0], far_gradients[1]}));
   CHECK(gradients[0].stride(-2) == 2 * width);
   CHECK(gradients[1].data_ptr() == static_cast<char*>(gradients[0].data_ptr()) + width * gradients[0].element_size());
@@ -171,10 +174,11 @@ TEST_CASE("kernels of rows: the gradients of halves of one matrix are halves of 
 TEST_CASE("kernels of rows: rotations are right to their roundings, whatever lies where", "[rows]") {
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const bool interleaved = GENERATE(true, false), by_text = GENERATE(true, false);
-  const auto [width, turned] = GENERATE(std::pair{2, 2}, std::pair{8, 6}, std::pair{33, 14}, std::pair{64, 64}, std::pair{100, 50});
+  const auto part = GENERATE(std::pair{2, 2}, std::pair{8, 6}, std::pair{33, 14}, std::pair{64, 64}, std::pair{100, 50});
+  const std::int64_t width = part.first, turned = part.second;
   CAPTURE(type, interleaved, by_text, width, turned);
   constexpr std::int64_t batch = 2, heads = 3, length = 5;
-  const at::Tensor angles = drawn(by_text ? at::IntArrayRef({batch, 1, length, turned / 2}) : at::IntArrayRef({length, turned / 2}), 1);
+  const at::Tensor angles = by_text ? drawn({batch, 1, length, turned / 2}, 1) : drawn({length, turned / 2}, 1);
   const at::Tensor cos = angles.cos().to(at::kFloat), sin = angles.sin().to(at::kFloat);
   // A part of wider rows (B, T, H D + 1), seen as (B, H, T, D): no row begins where a vector would like it.
   const at::Tensor rows = numbers({batch, length, heads * width + 1}, 2, type);
