@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/compare.h"
@@ -13,6 +14,7 @@
 #include "kernels/gate/gate.h"
 #include "kernels/kernels.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/rms_norm/rms_norm.h"
 #include "model/draw.h"
 #include "model/layer/norm.h"
 #include "model/layer/score.h"
@@ -97,14 +99,25 @@ void bench_elementwise(at::ScalarType type) {
     return both_ways(name, {x}, [=] { return layer->forward(x); });
   };
   compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
-  const at::Tensor up = leaf({4096, 1024}, type);
-  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_kernels().gate(GateKind::silu, x, up); }),
-          both_ways("plain operators", {x, up}, [=] { return plain_kernels().gate(GateKind::silu, x, up); }), 0.5);
-  const at::Tensor q = leaf({2, 8, 2048, 64}, type);
+  const at::Tensor up = leaf({4096, 1024}, type), factor = leaf({1024});
+  const auto sum_and_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, up, factor}, [=, &kernels] {
+      const SumAndNorm out = kernels.add_rms_norm(x, up, factor, 1e-5);
+      return out.sum + out.norm;
+    });
+  };
+  compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()), sum_and_norm("plain operators", plain_kernels()), 0.5);
+  for (const auto& [kind, act] : {std::pair{GateKind::silu, "silu"}, std::pair{GateKind::gelu, "gelu"}}) {
+    const auto gate = [&, of = kind](const char* name, const Kernels& kernels) {
+      return both_ways(name, {x, up}, [=, &kernels] { return kernels.gate(of, x, up); });
+    };
+    compare(std::string(act) + " gate" + suffix, gate("fused", fused_kernels()), gate("plain operators", plain_kernels()), 0.5);
+  }
+  const at::Tensor q = leaf({2, 2048, 8, 64}, type);  // (B, T, H, D), as projections give them
   const at::Tensor angles = at::rand({2048, 32});
   const at::Tensor cos = angles.cos(), sin = angles.sin();
-  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q, cos, sin, false); }),
-          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q, cos, sin, false); }), 0.5);
+  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q.transpose(1, 2), cos, sin, false); }),
+          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q.transpose(1, 2), cos, sin, false); }), 0.5);
 }
 
 void bench_first_values() {
