@@ -67,6 +67,9 @@ TEST_CASE("kernels: norm, gate and rotation equal their plain twins, once and tw
        [](const at::Tensor& x, const at::Tensor& up) { return plain_gate(GateKind::silu, x, up); }, drawn({2, 6, 8}, 7)},
       {"rotation", [&](const at::Tensor& x, const at::Tensor&) { return fused_rotation(x, cos, sin, true); },
        [&](const at::Tensor& x, const at::Tensor&) { return plain_rotation(x, cos, sin, true); }, factor},
+      {"rotation of a part",
+       [&](const at::Tensor& x, const at::Tensor&) { return fused_rotation(x, cos.narrow(1, 0, 3), sin.narrow(1, 0, 3), false); },
+       [&](const at::Tensor& x, const at::Tensor&) { return plain_rotation(x, cos.narrow(1, 0, 3), sin.narrow(1, 0, 3), false); }, factor},
       {"half rotation", [&](const at::Tensor& x, const at::Tensor&) { return fused_rotation(x, cos, sin, false); },
        [&](const at::Tensor& x, const at::Tensor&) { return plain_rotation(x, cos, sin, false); }, factor},
   };
