@@ -96,10 +96,10 @@ void add_routers(Registries& r) {
 void add_losses(Registries& r) {
   const auto low = [](const PartArgs& a) { return a.config.model.logits_dtype == "compute"; };
   r.loss.add(native("cross_entropy", "Cross entropy, in fp32 unless model.logits_dtype = \"compute\"."),
-             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a)); });
+             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a), *a.kernels); });
   r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [low](const PartArgs& a) {
     const std::int64_t chunk = a.config.train.ce_chunk_size;
-    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a));
+    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a), *a.kernels);
   });
   r.loss.add(native("fused_linear_cross_entropy",
                     "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),

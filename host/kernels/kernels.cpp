@@ -12,12 +12,13 @@ namespace kf {
 
 const Kernels& fused_kernels() {
   static constexpr Kernels all{fused_rms_norm,       fused_gate,        fused_rotation, fused_attention,
-                               fused_grouped_linear, fused_linear_loss, fused_adamw};
+                               fused_grouped_linear, fused_linear_loss, fused_adamw,    fused_cross_entropy};
   return all;
 }
 
 const Kernels& plain_kernels() {
-  static constexpr Kernels all{plain_rms_norm, plain_gate, plain_rotation, plain_attention, nullptr, plain_linear_loss, plain_adamw};
+  static constexpr Kernels all{plain_rms_norm, plain_gate,        plain_rotation, plain_attention,
+                               nullptr,        plain_linear_loss, plain_adamw,    plain_cross_entropy};
   return all;
 }
 

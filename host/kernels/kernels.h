@@ -27,6 +27,7 @@ struct Kernels {
   at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
   LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
   void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
+  at::Tensor (*cross_entropy)(const at::Tensor& logits, const at::Tensor& labels);
 };
 
 /// One node of the graph, or one call, where plain operators take several: faster, and less is kept for backward.

@@ -141,7 +141,7 @@ KF_SIMD_INLINE V root(V v) {
 /// e^x to 2 units in the last place: 2^n times a polynomial of the rest, which is within ln 2 / 2 (as Cephes does it). Below -87.3 it is
 /// 0; above 88.3 it is e^88.3. NaN is passed on.
 KF_SIMD_INLINE V exp(V x) {
-  const V bounded = min(x, splat(88.3F));
+  const V bounded = min(splat(88.3F), x);  // in this order NaN stays
   const V magic = splat(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded number
   const V shifted = fma(bounded, splat(1.44269504F), magic);
   const V n = shifted - magic;

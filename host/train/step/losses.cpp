@@ -4,6 +4,7 @@
 
 #include "data/sequence/batch.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "model/recompute/twice_differentiable.h"
 #include "train/step/divided_loss.h"
 
 namespace kf {
@@ -11,7 +12,10 @@ namespace kf {
 at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { return sum(logits, batch.labels.flatten()); }
 
 at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
-  return cross_entropy_sum(low_ ? logits : logits.to(at::kFloat), labels, low_);
+  if (low_) {
+    return cross_entropy_sum(logits, labels, low_);
+  }
+  return (TwiceDifferentiable::wanted() ? plain_kernels() : kernels_).cross_entropy(logits, labels);
 }
 
 namespace {
@@ -44,10 +48,13 @@ LossTerms ChunkedCrossEntropy::from_hidden(const at::Tensor& hidden, const Outpu
 }
 
 at::Tensor ChunkedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  if (logits.is_cpu() && !low_ && &kernels_ != &plain_kernels()) {
+    return CrossEntropy(low_, kernels_).sum(logits, labels);  // the kernel holds no row in fp32
+  }
   at::Tensor total = at::zeros({}, logits.options().dtype(at::kFloat));
   for (std::int64_t first = 0; first < logits.size(0); first += chunk_) {
     const std::int64_t count = std::min(chunk_, logits.size(0) - first);
-    total = total + CrossEntropy(low_).sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
+    total = total + CrossEntropy(low_, kernels_).sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
   }
   return total;
 }

@@ -16,7 +16,7 @@ namespace kf::test {
 namespace {
 
 struct Calls {
-  int rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0;
+  int rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0, cross_entropy = 0;
 };
 Calls calls;  // functions of a table hold nothing
 
@@ -48,10 +48,14 @@ void counted_adamw(const AdamWLists& lists, const AdamWNumbers& numbers) {
   ++calls.adamw;
   fused_kernels().adamw(lists, numbers);
 }
+at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  ++calls.cross_entropy;
+  return fused_kernels().cross_entropy(logits, labels);
+}
 
 const Kernels* counting(const config::Config&) {
   static constexpr Kernels all{counted_norm,    counted_gate, counted_rotation, counted_attention,
-                               counted_grouped, counted_loss, counted_adamw};
+                               counted_grouped, counted_loss, counted_adamw,    counted_cross_entropy};
   return &all;
 }
 

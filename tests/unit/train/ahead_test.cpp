@@ -142,7 +142,7 @@ TEST_CASE("ahead: where the verdict is 0, AdamW moves neither weights nor state,
   AdamW optimizer({{{weight}, 0.1, true}}, {});
   const auto step = [&](double gradient, double ok) {
     weight->set_gradient(at::full({2, 3}, gradient));
-    optimizer.step_where(1e-2, at::full({}, ok));
+    optimizer.step_with(1e-2, {{}, at::full({}, ok)});
   };
   step(0.5, 1);
   const at::Tensor before = weight->master.detach().clone();
