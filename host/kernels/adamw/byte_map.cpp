@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -27,13 +26,6 @@ std::vector<float> values_of(bool is_signed) {
   return out;
 }
 
-float number_of(std::int32_t upper_bits) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(upper_bits) << 16;
-  float out = 0;
-  std::memcpy(&out, &bits, sizeof out);
-  return out;
-}
-
 ByteMap made(bool is_signed) {
   ByteMap map{};
   map.is_signed = is_signed;
@@ -43,12 +35,6 @@ ByteMap made(bool is_signed) {
     map.middles[i] = (values[static_cast<std::size_t>(i)] + values[static_cast<std::size_t>(i) + 1]) / 2;
   }
   map.middles[255] = std::numeric_limits<float>::infinity();
-  for (std::int32_t kind = 0; kind < ByteMap::kKinds; ++kind) {
-    const float low = kind == 0 ? 0 : number_of(ByteMap::kFirst + kind), high = number_of(ByteMap::kFirst + kind + 1);
-    const float *const all = map.middles, *const end = all + 255;
-    map.begin[kind] = static_cast<std::uint8_t>(std::lower_bound(all, end, low) - all);
-    map.begin[ByteMap::kKinds + kind] = static_cast<std::uint8_t>(std::upper_bound(all, end, -high) - all);
-  }
   return map;
 }
 

@@ -9,10 +9,6 @@ namespace kf {
 struct ByteMap {
   float values[256];   // ascending, from -1 or 0 to 1
   float middles[256];  // between values[i] and values[i + 1]; infinity at the end
-  /// By the upper 16 bits of a number's magnitude, from 2^-24 to 1: how many middles lie below all numbers of these bits, of positive and
-  /// of negative ones. There is one middle at most among them.
-  static constexpr std::int32_t kFirst = (127 - 24) << 7, kKinds = 24 * 128 + 1;
-  std::uint8_t begin[2 * kKinds];
   bool is_signed;
 };
 

@@ -6,6 +6,10 @@
 namespace kf::simd::KF_SIMD_ISA {
 namespace {
 
+constexpr int kDecades = 7;
+constexpr float kTens[kDecades] = {1e-6F, 1e-5F, 1e-4F, 1e-3F, 1e-2F, 1e-1F, 1.0F};  // where each ends
+constexpr float kPerTen[kDecades] = {1e6F, 1e5F, 1e4F, 1e3F, 1e2F, 1e1F, 1.0F};
+
 void widen_all(const Bf16* in, float* out, std::int64_t n) {
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
@@ -37,10 +41,77 @@ Bytes bytes_of(void* tensor, std::int64_t block, std::int64_t numbers) {
   return {static_cast<float*>(tensor) + block, static_cast<std::uint8_t*>(tensor) + 4 * blocks + block * kAdamWBlock};
 }
 
+/// The map by its formula, with nothing to look up (byte_map.h has it as a table, which the last bits of a product may miss): a number is
+/// one of 2^e pieces of its decade, so the count of a decade's pieces plus the piece is a number p whose exponent says the decade, and
+/// whose fraction the piece. p is place + 1 without a sign, |place - 127| with one; decades begin at p = `first`, and beside them there
+/// are 0 below and 1 above.
+struct Map {
+  V pieces[kDecades];   // of a decade: how many it has
+  V borders[kDecades];  // magnitudes above which numbers belong to it
+  V top;                // magnitude above which a number is 1
+  V first, last;        // p of the smallest number above 0, and p of 1
+  bool is_signed;
+};
+
+KF_SIMD_INLINE Map map_of(const ByteMap& map) {
+  Map m;
+  const int first = map.is_signed ? 1 : 2;
+  const float* const above = map.middles + (map.is_signed ? 127 : 0);  // the middles from 0 up
+  for (int d = 0; d < kDecades; ++d) {
+    m.pieces[d] = splat(static_cast<float>(first << d));
+    m.borders[d] = splat(above[(first << d) - first]);
+  }
+  m.first = splat(static_cast<float>(first));
+  m.last = splat(static_cast<float>(first << kDecades));
+  m.top = splat(map.middles[254]);
+  m.is_signed = map.is_signed;
+  return m;
+}
+
+/// The number at `place`.
+KF_SIMD_INLINE V number_at(const Map& m, I place) {
+  const I below = place < 127;
+  const I p = m.is_signed ? (below ? 127 - place : place - 127) : place + 1;
+  const V count = __builtin_convertvector(p, V);
+  V ten = splat(kTens[0]), pieces = m.pieces[0];
+  for (int d = 1; d < kDecades; ++d) {
+    ten = count < m.pieces[d] ? ten : splat(kTens[d]);
+    pieces = count < m.pieces[d] ? pieces : m.pieces[d];
+  }
+  V x = fma((count - pieces + 0.5F) / pieces, splat(0.9F), splat(0.1F)) * ten;
+  x = count < m.first ? V{} : x;
+  x = count < m.last ? x : splat(1.0F);
+  return m.is_signed ? (below ? -x : x) : x;
+}
+
+/// The place of the number nearest to `share`, from -1 to 1.
+KF_SIMD_INLINE I place_of(const Map& m, V share) {
+  const V x = max(share, -share);
+  V per_ten = splat(kPerTen[0]), pieces = m.pieces[0];
+  for (int d = 1; d < kDecades; ++d) {
+    per_ten = x > m.borders[d] ? splat(kPerTen[d]) : per_ten;
+    pieces = x > m.borders[d] ? m.pieces[d] : pieces;
+  }
+  const V piece = (x * per_ten - 0.1F) * (pieces * (1 / 0.9F));
+  const V count = min(max(pieces + piece, pieces), pieces + pieces - 1.0F);
+  const I smallest = __builtin_convertvector(m.first, I);
+  const I nothing = m.is_signed ? I{} : (x > 0.0F ? smallest : smallest - 1);  // without a sign, 0 is for 0 alone
+  I p = x > m.borders[0] ? __builtin_convertvector(count, I) : nothing;        // towards 0
+  p = share > m.top ? __builtin_convertvector(m.last, I) : p;
+  return m.is_signed ? (share < 0.0F ? 127 - p : 127 + p) : p - 1;
+}
+
 void read_bytes(const ByteMap& map, const Bytes& bytes, float* out, std::int64_t n) {
-  const float scale = *bytes.scale;
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = map.values[bytes.places[i]] * scale;
+  const Map m = map_of(map);
+  const V scale = splat(*bytes.scale);
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    store(out + i, number_at(m, load_bytes(bytes.places + i)) * scale);
+  }
+  if (i < n) {
+    std::uint8_t rest[kLanes] = {};
+    std::memcpy(rest, bytes.places + i, static_cast<std::size_t>(n - i));
+    store_first(out + i, number_at(m, load_bytes(rest)) * scale, n - i);
   }
 }
 
@@ -73,21 +144,20 @@ float extreme(const float* x, std::int64_t n) {
 }
 
 void write_bytes(const ByteMap& map, const float* x, const Bytes& bytes, std::int64_t n) {
+  const Map m = map_of(map);
   const float found = extreme(x, n);
   const float scale = __builtin_fabsf(found) < 0x1p-126F ? 0 : found;
-  const float inverse = scale == 0 ? 0 : 1 / scale;
+  const V inverse = splat(scale == 0 ? 0 : 1 / scale);
+  const auto places = [&m, inverse](V some) { return place_of(m, max(min(some * inverse, splat(1.0F)), splat(-1.0F))); };  // NaN becomes 1
   *bytes.scale = scale;
-  for (std::int64_t i = 0; i < n; ++i) {
-    float share = x[i] * inverse;
-    share = share < 1 ? share : 1;
-    share = share > -1 ? share : -1;
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &share, sizeof bits);
-    const std::int32_t kind = static_cast<std::int32_t>((bits & 0x7fffffff) >> 16) - ByteMap::kFirst;
-    std::uint8_t place = map.begin[(kind < 0 ? 0 : kind) + (bits >> 31 != 0 ? ByteMap::kKinds : 0)];
-    place = static_cast<std::uint8_t>(place + (share > map.middles[place] ? 1 : 0));
-    const bool lost = !map.is_signed && place == 0 && x[i] > 0 && scale != 0;
-    bytes.places[i] = lost ? 1 : place;
+  std::int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    store_bytes(bytes.places + i, places(load(x + i)));
+  }
+  if (i < n) {
+    std::uint8_t rest[kLanes];
+    store_bytes(rest, places(load_first(x + i, n - i)));
+    std::memcpy(bytes.places + i, rest, static_cast<std::size_t>(n - i));
   }
 }
 

@@ -30,6 +30,7 @@ typedef float V __attribute__((vector_size(kLanes * 4)));          // fp32
 typedef std::int32_t I __attribute__((vector_size(kLanes * 4)));   // of comparisons: -1 or 0
 typedef std::uint32_t U __attribute__((vector_size(kLanes * 4)));  // bits
 typedef std::uint16_t H __attribute__((vector_size(kLanes * 2)));  // bf16
+typedef std::uint8_t B __attribute__((vector_size(kLanes)));       // bytes
 
 /// bf16 in memory.
 struct Bf16 {
@@ -123,6 +124,16 @@ KF_SIMD_INLINE float largest(V v) {
   return x[0];
 }
 
+KF_SIMD_INLINE I load_bytes(const std::uint8_t* p) {
+  B b;
+  std::memcpy(&b, p, sizeof b);
+  return __builtin_convertvector(b, I);
+}
+KF_SIMD_INLINE void store_bytes(std::uint8_t* p, I v) {
+  const B b = __builtin_convertvector(v, B);
+  std::memcpy(p, &b, sizeof b);
+}
+
 KF_SIMD_INLINE V root(V v) {
 #if defined(__AVX512F__)
   return (V)_mm512_sqrt_ps((__m512)v);
@@ -142,7 +153,7 @@ KF_SIMD_INLINE V root(V v) {
 /// 0; above 88.3 it is e^88.3. NaN is passed on.
 KF_SIMD_INLINE V exp(V x) {
   const V bounded = min(splat(88.3F), x);  // in this order NaN stays
-  const V magic = splat(12582912.0F);  // 1.5 * 2^23: the sum's low bits are the rounded number
+  const V magic = splat(12582912.0F);      // 1.5 * 2^23: the sum's low bits are the rounded number
   const V shifted = fma(bounded, splat(1.44269504F), magic);
   const V n = shifted - magic;
   V r = fma(n, splat(-0.693359375F), bounded);
