@@ -78,7 +78,8 @@ KF_SIMD_INLINE V number_at(const Map& m, I place) {
     ten = count < m.pieces[d] ? ten : splat(kTens[d]);
     pieces = count < m.pieces[d] ? pieces : m.pieces[d];
   }
-  V x = fma((count - pieces + 0.5F) / pieces, splat(0.9F), splat(0.1F)) * ten;
+  const V per_piece = of_bits((254U << 23) - bits_of(pieces));  // of a power of two
+  V x = fma((count - pieces + 0.5F) * per_piece, splat(0.9F), splat(0.1F)) * ten;
   x = count < m.first ? V{} : x;
   x = count < m.last ? x : splat(1.0F);
   return m.is_signed ? (below ? -x : x) : x;
