@@ -82,6 +82,9 @@ class Sizes {
     const double narrow = width() == 2 ? 2 : 0;
     const double capped = m_.final_logit_softcap > 0 ? 2 : 0;
     const bool kept_low = narrow > 0 && m_.logits_dtype == "compute";  // nothing of them is fp32
+    if (t.loss_fn == "fused_linear_cross_entropy" && by_rows()) {      // a piece of logits, which its gradient takes the place of
+      return chunk * vocabulary * width() + low(dim()) + vocabulary * dim() * 4;
+    }
     if (t.loss_fn == "fused_linear_cross_entropy") {
       // A piece of logits three times in fp32, the gradients of all hidden states, and those of the head.
       return chunk * vocabulary * (narrow + 4 * (3 + capped)) + low(dim()) + vocabulary * dim() * 4;
@@ -90,6 +93,9 @@ class Sizes {
     const double all = tokens_ * vocabulary;
     if (kept_low && t.loss_fn == "cross_entropy") {
       return all * (6 + capped * width() + z);
+    }
+    if (by_rows()) {  // the logits and their gradient
+      return all * (2 * width() + capped * width() + z);
     }
     if (t.loss_fn == "chunked_cross_entropy") {
       return all * (4 + 2 * width() + capped * width() + z) + chunk * vocabulary * 8;
@@ -107,6 +113,13 @@ class Sizes {
   double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
+
+  /// Whether losses hold no fp32 copy of logits (kernels/linear_loss/rows_simd.cpp): only where the settings name the CPU is that known
+  /// here.
+  bool by_rows() const {
+    const bool rounds = width() == 2 && m_.logits_dtype == "compute";
+    return fused_kernels() && config_.run.device == "cpu" && config_.train.mixed_precision != "fp16" && !rounds && spread_.tp == 1;
+  }
 
   /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
   bool whole_scores() const {
