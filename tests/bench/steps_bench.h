@@ -10,7 +10,7 @@ struct Registries;
 namespace bench {
 
 /// Steps of kf-host against those of tests/bench/torch_step.py (eager, eager without mmap, compiled), in turns, as rows of a Markdown
-/// table. `model`: small, debug or tiny; "" for all. Throws Code::other where losses are not equal.
+/// table. `model`: small, debug or tiny; "" for all. Throws Code::other, behind the table, where losses are not equal.
 void bench_steps(const Registries& registries, const std::string& model);
 
 /// `kf-host --help`, and from the start of a process to the end of its first step, against the same.

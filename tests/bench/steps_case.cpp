@@ -53,6 +53,7 @@ enabled = false
 
 [checkpoint]
 init_from = "weights.safetensors"
+interval = 1000000
 on_completion = false
 )";
 
