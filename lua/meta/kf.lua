@@ -1463,6 +1463,7 @@
 ---@field steering? string  A steering.jsonl: what was said to that run is said to this one, behind the same steps. Empty for none.
 ---@field reload? "off"|"on_change"  Read the script's hooks again, behind the step that is on, when a file of the script has changed; else at `kf-host reload` alone.
 ---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
+---@field caching_allocator? boolean  Keep the memory of freed tensors on the CPU for the next ones, which then come without a call of the system and without fresh pages. Off: torch's own allocator.
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts
