@@ -256,6 +256,13 @@ TEST_CASE("profile: steps that never come are said", "[profile]") {
   const Finished none = toy.host({"profile", "toy.toml", "--warmup", "3", "--train.max_steps=3"});
   CHECK(none.status == 2);
   CHECK_THAT(none.err, Contains("the run was over at step 3, and the profile begins with step 4: --warmup 2 or less"));
+  const Finished aside = toy.host({"profile", "toy.toml", "--warmup", "3", "--train.max_steps=3", "--out", "there/below"});
+  CHECK(aside.status == 2);
+  CHECK_FALSE(fs::exists(toy / "there"));
+  toy.write("here/mine", "x");
+  CHECK(toy.host({"profile", "toy.toml", "--warmup", "3", "--train.max_steps=3", "--out", "here/below"}).status == 2);
+  CHECK_FALSE(fs::exists(toy / "here/below"));
+  CHECK(fs::exists(toy / "here/mine"));
   CHECK(toy.host({"profile"}).status == 2);
   CHECK_THAT(toy.host({"profile", "toy.toml", "--steps", "0"}).err, Contains("--steps: 0 is not between 1 and 1000"));
 }
