@@ -80,7 +80,9 @@ void Room::connect_store() {
       return;
     }
     const char* const keeper = rendezvous_.kept ? "who started this process" : "rank 0";
-    store_->all = open_tcp_store(where, {rank, world, rank == 0 && !rendezvous_.kept, keeper, timeout});
+    store_->all = open_tcp_store(
+        where,
+        {.who = format("rank {}", rank), .keeper = keeper, .world = world, .keeps = rank == 0 && !rendezvous_.kept, .timeout = timeout});
     if (!rendezvous_.prefix.empty()) {
       store_->all = c10::make_intrusive<c10d::PrefixStore>(rendezvous_.prefix, store_->all);
     }
@@ -243,7 +245,7 @@ std::string Room::names(const std::vector<std::int64_t>& ranks) noexcept {
 
 void find_rendezvous(const std::string& where, const std::string& who) {
   if (!where.starts_with(kFile)) {
-    find_host(who, where, kNamePatience);
+    find_host(where, {.who = who}, kNamePatience);
   }
 }
 

@@ -229,7 +229,7 @@ TEST_CASE("launch: options that do not belong together, or leave open what must 
   CHECK_THAT(says({"--nproc=some"}), Contains("--nproc some: must be a number of processes"));
   const Finished nowhere = lost.wait();
   CHECK(nowhere.status == 2);
-  CHECK_THAT(nowhere.err, StartsWith("kf-host: ranks 2 to 3 cannot find the rendezvous nobody.invalid:29500") &&
+  CHECK_THAT(nowhere.err, StartsWith("kf-host: ranks 2 to 3 cannot find nobody.invalid:29500") &&
                               Contains("does not know the host 'nobody.invalid'") && Contains("the machine of rank 0"));
   CHECK(std::count(nowhere.err.begin(), nowhere.err.end(), '\n') == 1);  // no rank says it again, and torch is silent
   Options options = here;
