@@ -109,7 +109,8 @@ TEST_CASE("workers: commands of several machines meet at HOST:PORT, where one th
   Options options;
   options.cwd = run.toy.folder();
   std::vector<std::unique_ptr<Process>> workers;
-  for (const char* worker : {"1", "0"}) {
+  for (const char* worker : {"1", "0"}) {  // each started by an srun of both, whose tasks are no ranks then
+    options.env = {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", worker}};
     workers.push_back(std::make_unique<Process>(run.toy.command({"--workers=2", "--worker", worker, "--meet", where, "--max-restarts=1",
                                                                  "--restart-pause=0", "s.lua", "--diloco.min_workers=2"}),
                                                 options));

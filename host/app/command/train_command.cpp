@@ -76,7 +76,10 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
 
 /// The worker that these processes are, where workers come and go.
 std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
-  if (arguments.workers.worker) {
+  if (arguments.workers.worker && !worker_place(environment())) {
+    for (const char* const variable : launch_variables()) {  // of an srun, say, that has started each worker: no ranks of one
+      ::unsetenv(variable);
+    }
     be_worker(arguments.workers);
   }
   const std::optional<WorkerPlace> place = worker_place(environment());
