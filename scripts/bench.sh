@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Builds and runs the speed comparisons. usage: scripts/bench.sh [PRESET]
+# Builds and runs the speed comparisons, or one part of them. usage: scripts/bench.sh [PRESET [PART ...]]
+# Steps are compared with PyTorch from PyPI (1.6 GB, fetched once); without a network the bench says that it is left out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
+shift || true
 scripts/build.sh "$preset" bench >/dev/null
-exec "build/$preset/tests/bench"
+scripts/transformers.sh
+exec "build/$preset/tests/bench" "$@"

@@ -25,6 +25,9 @@ struct Frame {
 };
 
 inline constexpr const char* kProtocol = "1";
+/// A chunk that begins so asks for the names that may stand behind what follows, "" for variables: it changes nothing, and the log is not
+/// told. To runs that do not know it, it is a comment.
+inline constexpr const char* kNamesOf = "--names of ";
 /// Bytes of one text.
 inline constexpr std::size_t kMostText = std::size_t{1} << 20U;
 

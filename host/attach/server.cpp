@@ -57,7 +57,8 @@ std::thread without_signals(auto body) {
 
 }  // namespace
 
-Server::Server(const fs::path& folder) : address_(folder), listener_(new_socket()), woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+Server::Server(const fs::path& folder, std::function<void(std::int64_t client)> gone)
+    : gone_(std::move(gone)), address_(folder), listener_(new_socket()), woken_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   KF_CHECK(woken_.get() >= 0, Code::other, "cannot make an eventfd: {}", reason());
   listen(folder);
   thread_ = without_signals([this] { serve(); });
@@ -253,6 +254,9 @@ void Server::take_wish(std::int64_t number, Client& client) {
 }
 
 void Server::drop(std::int64_t number) {
+  if (gone_ && clients_.at(number).waits) {
+    gone_(number);
+  }
   clients_.erase(number);
   std::erase_if(said_, [number](const Said& one) { return one.client == number; });  // nobody waits for it any more
 }

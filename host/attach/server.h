@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -35,9 +36,10 @@ struct Answer {
 /// Each client has one wish at a time: what it sends meanwhile waits in the socket, and what it does not read waits here.
 class Server {
  public:
-  /// Listens on attach.sock in the folder, for this user alone; one that a killed process has left is replaced. Throws Code::other where a
-  /// process listens there, or something else has the name, or the file system has no sockets.
-  explicit Server(const fs::path& folder);
+  /// Listens on attach.sock in the folder, for this user alone; one that a killed process has left is replaced. `gone` hears, on another
+  /// thread, of each client that goes away before its wish is answered; it throws nothing. Throws Code::other where a process listens
+  /// there, or something else has the name, or the file system has no sockets.
+  explicit Server(const fs::path& folder, std::function<void(std::int64_t client)> gone = {});
   /// Tells all who are there that the run has ended, and takes the socket away.
   ~Server();
   Server(const Server&) = delete;
@@ -71,6 +73,7 @@ class Server {
   static void send(Client& client, const Frame& frame) { client.out += to_bytes(frame); }
   void wake() const;
 
+  std::function<void(std::int64_t)> gone_;
   Address address_;
   Descriptor listener_;
   Descriptor woken_;                              // an eventfd

@@ -96,10 +96,10 @@ void add_routers(Registries& r) {
 void add_losses(Registries& r) {
   const auto low = [](const PartArgs& a) { return a.config.model.logits_dtype == "compute"; };
   r.loss.add(native("cross_entropy", "Cross entropy, in fp32 unless model.logits_dtype = \"compute\"."),
-             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a)); });
+             [low](const PartArgs& a) { return std::make_unique<CrossEntropy>(low(a), *a.kernels); });
   r.loss.add(native("chunked_cross_entropy", "Cross entropy over pieces of train.ce_chunk_size positions."), [low](const PartArgs& a) {
     const std::int64_t chunk = a.config.train.ce_chunk_size;
-    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a));
+    return std::make_unique<ChunkedCrossEntropy>(chunk == 0 ? 4096 : chunk, low(a), *a.kernels);
   });
   r.loss.add(native("fused_linear_cross_entropy",
                     "The head's product and cross entropy, train.ce_chunk_size positions at a time: all logits are never held."),
@@ -146,27 +146,36 @@ void add_run_parts(Registries& r) {
                       [](const PartArgs&) -> CheckpointStrategy { return power_of_two; });
 }
 
-/// Behind a queue: neither a slow disk nor what a tracker makes of an event costs the run anything.
-template <class Tracker>
-void add_tracker(Registries& r, const char* name, std::string doc) {
-  constexpr std::size_t kQueue = 4096;  // events
+constexpr std::size_t kQueue = 4096;  // events
+
+/// Behind a queue: neither a slow disk nor what a sink makes of an event costs the run anything. Saves and the end wait for it; with
+/// checkpoint.on_error = "stop" the run ends behind the first boundary that knows of a fault, and its checkpoint has the rows that wait.
+template <class T>
+void add_queued(Registries& r, const char* name, std::string doc, std::unique_ptr<T> (*make)(const fs::path& run_dir)) {
   r.sink.add(native(name, std::move(doc)),
-             [name](const PartArgs&, const fs::path&) { return in_background(std::make_unique<Tracker>(), kQueue, name); });
+             [name, make](const PartArgs&, const fs::path& run_dir) { return in_background(make(run_dir), kQueue, name); });
+}
+
+template <class T>
+std::unique_ptr<T> tracker(const fs::path& /*run_dir*/) {
+  return std::make_unique<T>();
 }
 
 void add_sinks(Registries& r) {
   r.sink.add(native("console", "The table of logged steps on the terminal, with a progress bar where it can be redrawn."),
              [](const PartArgs&, const fs::path&) { return std::make_unique<ConsoleSink>(std::cout, stdout_options()); });
-  // On the training thread: with checkpoint.on_error = "stop" the step whose row cannot be written is the last one.
-  r.sink.add(native("jsonl", "metrics.jsonl in the run's folder: a JSON object a logged step and one an evaluation; a result's history."),
-             [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<JsonlSink>(run_dir / "metrics.jsonl"); });
-  r.sink.add(native("csv", "metrics.csv in the run's folder: a line a logged step."),
-             [](const PartArgs&, const fs::path& run_dir) { return std::make_unique<CsvSink>(run_dir / "metrics.csv"); });
-  add_tracker<TensorBoardSink>(r, "tensorboard",
-                               "TensorBoard's event files in metrics.tensorboard_dir: numbers, texts, histograms, settings.");
-  add_tracker<WandbSink>(r, "wandb", "An offline run of Weights & Biases in the run's folder, for `wandb sync`.");
-  add_tracker<MlflowSink>(r, "mlflow", "MLflow's file store in metrics.mlflow_dir: numbers and settings.");
-  add_tracker<PrometheusSink>(r, "prometheus", "The last numbers over HTTP, in Prometheus' text format; metrics.prometheus_port.");
+  add_queued<JsonlSink>(r, "jsonl",
+                        "metrics.jsonl in the run's folder: a JSON object a logged step and one an evaluation; a result's history.",
+                        [](const fs::path& run_dir) { return std::make_unique<JsonlSink>(run_dir / "metrics.jsonl"); });
+  add_queued<CsvSink>(r, "csv", "metrics.csv in the run's folder: a line a logged step.",
+                      [](const fs::path& run_dir) { return std::make_unique<CsvSink>(run_dir / "metrics.csv"); });
+  add_queued<TensorBoardSink>(r, "tensorboard",
+                              "TensorBoard's event files in metrics.tensorboard_dir: numbers, texts, histograms, settings.",
+                              tracker<TensorBoardSink>);
+  add_queued<WandbSink>(r, "wandb", "An offline run of Weights & Biases in the run's folder, for `wandb sync`.", tracker<WandbSink>);
+  add_queued<MlflowSink>(r, "mlflow", "MLflow's file store in metrics.mlflow_dir: numbers and settings.", tracker<MlflowSink>);
+  add_queued<PrometheusSink>(r, "prometheus", "The last numbers over HTTP, in Prometheus' text format; metrics.prometheus_port.",
+                             tracker<PrometheusSink>);
 }
 
 const Kernels* kernels_of(const config::Config& config) {

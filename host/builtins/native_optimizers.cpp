@@ -49,7 +49,9 @@ void add_with_fields(Registries& r, std::string name, std::string doc, const con
   });
 }
 
-at::ScalarType state_type(const std::string& name) { return name == "bf16" ? at::kBFloat16 : at::kFloat; }
+at::ScalarType state_type(const std::string& name, at::ScalarType bytes) {
+  return name == "bf16" ? at::kBFloat16 : name == "int8" ? bytes : at::kFloat;
+}
 
 AdamWOptions adamw_options(const PartArgs& a) {
   const config::OptimizerConfig& o = a.config.optimizer;
@@ -65,8 +67,8 @@ std::unique_ptr<Optimizer> make_adamw(const PartArgs& a, Groups groups) {
   options.eps_root = o.eps_root;
   options.nesterov = o.nesterov;
   options.corrected_by = o.adamc ? o.lr : 0;
-  options.type_m = state_type(o.state_dtype_m);
-  options.type_v = state_type(o.state_dtype_v);
+  options.type_m = state_type(o.state_dtype_m, at::kChar);
+  options.type_v = state_type(o.state_dtype_v, at::kByte);
   options.rms_clip = o.update_rms_clip;
   options.norm_window = o.update_norm_window;
   options.norm_sigma = o.update_norm_sigma;

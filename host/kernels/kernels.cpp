@@ -8,18 +8,37 @@
 #include "kernels/linear_loss/linear_loss.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rotation/rotation.h"
+#include "kernels/self_attention/self_attention.h"
 
 namespace kf {
 
 const Kernels& fused_kernels() {
-  static constexpr Kernels all{fused_rms_norm,  fused_gate,           fused_gated_mlp,   fused_rotation,
-                               fused_attention, fused_grouped_linear, fused_linear_loss, fused_adamw};
+  static constexpr Kernels all{.rms_norm = fused_rms_norm,
+                               .add_rms_norm = fused_add_rms_norm,
+                               .gate = fused_gate,
+                               .gated_mlp = fused_gated_mlp,
+                               .rotation = fused_rotation,
+                               .attention = fused_attention,
+                               .self_attention = fused_self_attention,
+                               .grouped_linear = fused_grouped_linear,
+                               .linear_loss = fused_linear_loss,
+                               .adamw = fused_adamw,
+                               .cross_entropy = fused_cross_entropy};
   return all;
 }
 
 const Kernels& plain_kernels() {
-  static constexpr Kernels all{plain_rms_norm,  plain_gate, nullptr,           plain_rotation,
-                               plain_attention, nullptr,    plain_linear_loss, plain_adamw};
+  static constexpr Kernels all{.rms_norm = plain_rms_norm,
+                               .add_rms_norm = plain_add_rms_norm,
+                               .gate = plain_gate,
+                               .gated_mlp = nullptr,
+                               .rotation = plain_rotation,
+                               .attention = plain_attention,
+                               .self_attention = nullptr,
+                               .grouped_linear = nullptr,
+                               .linear_loss = plain_linear_loss,
+                               .adamw = plain_adamw,
+                               .cross_entropy = plain_cross_entropy};
   return all;
 }
 

@@ -15,21 +15,28 @@ struct AttentionInput;
 struct AttentionRules;
 struct GatedMlpInput;
 class ExpertRows;
+enum class GateKind : int;
 struct LinearLoss;
 struct LinearLossOptions;
 struct OutputHead;
+struct SelfAttentionInput;
+struct SumAndNorm;
 
 struct Kernels {
   at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
-  at::Tensor (*gate)(const at::Tensor& gate, const at::Tensor& up);
+  SumAndNorm (*add_rms_norm)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps);
+  at::Tensor (*gate)(GateKind kind, const at::Tensor& gate, const at::Tensor& up);
   /// Null in the plain table, and undefined for what the kernel does not take: the formula is the layer's.
   at::Tensor (*gated_mlp)(const GatedMlpInput& in);
   at::Tensor (*rotation)(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved);
   at::Tensor (*attention)(const AttentionInput& in, const AttentionRules& rules);
+  /// As gated_mlp.
+  at::Tensor (*self_attention)(const SelfAttentionInput& in);
   /// Null in the plain table: the twin is a module, LoopExperts, which needs no sorted rows.
   at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
   LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
   void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
+  at::Tensor (*cross_entropy)(const at::Tensor& logits, const at::Tensor& labels);
 };
 
 /// One node of the graph, or one call, where plain operators take several: faster, and less is kept for backward.

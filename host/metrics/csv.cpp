@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
+#include <limits>
 #include <set>
 #include <utility>
 
@@ -30,6 +31,11 @@ std::optional<std::int64_t> step_of(const std::vector<std::string>& line) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(step) : std::nullopt;
 }
 
+std::int64_t step_of(const Table& line) {
+  const auto* const step = std::get_if<std::int64_t>(&line.find("step")->value);
+  return step != nullptr ? *step : std::numeric_limits<std::int64_t>::max();
+}
+
 /// The numbers of an evaluation as columns: "eval_loss", and "eval_code_loss" of the set `code`.
 void add_eval(Table& line, const Table& numbers, const std::string& prefix) {
   for (const auto& [name, value] : numbers) {
@@ -54,12 +60,14 @@ CsvSink::~CsvSink() {
 void CsvSink::begin(const RunInfo& run) { go_on(run.completed_steps); }
 
 void CsvSink::go_on(std::int64_t completed_steps) {
+  leave_out(completed_steps);
   keep(completed_steps);
   settle();
 }
 
 void CsvSink::rewind(std::int64_t step) {
   flush();
+  leave_out(step);
   late_.cut(step);
   settle();
 }
@@ -84,11 +92,12 @@ void CsvSink::keep(std::int64_t completed_steps) {
   HeldFile opened(late_.path());
   file_ = std::move(opened);
   columns_ = std::move(columns);
-  // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
-  std::erase_if(late_.waiting(), [&](const Table& line) {
-    const auto* const step = std::get_if<std::int64_t>(&line.find("step")->value);
-    return step == nullptr || *step > completed_steps || completed_steps == 0 || there.contains(*step);
-  });
+  // What waited when a checkpoint was saved may have been written since.
+  std::erase_if(late_.waiting(), [&](const Table& line) { return there.contains(step_of(line)); });
+}
+
+void CsvSink::leave_out(std::int64_t step) {
+  late_.leave_out(step, [](const Table& line) { return step_of(line); });
 }
 
 /// What comes for another step than the one before ends its line.
@@ -149,7 +158,7 @@ void CsvSink::add_columns(const Table& line) {
   columns_ = std::move(columns);
 }
 
-void CsvSink::before_save() { late_.before_save(*file_); }
+void CsvSink::before_save() { late_.before_save(file_); }
 
 void CsvSink::flush() {
   if (pending_.empty()) {

@@ -47,6 +47,7 @@ class CsvSink final : public Sink {
 
  private:
   void keep(std::int64_t completed_steps);
+  void leave_out(std::int64_t step);
   void to_line(std::int64_t step);
   void add_columns(const config::Table& line);
   void flush();

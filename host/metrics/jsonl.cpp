@@ -154,6 +154,7 @@ std::vector<std::variant<StepRow, EvalResult>> read_rows(const fs::path& path) {
 void JsonlSink::begin(const RunInfo& run) { go_on(run.completed_steps); }
 
 void JsonlSink::go_on(std::int64_t completed_steps) {
+  leave_out(completed_steps);
   open(completed_steps);
   settle();
 }
@@ -176,16 +177,26 @@ void JsonlSink::open(std::int64_t completed_steps) {
   }
   HeldFile opened(late_.path());
   file_ = std::move(opened);
-  // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
-  std::erase_if(late_.waiting(), [&](const std::string& line) {
+  // What waited when a checkpoint was saved may have been written since.
+  std::erase_if(late_.waiting(), [&](const std::string& line) { return there.contains(line); });
+  count_bytes();
+}
+
+void JsonlSink::leave_out(std::int64_t step) {
+  late_.leave_out(step, [this](const std::string& line) {
     const std::optional<MetricRow> row = parse_row(line.substr(0, line.size() - 1), late_.path());
-    return !row || step_of(*row) > completed_steps || completed_steps == 0 || there.contains(line);
+    return row ? step_of(*row) : std::numeric_limits<std::int64_t>::max();
   });
+  count_bytes();
+}
+
+void JsonlSink::count_bytes() {
   bytes_ = std::transform_reduce(late_.waiting().begin(), late_.waiting().end(), std::size_t{0}, std::plus<>(),
                                  [](const auto& line) { return line.size(); });
 }
 
 void JsonlSink::rewind(std::int64_t step) {
+  leave_out(step);
   late_.cut(step);
   settle();
 }
@@ -206,7 +217,7 @@ void JsonlSink::put(const Table& row) {
   late_.check_room(bytes_ <= kMostWaiting, format("{} rows of {} MiB", late_.waiting().size(), bytes_ >> 20U));
 }
 
-void JsonlSink::before_save() { late_.before_save(*file_); }
+void JsonlSink::before_save() { late_.before_save(file_); }
 
 void JsonlSink::end(const RunResult& /*result*/) {
   if (path_exists(late_.path().parent_path())) {  // else the save has said it
@@ -222,13 +233,7 @@ void JsonlSink::row(const StepRow& row) { put(to_table(row)); }
 
 void JsonlSink::eval(const EvalResult& result) { put(to_table(result)); }
 
-void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
-  try {
-    file_->sync();
-  } catch (const Error& e) {
-    late_.failed(e, "it is tried again with the next row");
-  }
-}
+void JsonlSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) { late_.sync(file_); }
 
 Node JsonlSink::state() { return late_.waiting().empty() ? Node() : Node(config::Array(late_.waiting().begin(), late_.waiting().end())); }
 

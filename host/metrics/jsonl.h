@@ -62,6 +62,8 @@ class JsonlSink final : public Sink {
 
  private:
   void open(std::int64_t completed_steps);
+  void leave_out(std::int64_t step);
+  void count_bytes();
   void put(const config::Table& row);
   void settle();
 

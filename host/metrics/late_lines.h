@@ -29,16 +29,24 @@ class LateLines {
   /// Why the file cannot be written; "" where it can.
   const std::string& fault() const { return outage_.reason(); }
 
-  /// Lines behind this step are still to be removed.
+  /// Those that wait and are behind `step`, all at 0, are not written any more: the same steps come again.
+  template <class StepOf>
+  void leave_out(std::int64_t step, StepOf&& step_of) {
+    std::erase_if(waiting_, [&](const Line& line) { return step == 0 || step_of(line) > step; });
+  }
+  /// Those of the file that are behind this step are removed when it can be written.
   void cut(std::int64_t step) { cut_ = std::min(step, cut_.value_or(step)); }
+  /// Where that is still to come.
+  std::optional<std::int64_t> cut_step() const { return cut_; }
 
-  /// Writes what waits, as far as the disk takes it. `keep(step)` removes the lines behind a step; `append(line)` writes one.
+  /// Writes what waits, as far as the disk takes it. `keep(step)` removes the lines behind a step, and opens the file where it is not open;
+  /// `append(line)` writes one.
   template <class Keep, class Append>
   void settle(std::optional<HeldFile>& file, Keep&& keep, Append&& append) {
     const bool was_on = outage_.is_on();
     const std::size_t late = waiting_.size();
     try {
-      if (was_on || cut_) {
+      if (file && (was_on || cut_)) {
         mend(*file);
       }
       if (cut_) {
@@ -58,14 +66,25 @@ class LateLines {
   }
 
   /// A file that others deleted or replaced is written again, with a warning.
-  void before_save(HeldFile& file) {
+  void before_save(std::optional<HeldFile>& file) {
     try {
-      mend(file);
+      if (file) {
+        mend(*file);
+      }
     } catch (const std::exception& e) {
       failed(e, meanwhile());
     }
   }
-  void failed(const std::exception& e, const std::string& meanwhile) { outage_.failed(e.what(), meanwhile); }
+  /// Makes what is written as durable as the disk makes it.
+  void sync(std::optional<HeldFile>& file) {
+    try {
+      if (file) {
+        file->sync();
+      }
+    } catch (const std::exception& e) {
+      failed(e, "it is tried again with the next row");
+    }
+  }
 
   /// Throws Code::checkpoint where more wait than are kept, which `fits` says.
   void check_room(bool fits, const std::string& how_many) const {
@@ -78,6 +97,7 @@ class LateLines {
   }
 
  private:
+  void failed(const std::exception& e, const std::string& meanwhile) { outage_.failed(e.what(), meanwhile); }
   std::string meanwhile() const { return format("its {} wait in memory until it can be written", words_); }
 
   fs::path path_;

@@ -30,8 +30,8 @@ struct RunInfo {
 };
 
 /// The loop calls `load` (where the checkpoint has something) and `begin`; within a step `text`, `histograms`, `row` (where it is logged),
-/// `eval` and `saved` (where they happen), then `step_over`; at last `end`. All come from the training thread and may be as slow as a local
-/// file; what talks to a network belongs behind in_background.
+/// `eval` and `saved` (where they happen), then `step_over`; at last `end`. All come from the training thread and may be as slow as
+/// memory; what writes files or talks to a network belongs behind in_background.
 ///
 /// What a sink throws ends the run as it is, with its own code, so its message must name what could not be done. A run that an error
 /// ends calls nothing any more: its sinks are destroyed without `end`.

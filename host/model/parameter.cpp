@@ -67,14 +67,22 @@ at::Tensor Parameter::wide_gradient() const {
   return own.defined() ? own.to(at::kFloat) : own;
 }
 
+const at::Tensor& Parameter::summed() const {
+  if (sum.defined()) {
+    sum = sum.to(sum_type);
+  }
+  return sum;
+}
+
 void Parameter::accumulate() {
   if (!sums_apart() || !value.grad().defined()) {
     return;
   }
   if (sum.defined()) {
+    summed();
     sum.add_(value.grad());
   } else {
-    sum = value.grad().to(sum_type);
+    sum = value.grad();
   }
   value.mutable_grad() = at::Tensor();
 }
@@ -117,8 +125,11 @@ void Parameter::publish() {
   unit->end_publish();
 }
 
+void Parameter::value_written() { written_ = static_cast<std::int64_t>(master._version()); }
+
 void Parameter::publish_whole() {
-  if (master.defined() && !value.is_same(master)) {
+  const std::int64_t written = std::exchange(written_, -1);
+  if (master.defined() && !value.is_same(master) && written != static_cast<std::int64_t>(master._version())) {
     const at::NoGradGuard no_grad;
     value.copy_(master);
   }

@@ -91,7 +91,8 @@ struct Parameter {
   at::Tensor value;          // read by forward; a leaf that requires grad; compute type; all that this rank holds (`held`)
   at::Tensor master;         // this rank's part in fp32, or bf16 by train.param_dtype; the same memory where the types are the same;
                              // undefined where they are not and nothing trains
-  at::Tensor sum;            // gradient over the micro-batches, where it is not summed in `value`'s own type
+  mutable at::Tensor sum;    // gradient over the micro-batches, where it is not summed in `value`'s own type; that of one of them stays in
+                             // the value's type until somebody asks for it in `sum_type`
   at::Tensor part_gradient;  // of a weight that is cut: that of this rank's part, over all ranks (WeightUnit::reduce)
   at::ScalarType sum_type = at::kFloat;  // of gradients, train.grad_dtype
 
@@ -116,8 +117,10 @@ struct Parameter {
   std::int64_t part_numel() const { return placement.of(shape).numel(); }
   /// The gradient of this step in `sum_type`, shaped as `master`; undefined when nothing flowed here, or the weight is another rank's.
   at::Tensor gradient() const { return placement.rows() == nullptr ? local_gradient() : part_gradient; }
+  /// The same numbers as they lie, in a type that may be narrower: for what reads them in any.
+  at::Tensor stored_gradient() const { return placement.rows() != nullptr ? part_gradient : sums_apart() ? sum : value.grad(); }
   /// What backward has left on this rank, of all that it holds.
-  at::Tensor local_gradient() const { return sums_apart() ? sum : value.grad(); }
+  at::Tensor local_gradient() const { return sums_apart() ? summed() : value.grad(); }
   void zero_gradient();
   void clear_local_gradient();
   /// Whether it gets gradients at the moment: not what the job, a phase or a hook has frozen.
@@ -130,6 +133,8 @@ struct Parameter {
   /// Moves what the last backward left on `value` into the sum, where that is apart.
   void accumulate();
   void clear_gradient();
+  /// `value` was written together with the master: the next publish leaves it out, unless the master has moved again by then.
+  void value_written();
   /// After `kept()` was written: makes `value` follow, that of a unit with its whole unit (kf::publish: of many weights).
   void publish();
   /// The same of a weight that this rank trains as it holds it.
@@ -139,7 +144,10 @@ struct Parameter {
   /// Autograd sums in the type of `value`: low types would lose small terms, and fp32 is more than grad_dtype = "bf16" wants.
   bool sums_apart() const { return is_low() || sum_type != at::kFloat; }
 
+  const at::Tensor& summed() const;
+
   bool trains_ = false;
+  std::int64_t written_ = -1;  // the master's version when `value` was written with it, until the next publish
 };
 
 using ParameterPtr = std::shared_ptr<Parameter>;

@@ -15,8 +15,27 @@ constexpr std::size_t kM = 0;
 constexpr std::size_t kV = 1;
 constexpr std::size_t kStep = 2;
 
-AdamWLists lists_of_kernel(const TensorLists& lists, const at::Tensor& ok = {}) {
-  return {lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], lists.slots[kStep], ok};
+AdamWLists lists_of_kernel(const TensorLists& lists) {
+  return {lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], lists.slots[kStep]};
+}
+
+/// The value of a weight that can be written with its master; undefined where they are one, or others have parts of it.
+at::Tensor value_beside(const Parameter& weight) {
+  const bool apart = weight.unit == nullptr && !weight.value.is_same(weight.master) && weight.value.sizes() == weight.master.sizes();
+  return apart ? weight.value.detach() : at::Tensor();
+}
+
+/// Adds `ok`, or 1 where it is undefined. On a CPU without an operator for each: there are as many as weights.
+void count_update(const std::vector<at::Tensor>& steps, const at::Tensor& ok) {
+  const bool here = std::all_of(steps.begin(), steps.end(), [](const at::Tensor& step) { return step.is_cpu(); });
+  if (!here) {
+    ok.defined() ? at::_foreach_add_(steps, ok) : at::_foreach_add_(steps, 1);
+    return;
+  }
+  const float more = ok.defined() ? *ok.const_data_ptr<float>() : 1;
+  for (const at::Tensor& step : steps) {
+    *step.mutable_data_ptr<float>() += more;
+  }
 }
 
 AdamWNumbers numbers_of(const AdamWOptions& o, double lr, double weight_decay) {
@@ -66,23 +85,40 @@ void AdamW::add_over(Group& shards) {
   }
 }
 
-void AdamW::update(double lr, const at::Tensor& ok) {
+/// Weights, their values, and 16-bit moments in one pass, which clips the gradients on its way.
+void AdamW::move(const TensorLists& lists, const AdamWNumbers& numbers, const UpdateTerms& terms) const {
+  std::vector<at::Tensor> values;
+  for (const Parameter* const weight : lists.parameters) {
+    values.push_back(value_beside(*weight));
+  }
+  AdamWLists all = lists_of_kernel(lists);
+  all.values = values;
+  all.factor = terms.factor;
+  all.ok = terms.ok;
+  options_.kernels->adamw(all, numbers);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i].defined()) {
+      lists.parameters[i]->value_written();
+    }
+  }
+}
+
+void AdamW::step_with(double lr, const UpdateTerms& terms) {
   const at::NoGradGuard no_grad;
   const double correction = options_.corrected_by > 0 ? lr / options_.corrected_by : 1;
   std::vector<TensorLists> all;
   std::vector<double> decays;
   for (const ParamGroup& group : groups_) {
-    TensorLists lists = lists_of(group, slots_);
+    TensorLists lists = clips() ? lists_of(group, slots_) : stored_lists_of(group, slots_);
     if (lists.empty()) {
       continue;
     }
-    ok.defined() ? at::_foreach_add_(lists.slots[kStep], ok) : at::_foreach_add_(lists.slots[kStep], 1);
+    count_update(lists.slots[kStep], terms.ok);
     decays.push_back(group.weight_decay * correction);
     if (clips()) {
       all.push_back(std::move(lists));
     } else {
-      options_.kernels->adamw(lists_of_kernel(lists, ok), numbers_of(options_, lr, decays.back()));
-      lists.write_back();
+      move(lists, numbers_of(options_, lr, decays.back()), terms);
     }
   }
   if (clips()) {

@@ -6,33 +6,18 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 #include <vector>
 
+#include "kernels/global_norm/global_norm.h"
 #include "parallel/world.h"
 
 namespace kf {
 namespace {
 
-std::vector<at::Tensor> gradients_of(const ParameterList& parameters) {
-  std::vector<at::Tensor> gradients;
-  for (const ParameterPtr& parameter : parameters) {
-    if (const at::Tensor gradient = parameter->gradient(); gradient.defined()) {
-      gradients.push_back(gradient);
-    }
-  }
-  return gradients;
+bool all_fp32(const std::vector<at::Tensor>& gradients) {
+  return std::all_of(gradients.begin(), gradients.end(), [](const at::Tensor& one) { return one.scalar_type() == at::kFloat; });
 }
-
-bool low(const std::vector<at::Tensor>& gradients) { return gradients.front().scalar_type() != at::kFloat; }
-
-/// 0-dim fp32 each.
-std::vector<at::Tensor> norms_of(const std::vector<at::Tensor>& gradients) {
-  return at::_foreach_norm(gradients, 2, low(gradients) ? std::optional(at::kFloat) : std::nullopt);
-}
-
-}  // namespace
-
-namespace {
 
 /// The squared norm of each weight's gradient, its parts added up; a part that several ranks train counts once.
 at::Tensor norm_over(const ParameterList& ordered, const World& world) {
@@ -58,21 +43,35 @@ at::Tensor gradient_norm(const ParameterList& parameters, const World* world) {
   if (world != nullptr && world->stage().size() * world->along(Axis::pp).size() > 1) {
     return norm_over(ordered, *world);
   }
-  const std::vector<at::Tensor> gradients = gradients_of(ordered);
-  if (gradients.empty()) {
-    return at::zeros({}, at::kFloat);
+  std::vector<at::Tensor> gradients;
+  for (const ParameterPtr& parameter : ordered) {
+    if (at::Tensor gradient = parameter->stored_gradient(); gradient.defined()) {
+      gradients.push_back(std::move(gradient));
+    }
   }
-  return at::linalg_vector_norm(at::stack(norms_of(gradients)), 2);
+  return global_norm(gradients);
+}
+
+at::Tensor clip_factor(const at::Tensor& norm, double max_norm) {
+  return std::isinf(max_norm) ? at::Tensor() : at::clamp_max(max_norm / (norm + 1e-6), 1.0);
 }
 
 void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm) {
-  if (std::isinf(max_norm)) {
+  scale_gradients(parameters, clip_factor(norm, max_norm));
+}
+
+void scale_gradients(const ParameterList& parameters, const at::Tensor& factor) {
+  if (!factor.defined()) {
     return;
   }
   const at::NoGradGuard no_grad;
-  std::vector<at::Tensor> gradients = gradients_of(parameters);
-  const at::Tensor factor = at::clamp_max(max_norm / (norm + 1e-6), 1.0);
-  if (!gradients.empty() && !low(gradients)) {
+  std::vector<at::Tensor> gradients;
+  for (const ParameterPtr& parameter : parameters) {
+    if (at::Tensor gradient = parameter->gradient(); gradient.defined()) {
+      gradients.push_back(std::move(gradient));
+    }
+  }
+  if (!gradients.empty() && all_fp32(gradients)) {
     at::_foreach_mul_(gradients, factor);
     return;
   }

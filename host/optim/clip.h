@@ -13,7 +13,11 @@ class World;
 /// `world`, which all call it then and get the same; null: of one rank.
 at::Tensor gradient_norm(const ParameterList& parameters, const World* world = nullptr);
 
-/// Scales every gradient by min(1, max_norm / (norm + 1e-6)).
+/// min(1, max_norm / (norm + 1e-6)), 0-dim fp32; undefined where max_norm is infinite.
+at::Tensor clip_factor(const at::Tensor& norm, double max_norm);
+/// Multiplies every gradient by `factor`, unless it is undefined.
+void scale_gradients(const ParameterList& parameters, const at::Tensor& factor);
+/// Both.
 void clip_gradients(const ParameterList& parameters, const at::Tensor& norm, double max_norm);
 
 }  // namespace kf

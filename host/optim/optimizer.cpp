@@ -4,8 +4,8 @@
 
 namespace kf {
 
-void Optimizer::step_where(double /*lr*/, const at::Tensor& /*ok*/) {
-  fail(Code::other, "this optimizer must know on the host whether an update is made");
+void Optimizer::step_with(double /*lr*/, const UpdateTerms& /*terms*/) {
+  fail(Code::other, "this optimizer takes no terms: gradients are to be clipped before, and the host must know whether an update is made");
 }
 
 }  // namespace kf

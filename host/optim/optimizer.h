@@ -37,18 +37,24 @@ struct OptimizerState {
 /// An estimate of the diagonal of the Hessian of a step's loss: one fp32 tensor a weight that has a gradient, by name.
 using Curvature = std::map<std::string, at::Tensor>;
 
+/// What an update is told besides its learning rate: 0-dim fp32 on the weights' device, or undefined for 1. Nobody waits for them.
+struct UpdateTerms {
+  at::Tensor factor;  // of the gradients: what clips them by their norm
+  at::Tensor ok;      // where it is 0, neither weights nor state move, whatever the gradients hold
+};
+
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
-  /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads `Parameter::wide_gradient()`,
-  /// changes `Parameter::master`; the caller publishes and clears.
+  /// One update with `lr` (schedule applied). Parameters without a gradient are left alone. Reads the gradients, changes
+  /// `Parameter::master`; the caller publishes and clears. Where it writes `Parameter::value`, too, it says so (`value_written`).
   virtual void step(double lr) = 0;
-  /// Whether `step_where` is there.
+  /// Whether `step_with` is there for a factor, and for a verdict.
+  virtual bool takes_factor() const { return false; }
   virtual bool takes_verdict() const { return false; }
-  /// The same update where `ok` (0-dim fp32 on the weights' device) is 1. Where it is 0, neither weights nor state move, whatever the
-  /// gradients hold. Nobody waits for the device.
-  virtual void step_where(double lr, const at::Tensor& ok);
-  /// State tensors are the live ones, not copies.
+  /// The same update with these terms. It may multiply the gradients in place.
+  virtual void step_with(double lr, const UpdateTerms& terms);
+  /// State tensors are the live ones, not copies, but for fp32 copies of what is kept in 8 bits.
   virtual OptimizerState state() const = 0;
   /// Throws Code::checkpoint naming what is missing or has another shape.
   virtual void load(const OptimizerState& state) = 0;

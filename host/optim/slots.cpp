@@ -5,15 +5,33 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "kernels/adamw/blockwise.h"
 
 namespace kf {
+namespace {
+
+/// In a checkpoint, of what is `own` in memory.
+at::IntArrayRef saved_sizes(const at::Tensor& own, const Parameter& parameter) {
+  return is_blockwise(own.scalar_type()) ? parameter.master.sizes() : own.sizes();
+}
+
+}  // namespace
+
+at::ScalarType state_type_of(const Parameter& weight, at::ScalarType type) {
+  const bool stays = weight.numel() < kSmallestBlockwise || weight.role == Role::embedding;
+  return is_blockwise(type) && stays ? at::kFloat : type;
+}
 
 at::Tensor Slots::make(const Kind& kind, const Parameter& parameter) const {
-  const at::TensorOptions options = parameter.master.options().requires_grad(false).dtype(kind.type);
+  const at::ScalarType type = state_type_of(parameter, kind.type);
+  const at::TensorOptions options = parameter.master.options().requires_grad(false).dtype(type);
+  if (is_blockwise(type)) {
+    return at::zeros({blockwise_bytes(parameter.master.numel())}, options);
+  }
   switch (kind.start) {
     case Start::zeros: return at::zeros(kind.shape ? at::IntArrayRef(kind.shape(parameter)) : parameter.master.sizes(), options);
     case Start::scalar: return at::zeros({}, options);
-    case Start::parameter: return parameter.master.detach().to(kind.type, /*non_blocking=*/false, /*copy=*/true);
+    case Start::parameter: return parameter.master.detach().to(type, /*non_blocking=*/false, /*copy=*/true);
   }
   return {};
 }
@@ -21,28 +39,35 @@ at::Tensor Slots::make(const Kind& kind, const Parameter& parameter) const {
 /// Where the tensor may be kept, it is, so that a resume does not hold a state twice.
 at::Tensor Slots::loaded(const Kind& kind, const Parameter& parameter, const at::Tensor& stored, bool owned) const {
   const bool like_weight = kind.start != Start::scalar && !kind.shape;
-  if (owned && like_weight && stored.sizes() == parameter.master.sizes() && stored.scalar_type() == kind.type &&
+  const at::ScalarType type = state_type_of(parameter, kind.type);
+  if (owned && like_weight && stored.sizes() == parameter.master.sizes() && stored.scalar_type() == type &&
       stored.device() == parameter.master.device() && stored.is_contiguous() && parameter.master.is_contiguous()) {
     return stored;
   }
   const at::Tensor own = make(kind, parameter);
-  return stored.sizes() == own.sizes() ? own.copy_(stored) : at::Tensor();
+  if (stored.sizes() != saved_sizes(own, parameter)) {
+    return {};
+  }
+  is_blockwise(type) ? to_blockwise(stored.to(own.device()), own) : void(own.copy_(stored));
+  return own;
 }
 
 std::vector<at::Tensor>& Slots::of(const Parameter& parameter) {
-  std::vector<at::Tensor>& mine = tensors_[parameter.name];
-  if (mine.empty()) {
+  Own& mine = own_[parameter.name];
+  if (mine.tensors.empty()) {
+    mine.sizes = parameter.master.sizes().vec();
     for (const Kind& kind : kinds_) {
-      mine.push_back(make(kind, parameter));
+      mine.tensors.push_back(make(kind, parameter));
     }
   }
-  return mine;
+  return mine.tensors;
 }
 
 void Slots::save(OptimizerState& state) const {
-  for (const auto& [name, mine] : tensors_) {
+  for (const auto& [name, mine] : own_) {
     for (std::size_t i = 0; i < kinds_.size(); ++i) {
-      state.tensors[kinds_[i].name + "." + name] = mine[i];
+      const at::Tensor& stored = mine.tensors[i];
+      state.tensors[kinds_[i].name + "." + name] = is_blockwise(stored.scalar_type()) ? from_blockwise(stored, mine.sizes) : stored;
     }
   }
 }
@@ -50,12 +75,12 @@ void Slots::save(OptimizerState& state) const {
 bool Slots::holds_all(const OptimizerState& state, const Parameter& parameter) const {
   return std::all_of(kinds_.begin(), kinds_.end(), [&](const Kind& kind) {
     const auto found = state.tensors.find(kind.name + "." + parameter.name);
-    return found != state.tensors.end() && found->second.sizes() == make(kind, parameter).sizes();
+    return found != state.tensors.end() && found->second.sizes() == saved_sizes(make(kind, parameter), parameter);
   });
 }
 
 void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& known) {
-  tensors_.clear();
+  own_.clear();
   if (kinds_.empty()) {
     return;
   }
@@ -67,52 +92,49 @@ void Slots::load(const OptimizerState& state, const std::vector<ParamGroup>& kno
       if (state.partial && !holds_all(state, *parameter)) {
         continue;
       }
-      for (std::size_t i = 0; i < kinds_.size(); ++i) {
-        const std::string name = kinds_[i].name + "." + parameter->name;
+      Own& mine = own_[parameter->name];
+      mine.sizes = parameter->master.sizes().vec();
+      for (const Kind& kind : kinds_) {
+        const std::string name = kind.name + "." + parameter->name;
         const auto found = state.tensors.find(name);
         KF_CHECK(found != state.tensors.end(), Code::checkpoint, "the optimizer state lacks '{}'", name);
-        std::vector<at::Tensor>& slots = tensors_[parameter->name];
-        slots.resize(kinds_.size());
-        slots[i] = loaded(kinds_[i], *parameter, found->second, state.owned);
-        KF_CHECK(slots[i].defined(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter", name);
+        mine.tensors.push_back(loaded(kind, *parameter, found->second, state.owned));
+        KF_CHECK(mine.tensors.back().defined(), Code::checkpoint, "the optimizer state '{}' has another shape than its parameter", name);
       }
     }
   }
 }
 
-namespace {
-
-/// `stored` itself, or an fp32 copy of it.
-at::Tensor working(const at::Tensor& stored, TensorLists& lists) {
-  if (stored.scalar_type() == at::kFloat) {
-    return stored;
-  }
-  lists.copies.emplace_back(stored, stored.to(at::kFloat));
-  return lists.copies.back().second;
-}
-
-}  // namespace
-
-void TensorLists::write_back() {
-  for (const auto& [stored, copy] : copies) {
-    stored.copy_(copy);
-  }
-}
-
-TensorLists lists_of(const ParamGroup& group, Slots& slots) {
+TensorLists stored_lists_of(const ParamGroup& group, Slots& slots) {
   TensorLists lists;
   lists.slots.resize(slots.size());
   for (const ParameterPtr& parameter : group.parameters) {
-    const at::Tensor gradient = parameter->wide_gradient();
+    const at::Tensor gradient = parameter->stored_gradient();
     if (!gradient.defined()) {
       continue;
     }
     lists.parameters.push_back(parameter.get());
-    lists.masters.push_back(working(parameter->master.detach(), lists));
+    lists.masters.push_back(parameter->master.detach());
     lists.gradients.push_back(gradient);
     const std::vector<at::Tensor>& mine = slots.of(*parameter);
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      lists.slots[i].push_back(working(mine[i], lists));
+      lists.slots[i].push_back(mine[i]);
+    }
+  }
+  return lists;
+}
+
+TensorLists lists_of(const ParamGroup& group, Slots& slots) {
+  TensorLists lists = stored_lists_of(group, slots);
+  for (at::Tensor& master : lists.masters) {
+    master = lists.copies.of(master, master.sizes());
+  }
+  for (at::Tensor& gradient : lists.gradients) {
+    gradient = gradient.to(at::kFloat);
+  }
+  for (std::vector<at::Tensor>& slot : lists.slots) {
+    for (std::size_t i = 0; i < slot.size(); ++i) {
+      slot[i] = lists.copies.of(slot[i], lists.masters[i].sizes());
     }
   }
   return lists;

@@ -7,10 +7,12 @@
 #include "config/plan/derived.h"
 #include "config/plan/kernel_set.h"
 #include "core/name_pattern.h"
+#include "kernels/adamw/blockwise.h"
 #include "model/expert_stack.h"
 #include "optim/adam_mini.h"
 #include "optim/kron.h"
 #include "optim/muon.h"
+#include "optim/slots.h"
 #include "optim/soap.h"
 #include "registry/registries.h"
 
@@ -59,12 +61,27 @@ double side_numbers(const Parameter& p, std::int64_t max_dim, double times, bool
   return times * out;
 }
 
-Need adamw(const config::OptimizerConfig& o, bool fused) {
-  const double m = o.state_dtype_m == "bf16" ? 2 : 4;
-  const double v = o.state_dtype_v == "bf16" ? 2 : 4;
+/// Of a moment in optimizer.state_dtype_*.
+double moment_bytes(const Parameter& p, const std::string& dtype) {
+  if (dtype == "int8" && is_blockwise(state_type_of(p, at::kByte))) {
+    return static_cast<double>(blockwise_bytes(p.numel()));
+  }
+  return (dtype == "bf16" ? 2 : 4) * numbers(p);
+}
+
+/// Whether adamw moves what is stored as it lies: kernels/adamw/rows_simd.cpp, on a CPU.
+bool adamw_by_rows(const config::Config& config, bool fused) {
+  const config::OptimizerConfig& o = config.optimizer;
+  return fused && config.run.device == "cpu" && o.update_rms_clip == 0 && o.update_norm_window == 0;
+}
+
+Need adamw(const config::Config& config, bool fused) {
+  const config::OptimizerConfig& o = config.optimizer;
   const bool extras = o.eps_root > 0 || o.nesterov || o.update_rms_clip > 0 || o.update_norm_window > 0;
-  const double wide = (m == 2 ? 1 : 0) + (v == 2 ? 1 : 0);  // 16-bit moments are moved as fp32 copies
-  return {[=](const Parameter& p) { return (m + v) * numbers(p) + 4; }, wide + (fused && !extras ? 0 : 1),
+  // Else moments of fewer bits are moved as fp32 copies.
+  const double wide = (o.state_dtype_m != "fp32" ? 1 : 0) + (o.state_dtype_v != "fp32" ? 1 : 0);
+  const double copies = adamw_by_rows(config, fused) ? 0 : wide + (fused && !extras ? 0 : 1);
+  return {[m = o.state_dtype_m, v = o.state_dtype_v](const Parameter& p) { return moment_bytes(p, m) + moment_bytes(p, v) + 4; }, copies,
           o.update_rms_clip > 0 ? always : never};
 }
 
@@ -90,7 +107,7 @@ std::map<std::string, Need> needs(const config::Config& config, const ParameterL
   const std::int64_t soap = own_options(config, "soap", soap_fields()).max_dim;
   const std::int64_t kron = own_options(config, "kron", kron_fields()).max_dim;
   return {
-      {"adamw", adamw(o, o.fused && config::kernel_set(config.train) == config::KernelSet::fused)},
+      {"adamw", adamw(config, o.fused && config::kernel_set(config.train) == config::KernelSet::fused)},
       {"cautious_adamw", {like_parameter(2), 0, always}},
       {"adopt", {like_parameter(2), 0}},
       {"mars", {like_parameter(3), 0, always}},

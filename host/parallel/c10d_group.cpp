@@ -101,7 +101,7 @@ class C10dGroup final : public Group, public Metered {
     } catch (const Mismatch& mismatch) {
       give_up(room_->settle(format("calls in group {} do not match: {}", name(), mismatch.text)), what());
     } catch (const std::exception& e) {  // no memory, say
-      give_up(room_->settle(format("rank {}: {}", of_world(rank()), e.what())), what());
+      give_up(room_->settle(format("rank {}: {}", of_world(rank()), first_line(e.what()))), what());
     }
   }
 

@@ -30,32 +30,32 @@ std::vector<Attendant> without(const std::vector<Attendant>& before, const std::
 /// One worker's wait for a meeting, in its leader.
 class Meeting::Wait {
  public:
-  Wait(MeetingFolder& folder, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected,
+  Wait(MeetingPlace& board, const WorkerPlace& place, const MeetingRules& rules, std::vector<Attendant> expected,
        const WorkerProgress& mine, bool trains)
-      : folder_(folder), place_(place), rules_(rules), expected_(std::move(expected)), mine_(mine), trains_(trains) {}
+      : board_(board), place_(place), rules_(rules), expected_(std::move(expected)), mine_(mine), trains_(trains) {}
 
   /// To meeting `number`, or, for a worker that has just been started, to the first one behind it that it is in time for.
   void come_to(std::int64_t number) {
     number_ = number;
     since_ = Clock::now();
-    folder_.arrive(number_, trains_, mine_);
+    board_.arrive(number_, trains_, mine_);
   }
 
   /// Who is there; nothing as long as that is not settled.
   std::optional<Attendance> look() {
-    if (std::optional<Attendance> held = folder_.attendance(number_)) {
-      if (trains_ || is_among(folder_.self(), held->all())) {
+    if (std::optional<Attendance> held = board_.attendance(number_)) {
+      if (trains_ || is_among(board_.self(), held->all())) {
         return held;
       }
       come_to(number_ + 1);  // it was too late for that one
-    } else if (const std::int64_t last = folder_.last(); last > number_) {
+    } else if (const std::int64_t last = board_.last(); last > number_) {
       KF_CHECK(!trains_, Code::communication,
                "step {}: the other workers heard nothing of worker {} and have gone on; started again, it takes their state "
                "(--max-restarts)",
                mine_.step, place_.worker);
       come_to(last + 1);
     } else if (const std::optional<Attendance> mine = decision()) {
-      folder_.write(*mine);  // the next look sees what holds
+      board_.write(*mine);  // the next look sees what holds
     }
     return std::nullopt;
   }
@@ -63,20 +63,20 @@ class Meeting::Wait {
  private:
   /// What this worker would write down by now; nothing where it is to wait on.
   std::optional<Attendance> decision() const {
-    const std::vector<Arrival> arrived = folder_.arrivals(number_, place_.workers);
+    const std::vector<Arrival> arrived = board_.arrivals(number_, place_.workers);
     const bool at_work = std::any_of(arrived.begin(), arrived.end(), [](const Arrival& one) { return one.trains; });
     if (at_work != trains_) {
       return std::nullopt;  // those that train say who is there
     }
     if (StopSignals::requested()) {
-      return Attendance{number_, Attendance::Kind::left, mine_.step, {folder_.self()}, {}};
+      return Attendance{number_, Attendance::Kind::left, mine_.step, {board_.self()}, {}};
     }
     const bool all = static_cast<std::int64_t>(arrived.size()) == place_.workers, late = Clock::now() - since_ >= rules_.patience;
     const bool enough = static_cast<std::int64_t>(arrived.size()) >= rules_.least;
     const bool awaits = awaits_living(arrived);
-    if (const std::optional<std::int64_t> end = trains_ || awaits ? std::nullopt : folder_.finished()) {
+    if (const std::optional<std::int64_t> end = trains_ || awaits ? std::nullopt : board_.finished()) {
       fail(Code::other,
-           "the other workers have completed the run, {} steps, before worker {} came back; a new run needs a new folder (--meet)", *end,
+           "the other workers have completed the run, {} steps, before worker {} came back; a new run needs a new place (--meet)", *end,
            place_.worker);
     }
     if (!all && (awaits ? !(trains_ && late) : !late && !(trains_ && enough))) {
@@ -92,7 +92,7 @@ class Meeting::Wait {
       if (is_here) {
         continue;
       }
-      const std::optional<Attendant> living = folder_.living(worker);
+      const std::optional<Attendant> living = board_.living(worker);
       if (living && (!trains_ || is_among(*living, expected_))) {
         return true;
       }
@@ -119,7 +119,7 @@ class Meeting::Wait {
     return out;
   }
 
-  MeetingFolder& folder_;
+  MeetingPlace& board_;
   const WorkerPlace& place_;
   const MeetingRules& rules_;
   std::vector<Attendant> expected_;
@@ -132,12 +132,12 @@ class Meeting::Wait {
 Meeting::Meeting(const WorkerPlace& place, const MeetingRules& rules, const World& own) : place_(place), rules_(rules), own_(own) {
   std::string self;
   if (own.leads()) {
-    folder_.emplace(place.folder, place.worker);
-    self = folder_->self().process;
-    KF_CHECK(folder_->job(rules.job) == rules.job, Code::config,
+    board_ = open_meeting_place(place.where, place.worker);
+    self = board_->self().process;
+    KF_CHECK(board_->job(rules.job) == rules.job, Code::config,
              "worker {} has another job, or is another program, than the worker that came to {} first: all must be started alike. After a "
-             "change that is meant, name a new folder (--meet)",
-             place.worker, place.folder);
+             "change that is meant, name a new place (--meet)",
+             place.worker, place.where);
   }
   self_ = {place.worker, own.size() == 1 ? self : own.all().tell(self).front()};
 }
@@ -159,8 +159,8 @@ std::string Meeting::seen(const std::function<std::optional<std::string>()>& loo
 Attendance Meeting::meet(const WorkerProgress& mine, bool trains) {
   std::optional<Wait> wait;
   if (own_.leads()) {
-    wait.emplace(*folder_, place_, rules_, present_, mine, trains);
-    wait->come_to(trains ? last_.number + 1 : folder_->last() + 1);
+    wait.emplace(*board_, place_, rules_, present_, mine, trains);
+    wait->come_to(trains ? last_.number + 1 : board_->last() + 1);
   }
   last_ = attendance_of(seen([&]() -> std::optional<std::string> {
                           const std::optional<Attendance> held = wait->look();
@@ -172,15 +172,14 @@ Attendance Meeting::meet(const WorkerProgress& mine, bool trains) {
 
 /// The group of this rank and those at the same place in other workers. Throws Code::communication.
 std::shared_ptr<Group> Meeting::group_of(const char* what, std::int64_t number, const std::vector<Attendant>& members) {
-  const std::string mine = own_.leads() ? folder_->await_ready(what, number, members) : "";
+  const std::string mine = own_.leads() ? board_->await_ready(what, number, members) : "";
   const std::string lost = own_.size() == 1 ? mine : own_.all().tell(mine).front();
   KF_CHECK(lost.empty(), Code::communication, "{}", lost);
-  Rendezvous rendezvous;
-  rendezvous.where = "file:" + (place_.folder / format("{}-{}-{}", what, number, own_.rank())).string();
+  Rendezvous rendezvous = meeting_rendezvous(place_.where, format("{}-{}-{}", what, number, own_.rank()));
   rendezvous.rank = std::find(members.begin(), members.end(), self_) - members.begin();
   rendezvous.world = static_cast<std::int64_t>(members.size());
   rendezvous.timeout = rules_.patience;
-  rendezvous.address = place_.here ? "127.0.0.1" : own_address(host_name());
+  rendezvous.address = place_.here ? "127.0.0.1" : own_address(is_meeting_store(place_.where) ? host_of(place_.where) : host_name());
   return join_processes(rendezvous);
 }
 
@@ -206,7 +205,7 @@ bool Meeting::counts(std::int64_t number, const std::string& failure) {
   const std::vector<std::string> failures = own_.size() == 1 ? std::vector<std::string>{failure} : own_.all().tell(failure);
   const auto failed = std::find_if(failures.begin(), failures.end(), [](const std::string& one) { return !one.empty(); });
   const bool here = failed == failures.end();
-  const bool mine = own_.leads() && folder_->settle(number, here);
+  const bool mine = own_.leads() && board_->settle(number, here);
   const bool done = own_.size() == 1 ? mine : own_.all().tell(mine ? "yes" : "no").front() == "yes";
   KF_CHECK(here || !done, Code::communication,
            "the other workers have exchanged what they learned, and worker {} could not: {}. Started again, it takes their state "
@@ -260,17 +259,17 @@ void Meeting::hand_on(const Carry& give) {
 /// For one that is behind: whether the meeting came to its end.
 bool Meeting::await_outcome(const Attendance& there) const {
   return seen([&]() -> std::optional<std::string> {
-           if (const std::optional<bool> done = folder_->done(there.number)) {
+           if (const std::optional<bool> done = board_->done(there.number)) {
              return *done ? "yes" : "no";
            }
-           const bool alive = std::any_of(there.there.begin(), there.there.end(),
-                                          [&](const Attendant& who) { return folder_->living(who.worker) == who; });
+           const bool alive =
+               std::any_of(there.there.begin(), there.there.end(), [&](const Attendant& who) { return board_->living(who.worker) == who; });
            return alive ? std::nullopt : std::optional<std::string>("no");
          }) == "yes";
 }
 
 std::int64_t Meeting::join(const WorkerProgress& mine, const Carry& give, const Carry& take) {
-  log::info("worker {} of {} waits for the others in {}", place_.worker, place_.workers, place_.folder);
+  log::info("worker {} of {} waits for the others in {}", place_.worker, place_.workers, place_.where);
   for (;;) {
     const Attendance there = meet(mine, /*trains=*/false);
     KF_CHECK(there.kind != Attendance::Kind::few, Code::communication, "{}", too_few(there));
@@ -300,8 +299,8 @@ std::int64_t Meeting::join(const WorkerProgress& mine, const Carry& give, const 
 std::int64_t Meeting::mark() const { return static_cast<std::int64_t>(hash64(text_of(last_)) >> 1); }
 
 void Meeting::finish(std::int64_t step) {
-  if (folder_) {
-    folder_->finish(step);
+  if (board_) {
+    board_->finish(step);
   }
 }
 

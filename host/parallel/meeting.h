@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "parallel/group.h"
-#include "parallel/meeting_folder.h"
+#include "parallel/meeting_place.h"
 #include "parallel/worker_place.h"
 #include "parallel/world.h"
 
@@ -76,7 +76,7 @@ class Meeting {
   WorkerPlace place_;
   MeetingRules rules_;
   const World& own_;
-  std::optional<MeetingFolder> folder_;  // of the leader
+  std::unique_ptr<MeetingPlace> board_;  // of the leader
   Attendant self_;
   Attendance last_;                 // meeting that this worker was at
   std::vector<Attendant> present_;  // at the last one that was held

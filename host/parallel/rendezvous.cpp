@@ -2,11 +2,8 @@
 
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cstring>
 #include <functional>
 #include <numeric>
 #include <thread>
@@ -15,6 +12,7 @@
 #include "core/error.h"
 #include "parallel/no_pipe_signal.h"
 #include "parallel/own_address.h"
+#include "parallel/tcp_store.h"
 #include "parallel/words.h"
 
 namespace kf {
@@ -43,21 +41,6 @@ bool poll(milliseconds time, const Done& done) {
     }
     std::this_thread::sleep_for(std::min(pause, std::chrono::duration_cast<milliseconds>(deadline - Clock::now()) + milliseconds(1)));
   }
-}
-
-struct Place {
-  std::string host;
-  std::uint16_t port = 0;
-};
-
-Place place_of(const std::string& where) {
-  const std::size_t colon = where.rfind(':');
-  Place place{host_of(where), 0};
-  const char* const end = where.data() + where.size();
-  const bool right =
-      colon != std::string::npos && colon > 0 && std::from_chars(where.data() + colon + 1, end, place.port).ptr == end && place.port != 0;
-  KF_CHECK(right, Code::config, "rendezvous '{}' (--rdzv) is neither HOST:PORT nor file:PATH; a port is 1 to 65535", where);
-  return place;
 }
 
 bool on_this_machine(const std::string& where) {
@@ -96,28 +79,17 @@ void Room::connect_store() {
       store_->all->setTimeout(timeout);
       return;
     }
-    const Place place = place_of(where);
-    c10d::TCPStoreOptions options;
-    options.port = place.port;
-    options.isServer = rank == 0 && !rendezvous_.kept;
-    options.numWorkers = static_cast<std::size_t>(world);
-    options.waitWorkers = false;  // wait_for_all names who is missing
-    options.timeout = timeout;
-    store_->all = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+    const char* const keeper = rendezvous_.kept ? "who started this process" : "rank 0";
+    store_->all = open_tcp_store(
+        where,
+        {.who = format("rank {}", rank), .keeper = keeper, .world = world, .keeps = rank == 0 && !rendezvous_.kept, .timeout = timeout});
     if (!rendezvous_.prefix.empty()) {
       store_->all = c10::make_intrusive<c10d::PrefixStore>(rendezvous_.prefix, store_->all);
     }
   } catch (const Error&) {
     throw;
   } catch (const std::exception& e) {
-    const bool taken = rank == 0 && std::strstr(e.what(), "EADDRINUSE") != nullptr;
-    KF_CHECK(
-        !taken, Code::communication,
-        "port {} of this machine is in use, so rank 0 cannot keep the rendezvous {}; another run may be there, or what is left of one: "
-        "end it, or choose another port with --rdzv HOST:PORT",
-        place_of(where).port, where);
-    fail(Code::communication, "rank {} cannot reach the rendezvous {} (kept by {}) within {}: {}", rank, where,
-         where.starts_with(kFile) ? "a file" : "rank 0", seconds_of(timeout), first_line(e.what()));
+    fail(Code::communication, "rank {} cannot use the rendezvous {}: {}", rank, where, first_line(e.what()));
   }
 }
 
@@ -271,18 +243,19 @@ std::string Room::names(const std::vector<std::int64_t>& ranks) noexcept {
   return (ranks.size() == 1 ? "rank " : "ranks ") + join(texts, ", ");
 }
 
+void find_rendezvous(const std::string& where, const std::string& who) {
+  if (!where.starts_with(kFile)) {
+    find_host(where, {.who = who}, kNamePatience);
+  }
+}
+
 void leave_verdict(const std::string& where, const std::string& why) noexcept try {
   const NoPipeSignal no_signal;
   c10::intrusive_ptr<c10d::Store> store;
   if (where.starts_with(kFile)) {
     store = c10::make_intrusive<c10d::FileStore>(where.substr(kFile.size()), -1);  // -1: its end removes no file
   } else {
-    const Place place = place_of(where);
-    c10d::TCPStoreOptions options;
-    options.port = place.port;
-    options.waitWorkers = false;
-    options.timeout = kPatience;
-    store = c10::make_intrusive<c10d::TCPStore>(place.host, options);
+    store = open_tcp_store(where, {.timeout = kPatience});
   }
   store->setTimeout(kPatience);
   store->compareSet("verdict", std::string(), why);

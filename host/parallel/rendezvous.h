@@ -31,6 +31,9 @@ struct Rendezvous {
   std::vector<std::string> hosts = {};
 };
 
+/// For who is about to start ranks, which `who` names: throws Code::config where they could not find `where`, before each says so.
+void find_rendezvous(const std::string& where, const std::string& who);
+
 /// For who has started ranks and sees one end that the others may be waiting for: leaves word at `where` why, unless somebody has; they
 /// all throw it. Does nothing where the store is gone. Waits at most some seconds.
 void leave_verdict(const std::string& where, const std::string& why) noexcept;

@@ -7,13 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "core/fs.h"
 #include "parallel/launched.h"
 
 namespace kf {
 
 struct WorkerPlace {
-  fs::path folder;           // where they meet, on a disk that all see
+  std::string where;         // they meet: a folder on a disk that all see, or HOST:PORT
   std::int64_t worker = 0;   // this one
   std::int64_t workers = 1;  // how many there should be
   bool here = true;          // all of them are on this machine

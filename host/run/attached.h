@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <vector>
@@ -45,6 +46,8 @@ class Attached final : public Prompt {
 
  private:
   void listen();
+  fs::path gone_mark(std::int64_t asker) const;
+  std::function<bool()> given_up(std::int64_t asker) const;
   bool code_changed();
 
   const RunContext& run_;

@@ -99,6 +99,8 @@ HookReload::~HookReload() = default;
 
 std::string HookReload::code() const { return now_ ? to_json(now_->code) : ""; }
 
+std::vector<CodeFile> HookReload::taken() const { return now_ ? now_->code : std::vector<CodeFile>(); }
+
 std::vector<fs::path> HookReload::files() const {
   std::vector<fs::path> out;
   for (const CodeFile& file : now_ && !now_->folder ? now_->code : run_.code) {

@@ -33,6 +33,8 @@ class HookReload {
   Outcome reload(const std::string& code, Hooks& hooks, HookContext& context, const Limit& limit);
   /// What the last one has read, as JSON; "" before any.
   std::string code() const;
+  /// The same, file by file.
+  std::vector<CodeFile> taken() const;
   /// The files of the script: where the hooks come from now.
   std::vector<fs::path> files() const;
 

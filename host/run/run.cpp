@@ -23,6 +23,7 @@
 #include "run/memory_check.h"
 #include "run/other_workers.h"
 #include "run/outputs.h"
+#include "run/process_settings.h"
 #include "run/rate_change.h"
 #include "run/requeue.h"
 #include "run/run_checks.h"
@@ -332,6 +333,7 @@ RunResult train(RunContext& run, RunEnd& end, std::optional<RunFolders>& folders
 }  // namespace
 
 RunResult run_job(const RunRequest& request, const Registries& registries) {
+  const ProcessSettings process(request.loaded.config.run);
   RunContext run = open_run(request, registries);
   RunEnd end;
   std::optional<RunFolders> folders;  // locked until the record says how the run ended: who finds the lock free can trust it

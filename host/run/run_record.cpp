@@ -28,6 +28,7 @@ using config::Table;
 
 constexpr const char* kFile = "run.json";
 constexpr const char* kCode = "code";
+constexpr const char* kReloads = "reloads";
 constexpr const char* kTokenizer = "tokenizer";
 constexpr const char* kTemplate = "chat_template";
 constexpr const char* kSource = "source";
@@ -137,6 +138,15 @@ void put_folder(const fs::path& folder, const std::map<fs::path, std::string>& f
   pending.commit();
 }
 
+/// By their paths below `folder`.
+std::map<fs::path, std::string> below(const fs::path& folder, const std::map<fs::path, std::string>& files) {
+  std::map<fs::path, std::string> out;
+  for (const auto& [path, text] : files) {
+    out[path.lexically_relative(folder)] = text;
+  }
+  return out;
+}
+
 /// Copies the code; returns where the script and what it asks for lie below the run's folder, by CodeFile::asked.
 Table put_code(const fs::path& dir, const RunStart& start) {
   const std::map<fs::path, std::string> sources = sources_of(start);
@@ -144,11 +154,7 @@ Table put_code(const fs::path& dir, const RunStart& start) {
     return {};
   }
   const fs::path common = common_folder(sources);
-  std::map<fs::path, std::string> files;
-  for (const auto& [path, text] : sources) {
-    files[path.lexically_relative(common)] = text;
-  }
-  put_folder(dir / kCode, files);
+  put_folder(dir / kCode, below(common, sources));
   Table places;
   for (const CodeFile& file : start.code) {
     places[file.asked] = Node((fs::path(kCode) / fs::absolute(file.path).lexically_normal().lexically_relative(common)).string());
@@ -328,6 +334,17 @@ void RunRecord::end(const std::string& status, std::int64_t steps, const std::st
 }
 
 void RunRecord::write() { write_file_atomic(dir_ / kFile, config::to_json(Node(table_), config::JsonStyle::plain, 1) + "\n"); }
+
+void put_reloaded(const fs::path& dir, std::int64_t step, const std::vector<CodeFile>& code) {
+  std::map<fs::path, std::string> files;
+  for (const CodeFile& file : code) {
+    files[fs::absolute(file.path).lexically_normal()] = file.text;
+  }
+  if (!files.empty()) {
+    fs::create_directories(dir / kReloads);
+    put_folder(dir / kReloads / format("step_{}", step), below(common_folder(files), files));
+  }
+}
 
 void keep_earlier_job(const fs::path& dir, const std::string& job) {
   const fs::path file = dir / "job.toml";

@@ -14,8 +14,9 @@
 //              "end": "2026-11-28T22:01:44Z", "status": "complete", "steps": 80}]}
 //
 // A start without an end was killed. "commit" is the program's, "job_git" the state of the repository in which the job lies, "call" which
-// kf.run of the script it was, "data" the digest of data.fingerprint (data/documents/data_record.h), "products" what computes matrix products.
-// jobs/N.toml is the resolved job of start N and those before it, where a later start had another one; job.toml is the last one's.
+// kf.run of the script it was, "data" the digest of data.fingerprint (data/documents/data_record.h), "products" what computes matrix
+// products. jobs/N.toml is the resolved job of start N and those before it, where a later start had another one; job.toml is the last
+// one's.
 
 #include <map>
 #include <optional>
@@ -69,6 +70,9 @@ class RunRecord {
   std::string id_;
   config::Table table_;
 };
+
+/// Copies the code from which hooks were taken behind a step into reloads/step_N below `dir`.
+void put_reloaded(const fs::path& dir, std::int64_t step, const std::vector<CodeFile>& code);
 
 /// {"version": ..., "commit": ..., "torch": ...}: what this program is made of.
 config::Node program_versions();

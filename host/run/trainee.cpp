@@ -170,9 +170,10 @@ std::string folder_text() {
 }  // namespace
 
 PlannedModel plan_model(const RunContext& run) {
-  const config::Config& config = run.config;
+  config::Config config = run.config;
+  config.run.device = run.device().is_cpu() ? "cpu" : "cuda";  // "auto" says less about memory
   PlannedModel out;
-  out.model = build_model(config, run.registries, {&run.trainers, nullptr});
+  out.model = build_model(run.config, run.registries, {&run.trainers, nullptr});
   const ParameterList parameters = out.model->parameters();
   const std::int64_t ranks = run.plan.world;
   const bool together = run.device().is_cpu();  // the ranks of this machine share its memory; a GPU is one rank's

@@ -6,7 +6,8 @@ local M = {}
 
 -- A chunk may replace Lua's own functions, for itself and later ones: the prompt keeps those of the beginning.
 local concat, error, jit_off, loadstring, setfenv, type = table.concat, error, jit.off, loadstring, setfenv, type
-local find, gsub, select = string.find, string.gsub, select
+local find, gmatch, gsub, match, select = string.find, string.gmatch, string.gsub, string.match, select
+local getmetatable, next, rawget = debug.getmetatable, next, rawget
 
 -- What is typed sees globals and `kf`; its own globals stay here.
 local environment = setmetatable({ kf = require("kf") }, { __index = _G })
@@ -65,6 +66,38 @@ end
 -- Names without which later chunks, of all prompts, could do nothing.
 local kept = { ctx = true, kf = true, print = true, os = true, _G = true }
 
+--- The names of `variables` and of the script's globals, or of the fields of what `path` names among them: tables are looked at as they
+--- lie there, so nothing of theirs is called.
+local function names_behind(path, variables)
+  local names = {}
+  local function add(values)
+    for name in next, type(values) == "table" and values or {} do
+      names[#names + 1] = type(name) == "string" and match(name, "^[%a_][%w_]*$") or nil
+    end
+  end
+  if path == "" then
+    add(variables)
+    add(_G)
+    return names
+  end
+  local value
+  for name in gmatch(path, "[%w_]+") do
+    if value == nil then
+      value = rawget(variables, name)
+      value = value == nil and rawget(_G, name) or value
+    else
+      value = type(value) == "table" and rawget(value, name) or nil
+    end
+    if value == nil then
+      return names
+    end
+  end
+  add(value)
+  local meta = getmetatable(value)
+  add(type(meta) == "table" and rawget(meta, "__index"))
+  return names
+end
+
 --- For chunks that are said to a run, of which `ctx` is the context. They see it, `kf` and the script's globals; what they set themselves
 --- stays for later ones. Gives three functions: compile(text) -> function, or nil and a message; show(values...) -> text;
 --- touched() -> whether a chunk, since the last call, has set a variable or reached for something of the script's or of an earlier chunk in
@@ -98,6 +131,12 @@ function M.live(ctx)
   })
   variables._G = live
   return function(text)
+    local asked = match(text, "^%-%-names of ([%w_%.]*)$") -- attach/frame.h
+    if asked then
+      return function()
+        return concat(names_behind(asked, variables), " ")
+      end
+    end
     local chunk, problem = compile(text, "=attach")
     if not chunk then
       return nil, problem

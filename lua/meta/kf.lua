@@ -1463,6 +1463,7 @@
 ---@field steering? string  A steering.jsonl: what was said to that run is said to this one, behind the same steps. Empty for none.
 ---@field reload? "off"|"on_change"  Read the script's hooks again, behind the step that is on, when a file of the script has changed; else at `kf-host reload` alone.
 ---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
+---@field caching_allocator? boolean  Keep the memory of freed tensors on the CPU for the next ones, which then come without a call of the system and without fresh pages. Off: torch's own allocator.
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts
@@ -1616,7 +1617,7 @@
 ---@field param_dtype? "fp32"|"bf16"  Type of the weights that the optimizer moves; bf16 keeps no fp32 master.
 ---@field grad_dtype? "fp32"|"bf16"  Type in which gradients are summed over micro-batches and reach the optimizer; bf16 halves their memory and rounds every sum.
 ---@field matmul_precision? "highest"|"high"|"medium"  Internal precision of fp32 matrix products: highest is fp32, high TF32, medium bf16, where the device has them.
----@field cpu_products? "auto"|"plain"  Kernels of large matrix products on a CPU: auto times a few at start and takes the fastest, plain takes LibTorch's own, so that two starts never differ in last bits.
+---@field cpu_products? "auto"|"plain"  Kernels of matrix products on a CPU: auto times a few at start and takes the fastest, plain takes LibTorch's own, so that two starts never differ in last bits.
 ---@field loss_scale? number  fp16: first loss scale; halves on overflow, doubles after 2000 good updates.
 ---@field loss_fn? string  Registered loss.
 ---@field z_loss_weight? number  Weight of the logits' z-loss, a mean over all positions: also those whose labels do not count (-100, padding).
@@ -1657,8 +1658,8 @@
 ---@field eps_root? number  adamw: added under the root.
 ---@field nesterov? boolean  adamw, sgdm: look one momentum step ahead.
 ---@field sgd_momentum? number  sgdm: momentum.
----@field state_dtype_m? "fp32"|"bf16"  adamw: type of the first moment in memory.
----@field state_dtype_v? "fp32"|"bf16"  adamw: type of the second moment in memory.
+---@field state_dtype_m? "fp32"|"bf16"|"int8"  adamw: type of the first moment in memory. int8: 8 bits a number and a scale for 256 of them (Dettmers et al. 2022); embeddings and weights of fewer than 4096 numbers stay fp32.
+---@field state_dtype_v? "fp32"|"bf16"|"int8"  adamw: type of the second moment in memory, likewise.
 ---@field adamc? boolean  adamw: decay shrinks with the schedule, weight_decay lr / peak lr (Defazio 2025).
 ---@field update_rms_clip? number  adamw: divide a tensor's update by max(1, RMS / this); 0 turns it off.
 ---@field update_norm_window? integer  adamw: recent update norms that cap the next one; 0 turns it off, else at least 4.

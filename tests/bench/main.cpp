@@ -1,7 +1,8 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
 // `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes
 // against one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on
-// the disk of FOLDER). Never a test, since a busy machine would fail it.
+// the disk of FOLDER), `bench steps [MODEL]` and `bench start` (the real program against PyTorch). Never a test, since a busy machine would
+// fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -9,8 +10,9 @@
 #include <cmath>
 #include <cstdio>
 #include <exception>
+#include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "bench/ranks_bench.h"
 #include "bench/report_bench.h"
 #include "bench/sinks_bench.h"
+#include "bench/steps_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
@@ -116,72 +119,76 @@ void bench_config(const Registries& registries) {
                  {"one 768 x 768 matrix product", [&] { at::mm(a, a); }}, 0.3);
 }
 
+/// Everything that needs no argument, in turn.
+void bench_all(const Registries& registries) {
+  const config::Config config = job(registries);
+  bench_step(config, registries);
+  bench_adamw(config, registries);
+  bench_loss();
+  bench::bench_pieces(registries);
+  bench_config(registries);
+  bench::bench_profile(registries);
+  bench::bench_data();
+  bench::bench_generation(registries);
+  bench::bench_lua();
+  bench::bench_attach();
+  bench::bench_sinks();
+  bench::bench_ranks();
+  bench::bench_report();
+  bench::bench_start(registries);
+  bench::bench_steps(registries, "");
+}
+
+struct Part {
+  std::function<void(const Registries& registries, const std::string& argument)> run;
+  const char* argument = "";  // what it takes; "": nothing
+  bool ratios = false;        // prints lines of `compare`
+};
+
+std::map<std::string, Part> parts() {
+  using R = const Registries&;
+  using A = const std::string&;
+  return {
+      {"", {[](R r, A) { bench_all(r); }, "", true}},
+      {"pieces", {[](R r, A) { bench::bench_pieces(r); }, "", true}},
+      {"profile", {[](R r, A) { bench::bench_profile(r); }, "", true}},
+      {"lua", {[](R, A) { bench::bench_lua(); }}},
+      {"data", {[](R, A) { bench::bench_data(); }}},
+      {"sinks", {[](R, A) { bench::bench_sinks(); }}},
+      {"ranks", {[](R, A) { bench::bench_ranks(); }}},
+      {"attach", {[](R, A) { bench::bench_attach(); }}},
+      {"report", {[](R, A) { bench::bench_report(); }}},
+      {"start", {[](R r, A) { bench::bench_start(r); }}},
+      {"steps", {[](R r, A model) { bench::bench_steps(r, model); }, "[small | debug | tiny]"}},
+      {"checkpoint", {[](R r, A folder) { bench::bench_checkpoint(r, folder.empty() ? "." : folder); }, "[FOLDER]"}},
+      {"load-memory", {[](R r, A folder) { bench::bench_load_memory(r, folder); }, "CHECKPOINT"}},
+  };
+}
+
+int usage(const std::map<std::string, Part>& parts) {
+  std::fprintf(stderr, "usage: bench [PART]\n");
+  for (const auto& [name, part] : parts) {
+    std::fprintf(stderr, "       bench %s %s\n", name.c_str(), part.argument);
+  }
+  return 1;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     bench::count_memory();
-    const std::string part = argc > 1 ? argv[1] : "";
-    if (part == "checkpoint" || part == "load-memory") {
-      const Registries registries = native_registries();
-      const std::string folder = argc > 2 ? argv[2] : ".";
-      part == "checkpoint" ? bench::bench_checkpoint(registries, folder) : bench::bench_load_memory(registries, folder);
-      return 0;
+    const std::map<std::string, Part> all = parts();
+    const auto part = all.find(argc > 1 ? argv[1] : "");
+    const std::string argument = argc > 2 ? argv[2] : "";
+    if (part == all.end() || argc > 3 || (*part->second.argument == '\0' && !argument.empty())) {
+      return usage(all);
     }
-    const std::set<std::string> parts{"", "lua", "data", "pieces", "profile", "sinks", "ranks", "attach", "report"};
-    if (argc > 2 || !parts.contains(part)) {
-      std::fprintf(stderr, "usage: bench [lua | data | pieces | profile | sinks | ranks | attach | report | checkpoint [FOLDER]]\n");
-      return 1;
+    if (part->second.ratios) {
+      std::printf("%d threads, fastest round of each, peak memory of tensors; the last columns are subject / reference: time, memory\n",
+                  at::get_num_threads());
     }
-    if (part == "lua") {
-      bench::bench_lua();
-      return 0;
-    }
-    if (part == "ranks") {
-      bench::bench_ranks();
-      return 0;
-    }
-    if (part == "attach") {
-      bench::bench_attach();
-      return 0;
-    }
-    if (part == "report") {
-      bench::bench_report();
-      return 0;
-    }
-    if (part == "sinks") {
-      bench::bench_sinks();
-      return 0;
-    }
-    if (part == "data") {
-      bench::bench_data();
-      return 0;
-    }
-    const Registries registries = native_registries();
-    const config::Config config = job(registries);
-    std::printf("%d threads, fastest round of each, peak memory of tensors; the last columns are subject / reference: time, memory\n",
-                at::get_num_threads());
-    if (part == "pieces") {
-      bench::bench_pieces(registries);
-      return 0;
-    }
-    if (part == "profile") {
-      bench::bench_profile(registries);
-      return 0;
-    }
-    bench_step(config, registries);
-    bench_adamw(config, registries);
-    bench_loss();
-    bench::bench_pieces(registries);
-    bench_config(registries);
-    bench::bench_profile(registries);
-    bench::bench_data();
-    bench::bench_generation(registries);
-    bench::bench_lua();
-    bench::bench_attach();
-    bench::bench_sinks();
-    bench::bench_ranks();
-    bench::bench_report();
+    part->second.run(native_registries(), argument);
     return 0;
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());

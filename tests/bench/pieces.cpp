@@ -2,21 +2,28 @@
 
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/grad_mode.h>
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/compare.h"
 #include "config/load/load.h"
 #include "data/loader/loader.h"
+#include "kernels/gate/gate.h"
+#include "kernels/global_norm/global_norm.h"
 #include "kernels/kernels.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/rms_norm/rms_norm.h"
 #include "model/draw.h"
 #include "model/layer/norm.h"
 #include "model/layer/score.h"
+#include "model/layer/visibility.h"
 #include "model/moe/moe_book.h"
 #include "model/transformer/build.h"
+#include "model/weight_unit.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
 #include "train/step/language.h"
@@ -41,6 +48,8 @@ at::Tensor leaf(const std::vector<std::int64_t>& shape, at::ScalarType type = at
   return at::randn(shape).to(type).requires_grad_();
 }
 
+const char* suffix_of(at::ScalarType type) { return type == at::kFloat ? " fp32" : " bf16"; }
+
 /// f of the leaves and backward to them, whose gradients are dropped.
 Work both_ways(std::string name, const std::vector<at::Tensor>& leaves, std::function<at::Tensor()> f) {
   return {std::move(name), [leaves, f = std::move(f)] {
@@ -52,31 +61,68 @@ Work both_ways(std::string name, const std::vector<at::Tensor>& leaves, std::fun
 }
 
 /// 4096 positions, 32000 words.
-void bench_loss() {
-  const at::Tensor hidden = leaf({4096, 256});
-  const at::Tensor weight = leaf({32000, 256});
+void bench_loss(at::ScalarType type) {
+  const at::Tensor hidden = leaf({4096, 256}, type);
+  const at::Tensor weight = leaf({32000, 256}, type);
   const at::Tensor labels = at::randint(0, 32000, {4096}, at::kLong);
   const OutputHead head{weight, 1, 0};
   const LinearLossOptions options{1.0 / 4096, 1e-4 / 4096, 512};
   compare(
-      "head + loss",
+      std::string("head + loss") + suffix_of(type),
       both_ways("fused, 512 positions at a time", {hidden, weight}, [=] { return fused_linear_loss(hidden, head, labels, options).total; }),
       both_ways("all logits at once", {hidden, weight}, [=] { return plain_linear_loss(hidden, head, labels, options).total; }), 0.5);
 }
 
-void bench_attention(const std::string& title, std::int64_t window) {
-  const at::Tensor q = leaf({1, 8, 2048, 64}), k = leaf({1, 8, 2048, 64}), v = leaf({1, 8, 2048, 64});
-  const auto work = [&](const char* name, const Kernels& kernels) {
+/// Logits that are there already: 4096 positions, 8192 words.
+void bench_cross_entropy(at::ScalarType type) {
+  const at::Tensor logits = leaf({4096, 8192}, type);
+  const at::Tensor labels = at::randint(0, 8192, {4096}, at::kLong);
+  compare(std::string("cross entropy") + suffix_of(type), both_ways("rows", {logits}, [=] { return fused_cross_entropy(logits, labels); }),
+          both_ways("operators", {logits}, [=] { return plain_cross_entropy(logits, labels); }), 0.5);
+}
+
+struct AttentionCase {
+  const char* title;
+  std::int64_t batch, kv_heads, length, width;  // 8 heads
+  std::int64_t window, document;                // 0 for none
+};
+
+/// The kernel of our own against another way: the formula, or LibTorch's kernel.
+void bench_attention(const AttentionCase& c, at::ScalarType type, const char* other, AttentionRules::Backend backend,
+                     const Kernels& kernels) {
+  const auto heads = [&](std::int64_t n) { return leaf({c.batch, c.length, n, c.width}, type); };  // as projections make them
+  const at::Tensor q = heads(8), k = heads(c.kv_heads), v = heads(c.kv_heads);
+  ForwardContext context;
+  if (c.document > 0) {
+    context.visible = std::make_shared<Visibility>(at::arange(c.length).floor_divide(c.document).expand({c.batch, c.length}));
+  }
+  const auto work = [&](const char* name, AttentionRules::Backend chosen, const Kernels& table) {
     ScoreOptions options;
     options.rules.scale = 0.125;
-    options.kernels = &kernels;
-    if (window > 0) {
-      options.reach = {Reach::Kind::local, window};
+    options.rules.backend = chosen;
+    options.kernels = &table;
+    if (c.window > 0) {
+      options.reach = {Reach::Kind::local, c.window};
     }
     const Mixer mixer(options, Dropout(0, 1, 0, "scores"));
-    return both_ways(name, {q, k, v}, [=] { return mixer.mix(q, k, v, {}, ForwardContext(), true); });
+    return both_ways(name, {q, k, v}, [=] {
+      return mixer.mix(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), {}, context, true).transpose(1, 2).flatten(2);
+    });
   };
-  compare(title, work("kernel, 2048 positions", fused_kernels()), work("softmax(q k^T) v", plain_kernels()), 0.5);
+  compare(std::string(c.title) + (type == at::kFloat ? " fp32" : " bf16"),
+          work("kernel by rows", AttentionRules::Backend::any, fused_kernels()), work(other, backend, kernels), 0.5);
+}
+
+void bench_attentions() {
+  const AttentionCase whole{"attention 2048", 1, 8, 2048, 64, 0, 0}, window{"window of 256", 1, 8, 2048, 64, 256, 0};
+  bench_attention(whole, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
+  bench_attention(window, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const AttentionCase& c :
+         {AttentionCase{"8 x 256, kv 4", 8, 4, 256, 32, 0, 0}, whole, window, AttentionCase{"documents", 1, 8, 2048, 64, 0, 256}}) {
+      bench_attention(c, type, "LibTorch's kernel", AttentionRules::Backend::flash, fused_kernels());
+    }
+  }
 }
 
 /// A module of one weight, materialised.
@@ -87,7 +133,7 @@ std::shared_ptr<Layer> ready(std::shared_ptr<Layer> layer) {
 }
 
 void bench_elementwise(at::ScalarType type) {
-  const std::string suffix = type == at::kFloat ? " fp32" : " bf16";
+  const std::string suffix = suffix_of(type);
   const at::Tensor x = leaf({4096, 1024}, type);
   const auto norm = [&](const char* name, const Kernels& kernels) {
     NormOptions options;
@@ -96,14 +142,25 @@ void bench_elementwise(at::ScalarType type) {
     return both_ways(name, {x}, [=] { return layer->forward(x); });
   };
   compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
-  const at::Tensor up = leaf({4096, 1024}, type);
-  compare("silu gate" + suffix, both_ways("fused", {x, up}, [=] { return fused_kernels().gate(x, up); }),
-          both_ways("plain operators", {x, up}, [=] { return plain_kernels().gate(x, up); }), 0.5);
-  const at::Tensor q = leaf({2, 8, 2048, 64}, type);
+  const at::Tensor up = leaf({4096, 1024}, type), factor = leaf({1024});
+  const auto sum_and_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, up, factor}, [=, &kernels] {
+      const SumAndNorm out = kernels.add_rms_norm(x, up, factor, 1e-5);
+      return out.sum + out.norm;
+    });
+  };
+  compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()), sum_and_norm("plain operators", plain_kernels()), 0.5);
+  for (const auto& [kind, act] : {std::pair{GateKind::silu, "silu"}, std::pair{GateKind::gelu, "gelu"}}) {
+    const auto gate = [&, of = kind](const char* name, const Kernels& kernels) {
+      return both_ways(name, {x, up}, [=, &kernels] { return kernels.gate(of, x, up); });
+    };
+    compare(std::string(act) + " gate" + suffix, gate("fused", fused_kernels()), gate("plain operators", plain_kernels()), 0.5);
+  }
+  const at::Tensor q = leaf({2, 2048, 8, 64}, type);  // (B, T, H, D), as projections give them
   const at::Tensor angles = at::rand({2048, 32});
   const at::Tensor cos = angles.cos(), sin = angles.sin();
-  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q, cos, sin, false); }),
-          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q, cos, sin, false); }), 0.5);
+  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q.transpose(1, 2), cos, sin, false); }),
+          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q.transpose(1, 2), cos, sin, false); }), 0.5);
 }
 
 void bench_first_values() {
@@ -133,19 +190,60 @@ void bench_experts(const Registries& registries, at::ScalarType type) {
           work("one after the other", "loop"));
 }
 
-void bench_adamw(const Registries& registries) {
-  const auto work = [&](const char* name, const Kernels& kernels) {
-    const std::shared_ptr<Model> model = build_model(job(registries, {}), registries);
-    materialize(*model, at::kCPU, at::kFloat, 1);
+/// Weights with gradients, their moments, and the values that forward reads.
+struct Trained {
+  Trained(const Registries& registries, at::ScalarType type)
+      : model(build_model(job(registries, {"--model.vocab_size=8192"}), registries)) {
+    materialize(*model, at::kCPU, type, 1);
     for (const ParameterPtr& parameter : model->parameters()) {
-      parameter->set_gradient(at::randn(parameter->shape));
+      parameter->set_gradient(at::randn(parameter->shape).to(parameter->value.scalar_type()));
+      weights.push_back(parameter->master.detach());
+      values.push_back(parameter->value.detach());
+      gradients.push_back(parameter->stored_gradient());
+      m.push_back(at::zeros_like(weights.back()));
+      v.push_back(at::zeros_like(weights.back()));
+      steps.push_back(at::ones({}));
     }
-    AdamWOptions options;
-    options.kernels = &kernels;
-    const auto optimizer = std::make_shared<AdamW>(decay_groups(model->parameters(), 0.1), options);
-    return Work{name, [model, optimizer] { optimizer->step(1e-4); }};  // the model owns what the optimizer moves
-  };
-  compare("adamw", work("one kernel for all weights", fused_kernels()), work("plain operators", plain_kernels()));
+  }
+  std::shared_ptr<Model> model;  // owns what the optimizer moves
+  std::vector<at::Tensor> weights, values, gradients, m, v, steps;
+};
+
+/// Clipped, moved and ready for the next forward: in one, and as LibTorch's kernel does it between passes of their own.
+void bench_adamw(const Registries& registries, at::ScalarType type, at::ScalarType type_m, at::ScalarType type_v, const std::string& name) {
+  const auto one = std::make_shared<Trained>(registries, type), passes = std::make_shared<Trained>(registries, type);
+  AdamWOptions options;
+  options.type_m = type_m;
+  options.type_v = type_v;
+  const auto optimizer = std::make_shared<AdamW>(decay_groups(one->model->parameters(), 0.1), options);
+  const at::Tensor factor = at::full({}, 0.999999);
+  const Work fused{"one pass", [=] {
+                     optimizer->step_with(1e-4, {factor, {}});
+                     publish(one->model->parameters());
+                   }};
+  const Work apart{"clip, LibTorch's kernel, copies", [=] {
+                     const at::NoGradGuard no_grad;
+                     std::vector<at::Tensor> wide;
+                     for (const at::Tensor& gradient : passes->gradients) {
+                       wide.push_back(gradient.mul_(factor).to(at::kFloat));
+                     }
+                     at::_foreach_add_(passes->steps, 1);
+                     at::_fused_adamw_(passes->weights, wide, passes->m, passes->v, {}, passes->steps, 1e-4, 0.9, 0.95, 0.1, 1e-8, false,
+                                       false);
+                     for (std::size_t i = 0; i < wide.size(); ++i) {
+                       if (!passes->values[i].is_same(passes->weights[i]) && type != at::kFloat) {
+                         passes->values[i].copy_(passes->weights[i]);
+                       }
+                     }
+                   }};
+  compare("clip + adamw" + name, fused, apart, 0.5);
+}
+
+void bench_norm(const Registries& registries, at::ScalarType type) {
+  const auto all = std::make_shared<Trained>(registries, type);
+  const Work one{"one loop", [=] { global_norm(all->gradients); }};
+  const Work each{"_foreach_norm", [=] { at::linalg_vector_norm(at::stack(at::_foreach_norm(all->gradients, 2, at::kFloat)), 2); }};
+  compare(std::string("norm of gradients") + suffix_of(type), one, each, 0.5);
 }
 
 /// A training step of a job as it is, and with train.compile_model = false.
@@ -180,15 +278,21 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
 }  // namespace
 
 void bench_pieces(const Registries& registries) {
-  bench_loss();
-  bench_attention("attention", 0);
-  bench_attention("window of 256", 256);
+  bench_loss(at::kFloat);
+  bench_loss(at::kBFloat16);
+  bench_cross_entropy(at::kFloat);
+  bench_cross_entropy(at::kBFloat16);
+  bench_attentions();
   bench_first_values();
   bench_elementwise(at::kFloat);
   bench_elementwise(at::kBFloat16);
   bench_experts(registries, at::kFloat);
   bench_experts(registries, at::kBFloat16);
-  bench_adamw(registries);
+  bench_adamw(registries, at::kFloat, at::kFloat, at::kFloat, " fp32");
+  bench_adamw(registries, at::kBFloat16, at::kFloat, at::kFloat, " bf16");
+  bench_adamw(registries, at::kFloat, at::kChar, at::kByte, " int8 moments");
+  bench_norm(registries, at::kFloat);
+  bench_norm(registries, at::kBFloat16);
   const Overrides large{"--model.vocab_size=8192", "--train.ce_chunk_size=512"};
   bench_step(registries, "dense step", large);
   bench_step(

@@ -7,15 +7,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "attach/address.h"
 #include "attach/client.h"
+#include "attach/frame.h"
 #include "core/error.h"
 #include "e2e/live_run.h"
 #include "e2e/script_run.h"
@@ -166,6 +169,69 @@ TEST_CASE("attach: on two ranks a chunk runs on both, and the first one answers"
   const auto rates = toy.series("toy", "lr");
   CHECK(std::stod(rates.at(at + 1)) == Approx(std::stod(rates.at(at)) / 2));
   CHECK(entries(toy, "toy") == 2);
+}
+
+TEST_CASE("attach: an endless chunk on several ranks ends with its prompt, and the run goes on", "[attach]") {
+  const Toy toy;
+  const std::string where = GENERATE("true", "kf.dist.rank == 0", "kf.dist.rank == 1");
+  Live run(toy, {"--nproc", "2", "toy.toml", "--train.batch_size=2", "--eval.batch_size=4"});
+  Options options;
+  options.cwd = toy.folder();
+  Process asks(toy.command({"attach", "runs/toy", "-e", "if " + where + " then io.open('begun', 'w'):close() while true do end end"}),
+               options);
+  while (!fs::exists(toy / "begun")) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));  // between two looks
+  }
+  asks.signal(SIGINT);
+  asks.wait();
+  CHECK(run.ask("return 7") == "7\n");
+  const Finished done = run.stop();
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, Contains("interrupted: who asked has gone away"));
+  for (const auto& entry : fs::directory_iterator(toy / "runs/toy")) {
+    CHECK(entry.path().extension() != ".gone");
+  }
+}
+
+TEST_CASE("attach: ranks that divide the model are steered alike, and take the same course again", "[attach]") {
+  const Toy toy;
+  const std::string axis = GENERATE("tp", "pp");
+  const std::vector<std::string> ranks{"--nproc", "2", "toy.toml", "--distributed." + axis + "=2", "--model.vocab_size=260"};
+  Live run(toy, ranks);
+  CHECK(run.ask("return kf.dist.rank, kf.dist.world") == "0\n2\n");
+  CHECK_THAT(run.ask("return ctx:evaluate().loss > 0"), Contains("true"));
+  CHECK_THAT(run.ask("local n = 0 for _, w in ctx:parameters('*') do n = n + w:numel() end return n > 0"), Contains("true"));
+  const int at = std::stoi(run.ask("ctx:set_lr_scale(0.5) return ctx.step"));
+  run.ask("for n, w in ctx:parameters('*norm*') do w:fill_(0.75) end ctx:freeze('*embed*')");
+  run.ask("ctx:request_eval() ctx:request_save('asked')");
+  CHECK(fs::exists(run.folder() / "checkpoints/asked/state.json"));
+  REQUIRE(run.stop().status == 0);
+  const auto rates = toy.series("toy", "lr"), losses = toy.series("toy", "loss");
+  CHECK(std::stod(rates.at(at + 1)) == Approx(std::stod(rates.at(at)) / 2));
+  std::vector<std::string> words = ranks;
+  words.insert(words.end(), Live::endless().begin(), Live::endless().end());
+  words.insert(words.end(), {"--run.name=again", "--run.steering=runs/toy/steering.jsonl"});
+  const Finished again = toy.host(words);
+  INFO(again.out << again.err);
+  REQUIRE(again.status == 0);
+  CHECK(toy.series("again", "loss") == losses);
+}
+
+TEST_CASE("attach: names of the run's variables and of what stands behind them can be asked for, which leaves nothing behind", "[attach]") {
+  const ScriptRun script("script_value = { inner = { deep = 1 } }\n" + job("run = { name = 's' }"));
+  Live run(script.toy, {"s.lua"}, "s");
+  run.ask("mine = { first = 1, [2] = 2, ['no name'] = 3 } half = 0.5");
+  const std::size_t before = entries(script.toy, "s");
+  const std::string names = run.ask(kf::attach::kNamesOf);
+  CHECK_THAT(names, Contains("mine") && Contains("half") && Contains("script_value") && Contains("ctx"));
+  CHECK_THAT(run.ask(std::string(kf::attach::kNamesOf) + "mine"), Contains("first") && !Contains("no name"));
+  CHECK_THAT(run.ask(std::string(kf::attach::kNamesOf) + "script_value.inner"), Contains("deep"));
+  CHECK_THAT(run.ask(std::string(kf::attach::kNamesOf) + "nothing.at.all"), !Contains("deep"));
+  CHECK(entries(script.toy, "s") == before);
+  const Finished done = run.stop();
+  CHECK(done.status == 0);
+  CHECK_THAT(done.err, !Contains("names of"));
 }
 
 TEST_CASE("attach: the socket is its owner's, wherever the folder lies, and one at a time", "[attach]") {

@@ -101,18 +101,23 @@ TEST_CASE("averages: --weights average gives the row's ema, to eval, generate, i
   good(toy.train({"--averaging.type=" + std::string(GENERATE("ema", "ema_decay_sqrt")), "--averaging.beta=0.9", "--averaging.switch_step=4",
                   "--averaging.decay_steps=20", "--optimizer.lr=1e-2"}));
   const json row = last_eval(toy, "toy");
+  // A run times kernels of products and takes the fastest, the commands take LibTorch's: sums of at most 256 numbers in another order.
+  const auto near = [](const json& value, const char* name, const json& wanted) {
+    INFO(name);
+    CHECK(value.get<double>() == Approx(wanted[name].get<double>()).epsilon(256 * 0x1p-24));
+  };
   REQUIRE(std::abs(row["ema"].get<double>() - row["loss"].get<double>()) > 1e-3);
-  CHECK(eval_of(toy, "toy", {"--weights", "average"})["loss"] == row["ema"]);
-  CHECK(eval_of(toy, "toy", {"--weights=saved"})["loss"] == row["loss"]);
-  CHECK(eval_of(toy, "toy", {})["loss"] == row["loss"]);
-  CHECK(eval_of(toy, "toy", {"--weights=raw"})["loss"] == row["loss"]);
+  near(eval_of(toy, "toy", {"--weights", "average"})["loss"], "ema", row);
+  near(eval_of(toy, "toy", {"--weights=saved"})["loss"], "loss", row);
+  near(eval_of(toy, "toy", {})["loss"], "loss", row);
+  near(eval_of(toy, "toy", {"--weights=raw"})["loss"], "loss", row);
   good(toy.train({"--run.name=from", "--checkpoint.init_from=runs/toy", "--checkpoint.init_weights=average", "--eval.at_start=true",
                   "--train.max_steps=1"}));
-  CHECK(first_eval(toy, "from")["loss"] == row["ema"]);
+  near(first_eval(toy, "from")["loss"], "ema", row);
   toy.write("load.lua",
             "local kf = require('kf')\n"
             "print(('%.17g'):format(kf.load_model('runs/toy', { weights = 'average' }):evaluate().loss))\n");
-  CHECK(std::stod(good(toy.host({"lua", "load.lua"})).out) == row["ema"].get<double>());
+  near(std::stod(good(toy.host({"lua", "load.lua"})).out), "ema", row);
   const auto logprobs = [&](const char* kind) {
     return json::parse(good(toy.host({"generate", "runs/toy", "--prompt=line", "--max-new-tokens=3", "--temperature=0", "--format=json",
                                       "--logprobs", "--weights", kind}))

@@ -247,7 +247,7 @@ std::string processes_of(const fs::path& example) {
 
 }  // namespace
 
-TEST_CASE("examples: every script and job runs as it stands", "[examples]") {
+TEST_CASE("examples: every script runs as it stands, and every job for some steps", "[examples]") {
   const Project project;
   std::set<std::string> run;  // by the test of pages, as they stand
   for (const std::string& page : kPages) {
@@ -269,7 +269,8 @@ TEST_CASE("examples: every script and job runs as it stands", "[examples]") {
       if (run.contains(command)) {
         continue;
       }
-      const Finished done = project.shell(command);
+      // Jobs, which show their models after some hundred steps, end early here; what scripts do hangs on their steps.
+      const Finished done = project.shell(command + (extension == ".toml" && !planned ? " --train.max_steps=20" : ""));
       INFO(done.out << done.err);
       CHECK(done.status == 0);
     }

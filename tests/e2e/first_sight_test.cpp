@@ -63,6 +63,7 @@ TEST_CASE("first sight: wrong words say what is right", "[cli]") {
   };
   refused({}, "usage: kf-host");
   refused({"trian", "job.toml"}, "did you mean 'train'?");
+  refused({"docter"}, "did you mean 'doctor'?");
   refused({"job.tmol"}, "neither a command nor a .toml or .lua file");
   refused({"config"}, "usage: kf-host config");
   refused({"config", "chek", "job.toml"}, "did you mean 'check'?");

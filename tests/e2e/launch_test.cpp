@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -16,6 +17,7 @@
 
 using namespace kf::test;
 using Catch::Contains;
+using Catch::StartsWith;
 
 namespace {
 
@@ -205,6 +207,9 @@ TEST_CASE("launch: what a lone rank of a machine has written is shown where it f
 
 TEST_CASE("launch: options that do not belong together, or leave open what must be known", "[launch]") {
   const Toy toy;
+  Options here;
+  here.cwd = toy.folder();
+  Process lost(toy.command({"--nproc=2", "--nnodes=2", "--node-rank=1", "--rdzv=nobody.invalid:29500", "toy.toml"}), here);
   const auto says = [&](Words words) {
     words.emplace_back("toy.toml");
     const Finished done = toy.host(words);
@@ -222,8 +227,12 @@ TEST_CASE("launch: options that do not belong together, or leave open what must 
   CHECK_THAT(says({"--restart-pause=3"}), Contains("give --max-restarts, too"));
   CHECK_THAT(says({"--max-restarts=3", "--nproc=1", "--rdzv=file:meet"}), Contains("--max-restarts 3 does not go with --rdzv file:meet"));
   CHECK_THAT(says({"--nproc=some"}), Contains("--nproc some: must be a number of processes"));
-  Options options;
-  options.cwd = toy.folder();
+  const Finished nowhere = lost.wait();
+  CHECK(nowhere.status == 2);
+  CHECK_THAT(nowhere.err, StartsWith("kf-host: ranks 2 to 3 cannot find nobody.invalid:29500") &&
+                              Contains("does not know the host 'nobody.invalid'") && Contains("the machine of rank 0"));
+  CHECK(std::count(nowhere.err.begin(), nowhere.err.end(), '\n') == 1);  // no rank says it again, and torch is silent
+  Options options = here;
   options.env = {{"CUDA_VISIBLE_DEVICES", ""}};
   CHECK_THAT(run(toy.command({"--nproc", "gpu", "toy.toml"}), options).err, Contains("--nproc gpu: no GPU is seen"));
   options.env = {{"PMI_SIZE", "2"}, {"PMI_RANK", "0"}};

@@ -114,6 +114,25 @@ TEST_CASE("compare: what differs stands side by side", "[looking]") {
   CHECK(toy.host({"compare", "one"}).status == 2);
 }
 
+TEST_CASE("compare: programs get the same as JSON", "[looking]") {
+  const Toy& toy = two_runs();
+  const Finished done = toy.host({"compare", "one", "two", "--json"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  const json all = json::parse(done.out);
+  CHECK(all["runs"] == json({"runs/one", "runs/two"}));
+  CHECK(all["settings"]["optimizer.lr"] == json({0.003, 0.01}));
+  CHECK(all["settings"]["train.max_steps"] == json({6, 4}));
+  CHECK_FALSE(all["settings"].contains("optimizer.name"));
+  CHECK(all["results"]["loss_at_step_4"].size() == 2);
+  CHECK(all["results"]["loss"][0].is_number());
+  CHECK(all["results"]["best_eval_loss"][1]["step"].is_number());
+  CHECK(all["environments"].empty());
+  const json alike = json::parse(toy.host({"compare", "one", "one", "--all", "--json"}).out);
+  CHECK(alike["settings"]["optimizer.name"].size() == 2);
+  CHECK(alike["environments"].size() > 3);
+}
+
 TEST_CASE("tail: the last rows of a run that has ended, and how it ended", "[looking]") {
   const Toy& toy = two_runs();
   const Finished done = toy.host({"tail", "one", "--rows", "3"});

@@ -63,10 +63,12 @@ TEST_CASE("rank faults: one that throws in C++ or Lua ends all, which say where"
   const auto [body, words] =
       GENERATE(table<std::string, std::string>({{"kf.zeros({ 2, 3 }):mm(kf.zeros({ 2, 3 }))", "mat1 and mat2"},
                                                 {"local none = nil; return none.field", "attempt to index local 'none'"}}));
-  const Finished done = on_one(body).go({"--nproc=3"});
+  const ScriptRun run = on_one(body);
+  const Finished done = run.go({"--nproc=3"});
   INFO(done.err);
   CHECK(done.status == 3);
   CHECK_THAT(done.err, Contains("kf-host: rank 1: ") && Contains(words) && Contains("[rank 2] kf-host: rank 1: "));
+  CHECK_THAT(run.toy.read("runs/s/run.json"), Contains(words));
 }
 
 TEST_CASE("rank faults: one that is stopped is named after the time-out, and one that is slow is waited for", "[faults]") {

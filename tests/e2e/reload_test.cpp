@@ -6,6 +6,8 @@
 
 #include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -72,6 +74,13 @@ TEST_CASE("reload: a changed hook goes on from its state, what is wrong leaves t
   CHECK(at(toy, last) > 0);
   CHECK(at(toy, last) < last);  // another name: it began by itself
   CHECK(entries(toy, "s") == 4);
+  std::map<int, std::string> kept;  // the code of each reload that was taken, by its step
+  for (const auto& entry : std::filesystem::directory_iterator(toy / "runs/s/reloads")) {
+    const std::string name = entry.path().filename().string();
+    kept[std::stoi(name.substr(5))] = toy.read("runs/s/reloads/" + name + "/s.lua");
+  }
+  REQUIRE(kept.size() == 3);
+  CHECK(std::next(kept.begin())->second == "local kf = require('kf')\n" + counting("-1"));
 
   script.write(counting("1"));
   std::vector<std::string> words{"s.lua", "--run.name=again", "--run.steering=runs/s/steering.jsonl"};

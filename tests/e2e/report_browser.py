@@ -1,4 +1,5 @@
-"""Pages of `kf-host report` and `kf-host serve` in a browser. usage: report_browser.py report ADDRESS | follow ADDRESS RUNS READY"""
+"""Pages of `kf-host report` and `kf-host serve` in a browser. usage: report_browser.py report ADDRESS | follow ADDRESS RUNS READY
+| sweep ADDRESS RUNS READY | steer ADDRESS"""
 import json
 import os
 import shutil
@@ -153,5 +154,47 @@ def follow(browser, address, runs, ready):
     assert faults == [], faults
 
 
+def sweep(browser, address, runs, ready):
+    page = browser.page()
+    page.open(address)
+    page.check("document.querySelector('#sweeps').hidden")
+    shutil.copytree(ready, os.path.join(runs, "s"))
+    page.wait("!document.querySelector('#sweeps').hidden && document.querySelectorAll('#sweeps polyline').length === 4")
+    faded = "document.querySelectorAll('#sweeps polyline.faded').length"
+    page.evaluate("document.querySelector('#sweeps .grip').focus()")
+    page.key("ArrowUp", 38)
+    page.check(f"{faded} === 3", "the upper quarter has one of four values")
+    page.check("document.activeElement.getAttribute('aria-valuetext') === '1 trial'")
+    for unused in range(20):
+        page.key("ArrowDown", 40)
+    page.check(f"{faded} === 3 && document.activeElement.getAttribute('aria-valuenow') < '20'")
+    page.key("Escape", 27)
+    page.check(f"{faded} === 0 && document.activeElement.getAttribute('aria-valuetext') === 'all'")
+    assert page.faults == [], page.faults
+
+
+def steer(browser, address):
+    page = browser.page()
+    page.open(address)
+    page.wait("document.querySelector('#steering .steer') !== null")
+    page.evaluate("window.confirm = () => true")
+
+    def click(text, done):
+        page.evaluate(f"[...document.querySelectorAll('#steering button')].find((button) => button.textContent.startsWith({json.dumps(text)})).click()")
+        page.wait(f"document.querySelector('#steering [role=status]').textContent.includes({json.dumps(done)})")
+
+    click("save", "save  is done, or begun")
+    click("evaluate", "eval  is done, or begun")
+    page.evaluate("(() => { const f = document.querySelector('#steering input'); f.value = '0.25'; f.dispatchEvent(new Event('input')); })()")
+    click("learning rate", "lr 0.25 is done, or begun")
+    page.evaluate("document.querySelector('#steering input').value = '0'")
+    click("learning rate", "a wish is save, eval, stop, or lr with a factor from 1e-6 to 1000")
+    page.evaluate("[...document.querySelectorAll('#steering button')].find((button) => button.textContent === 'stop').click()")
+    page.wait("document.querySelector('aside').innerText.includes('stopped')")
+    page.wait("document.querySelector('#steering') === null || document.querySelector('#steering').hidden")
+    faults = [fault for fault in page.faults if "400" not in fault]
+    assert faults == [], faults
+
+
 with Browser() as browser:
-    {"report": report, "follow": follow}[sys.argv[1]](browser, *sys.argv[2:])
+    {"report": report, "follow": follow, "sweep": sweep, "steer": steer}[sys.argv[1]](browser, *sys.argv[2:])

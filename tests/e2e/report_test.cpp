@@ -227,3 +227,30 @@ TEST_CASE("serve: with --steer runs that train are told to save, evaluate, learn
   CHECK(done.status == 0);
   CHECK_THAT(toy.read("runs/toy/steering.jsonl"), Contains("set_lr_scale(0.25)") && Contains("request_eval"));
 }
+
+TEST_CASE("serve: its buttons steer a run", "[report]") {
+  if (cannot_browse()) {
+    return;
+  }
+  const Toy toy;
+  Live live(toy);
+  Served served(toy / "runs", "0", "--steer");
+  good(python("report_browser.py", {"steer", served.address}));
+  const Finished done = live.process().wait();
+  CHECK(done.status == 0);
+  CHECK_THAT(toy.read("runs/toy/steering.jsonl"), Contains("set_lr_scale(0.25)") && Contains("request_eval") && Contains("request_save"));
+}
+
+TEST_CASE("serve: a sweep comes to the page by itself, and its trials are chosen by the keyboard, too", "[report]") {
+  if (cannot_browse()) {
+    return;
+  }
+  const Toy toy;
+  toy.write("s.lua",
+            "return require('kf').sweep({ base = { extends = 'toy.toml', train = { max_steps = 2 }, eval = { interval = 2, steps = 1 } },\n"
+            "  space = { ['optimizer.lr'] = require('kf').choice({ 1e-3, 2e-3, 3e-3, 4e-3 }) }, method = 'grid' })\n");
+  good(toy.host({"s.lua"}));
+  fs::create_directories(toy / "shown");
+  Served served(toy / "shown");
+  good(python("report_browser.py", {"sweep", served.address, (toy / "shown").string(), (toy / "runs/s").string()}));
+}

@@ -7,13 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "e2e/live_run.h"
 #include "e2e/script_run.h"
 #include "e2e/toy.h"
 
 namespace fs = std::filesystem;
 using Catch::Matchers::Contains;
+using kf::test::entries;
 using kf::test::Finished;
 using kf::test::job;
+using kf::test::Live;
 using kf::test::Options;
 using kf::test::ScriptRun;
 using kf::test::Toy;
@@ -115,6 +118,47 @@ TEST_CASE("reproduce: an error that ended the run is part of it", "[reproduce]")
   const Finished done = run.toy.host({"reproduce", "bad"});
   check_equal(done, "");
   CHECK_THAT(done.err, Contains("the run failed, and so does this one: ") && Contains("out of luck"));
+}
+
+TEST_CASE("reproduce: what was said to the run while it trained is said again, behind the same steps", "[reproduce]") {
+  const Toy toy;
+  Live run(toy);
+  run.ask("ctx:set_lr_scale(0.5)");
+  run.ask("for n, w in ctx:parameters('*norm*') do w:fill_(0.75) end");
+  REQUIRE(run.stop().status == 0);
+  const Finished done = toy.host({"reproduce", "toy"});
+  check_equal(done, "");
+  CHECK(entries(toy, "toy.reproduced") == entries(toy, "toy"));
+  CHECK(toy.series("toy.reproduced", "loss") == toy.series("toy", "loss"));
+}
+
+TEST_CASE("reproduce: hooks that were read again are read again, as they were", "[reproduce]") {
+  const auto hooks = [](const std::string& scale) {
+    return job("metrics = { log_interval = 1 }, hooks = { { name = 'mine', on_step_end = function(ctx) ctx:log({ mine = " + scale +
+               " * ctx.step }) end } }");
+  };
+  const ScriptRun script(hooks("1"));
+  Live run(script.toy, {"s.lua"}, "s");
+  script.write(hooks("-1"));
+  CHECK(run.reload().output == "hooks: mine\n");
+  REQUIRE(run.stop().status == 0);
+  script.write("error('not this one')");
+  check_equal(script.toy.host({"reproduce", "s"}), "");
+  CHECK(script.toy.series("s.reproduced", "mine") == script.toy.series("s", "mine"));
+}
+
+TEST_CASE("reproduce: a trial of a sweep is made from its folder alone", "[reproduce]") {
+  const ScriptRun sweep(
+      "return kf.sweep({ base = { extends = 'toy.toml', train = { max_steps = 4 }, eval = { interval = 2, steps = 1 },\n"
+      "  hooks = { { on_step_end = function(ctx) ctx:log({ mine = ctx.step }) end } } },\n"
+      "  space = { ['optimizer.lr'] = kf.choice({ 1e-3, 3e-3 }) }, method = 'grid' })\n");
+  const Finished swept = sweep.go();
+  INFO(swept.out << swept.err);
+  REQUIRE(swept.status == 0);
+  sweep.toy.write("s.lua", "error('not this one')");
+  const Finished done = sweep.toy.host({"reproduce", "runs/s/trials/0001", "--dir", "again"});
+  check_equal(done, "6 rows up to step 4");
+  CHECK(sweep.toy.read("again/metrics.jsonl").find("\"mine\"") != std::string::npos);
 }
 
 TEST_CASE("reproduce: a bundle has what is needed, and no data", "[reproduce]") {

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -65,6 +66,9 @@ TEST_CASE("script: an error in a callback of any event ends the run with 3, its 
     return;  // the checkpoint of that step is complete
   }
   CHECK(fs::read_symlink(run.checkpoints() / "latest") == fs::path("step_4"));
+  if (event != "backward_end" && event != "phase_change") {
+    return;  // from the same checkpoint all go on alike
+  }
   run.write(job(shape));
   const Finished again = run.go();
   INFO(again.out << again.err);
@@ -158,6 +162,10 @@ TEST_CASE("script: a part of any kind that fails in the middle of a run leaves a
   CHECK(done.err.find("from s.lua:4 in") != std::string::npos);
   CHECK(done.err.find("s.lua:4: " + std::string(fault.kind) + " 'x'") != std::string::npos);
   CHECK(fs::read_symlink(run.checkpoints() / "latest") == fs::path("step_2"));
+  const std::set<std::string> with_state{"model", "optimizer", "dataset", "hook"};
+  if (with_state.count(fault.kind) == 0) {
+    return;
+  }
   run.write(without_generate(script("99")));
   const Finished again = run.go({"--checkpoint.accept_changes=[\"code\"]"});
   INFO(again.out << again.err);
@@ -474,7 +482,7 @@ TEST_CASE("script: runs without a name are called after the script, in order of 
   CHECK(fs::exists(run.toy / "runs/s-2/job.toml"));
 }
 
-TEST_CASE("script: fifty runs in one script leave nothing behind", "[script]") {
+TEST_CASE("script: thirty runs in one script leave nothing behind", "[script]") {
   const ScriptRun run(R"lua(local function read(path)
   local f = assert(io.open(path))
   local text = f:read("*a")
@@ -495,13 +503,13 @@ local function files()
 end
 -- The allocator's own ups and downs are some 12 MB, so the smallest of many readings is compared with the smallest of as many later ones.
 local early, late, open, running = math.huge, math.huge, nil, nil
-for i = 1, 50 do
+for i = 1, 30 do
   kf.run({ extends = "toy.toml", run = { name = "r" .. i }, train = { max_steps = 1 }, eval = { enabled = false },
     hooks = { { name = "h", on_step_end = function(ctx) ctx:log({ i = i }) end } } })
   collectgarbage()
-  if i > 5 and i <= 27 then
+  if i > 5 and i <= 17 then
     early = math.min(early, resident())
-  elseif i > 27 then
+  elseif i > 17 then
     late = math.min(late, resident())
   end
   if i == 10 then
@@ -518,7 +526,7 @@ print("> files " .. files() - open .. " threads " .. threads() - running)
   INFO(done.err);
   REQUIRE(done.status == 0);
   CHECK(ScriptRun::said(done) == "grown no\nfiles 0 threads 0\n");
-  CHECK(fs::exists(run.toy / "runs/r50/checkpoints/latest"));
+  CHECK(fs::exists(run.toy / "runs/r30/checkpoints/latest"));
 }
 
 TEST_CASE("script: a job that is wrong gives 2, a script that is wrong 3, and both say where", "[script]") {

@@ -87,6 +87,17 @@ assert time.monotonic() - begin < 30
 for client in slow:
     client.close()
 
+# Far more connections than there are threads: answers come, if only that there are too many, and all is as before when they have gone.
+crowd = [socket.create_connection((host, port)) for unused in range(400)]
+assert status(f"/?{query}") in (200, 503)
+for client in crowd:
+    client.close()
+for unused in range(60):
+    if status(f"/?{query}") == 200:
+        break
+    time.sleep(1)
+assert status(f"/?{query}") == 200
+
 # What follows is told of a run that is there.
 with socket.create_connection((host, port), timeout=60) as client:
     client.sendall(f"GET /events?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())

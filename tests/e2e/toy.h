@@ -17,6 +17,9 @@ class Toy {
 
   /// kf-host toy.toml and `more`, in the folder.
   Finished train(const std::vector<std::string>& more = {}) const;
+  /// As train, for a run that a case begins with: what an earlier case of this program has trained by the same words, from the same job and
+  /// text, is copied. REQUIREs that it is complete.
+  void trained(const std::vector<std::string>& more = {}) const;
   /// kf-host with these arguments, in the folder.
   Finished host(const std::vector<std::string>& args) const;
   std::vector<std::string> command(const std::vector<std::string>& args) const;

@@ -2,10 +2,12 @@
 
 #include <catch2/catch.hpp>
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "e2e/script_run.h"
+#include "support/free_port.h"
 #include "support/process.h"
 
 using namespace kf::test;
@@ -96,6 +98,31 @@ TEST_CASE("workers: one that is killed and started again takes the state of the 
   REQUIRE(done.status == 0);
   CHECK_THAT(done.err + done.out, Contains("came back, with the state of worker"));
   CHECK_THAT(done.err + done.out, Contains("goes on at step 6, with the state of worker"));
+  REQUIRE(complete(run, 2).size() == 2);
+  check_same_weights(run.toy, "s", "s-worker-1");
+}
+
+TEST_CASE("workers: commands of several machines meet at HOST:PORT, where one that is killed comes back to the others", "[workers]") {
+  const ScriptRun run(job_of(2));
+  run.toy.write("token", "");
+  const std::string where = "127.0.0.1:" + std::to_string(free_port());
+  Options options;
+  options.cwd = run.toy.folder();
+  std::vector<std::unique_ptr<Process>> workers;
+  for (const char* worker : {"1", "0"}) {  // each started by an srun of both, whose tasks are no ranks then
+    options.env = {{"SLURM_STEP_ID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_PROCID", worker}};
+    workers.push_back(std::make_unique<Process>(run.toy.command({"--workers=2", "--worker", worker, "--meet", where, "--max-restarts=1",
+                                                                 "--restart-pause=0", "s.lua", "--diloco.min_workers=2"}),
+                                                options));
+  }
+  std::string said;
+  for (const auto& worker : workers) {
+    const Finished done = worker->wait();
+    INFO(done.err << done.out);
+    CHECK(done.status == 0);
+    said += done.err + done.out;
+  }
+  CHECK_THAT(said, Contains("came back, with the state of worker") && Contains("goes on at step 6, with the state of worker"));
   REQUIRE(complete(run, 2).size() == 2);
   check_same_weights(run.toy, "s", "s-worker-1");
 }

@@ -83,7 +83,8 @@ local function train(changes)
   local job = {
     run = { name = "run-" .. runs },
     model = { dim = 32, n_layers = 2, n_heads = 4, n_kv_heads = 2, vocab_size = 320, max_seq_len = 32 },
-    train = { batch_size = 4, seq_len = 32, max_steps = 5, mixed_precision = "fp32" },
+    -- What is written with kf.op takes LibTorch's products, and its twin shall, too.
+    train = { batch_size = 4, seq_len = 32, max_steps = 5, mixed_precision = "fp32", cpu_products = "plain" },
     optimizer = { lr = 1e-2 },
     scheduler = { warmup_steps = 2 },
     data = { dataset_path = "text", file_pattern = "*" },

@@ -1,6 +1,6 @@
-/* A disk that is slow, or that fails, for LD_PRELOAD. Counts calls of write, fsync or rename on paths that hold a text:
+/* A disk that is slow, or that fails, for LD_PRELOAD. Counts calls of write, fsync, rename or mkdir on paths that hold a text:
  *   KF_DISK_PATH      the text, as "checkpoints/"
- *   KF_DISK_CALL      write, fsync or rename, or several: write,fsync
+ *   KF_DISK_CALL      write, fsync, rename or mkdir, or several: write,fsync
  *   KF_DISK_DELAY_MS  how long each of them takes longer; 0.5 is half of one
  *   KF_DISK_FAIL_AT   the first of them that fails, from 1; unset: none
  *   KF_DISK_FAILURES  how many fail from there on; unset: 1
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -72,4 +73,12 @@ int rename(const char* from, const char* to) {
     real = (int (*)(const char*, const char*))dlsym(RTLD_NEXT, "rename");
   }
   return meets("rename", to) ? -1 : real(from, to);
+}
+
+int mkdir(const char* path, mode_t mode) {
+  static int (*real)(const char*, mode_t);
+  if (real == NULL) {
+    real = (int (*)(const char*, mode_t))dlsym(RTLD_NEXT, "mkdir");
+  }
+  return meets("mkdir", path) ? -1 : real(path, mode);
 }

@@ -149,7 +149,8 @@ void Process::signal(int number) const {
 
 /// Waits once for something to read or write. False at the end of both streams or of the time.
 bool Process::pump() {
-  if (in_ >= 0 && written_ == options_.in.size()) {
+  const bool all_said = written_ == options_.in.size();
+  if (in_ >= 0 && all_said && !options_.talks) {
     close_end(in_);
   }
   if (out_ < 0 && err_ < 0) {
@@ -161,7 +162,7 @@ bool Process::pump() {
     ::kill(-pid_, SIGKILL);
     return false;
   }
-  std::array<pollfd, 3> ends{pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}, pollfd{in_, POLLOUT, 0}};
+  std::array<pollfd, 3> ends{pollfd{out_, POLLIN, 0}, pollfd{err_, POLLIN, 0}, pollfd{all_said ? -1 : in_, POLLOUT, 0}};
   if (::poll(ends.data(), ends.size(), static_cast<int>(std::min<long long>(left, 1000))) <= 0) {
     return true;  // interrupted, or nothing yet
   }
@@ -191,7 +192,21 @@ bool Process::wait_for(std::string_view text) {
   return false;
 }
 
+void Process::say(std::string_view text) { options_.in += text; }
+
+std::optional<std::string> Process::next_line() {
+  do {
+    if (const std::size_t end = result_.out.find('\n'); end != std::string::npos) {
+      std::string line = result_.out.substr(0, end);
+      result_.out.erase(0, end + 1);
+      return line;
+    }
+  } while (pump());
+  return std::nullopt;
+}
+
 Finished Process::wait() {
+  options_.talks = false;
   while (pump()) {
   }
   int status = 0;

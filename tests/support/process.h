@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,7 +17,8 @@ struct Options {
   std::filesystem::path cwd = {};               ///< empty: the test's own
   std::map<std::string, std::string> env = {};  ///< set on top of the test's own environment
   std::vector<std::string> unset = {};          ///< variables that the program must not see
-  std::string in = {};                          ///< its standard input
+  std::string in = {};                          ///< its standard input,
+  bool talks = false;                           ///< which stays open for `say`
   std::chrono::seconds timeout{300};            ///< then it is killed, with its children, and `timed_out` is set
 };
 
@@ -40,6 +42,10 @@ class Process {
   void signal(int number) const;
   /// Reads until `text` is in what it has written (either stream). False when it ends or the time runs out first.
   bool wait_for(std::string_view text);
+  /// Its standard input goes on with `text` (Options::talks).
+  void say(std::string_view text);
+  /// The next line that it writes to standard output, which `wait` then does not give; nothing at its end.
+  std::optional<std::string> next_line();
   /// Reads to the end of both streams and collects the status.
   Finished wait();
 

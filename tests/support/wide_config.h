@@ -7,6 +7,7 @@ namespace kf::test {
 /// Of a model wide enough that the tensors which an estimate of memory counts are most of what there is.
 inline config::Config wide_config() {
   config::Config config = tiny_config();
+  config.run.device = "cpu";
   config.model.dim = 128;
   config.model.n_layers = 4;
   config.model.n_heads = 4;

@@ -117,7 +117,7 @@ constexpr Entry kCommands[] = {
 bool is_file(const std::string& word) { return word.ends_with(".toml") || word.ends_with(".lua") || is_run_folder(word); }
 
 [[noreturn]] void unknown(const std::string& word) {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"doctor"};  // the launcher's own
   for (const Entry& entry : kCommands) {
     names.emplace_back(entry.name);
   }

@@ -2,8 +2,11 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +18,7 @@
 #include "bindings/script/prompt.h"
 #include "bindings/script/script.h"
 #include "builtins/builtins.h"
+#include "core/ascii.h"
 #include "core/error.h"
 
 namespace kf {
@@ -52,10 +56,65 @@ int say(Client& client, Script& script, const std::string& chunk) {
   return show(client.ask(Frame::Kind::chunk, chunk));
 }
 
+/// What the words behind a '.' or ':' stand behind, and the word: "model.layers", "at" of "x = model.layers.at".
+std::pair<std::string, std::string> path_and_word(const std::string& line) {
+  const auto part_of_name = [](char c) { return is_alnum(c) || c == '_'; };
+  std::size_t word = line.size();
+  while (word > 0 && part_of_name(line[word - 1])) {
+    --word;
+  }
+  std::size_t path = word;
+  if (path > 0 && (line[path - 1] == '.' || line[path - 1] == ':')) {
+    --path;
+    while (path > 0 && (part_of_name(line[path - 1]) || line[path - 1] == '.')) {
+      --path;
+    }
+    return {line.substr(path, word - 1 - path), line.substr(word)};
+  }
+  return {"", line.substr(word)};
+}
+
+/// The names that the run has at this moment. It answers between two steps: where the last answer took long, it is not asked.
+class LiveNames {
+ public:
+  explicit LiveNames(Client& client) : client_(client) {}
+
+  void add_to(std::vector<std::string>& words, const std::string& line) {
+    constexpr std::chrono::seconds kMostWait(1);
+    if (last_ > kMostWait) {
+      return;
+    }
+    const auto [path, word] = path_and_word(line);
+    std::istringstream names(ask(Frame::Kind::chunk, attach::kNamesOf + path).output);
+    for (std::string name; names >> name;) {
+      const bool hidden = name.front() == '_' && !word.starts_with('_');
+      if (name.starts_with(word) && !hidden && std::find(words.begin(), words.end(), name) == words.end()) {
+        words.push_back(name);
+      }
+    }
+    std::sort(words.begin(), words.end());
+  }
+  Answer ask(Frame::Kind kind, const std::string& text) {
+    const auto begin = std::chrono::steady_clock::now();
+    Answer answer = client_.ask(kind, text);
+    last_ = std::chrono::steady_clock::now() - begin;
+    return answer;
+  }
+
+ private:
+  Client& client_;
+  std::chrono::steady_clock::duration last_{};
+};
+
 /// Reads, says and prints until the end of input, or of the run.
 void run_prompt(Client& client, Script& script, const std::string& run) {
   const std::vector<std::string> context = context_names();
-  LineEditor editor(history_file("attach_history"), [&](const std::string& line) { return complete_line(script, line, context); });
+  LiveNames live(client);
+  LineEditor editor(history_file("attach_history"), [&](const std::string& line) {
+    std::vector<std::string> words = complete_line(script, line, context);
+    live.add_to(words, line);
+    return words;
+  });
   if (isatty(STDIN_FILENO) == 1) {
     std::cout << "attached to " << run << "; chunks run behind its next step, Ctrl-D ends\n";
   }
@@ -70,7 +129,7 @@ void run_prompt(Client& client, Script& script, const std::string& run) {
     if (!problem.empty()) {
       std::cerr << problem << std::endl;
     } else if (!chunk.empty()) {
-      show(client.ask(Frame::Kind::chunk, chunk));
+      show(live.ask(Frame::Kind::chunk, chunk));
     }
   }
 }

@@ -7,6 +7,8 @@
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "config/show/emit.h"
+#include "config/tree/finite.h"
+#include "config/tree/json.h"
 #include "core/decimal.h"
 #include "core/error.h"
 #include "metrics/console.h"
@@ -21,10 +23,20 @@ namespace {
 
 using report::printable;
 
-/// What is compared: a name and its value in each run, "-" where a run has none.
+/// A value for people and for programs, which get null where there is none.
+struct Value {
+  std::string text = "-";
+  config::Node node;
+};
+Value word(std::string text) {
+  config::Node node(text);
+  return {std::move(text), std::move(node)};
+}
+
+/// What is compared: a name and its value in each run.
 struct Row {
   std::string name;
-  std::vector<std::string> values;
+  std::vector<Value> values;
 };
 struct Part {
   std::string title;
@@ -32,7 +44,7 @@ struct Part {
 };
 
 bool differ(const Row& row) {
-  return std::any_of(row.values.begin(), row.values.end(), [&row](const std::string& value) { return value != row.values.front(); });
+  return std::any_of(row.values.begin(), row.values.end(), [&row](const Value& value) { return value.text != row.values.front().text; });
 }
 
 /// About the folder alone: two runs never have them alike.
@@ -50,7 +62,7 @@ Part settings_part(const std::vector<fs::path>& runs, bool all) {
     }
     Row shown{row.key, {}};
     for (const std::optional<config::Node>& value : row.values) {
-      shown.values.push_back(value ? printable(config::value_text(*value)) : "unset");
+      shown.values.push_back(value ? Value{printable(config::value_text(*value)), *value} : Value{"unset", {}});
     }
     out.rows.push_back(std::move(shown));
   }
@@ -58,12 +70,18 @@ Part settings_part(const std::vector<fs::path>& runs, bool all) {
 }
 
 /// What a run has come to, in numbers and words.
-using Results = std::vector<std::pair<std::string, std::string>>;
+using Results = std::vector<std::pair<std::string, Value>>;
 
-std::string real(const std::optional<double>& value, int digits = 6) { return value ? general(*value, digits) : "-"; }
+Value real(const std::optional<double>& value) { return value ? Value{general(*value, 6), config::Node(*value)} : Value(); }
+
+/// An integer, as `text` says it.
+template <class T, class Text>
+Value whole(const std::optional<T>& value, Text&& text) {
+  return value ? Value{text(*value), config::Node(static_cast<std::int64_t>(*value))} : Value();
+}
 
 /// The best loss of its evaluations, and where.
-std::string best_of(const report::RowFile& rows) {
+Value best_of(const report::RowFile& rows) {
   const report::RowFile::Series evals = rows.find("eval.loss");
   std::optional<std::size_t> best;
   for (std::size_t i = 0; evals.values != nullptr && i < evals.values->size(); ++i) {
@@ -72,7 +90,15 @@ std::string best_of(const report::RowFile& rows) {
       best = i;
     }
   }
-  return best ? format("{} at step {}", general((*evals.values)[*best], 6), (*evals.steps)[*best]) : "-";
+  if (!best) {
+    return {};
+  }
+  const double loss = (*evals.values)[*best];
+  const std::int64_t step = (*evals.steps)[*best];
+  config::Table table;
+  table["loss"] = config::Node(loss);
+  table["step"] = config::Node(step);
+  return {format("{} at step {}", general(loss, 6), step), config::Node(std::move(table))};
 }
 
 std::optional<double> last_of(const report::RowFile& rows, const char* metric) {
@@ -112,16 +138,18 @@ std::int64_t last_common_step(const std::vector<report::RowFile>& all) {
 Results results_of(const fs::path& run, const report::RowFile& rows, std::int64_t common) {
   const report::RunSummary summary = report::summary_of(run);
   const std::optional<double> seconds = last_of(rows, "seconds");
-  Results out{{"state", std::string(to_word(summary.state))},
-              {"steps", summary.step ? std::to_string(*summary.step) : "-"},
+  const auto plain = [](auto count) { return std::to_string(count); };
+  Results out{{"state", word(std::string(to_word(summary.state)))},
+              {"steps", whole(summary.step, plain)},
               {"loss", real(last_of(rows, "loss"))},
               {"eval loss", real(last_of(rows, "eval.loss"))},
               {"best eval loss", best_of(rows)},
-              {"tokens", summary.tokens ? grouped(static_cast<std::int64_t>(*summary.tokens)) : "-"},
-              {"steps without an update", real(last_of(rows, "skipped"))},
-              {"time", seconds ? human_seconds(*seconds) : "-"},
-              {"tokens a second", summary.tokens_per_sec ? short_count(*summary.tokens_per_sec) : "-"},
-              {"starts", std::to_string(summary.starts)}};
+              {"tokens", whole(summary.tokens, [](auto count) { return grouped(static_cast<std::int64_t>(count)); })},
+              {"steps without an update", whole(last_of(rows, "skipped"), [](double count) { return general(count, 6); })},
+              {"time", seconds ? Value{human_seconds(*seconds), config::Node(*seconds)} : Value()},
+              {"tokens a second",
+               summary.tokens_per_sec ? Value{short_count(*summary.tokens_per_sec), config::Node(*summary.tokens_per_sec)} : Value()},
+              {"starts", whole(std::optional(summary.starts), plain)}};
   if (common > 0) {
     out.insert(out.begin() + 3, {format("loss at step {}", common), real(value_at(rows, "loss", common))});
   }
@@ -132,7 +160,13 @@ Results results_of(const fs::path& run, const report::RowFile& rows, std::int64_
 Results environment_of(const fs::path& run) {
   try {
     const report::Record record = report::read_record(run);
-    return record.starts.empty() ? Results() : report::environment_of(record.starts.back());
+    Results out;
+    if (!record.starts.empty()) {
+      for (const auto& [name, text] : report::environment_of(record.starts.back())) {
+        out.emplace_back(name, word(text));
+      }
+    }
+    return out;
   } catch (const Error& error) {
     std::cerr << printable(error.what()) << '\n';
     return {};
@@ -153,7 +187,7 @@ Part side_by_side(std::string title, const std::vector<Results>& all, bool every
     Row row{printable(name), {}};
     for (const Results& one : all) {
       const auto found = std::find_if(one.begin(), one.end(), [&name](const auto& entry) { return entry.first == name; });
-      row.values.push_back(found != one.end() ? printable(found->second) : "-");
+      row.values.push_back(found != one.end() ? Value{printable(found->second.text), found->second.node} : Value());
     }
     if (everything || differ(row)) {
       out.rows.push_back(std::move(row));
@@ -169,7 +203,7 @@ void print_stacked(const Part& part, const std::vector<std::string>& names, cons
     std::cout << report::colored(report::fitted(row.name, screen.columns, 2), screen.color ? report::Color::bold : report::Color::none)
               << '\n';
     for (std::size_t i = 0; i < names.size(); ++i) {
-      std::cout << report::fitted(format("  {}: {}", names[i], row.values[i]), screen.columns, 4) << '\n';
+      std::cout << report::fitted(format("  {}: {}", names[i], row.values[i].text), screen.columns, 4) << '\n';
     }
   }
 }
@@ -182,8 +216,8 @@ void print(const Part& part, const std::vector<std::string>& names, const report
   std::vector<std::vector<report::Cell>> rows;
   for (const Row& row : part.rows) {
     rows.push_back({{row.name}});
-    for (const std::string& value : row.values) {
-      rows.back().push_back({value, differ(row) ? report::Color::yellow : report::Color::none});
+    for (const Value& value : row.values) {
+      rows.back().push_back({value.text, differ(row) ? report::Color::yellow : report::Color::none});
     }
   }
   if (rows.empty()) {
@@ -195,10 +229,30 @@ void print(const Part& part, const std::vector<std::string>& names, const report
   }
 }
 
+/// {"runs": [...], "settings": {"optimizer.lr": [0.1, 0.2], ...}, "results": {"eval_loss": [...], ...}, ...}
+void print_json(const std::vector<std::string>& names, const std::vector<Part>& parts) {
+  config::Table out;
+  out["runs"] = config::Node(config::Array(names.begin(), names.end()));
+  for (const Part& part : parts) {
+    config::Table table;
+    for (const Row& row : part.rows) {
+      std::string key = row.name;
+      std::replace(key.begin(), key.end(), ' ', '_');
+      config::Array values;
+      for (const Value& value : row.values) {
+        values.push_back(config::with_finite_numbers(value.node));
+      }
+      table[key] = config::Node(std::move(values));
+    }
+    out[part.title] = config::Node(std::move(table));
+  }
+  std::cout << config::to_json(config::Node(std::move(out))) << '\n';
+}
+
 }  // namespace
 
 int compare_command(const Arguments& args) {
-  const OptionList options = parse_options(args, {"kf-host compare", {}, {"--all"}, false});
+  const OptionList options = parse_options(args, {"kf-host compare", {}, {"--all", "--json"}, false});
   KF_CHECK(options.words.size() >= 2, Code::config, "two runs or more\n{}", usage::kCompare);
   const bool all = options.has("--all");
   std::vector<fs::path> runs;
@@ -216,12 +270,17 @@ int compare_command(const Arguments& args) {
     results.push_back(results_of(runs[i], rows[i], common));
     environments.push_back(environment_of(runs[i]));
   }
+  const std::vector<Part> parts{settings_part(runs, all), side_by_side("results", results, all),
+                                side_by_side("environments", environments, all)};
+  if (options.has("--json")) {
+    print_json(names, parts);
+    return 0;
+  }
   const report::Screen screen = report::stdout_screen();
-  print(settings_part(runs, all), names, screen);
-  std::cout << '\n';
-  print(side_by_side("results", results, all), names, screen);
-  std::cout << '\n';
-  print(side_by_side("environments", environments, all), names, screen);
+  for (const Part& part : parts) {
+    std::cout << (&part != &parts.front() ? "\n" : "");
+    print(part, names, screen);
+  }
   return 0;
 }
 

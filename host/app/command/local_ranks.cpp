@@ -230,7 +230,13 @@ LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machine
   return out;
 }
 
-int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args) { return Launcher(ranks, args).wait(); }
+int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args) {
+  if (!ranks.where.empty()) {
+    const std::int64_t first = ranks.node * ranks.count, last = first + ranks.count - 1;
+    find_rendezvous(ranks.where, first == last ? format("rank {}", first) : format("ranks {} to {}", first, last));
+  }
+  return Launcher(ranks, args).wait();
+}
 
 std::vector<std::string> take_launch_words() {
   const char* const text = std::getenv(kWords);

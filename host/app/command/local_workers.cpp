@@ -6,12 +6,15 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 
 #include "app/command/local_ranks.h"
 #include "app/command/passed_signals.h"
 #include "app/command/rank_process.h"
 #include "core/error.h"
+#include "core/fs.h"
 #include "core/scratch_folder.h"
+#include "parallel/meeting_store.h"
 #include "parallel/worker_place.h"
 #include "run/invocation.h"
 
@@ -20,13 +23,19 @@ namespace {
 
 constexpr int kTickMs = 200;
 
+/// As all processes of a worker see it, wherever they are started.
+std::string place_of(const std::string& named) { return is_meeting_store(named) ? named : fs::absolute(named).string(); }
+
 class Workers {
  public:
   Workers(const WorkerOptions& options, std::int64_t processes, bool leader_only, const std::vector<std::string>& args)
       : folder_("kf-host-workers", Code::communication) {
     std::vector<std::string> argv{fs::read_symlink("/proc/self/exe").string()};
     argv.insert(argv.end(), args.begin(), args.end());
-    const fs::path meet = options.folder.empty() ? folder_.path() : fs::absolute(options.folder);
+    const std::string meet = options.place.empty() ? folder_.path().string() : place_of(options.place);
+    if (is_meeting_store(meet)) {
+      keeper_.emplace(meet, options.workers);
+    }
     const RankProcess::Output others = leader_only ? RankProcess::Output::kept : RankProcess::Output::prefixed;
     for (std::int64_t worker = 0; worker < options.workers; ++worker) {
       std::map<std::string, std::string> environment = variables_of({meet, worker, options.workers, true});
@@ -99,7 +108,8 @@ class Workers {
     return any_done ? 0 : first;
   }
 
-  ScratchFolder folder_;  // where they meet
+  ScratchFolder folder_;  // where they meet, or
+  std::optional<MeetingKeeper> keeper_;
   PassedSignals signals_;
   std::vector<std::unique_ptr<RankProcess>> workers_;
 };
@@ -111,7 +121,7 @@ int run_local_workers(const WorkerOptions& workers, std::int64_t processes, bool
 }
 
 void be_worker(const WorkerOptions& workers) {
-  const WorkerPlace place{fs::absolute(workers.folder), *workers.worker, workers.workers, false};
+  const WorkerPlace place{place_of(workers.place), *workers.worker, workers.workers, false};
   for (const auto& [name, value] : variables_of(place)) {
     ::setenv(name.c_str(), value.c_str(), 1);
   }

@@ -38,6 +38,28 @@ std::vector<std::string> overrides_of(const OptionList& options, std::int64_t fi
   return all;
 }
 
+/// Folders that are made for files to come: where none comes, they go again.
+class FoldersToCome {
+ public:
+  explicit FoldersToCome(const fs::path& folder) {
+    std::error_code error;
+    for (fs::path at = fs::absolute(folder).lexically_normal(); !fs::exists(at, error) && at.has_relative_path(); at = at.parent_path()) {
+      made_.push_back(at);
+    }
+  }
+  ~FoldersToCome() {
+    std::error_code not_empty;
+    for (const fs::path& folder : made_) {
+      fs::remove(folder, not_empty);
+    }
+  }
+  FoldersToCome(const FoldersToCome&) = delete;
+  FoldersToCome& operator=(const FoldersToCome&) = delete;
+
+ private:
+  std::vector<fs::path> made_;  // the innermost first
+};
+
 /// The files are a matter of minutes later: a folder that takes none is said before.
 void check_folder(const fs::path& folder) {
   std::error_code error;
@@ -84,6 +106,7 @@ int profile_command(const Arguments& args) {
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   const config::ProfilingConfig& profiling = loaded.config.profiling;
   const fs::path tables = profile_file({profiling.start_step, profiling.end_step, profiling.trace_dir}, "txt");
+  const FoldersToCome to_come(profiling.trace_dir);
   check_folder(profiling.trace_dir);
   const fs::file_time_type before = written_at(tables);
   RunRequest run{loaded, session.begin(loaded.config), file, options.overrides.size()};

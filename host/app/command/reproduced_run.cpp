@@ -191,14 +191,30 @@ class ScriptAgain {
       job.launch = how_.launch;
       return run_job(job, registries_);
     }
+    if (calls_ == 1) {  // a script that is read again ends at its first run
+      job.reread = [this](config::Node again, const config::Catalog& parts) { return reread(std::move(again), parts); };
+    }
     result_ = train(std::move(job), how_, part_, first_, registries_);
     fail(Code::script, "kf.run: the run is reproduced, the script ends here");
   }
 
-  /// The resolved job counts, also where the script would say something else today. What it made of an earlier run of its own (a
-  /// checkpoint to begin with) is that of now where the other is gone.
-  void take_job(config::Table& recipe) const {
+  /// For hooks that were read again while the run trained: those of the script that was read then.
+  config::Loaded reread(config::Node again, const config::Catalog& parts) const {
+    config::Request request;
+    take_job(*again.table(), {"hooks", "hook"});
+    request.overrides = overrides_of(how_, first_);
+    request.recipe = std::move(again);
+    request.world = how_.launch.world();
+    return config::load_or_fail(request, parts);
+  }
+
+  /// The resolved job counts, but for `without`, also where the script would say something else today. What it made of an earlier run of
+  /// its own (a checkpoint to begin with) is that of now where the other is gone.
+  void take_job(config::Table& recipe, const std::vector<std::string>& without = {}) const {
     config::Table job = job_table(part_.job);
+    for (const std::string& key : without) {
+      job.erase(key);
+    }
     config::Node* const section = job.find("checkpoint");
     for (const char* key : {"init_from", "load_path"}) {
       const config::Node* const node = section != nullptr && section->table() != nullptr ? section->table()->find(key) : nullptr;
@@ -238,6 +254,7 @@ RunResult run_toml(const Reproduction& how, const RunPart& part, bool first) {
   request.world = how.launch.world();
   const config::Loaded loaded = config::load_or_fail(request, session.registries().catalog());
   RunRequest run{loaded, session.begin(loaded.config), part.job, how.overrides.size()};
+  run.reread = [&request](const config::Node&, const config::Catalog& parts) { return config::load_or_fail(request, parts); };
   return train(std::move(run), how, part, first, session.registries());
 }
 

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "core/wrap.h"
+#include "parallel/meeting_store.h"
 #include "parallel/worker_place.h"
 #include "registry/registries.h"
 #include "run/invocation.h"
@@ -75,7 +76,10 @@ void try_job(const TrainArguments& arguments, const Launch& launch) {
 
 /// The worker that these processes are, where workers come and go.
 std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
-  if (arguments.workers.worker) {
+  if (arguments.workers.worker && !worker_place(environment())) {
+    for (const char* const variable : launch_variables()) {  // of an srun, say, that has started each worker: no ranks of one
+      ::unsetenv(variable);
+    }
     be_worker(arguments.workers);
   }
   const std::optional<WorkerPlace> place = worker_place(environment());
@@ -87,27 +91,8 @@ std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
   return place;
 }
 
-}  // namespace
-
-int train_command(const Arguments& args) {
-  const TrainArguments arguments = parse_train_arguments(args);
-  if (!arguments.sweep_trial.empty()) {
-    follow_sweep();
-    ::unsetenv(kWatchVariable);  // its sweep says whether it begins anew
-  }
-  Registries registries = native_registries();
-  if (arguments.help) {
-    std::cout << folded(usage::kTrain) << config::sections_text();
-    if (arguments.file.ends_with(".lua")) {
-      print_own_parts(arguments.file);
-    }
-    return 0;
-  }
-  if (arguments.workers.workers > 0 && !arguments.workers.worker) {
-    const Arguments own = without_workers(args);
-    return run_local_workers(arguments.workers, arguments.launch.processes.value_or(1), arguments.launch.leader_only,
-                             arguments.launch.starts() ? own : without_launch(own));
-  }
+/// This process, or those that it starts, trains as `arguments` say.
+int train_here(const TrainArguments& arguments, const Arguments& args, Registries& registries) {
   const std::optional<WorkerPlace> worker = take_place(arguments);
   if (arguments.restarts > 0) {
     return run_with_restarts(arguments.restarts, arguments.longest_pause, without_restarts(args));
@@ -142,6 +127,43 @@ int train_command(const Arguments& args) {
     train_toml(arguments, registries, launch);
   }
   return status_of_runs();
+}
+
+/// Nobody has started this process as a worker: it is worker 0's command itself, which keeps the store where all meet.
+bool keeps_meeting(const WorkerOptions& workers) {
+  return workers.worker == 0 && is_meeting_store(workers.place) && !worker_place(environment());
+}
+
+}  // namespace
+
+int train_command(const Arguments& args) {
+  const TrainArguments arguments = parse_train_arguments(args);
+  if (!arguments.sweep_trial.empty()) {
+    follow_sweep();
+    ::unsetenv(kWatchVariable);  // its sweep says whether it begins anew
+  }
+  Registries registries = native_registries();
+  if (arguments.help) {
+    std::cout << folded(usage::kTrain) << config::sections_text();
+    if (arguments.file.ends_with(".lua")) {
+      print_own_parts(arguments.file);
+    }
+    return 0;
+  }
+  if (arguments.workers.workers > 0 && !arguments.workers.worker) {
+    const Arguments own = without_workers(args);
+    return run_local_workers(arguments.workers, arguments.launch.processes.value_or(1), arguments.launch.leader_only,
+                             arguments.launch.starts() ? own : without_launch(own));
+  }
+  std::optional<MeetingKeeper> keeper;
+  if (!arguments.dry_run && keeps_meeting(arguments.workers)) {
+    keeper.emplace(arguments.workers.place, arguments.workers.workers);
+  }
+  const int status = train_here(arguments, args, registries);
+  if (keeper && status != kStoppedStatus) {
+    keeper->wait_for_workers();
+  }
+  return status;
 }
 
 }  // namespace kf

@@ -21,8 +21,9 @@ describes; the same call continues an unfinished run.
                        or file:PATH, a new file that all can write
   --workers N          N workers (diloco.interval), each of --nproc processes,
                        that may die and come back (--max-restarts)
-  --worker K           of them worker K alone; --meet FOLDER says where it finds
-                       the others, on a disk that all see
+  --worker K           of them worker K alone; --meet says where it finds the
+                       others: a folder on a disk that all see, or HOST:PORT,
+                       which the command of worker 0 keeps
   --max-restarts N     starts it again, at most N times, where a signal killed
                        it, a rank was lost or the machine failed
   --restart-pause S    the longest pause before that, in seconds (default 60);

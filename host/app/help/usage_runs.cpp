@@ -36,12 +36,14 @@ smallest and the largest. RUN is a run's folder, or a name in runs.
                   20 lines)
 )";
 
-const char* const kCompare = R"(usage: kf-host compare RUN RUN ... [--all]
+const char* const kCompare = R"(usage: kf-host compare RUN RUN ... [--all] [--json]
 
 Settings, results and environments of runs side by side, where they differ. RUN
 is a run's folder, or a name in runs.
 
   --all    what is alike, too
+  --json   for programs: {"runs": [...], "settings": {KEY: [a value a run]},
+           "results": ..., "environments": ...}
 )";
 
 const char* const kTail = R"(usage: kf-host tail RUN [--rows N]

@@ -89,13 +89,14 @@ static WorkerOptions take_workers(std::vector<std::string>& words) {
   WorkerOptions out;
   out.workers = take(kWorkers, words).value_or(0);
   out.worker = take(kWorker, words);
-  out.folder = take(kMeet, "a folder that all workers see", words).value_or("");
-  KF_CHECK(out.workers > 0 || (!out.worker && out.folder.empty()), Code::config,
+  out.place = take(kMeet, "a folder that all workers see, or HOST:PORT", words).value_or("");
+  KF_CHECK(out.workers > 0 || (!out.worker && out.place.empty()), Code::config,
            "--worker and --meet are of workers that come and go: say how many there are, --workers N");
   KF_CHECK(!out.worker || *out.worker < out.workers, Code::config, "--worker {} of --workers {}: workers count from 0",
            out.worker.value_or(0), out.workers);
-  KF_CHECK(!out.worker || !out.folder.empty(), Code::config,
-           "--worker {}: say where it meets the others, --meet FOLDER on a disk that all see", out.worker.value_or(0));
+  KF_CHECK(!out.worker || !out.place.empty(), Code::config,
+           "--worker {}: say where it meets the others, --meet FOLDER on a disk that all see, or HOST:PORT of worker 0",
+           out.worker.value_or(0));
   return out;
 }
 

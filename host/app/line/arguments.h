@@ -24,7 +24,7 @@ struct LaunchOptions {
 struct WorkerOptions {
   std::int64_t workers = 0;                 // --workers N; 0: there are none
   std::optional<std::int64_t> worker = {};  // --worker K: this one alone; else all of them
-  std::string folder = {};                  // --meet FOLDER: where they meet
+  std::string place = {};                   // --meet FOLDER or HOST:PORT: where they meet
 };
 
 struct TrainArguments {

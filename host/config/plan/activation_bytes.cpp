@@ -1,6 +1,7 @@
 #include "config/plan/activation_bytes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
@@ -81,7 +82,15 @@ class Sizes {
     const double chunk = std::min(tokens_, t.ce_chunk_size > 0 ? real(t.ce_chunk_size) : kChunk);
     const double narrow = width() == 2 ? 2 : 0;
     const double capped = m_.final_logit_softcap > 0 ? 2 : 0;
-    const bool kept_low = narrow > 0 && m_.logits_dtype == "compute";  // nothing of them is fp32
+    const bool kept_low = narrow > 0 && m_.logits_dtype == "compute";       // nothing of them is fp32
+    if (t.loss_fn == "cross_entropy" && loss_by_rows() && !m_.head_bias) {  // from hidden states
+      // A piece, the gradients of all hidden states, and those of the head, of one piece alone in its type.
+      const double piece = std::min(tokens_, std::max(1.0, std::floor(real(kLogitsAtOnce) / vocabulary)));
+      return piece * vocabulary * width() + low(dim()) + vocabulary * dim() * (piece < tokens_ ? 8 : width());
+    }
+    if (t.loss_fn == "fused_linear_cross_entropy" && loss_by_rows()) {
+      return chunk * vocabulary * width() + low(dim()) + vocabulary * dim() * 4;
+    }
     if (t.loss_fn == "fused_linear_cross_entropy") {
       // A piece of logits three times in fp32, the gradients of all hidden states, and those of the head.
       return chunk * vocabulary * (narrow + 4 * (3 + capped)) + low(dim()) + vocabulary * dim() * 4;
@@ -90,6 +99,9 @@ class Sizes {
     const double all = tokens_ * vocabulary;
     if (kept_low && t.loss_fn == "cross_entropy") {
       return all * (6 + capped * width() + z);
+    }
+    if (loss_by_rows()) {  // the logits and their gradient
+      return all * (2 * width() + capped * width() + z);
     }
     if (t.loss_fn == "chunked_cross_entropy") {
       return all * (4 + 2 * width() + capped * width() + z) + chunk * vocabulary * 8;
@@ -108,8 +120,23 @@ class Sizes {
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 
+  /// Whether losses hold no fp32 copy of logits, and the gradients of a piece take its place (kernels/linear_loss/row_loss.h).
+  bool loss_by_rows() const {
+    const bool floats = config_.train.mixed_precision != "fp16" && (m_.logits_dtype != "compute" || width() == 4);
+    return config_.run.device == "cpu" && fused_kernels() && floats && spread_.tp == 1;
+  }
+
+  /// Whether attention is computed by rows (kernels/attention/by_rows.h): no scores, and no repeated heads.
+  bool by_rows() const {
+    const bool chosen = config_.run.device == "cpu" && m_.sdpa_backend == "auto" && fused_kernels();
+    return chosen && config_.train.mixed_precision != "fp16" && m_.dropout_attn == 0 && m_.pos_embedding != "alibi";
+  }
+
   /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
   bool whole_scores() const {
+    if (by_rows()) {
+      return false;
+    }
     const bool math = m_.sdpa_backend == "math" || (m_.sdpa_backend == "auto" && !fused_kernels());
     return math || m_.attn_sink || m_.attn_softcap > 0 || m_.dropout_attn > 0;
   }
@@ -130,7 +157,7 @@ class Sizes {
   void add_attention(BlockBytes& out, std::int64_t layer) const {
     const double heads = real(m_.n_heads);
     out.attention += low(dim()) + norm_copy();  // the normed input
-    double kernel = 0;                          // what the attention kernel keeps: q, k, v with as many heads each, the result
+    double kernel = 0;                          // what the attention kernel keeps: q, k, v, the result
     double mixed = 0;
     double products = 0;
     double keys = 0;                                         // of keys and values
@@ -149,7 +176,8 @@ class Sizes {
       const double key = std::max(real(kv_heads(m_, layer)), spread_.tp) * real(head_dim(m_, layer));  // a rank has one at least
       mixed = query;
       keys = 2 * key;
-      kernel = inner((2 + 2 * all) * query);
+      // Behind gathered keys each piece of the positions has its own result, and they are joined.
+      kernel = inner((all > 1 ? 3 : 2) * query + 2 * all * (by_rows() ? key : query));
       products = inner(query + 2 * key) + stream();
       if (m_.qk_norm && m_.qk_norm_kind != "l2") {
         out.attention += inner(query + key) + fp32(heads + real(kv_heads(m_, layer))) / spread_.tp;
@@ -171,10 +199,25 @@ class Sizes {
     out.passing = std::max(out.passing, inner(4 * mixed) + 2 * scores() + gathered);
   }
 
-  /// Of a feed-forward layer of width `hidden` over `share` rows a token.
-  double mlp_kept(double hidden, double share) const {
+  bool has_adapter(std::int64_t layer, const char* branch) const {
+    const std::string prefix = "layers." + std::to_string(layer) + "." + branch;
+    return std::any_of(adapters_.begin(), adapters_.end(), [&](const AdaptedLayer& a) { return a.name.starts_with(prefix); });
+  }
+
+  /// Whether a dense layer is one node of the graph (kernels/gated_mlp), which keeps both products alone.
+  bool one_node_mlp(std::int64_t layer) const {
+    const bool chosen = config_.run.device == "cpu" && fused_kernels() && config_.train.mixed_precision != "fp16" && spread_.tp == 1;
+    const bool puts_off = config_.distributed.pp > 1 && config_.distributed.pp_schedule == "zero_bubble";
+    return chosen && !puts_off && m_.mlp_act_limit == 0 && !m_.act_fp32 && !m_.mlp_bias && !has_adapter(layer, "mlp.");
+  }
+
+  /// Of a feed-forward layer of width `hidden` over `share` rows a token; `one_node`: as one node of the graph.
+  double mlp_kept(double hidden, double share, bool one_node) const {
     const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && fused_kernels();
-    const double inside = mlp_gated(m_) ? (fused ? 3 : 4) : 2;
+    double inside = 2;  // both products, or one and its activation
+    if (mlp_gated(m_) && !one_node) {
+      inside = fused ? 3 : 4;
+    }
     const double wide = m_.act_fp32 && width() == 2 ? 8 : 0;
     return share * (low(inside * hidden) + tokens_ * hidden * wide) / spread_.tp;
   }
@@ -185,7 +228,7 @@ class Sizes {
     const bool experts = is_moe_layer(m_, layer);
     if (!experts || m_.moe_beside_dense) {
       const double hidden = real(ffn_hidden_dim(m_));
-      out.mlp += mlp_kept(hidden, 1);
+      out.mlp += mlp_kept(hidden, 1, one_node_mlp(layer));
       out.mlp_results += inner(matrices * hidden) + stream();
       out.passing = std::max(out.passing, inner((matrices + 1) * hidden));
       out.named["gate"] = mlp_gated(m_) ? inner(hidden) : 0;
@@ -202,7 +245,7 @@ class Sizes {
     const double hidden = real(expert_ffn_hidden_dim(m_));
     const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
     const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
-    out.mlp += mlp_kept(hidden, slots) + low(2 * slots * dim()) + mlp_kept(shared, 1) + routing;
+    out.mlp += mlp_kept(hidden, slots, false) + low(2 * slots * dim()) + mlp_kept(shared, 1, one_node_mlp(layer)) + routing;
     out.mlp_results += inner(matrices * (slots * hidden + shared)) + low((slots + 1) * dim());
     out.passing = std::max(out.passing, inner((matrices + 1) * slots * hidden) + low(2 * slots * dim()) + fp32(dim()));
   }

@@ -2,6 +2,7 @@
 // What a forward pass keeps for its backward, in bytes, from the settings alone. It follows the native layers tensor by tensor; what layers
 // written in Lua keep is not known here.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "config/schema/config.h"
 
 namespace kf::config {
+
+/// How many logits the cross entropy holds at a time on a CPU (256 MiB of fp32): of a larger batch it makes them piece by piece.
+inline constexpr std::int64_t kLogitsAtOnce = std::int64_t{1} << 26;
 
 /// A linear layer with a LoRA beside it. The built model knows which: adapter.targets are matched with its names.
 struct AdaptedLayer {

@@ -198,7 +198,9 @@ std::string picture(const PipelinePlan& plan, std::size_t columns) {
     wide = std::max(wide, cell(plan, action).size() + 1);
   }
   const std::string last = std::to_string(plan.ranks - 1);
-  const auto padded = [](const std::string& text, std::size_t width) { return text + std::string(width - std::min(width, text.size()), ' '); };
+  const auto padded = [](const std::string& text, std::size_t width) {
+    return text + std::string(width - std::min(width, text.size()), ' ');
+  };
   const std::size_t head = 5 + last.size() + 2;
   const std::size_t room = columns > head + wide + 4 ? (columns - head - 4) / wide : 1;
   const bool cut = static_cast<std::size_t>(times.end) > room;

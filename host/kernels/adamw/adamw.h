@@ -7,11 +7,13 @@
 
 namespace kf {
 
-/// One entry a weight in each list, fp32 and changed in place, but for the gradients. `steps` are 0-dim and count this update already;
-/// weights may have begun at different ones.
+/// One entry a weight in each list, fp32 or stored in 16 bits (the arithmetic is fp32), and changed in place, but for the gradients.
+/// `steps` are 0-dim and count this update already; weights may have begun at different ones.
 struct AdamWLists {
   at::TensorList weights, gradients, m, v, steps;
-  at::Tensor ok = {};  // 0-dim fp32: where it is 0, nothing moves, whatever the gradients hold; undefined for 1
+  at::TensorList values = {};  // what is to follow the weights in another type; an undefined entry for none, or no list
+  at::Tensor factor = {};      // 0-dim fp32: gradients count times this; undefined for 1. They may be multiplied in place
+  at::Tensor ok = {};          // 0-dim fp32: where it is 0, nothing moves, whatever the gradients hold; undefined for 1
 };
 
 struct AdamWNumbers {
@@ -24,12 +26,13 @@ struct AdamWNumbers {
   bool nesterov = false;  // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
 };
 
-/// One kernel for all weights; eps_root and nesterov, which it does not have, take the plain twin. Without autograd.
+/// One pass over all weights: on a CPU by rows_simd.cpp, elsewhere by LibTorch's kernel; eps_root and nesterov, which that does not have,
+/// take the plain twin there. Without autograd.
 void fused_adamw(const AdamWLists& lists, const AdamWNumbers& numbers);
 /// The same, one weight after the other; waits for `ok`.
 void plain_adamw(const AdamWLists& lists, const AdamWNumbers& numbers);
 
-/// Moves the moments alone and returns the directions m / (sqrt(v) + eps), both corrected for their bias.
+/// Of fp32 lists: moves the moments alone and returns the directions m / (sqrt(v) + eps), both corrected for their bias.
 std::vector<at::Tensor> adamw_directions(const AdamWLists& lists, const AdamWNumbers& numbers);
 /// w *= 1 - lr * weight_decay (decoupled, Loshchilov and Hutter 2019).
 void decay_weights(at::TensorList weights, double lr, double weight_decay);

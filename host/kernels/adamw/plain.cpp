@@ -1,6 +1,7 @@
-#include "kernels/adamw/adamw.h"
-
 #include <ATen/ATen.h>
+
+#include "kernels/adamw/adamw.h"
+#include "kernels/adamw/wide_lists.h"
 
 namespace kf {
 
@@ -32,9 +33,12 @@ void plain_adamw(const AdamWLists& lists, const AdamWNumbers& n) {
   if (lists.ok.defined() && lists.ok.item<float>() == 0) {
     return;
   }
-  const std::vector<at::Tensor> updates = adamw_directions(lists, n);
-  decay_weights(lists.weights, n.lr, n.weight_decay);
-  at::_foreach_add_(lists.weights, updates, -n.lr);
+  const WideLists wide(lists);
+  const AdamWLists l = wide.lists();
+  const std::vector<at::Tensor> updates = adamw_directions(l, n);
+  decay_weights(l.weights, n.lr, n.weight_decay);
+  at::_foreach_add_(l.weights, updates, -n.lr);
+  wide.write_back();
 }
 
 }  // namespace kf

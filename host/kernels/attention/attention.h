@@ -3,18 +3,44 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <functional>
+#include <memory>
+#include <utility>
 
 namespace kf {
 
+/// Of the keys each query sees one range: query t sees first[t] .. t + S - T. Windows, chunks and documents are that.
+class KeyRanges {
+ public:
+  /// first (B or 1, T) int64, of `keys` = S keys.
+  KeyRanges(at::Tensor first, std::int64_t keys) : first_(std::move(first)), keys_(keys) {}
+
+  const at::Tensor& first() const { return first_; }
+  /// The same as (B or 1, 1, T, S) bool, made at the first call: kernels that take it need far more memory.
+  const at::Tensor& mask() const;
+
+ private:
+  at::Tensor first_;
+  std::int64_t keys_;
+  mutable at::Tensor mask_;
+};
+
 struct AttentionInput {
-  at::Tensor q, k, v;   // (B, H, T, D), (B, H, S, D), (B, H, S, Dv)
-  at::Tensor mask;      // (B or 1, 1 or H, T, S) bool: who is seen; undefined where `causal`, or nothing at all, says it
-  bool causal = false;  // where there is no mask: query t sees keys 0 .. t
+  at::Tensor q, k, v;   // (B, H, T, D), (B, Hkv, S, D), (B, Hkv, S, Dv): query head h reads kv head h / (H / Hkv)
+  at::Tensor mask;      // (B or 1, 1 or H, T, S) bool: who is seen; undefined where `ranges`, `causal`, or nothing at all, says it
+  bool causal = false;  // where there is neither mask nor ranges: query t sees keys 0 .. t
   at::Tensor bias;      // (B or 1, H, T, S) added to the scores, -inf where nothing is seen; undefined for none
   at::Tensor sinks;     // (H): scores that take part in each softmax and bring no value (gpt-oss); undefined for none
   std::function<at::Tensor(const at::Tensor& weights)> drop;  // dropout of the softmax's result; null for none
+  std::shared_ptr<const KeyRanges> ranges;                    // null for none; where there is a mask, too, it has the word
+
+  /// Who is seen, as a mask; undefined where `causal` or nothing at all says it.
+  at::Tensor seen() const { return mask.defined() || ranges == nullptr ? mask : ranges->mask(); }
 };
+
+/// Repeats every kv head for the query heads that share it: (B, Hkv, S, D) -> (B, heads, S, D).
+at::Tensor repeat_heads(const at::Tensor& x, std::int64_t heads);
 
 struct AttentionRules {
   /// Which kernel of LibTorch's: by what is there, or one alone. No other is then taken in its place: Code::config where it cannot.
@@ -26,8 +52,9 @@ struct AttentionRules {
   Backend backend = Backend::any;
 };
 
-/// (B, H, T, Dv) by LibTorch's kernel, which never holds the scores and can be differentiated once. It takes the formula where there are
-/// caps, sinks or dropout: no kernel has those. The arithmetic of scores and softmax is the kernel's own.
+/// (B, H, T, Dv) by a kernel that never holds the scores: our own on a CPU in fp32 and bf16 (by_rows.h), or LibTorch's, which can be
+/// differentiated once. Where those are not enough, for dropout, and for caps and sinks elsewhere, it takes the formula. The arithmetic of
+/// scores and softmax is the kernel's own.
 at::Tensor fused_attention(const AttentionInput& in, const AttentionRules& rules);
 /// The same by the formula, which holds all scores.
 at::Tensor plain_attention(const AttentionInput& in, const AttentionRules& rules);

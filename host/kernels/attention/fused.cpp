@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "kernels/attention/by_rows.h"
 #include "kernels/product/result_name.h"
 
 namespace kf {
@@ -53,19 +54,24 @@ std::optional<at::Tensor> given_mask(const AttentionInput& in) {
   if (in.bias.defined()) {
     return in.bias.to(in.q.scalar_type());
   }
-  return in.mask.defined() ? std::optional(in.mask) : std::nullopt;
+  const at::Tensor seen = in.seen();
+  return seen.defined() ? std::optional(seen) : std::nullopt;
 }
 
 }  // namespace
 
 at::Tensor fused_attention(const AttentionInput& in, const AttentionRules& rules) {
+  if (rules.backend == Backend::any && takes_rows(in, rules)) {
+    return named_result("context", [&] { return attention_by_rows(in, rules); });
+  }
   if (in.sinks.defined() || in.drop || rules.softcap > 0) {
     return plain_attention(in, rules);
   }
   const std::optional<at::Tensor> mask = given_mask(in);
+  const at::Tensor k = repeat_heads(in.k, in.q.size(1)), v = repeat_heads(in.v, in.q.size(1));
   const auto run = [&] {
     return named_result("context",
-                        [&] { return at::scaled_dot_product_attention(in.q, in.k, in.v, mask, 0.0, !mask && in.causal, rules.scale); });
+                        [&] { return at::scaled_dot_product_attention(in.q, k, v, mask, 0.0, !mask && in.causal, rules.scale); });
   };
   if (rules.backend == Backend::any) {
     return run();

@@ -4,15 +4,12 @@
 
 #include <limits>
 
+#include "kernels/attention/by_rows.h"
+
 namespace kf {
 namespace {
 
 constexpr double kNever = -std::numeric_limits<double>::infinity();
-
-/// Whether LibTorch's kernel computes this.
-bool takes(const AttentionInput& in, const AttentionRules& rules) {
-  return in.q.is_cpu() && !in.mask.defined() && !in.bias.defined() && rules.softcap == 0 && in.q.size(3) == in.v.size(3);
-}
 
 struct Scores {
   at::Tensor capped;  // (B, H, T, S) fp32, before anything is added or left out
@@ -21,7 +18,8 @@ struct Scores {
 
 Scores scores_of(const AttentionInput& in, const AttentionRules& rules) {
   const bool wide = rules.fp32_scores;
-  at::Tensor scores = at::matmul(wide ? in.q.to(at::kFloat) : in.q, (wide ? in.k.to(at::kFloat) : in.k).transpose(-2, -1)) * rules.scale;
+  const at::Tensor k = repeat_heads(in.k, in.q.size(1));
+  at::Tensor scores = at::matmul(wide ? in.q.to(at::kFloat) : in.q, (wide ? k.to(at::kFloat) : k).transpose(-2, -1)) * rules.scale;
   if (rules.softcap > 0) {
     scores = at::tanh(scores / rules.softcap) * rules.softcap;
   }
@@ -43,6 +41,11 @@ at::Tensor weights_of(const at::Tensor& scores, const at::Tensor& log_sum) {
 /// exp(part - all), 0 where neither is anything.
 at::Tensor share_of(const at::Tensor& part, const at::Tensor& all) { return (part - all.masked_fill(all.isinf(), 0)).exp_().unsqueeze(-1); }
 
+/// Gradients of repeated heads, summed: (B, H, S, D) -> (B, Hkv, S, D).
+at::Tensor sum_heads(const at::Tensor& x, std::int64_t heads) {
+  return x.size(1) == heads ? x : x.unflatten(1, {heads, x.size(1) / heads}).sum(2);
+}
+
 }  // namespace
 
 void PartialAttention::join(const PartialAttention& other) {
@@ -62,37 +65,36 @@ void PartialAttention::join_sinks(const at::Tensor& sinks) {
 }
 
 PartialAttention partial_attention(const AttentionInput& in, const AttentionRules& rules, bool fused) {
-  if (fused && takes(in, rules)) {
-    const auto [out, log_sum] = at::_scaled_dot_product_flash_attention_for_cpu(in.q, in.k, in.v, 0.0, in.causal, {}, rules.scale);
-    return {out.to(at::kFloat), log_sum.to(at::kFloat)};
+  if (fused && takes_rows(in, rules)) {
+    const RowsAttention rows = rows_forward(in, rules);
+    return {rows.out.to(at::kFloat), rows.log_sum};
   }
   const at::Tensor scores = scores_of(in, rules).all;
   const at::Tensor log_sum = scores.logsumexp(-1);
-  return {at::matmul(weights_of(scores, log_sum).to(in.v.scalar_type()), in.v).to(at::kFloat), log_sum};
+  return {at::matmul(weights_of(scores, log_sum).to(in.v.scalar_type()), repeat_heads(in.v, in.q.size(1))).to(at::kFloat), log_sum};
 }
 
 PartialGradients partial_backward(const AttentionInput& in, const AttentionRules& rules, bool fused, const at::Tensor& gradient,
                                   const at::Tensor& out, const at::Tensor& log_sum, const at::Tensor& delta) {
-  if (fused && takes(in, rules)) {
-    const auto rows_inside = [](const at::Tensor& x) { return x.transpose(1, 2).contiguous().transpose(1, 2); };  // as forward leaves them
-    const auto [q, k, v] = at::_scaled_dot_product_flash_attention_for_cpu_backward(gradient, in.q, in.k, in.v, rows_inside(out),
-                                                                                    rows_inside(log_sum), 0.0, in.causal, {}, rules.scale);
-    return {q.to(at::kFloat), k.to(at::kFloat), v.to(at::kFloat)};
+  if (fused && takes_rows(in, rules)) {
+    const RowsGradients rows = rows_backward(in, rules, gradient, out, log_sum, delta);
+    return {rows.q.to(at::kFloat), rows.k.to(at::kFloat), rows.v.to(at::kFloat)};
   }
   const Scores scores = scores_of(in, rules);
   const at::Tensor weights = weights_of(scores.all, log_sum);  // (B, H, T, S)
   const at::ScalarType type = in.v.scalar_type();
   PartialGradients out_gradients;
-  out_gradients.v = at::matmul(weights.to(type).transpose(-2, -1), gradient).to(at::kFloat);
-  at::Tensor inner = weights * (at::matmul(gradient, in.v.transpose(-2, -1)).to(at::kFloat) - delta.unsqueeze(-1));
+  const std::int64_t heads = in.q.size(1), kv_heads = in.k.size(1);
+  out_gradients.v = sum_heads(at::matmul(weights.to(type).transpose(-2, -1), gradient).to(at::kFloat), kv_heads);
+  at::Tensor inner = weights * (at::matmul(gradient, repeat_heads(in.v, heads).transpose(-2, -1)).to(at::kFloat) - delta.unsqueeze(-1));
   if (rules.softcap > 0) {
     inner = inner * (1 - (scores.capped / rules.softcap).square());
   }
   inner = inner * rules.scale;
   const auto wide = [&](const at::Tensor& x) { return rules.fp32_scores ? x.to(at::kFloat) : x; };
   inner = inner.to(wide(in.q).scalar_type());
-  out_gradients.q = at::matmul(inner, wide(in.k)).to(at::kFloat);
-  out_gradients.k = at::matmul(inner.transpose(-2, -1), wide(in.q)).to(at::kFloat);
+  out_gradients.q = at::matmul(inner, wide(repeat_heads(in.k, heads))).to(at::kFloat);
+  out_gradients.k = sum_heads(at::matmul(inner.transpose(-2, -1), wide(in.q)).to(at::kFloat), kv_heads);
   return out_gradients;
 }
 

@@ -23,7 +23,7 @@ struct PartialGradients {
   at::Tensor q, k, v;
 };
 
-/// With `fused` LibTorch's kernel for CPUs where it can (no mask, bias or cap), else the formula. `in` has neither sinks nor dropout, and
+/// With `fused` the kernel for CPUs where it can (no mask or bias), else the formula. `in` has neither sinks nor dropout, and
 /// rules.fp32_softmax holds.
 PartialAttention partial_attention(const AttentionInput& in, const AttentionRules& rules, bool fused);
 

@@ -1,9 +1,14 @@
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include <algorithm>
+
+#include "kernels/gate/gate_rows.h"
 #include "kernels/gated_mlp/gated_mlp.h"
 #include "kernels/product/product.h"
 #include "kernels/product/stacked.h"
+#include "kernels/simd/tensor_rows.h"
+#include "kernels/simd/threads.h"
 
 namespace kf {
 namespace {
@@ -11,56 +16,66 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-/// Both halves of (N, 2 F).
-struct Halves {
-  explicit Halves(const at::Tensor& both)
-      : gate(both.narrow(1, 0, both.size(1) / 2)), up(both.narrow(1, both.size(1) / 2, both.size(1) / 2)) {}
-  at::Tensor gate, up;
-};
+constexpr std::int64_t kGrain = 16384;  // numbers that are worth a thread
 
-/// (N, C) with gate and up (F, C) -> (N, 2 F).
-at::Tensor both_products(const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up) {
-  if (const at::Tensor whole = stacked({gate, up}); whole.defined()) {
-    return product_nt(x, whole);
-  }
-  const at::Tensor both = at::empty({x.size(0), gate.size(0) + up.size(0)}, x.options());
-  Halves halves(both);
-  product_nt_out(halves.gate, x, gate);
-  product_nt_out(halves.up, x, up);
-  return both;
+/// One half of the rows of (N, 2 F), as `parts` says: 0 or 1.
+simd::Rows half(const at::Tensor& both, std::int64_t part) {
+  const std::int64_t width = both.size(1) / 2;
+  char* const data = static_cast<char*>(both.mutable_data_ptr());
+  return {data + part * width * static_cast<std::int64_t>(both.element_size()), 1, 2 * width, 0};
+}
+
+simd::Rows all_of(const at::Tensor& x) { return {x.mutable_data_ptr(), 1, x.size(1), 0}; }
+
+/// act(gate) * up of both: (N, F).
+at::Tensor gated(const at::Tensor& both, GateKind kind) {
+  const std::int64_t width = both.size(1) / 2;
+  at::Tensor out = at::empty({both.size(0), width}, both.options());
+  const simd::GateForward of{half(both, 0), half(both, 1), all_of(out), width, kind, simd::is_bf16(both)};
+  static const auto kernel = KF_SIMD_PICK(gate_forward);
+  simd::share(both.size(0), std::max<std::int64_t>(1, kGrain / width),
+              [&](std::int64_t first, std::int64_t end, int /*thread*/) { kernel(of, first, end); });
+  return out;
+}
+
+/// The gradient of that -> the gradients of both: (N, 2 F).
+at::Tensor gradient_of_both(const at::Tensor& both, const at::Tensor& gradient, GateKind kind) {
+  const std::int64_t width = both.size(1) / 2;
+  at::Tensor out = at::empty_like(both);
+  const simd::GateBackward of{half(both, 0), half(both, 1), all_of(gradient), half(out, 0), half(out, 1), width, kind, simd::is_bf16(both)};
+  static const auto kernel = KF_SIMD_PICK(gate_backward);
+  simd::share(both.size(0), std::max<std::int64_t>(1, kGrain / width),
+              [&](std::int64_t first, std::int64_t end, int /*thread*/) { kernel(of, first, end); });
+  return out;
+}
+
+/// Both as one matrix: one product then, too, where they lie apart, so that the bits are those of weights that do not.
+at::Tensor whole_of(const at::Tensor& gate, const at::Tensor& up) {
+  const at::Tensor whole = stacked({gate, up});
+  return whole.defined() ? whole : at::cat({gate, up});
 }
 
 struct GatedMlpNode : torch::autograd::Function<GatedMlpNode> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up,
-                            const at::Tensor& down) {
-    const at::Tensor both = both_products(x, gate, up);
-    context->save_for_backward({x, gate, up, down});
-    context->saved_data["both"] = both;  // neither an input nor an output: it may lie here, which keeps no graph alive
-    const Halves halves(both);
-    return product_nt(at::silu(halves.gate).mul_(halves.up), down);
+                            const at::Tensor& down, std::int64_t kind) {
+    const at::Tensor both = product_nt(x, whole_of(gate, up));
+    context->save_for_backward({x, gate, up, down, both});  // let go behind this node's backward, other than what is in saved_data
+    context->saved_data["kind"] = kind;
+    return product_nt(gated(both, static_cast<GateKind>(kind)), down);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const at::Tensor &x = saved[0], &gate = saved[1], &up = saved[2], &down = saved[3];
-    const at::Tensor both = context->saved_data["both"].toTensor();
+    const at::Tensor &x = saved[0], &gate = saved[1], &up = saved[2], &down = saved[3], &both = saved[4];
+    const auto kind = static_cast<GateKind>(context->saved_data["kind"].toInt());
     const at::Tensor gradient = gradients[0].contiguous();
-    const Halves halves(both);
-    const at::Tensor d_hidden = product_nn(gradient, down);
-    const at::Tensor d_both = at::empty_like(both);
-    at::Tensor hidden = at::silu(halves.gate);
-    Halves d(d_both);
-    at::mul_out(d.up, d_hidden, hidden);
-    at::mul_out(d.gate, d_hidden, halves.up);
-    at::silu_backward_out(d.gate, d.gate, halves.gate);
-    hidden.mul_(halves.up);
-    variable_list out(4);
+    variable_list out(5);
     if (context->needs_input_grad(3)) {
-      out[3] = product_tn(gradient, hidden);
+      out[3] = product_tn(gradient, gated(both, kind));
     }
-    const at::Tensor whole = stacked({gate, up});
+    const at::Tensor d_both = gradient_of_both(both, product_nn(gradient, down), kind);
     if (context->needs_input_grad(0)) {
-      out[0] = whole.defined() ? product_nn(d_both, whole) : product_nn(d.gate.contiguous(), gate).add_(product_nn(d.up.contiguous(), up));
+      out[0] = product_nn(d_both, whole_of(gate, up));
     }
     if (context->needs_input_grad(1) || context->needs_input_grad(2)) {
       const at::Tensor d_whole = product_tn(d_both, x);
@@ -74,15 +89,17 @@ struct GatedMlpNode : torch::autograd::Function<GatedMlpNode> {
 }  // namespace
 
 at::Tensor fused_gated_mlp(const GatedMlpInput& in) {
-  const at::ScalarType type = in.x.scalar_type();
-  const bool takes = in.x.is_cpu() && (type == at::kFloat || type == at::kBFloat16) && in.gate.scalar_type() == type &&
-                     in.up.scalar_type() == type && in.down.scalar_type() == type;
-  if (!takes) {
+  for (const at::Tensor* weight : {&in.gate, &in.up, &in.down}) {
+    if (!simd::takes(*weight) || weight->scalar_type() != in.x.scalar_type()) {
+      return {};
+    }
+  }
+  if (!simd::takes(in.x)) {
     return {};
   }
   std::vector<std::int64_t> shape = in.x.sizes().vec();
   shape.back() = in.down.size(0);
-  return GatedMlpNode::apply(in.x.reshape({-1, in.x.size(-1)}), in.gate, in.up, in.down).view(shape);
+  return GatedMlpNode::apply(in.x.reshape({-1, in.x.size(-1)}), in.gate, in.up, in.down, static_cast<std::int64_t>(in.kind)).view(shape);
 }
 
 }  // namespace kf

@@ -18,7 +18,7 @@ namespace ag = torch::autograd;
 struct Pass {
   at::Tensor ce, z;     // 0-dim, factors applied
   at::Tensor d_hidden;  // (N, C), undefined where not asked for
-  at::Tensor d_weight;  // (V, C) fp32, undefined where not asked for
+  at::Tensor d_weight;  // (V, C) fp32, of one chunk alone in its product's type; undefined where not asked for
 };
 
 Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, std::int64_t chunk,
@@ -29,9 +29,6 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
   out.z = at::zeros({}, like);
   if (for_hidden) {
     out.d_hidden = at::empty(hidden.sizes(), hidden.options().requires_grad(false));
-  }
-  if (for_weight) {
-    out.d_weight = at::zeros(head.weight.sizes(), like);
   }
   const bool widens = head.precision == OutputHead::Precision::fp32;
   const at::Tensor matrix = widens ? wide(head.weight) : head.weight;
@@ -45,10 +42,16 @@ Pass run_chunks(const at::Tensor& hidden, const OutputHead& head, const at::Tens
       out.d_hidden.narrow(0, first, n).copy_(product_nn(piece.d_product, matrix));
     }
     if (for_weight) {
-      out.d_weight.add_(product_tn(piece.d_product, widens ? wide(h) : h));
+      const at::Tensor part = product_tn(piece.d_product, widens ? wide(h) : h);
+      first > 0 ? void(out.d_weight.add_(part)) : void(out.d_weight = chunk < hidden.size(0) ? wide(part) : part);
     }
   }
   return out;
+}
+
+/// Whether it is seen to be 1 without a wait for a device.
+bool is_one(const at::Tensor& factor) {
+  return factor.is_cpu() && factor.scalar_type() == at::kFloat && *factor.const_data_ptr<float>() == 1;
 }
 
 struct ByChunks : ag::Function<ByChunks> {
@@ -73,11 +76,13 @@ struct ByChunks : ag::Function<ByChunks> {
     const auto type = static_cast<at::ScalarType>(context->saved_data["type"].toInt());
     context->saved_data.clear();
     const at::Tensor& factor = gradients[0];
-    if (d_hidden.defined()) {
-      d_hidden.mul_(factor);
+    for (const at::Tensor& gradient : {d_hidden, d_weight}) {
+      if (gradient.defined() && !is_one(factor)) {
+        gradient.mul_(factor);
+      }
     }
     if (d_weight.defined()) {
-      d_weight = d_weight.mul_(factor).to(type);
+      d_weight = d_weight.to(type);
     }
     return {d_hidden, d_weight, {}, {}, {}, {}};
   }
@@ -94,8 +99,7 @@ at::Tensor ChunkLogits::back(const at::Tensor& d, double scale) const {
   return d.mul_(scale).to(type);
 }
 
-ChunkLogits chunk_logits(const at::Tensor& hidden, const OutputHead& head, bool gradients) {
-  const at::Tensor product = head_product(hidden, head);
+ChunkLogits chunk_logits(const at::Tensor& product, const OutputHead& head, bool gradients) {
   const bool low = head.precision == OutputHead::Precision::compute;
   const at::Tensor raw = (low ? product : wide(product)) * head.scale;  // a fresh tensor
   if (head.softcap > 0) {

@@ -23,7 +23,8 @@ struct ChunkLogits {
   at::Tensor back(const at::Tensor& d, double scale) const;
 };
 
-ChunkLogits chunk_logits(const at::Tensor& hidden, const OutputHead& head, bool gradients);
+/// `product`: the head's, (n, V).
+ChunkLogits chunk_logits(const at::Tensor& product, const OutputHead& head, bool gradients);
 
 struct ChunkLoss {
   at::Tensor ce, z;      // 0-dim, factors applied

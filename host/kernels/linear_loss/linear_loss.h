@@ -34,5 +34,8 @@ LinearLoss plain_linear_loss(const at::Tensor& hidden, const OutputHead& head, c
 
 /// -log softmax(logits)[label], summed over counted positions in fp32; the softmax in fp32, or, where `low`, in the type of the logits.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels, bool low);
+/// The same with the softmax in fp32, of logits (N, V). On a CPU no fp32 copy of bf16 logits is made.
+at::Tensor fused_cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
+at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels);
 
 }  // namespace kf

@@ -12,6 +12,10 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
   return at::cross_entropy_loss(wide(logits), labels, {}, at::Reduction::Sum, kIgnoredLabel);
 }
 
+at::Tensor plain_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  return cross_entropy_sum(logits, labels, /*low=*/false);
+}
+
 LinearLoss plain_linear_loss(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options) {
   const bool low = head.precision == OutputHead::Precision::compute;
   const at::Tensor product = head_product(hidden, head);

@@ -10,11 +10,17 @@
 #include <utility>
 
 #include "core/text.h"
+#include "kernels/simd/isa.h"
 
 namespace kf {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr double kClearlyWorthIt = 1.25;  // of small ones, whose times of microseconds scatter: two starts shall choose alike
+constexpr double kWorthIt = 1.05;         // what alternated best times of equal kernels may differ by
+constexpr double kBudget = 0.012;         // seconds
+constexpr double kSmallBudget = 0.001;    // these take microseconds
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
@@ -46,17 +52,18 @@ double seconds_of(const Trial& trial, const Products& kernels) {
 /// The best of a few alternated runs each, summed over the trials, until the time is used up. Alternated, because a busy neighbour then
 /// disturbs both.
 std::pair<double, double> compare(const std::vector<Trial>& trials, const Products& one, const Products& other, double budget) {
-  constexpr int kRuns = 3;
+  constexpr int kRuns = 5;
   const auto start = Clock::now();
   double sum_one = 0, sum_other = 0;
   for (const Trial& trial : trials) {
     double best_one = 1e9, best_other = 1e9;
-    seconds_of(trial, other);  // a kernel's first call prepares it
+    seconds_of(trial, one);  // a kernel's first call prepares it
+    seconds_of(trial, other);
     for (int run = 0; run < kRuns; ++run) {
       best_one = std::min(best_one, seconds_of(trial, one));
       best_other = std::min(best_other, seconds_of(trial, other));
-      if (best_one > budget || best_other > budget) {
-        break;  // a type without instructions: one look is enough
+      if (run > 0 && (best_one > budget || best_other > budget)) {
+        break;  // a type without instructions: two looks are enough, and one may have been interrupted
       }
     }
     sum_one += best_one;
@@ -68,7 +75,12 @@ std::pair<double, double> compare(const std::vector<Trial>& trials, const Produc
   return {sum_one, sum_other};
 }
 
-std::vector<Trial> trials_of(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType type) {
+Trial trial_of(std::int64_t rows, std::int64_t out, std::int64_t in, at::ScalarType type) {
+  const at::TensorOptions options = at::TensorOptions().dtype(type);
+  return {at::full({rows, in}, 0.5, options), at::full({out, in}, 0.5, options), at::full({rows, out}, 0.5, options)};
+}
+
+std::vector<Trial> large_trials(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType type) {
   constexpr std::int64_t kSide = 1024, kRows = 256;
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   std::vector<Trial> out;
@@ -76,38 +88,71 @@ std::vector<Trial> trials_of(const std::vector<WeightShape>& shapes, std::int64_
   for (const WeightShape& shape : shapes) {
     const std::pair<std::int64_t, std::int64_t> cut{std::min(shape.out, kSide), std::min(shape.in, kSide)};
     if (m * cut.first * cut.second >= kSmallestChosenProduct && seen.insert(cut).second) {
-      const at::TensorOptions options = at::TensorOptions().dtype(type);
-      out.push_back({at::full({m, cut.second}, 0.5, options), at::full({cut.first, cut.second}, 0.5, options),
-                     at::full({m, cut.first}, 0.5, options)});
+      out.push_back(trial_of(m, cut.first, cut.second, type));
     }
   }
   return out;
 }
 
+/// Of the shapes with which products of this many rows are small.
+std::vector<Trial> small_trials(const std::vector<WeightShape>& shapes, std::int64_t rows) {
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  std::vector<Trial> out;
+  for (const WeightShape& shape : shapes) {
+    if (rows * shape.out * shape.in < kSmallestChosenProduct && seen.insert({shape.out, shape.in}).second) {
+      out.push_back(trial_of(rows, shape.out, shape.in, at::kFloat));
+    }
+  }
+  return out;
+}
+
+/// "fp32 by oneDNN (1.80 x at::mm)".
+std::string faster_of(const std::string& what, const std::string& one, double seconds_one, const std::string& other, double seconds_other,
+                      bool takes_one) {
+  return takes_one ? format("{} by {} ({} x {})", what, one, fixed(seconds_other / seconds_one, 2), other)
+                   : format("{} by {} ({} x {})", what, other, fixed(seconds_one / seconds_other, 2), one);
+}
+
+/// Takes the kernels for fp32 products, and gives the reasons.
+std::string choose_fp32(Products& products, const std::vector<Trial>& large, const std::vector<Trial>& small) {
+  std::string reason;
+  if (!large.empty()) {
+    const auto [mm, onednn] = compare(large, {}, {.fp32_onednn = true}, kBudget);
+    products.fp32_onednn = mm > kWorthIt * onednn;
+    reason = faster_of("fp32", "oneDNN", onednn, "at::mm", mm, products.fp32_onednn);
+    // Where oneDNN's are faster, ours are faster still for these (by 1.1 to 1.4 times with AVX2 and AVX-512): too little for a measurement
+    // of milliseconds, which would choose otherwise at another start.
+    products.fp32_own_tn = products.fp32_onednn && simd::isa() != simd::Isa::plain;
+  }
+  if (!small.empty()) {
+    const auto [mm, ours] = compare(small, {}, {.fp32_small = true}, kSmallBudget);
+    products.fp32_small = mm > kClearlyWorthIt * ours;
+    reason += (reason.empty() ? "" : ", ") + faster_of("small", "own kernels", ours, "at::mm", mm, products.fp32_small);
+  }
+  return reason;
+}
+
 }  // namespace
 
 ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType compute) {
-  constexpr double kWorthIt = 1.05;  // what alternated best times of equal kernels may differ by
-  constexpr double kBudget = 0.012;  // seconds
   const ProductsGuard guard;
   const at::NoGradGuard no_grad;
   ProductChoice choice;
   if (compute != at::kFloat && compute != at::kBFloat16) {
     return choice;
   }
-  const std::vector<Trial> wide = trials_of(shapes, rows, at::kFloat);
+  const std::vector<Trial> wide = large_trials(shapes, rows, at::kFloat);
+  if (compute == at::kFloat) {
+    choice.reason = choose_fp32(choice.products, wide, small_trials(shapes, rows));
+    return choice;
+  }
   if (wide.empty()) {
     return choice;
   }
-  const auto [mm, onednn] = compare(wide, {}, {true, false}, kBudget);
-  choice.products.fp32_onednn = mm > kWorthIt * onednn;
-  if (compute == at::kFloat) {
-    choice.reason = choice.products.fp32_onednn ? format("fp32 through oneDNN ({} times as fast as at::mm)", fixed(mm / onednn, 2))
-                                                : format("fp32 through at::mm ({} times as fast as oneDNN)", fixed(onednn / mm, 2));
-    return choice;
-  }
-  const Products widened{choice.products.fp32_onednn, true};
-  const auto [native, through] = compare(trials_of(shapes, rows, at::kBFloat16), {}, widened, kBudget);
+  choose_fp32(choice.products, wide, {});
+  Products widened = choice.products;
+  widened.bf16_widened = true;
+  const auto [native, through] = compare(large_trials(shapes, rows, at::kBFloat16), {}, widened, kBudget);
   if (native > kWorthIt * through) {
     choice.products = widened;
     choice.reason = format("bf16 through fp32 {} ({} times as fast as bf16's own)", widened.fp32_onednn ? "of oneDNN" : "of at::mm",

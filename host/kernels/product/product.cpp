@@ -5,6 +5,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "kernels/product/put_off.h"
+#include "kernels/product/small_product.h"
 
 namespace kf {
 namespace {
@@ -35,7 +36,24 @@ bool is_widened(const at::Tensor& a, std::int64_t rows) {
   return chosen.bf16_widened && a.scalar_type() == at::kBFloat16 && a.is_cpu() && rows >= kFewRows;
 }
 
-bool is_plain(const at::Tensor& a, std::int64_t other) { return !is_large(a, other) || (!takes_onednn(a) && !is_widened(a, a.size(0))); }
+bool is_plain(const at::Tensor& a) { return !takes_onednn(a) && !is_widened(a, a.size(0)); }
+
+bool is_ours(const at::Tensor& a, const at::Tensor& b, ProductKind kind) { return chosen.fp32_small && takes_small_product(a, b, kind); }
+
+at::Tensor small(const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
+  if (is_ours(a, b, kind)) {
+    return small_product(a, b, kind);
+  }
+  return at::mm(kind == ProductKind::tn ? a.t() : a, kind == ProductKind::nt ? b.t() : b);
+}
+
+void small_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
+  if (is_ours(a, b, kind) && out.stride(1) == 1) {
+    small_product_out(out, a, b, kind);
+  } else {
+    at::mm_out(out, kind == ProductKind::tn ? a.t() : a, kind == ProductKind::nt ? b.t() : b);
+  }
+}
 
 struct LinearProduct : torch::autograd::Function<LinearProduct> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight) {
@@ -62,8 +80,11 @@ struct LinearProduct : torch::autograd::Function<LinearProduct> {
 
 /// Whether another kernel than at::linear's computes x W^T.
 bool concerns(const at::Tensor& x, const at::Tensor& weight) {
-  if (!x.is_cpu() || x.scalar_type() != weight.scalar_type() || !is_large(x, weight.size(0))) {
+  if (!x.is_cpu() || x.scalar_type() != weight.scalar_type()) {
     return false;
+  }
+  if (!is_large(x, weight.size(0))) {
+    return chosen.fp32_small && x.scalar_type() == at::kFloat;
   }
   return takes_onednn(x) || is_widened(x, x.numel() / x.size(-1));
 }
@@ -74,27 +95,37 @@ void set_products(const Products& products) { chosen = products; }
 const Products& products() { return chosen; }
 
 at::Tensor product_nt(const at::Tensor& a, const at::Tensor& b) {
-  const bool large = is_large(a, b.size(0));
-  if (large && is_widened(a, a.size(0))) {
+  if (!is_large(a, b.size(0))) {
+    return small(a, b, ProductKind::nt);
+  }
+  if (is_widened(a, a.size(0))) {
     return product_nt(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
   }
-  return large && takes_onednn(a) ? onednn_nt(a, b) : at::mm(a, b.t());
+  return takes_onednn(a) ? onednn_nt(a, b) : at::mm(a, b.t());
 }
 
 at::Tensor product_nn(const at::Tensor& a, const at::Tensor& b) {
-  const bool large = is_large(a, b.size(1));
-  if (large && is_widened(a, a.size(0))) {
+  if (!is_large(a, b.size(1))) {
+    return small(a, b, ProductKind::nn);
+  }
+  if (is_widened(a, a.size(0))) {
     return product_nn(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
   }
-  return large && takes_onednn(a) ? onednn_nt(a, b.t()) : at::mm(a, b);
+  return takes_onednn(a) ? onednn_nt(a, b.t()) : at::mm(a, b);
 }
 
 at::Tensor product_tn(const at::Tensor& a, const at::Tensor& b) {
-  const bool large = is_large(a, b.size(1));
-  if (large && is_widened(a, a.size(0))) {
+  if (!is_large(a, b.size(1))) {
+    return small(a, b, ProductKind::tn);
+  }
+  if (is_widened(a, a.size(0))) {
     return product_tn(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
   }
-  if (!large || !takes_onednn(a)) {
+  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22;  // of a result whose blocks stay in the nearer caches
+  if (chosen.fp32_own_tn && a.size(1) * b.size(1) < kMostNumbers && takes_small_product(a, b, ProductKind::tn)) {
+    return small_product(a, b, ProductKind::tn);
+  }
+  if (!takes_onednn(a)) {
     return at::mm(a.t(), b);
   }
   // oneDNN is faster where the wider operand lies in the weight's place. The copy gives the result the layout that it has otherwise.
@@ -102,15 +133,33 @@ at::Tensor product_tn(const at::Tensor& a, const at::Tensor& b) {
 }
 
 void product_nt_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  is_plain(a, b.size(0)) ? at::mm_out(out, a, b.t()) : out.copy_(product_nt(a, b));
+  if (!is_large(a, b.size(0))) {
+    small_out(out, a, b, ProductKind::nt);
+  } else if (is_plain(a)) {
+    at::mm_out(out, a, b.t());
+  } else {
+    out.copy_(product_nt(a, b));
+  }
 }
 
 void product_nn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  is_plain(a, b.size(1)) ? at::mm_out(out, a, b) : out.copy_(product_nn(a, b));
+  if (!is_large(a, b.size(1))) {
+    small_out(out, a, b, ProductKind::nn);
+  } else if (is_plain(a)) {
+    at::mm_out(out, a, b);
+  } else {
+    out.copy_(product_nn(a, b));
+  }
 }
 
 void product_tn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
-  is_plain(a, b.size(1)) ? at::mm_out(out, a.t(), b) : out.copy_(product_tn(a, b));
+  if (!is_large(a, b.size(1))) {
+    small_out(out, a, b, ProductKind::tn);
+  } else if (is_plain(a)) {
+    at::mm_out(out, a.t(), b);
+  } else {
+    out.copy_(product_tn(a, b));
+  }
 }
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias) {

@@ -14,15 +14,20 @@ struct Products {
   /// bf16 by fp32 products of the widened operands, rounded once: the sums are fp32 either way. Worth it where the processor has no bf16
   /// instructions.
   bool bf16_widened = false;
+  /// Small fp32 products (kSmallestChosenProduct) by kernels of our own instead of at::mm.
+  bool fp32_small = false;
+  /// Large fp32 products a^T b, the gradients of weights, by kernels of our own, too.
+  bool fp32_own_tn = false;
 
-  bool operator==(const Products& other) const { return fp32_onednn == other.fp32_onednn && bf16_widened == other.bf16_widened; }
+  bool operator==(const Products& other) const = default;
 };
 
 /// Of the whole process, like at::Context's settings: every run sets it before its first product.
 void set_products(const Products& products);
 const Products& products();
 
-/// Products of fewer multiplications stay with at::mm: there the call costs more than the arithmetic.
+/// Products of fewer multiplications are small: what oneDNN's call costs is more than it gains, and the choice is between at::mm and
+/// kernels of our own.
 constexpr std::int64_t kSmallestChosenProduct = std::int64_t{1} << 21;
 
 /// x W^T (+ b): (.., in) -> (.., out), as at::linear, with gradients. `bias` (out) may be undefined.

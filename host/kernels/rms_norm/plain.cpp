@@ -11,4 +11,9 @@ at::Tensor plain_rms_norm(const at::Tensor& x, const at::Tensor& factor, double 
   return (factor.defined() ? normal * factor : normal).to(x.scalar_type());
 }
 
+SumAndNorm plain_add_rms_norm(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps) {
+  const at::Tensor sum = x + branch;
+  return {sum, plain_rms_norm(sum, factor, eps)};
+}
+
 }  // namespace kf

@@ -5,6 +5,10 @@
 namespace kf {
 
 at::Tensor plain_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved) {
+  const std::int64_t width = 2 * cos.size(-1), rest = x.size(-1) - width;
+  if (rest > 0) {
+    return at::cat({plain_rotation(x.narrow(-1, 0, width), cos, sin, interleaved), x.narrow(-1, width, rest)}, -1);
+  }
   // bf16 * fp32 promotes to fp32: long positions keep their angles.
   at::Tensor turned;
   if (interleaved) {

@@ -1,14 +1,10 @@
 #include "metrics/mlflow/mlflow.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cmath>
 #include <optional>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +16,7 @@
 #include "core/plain_file.h"
 #include "metrics/names/names.h"
 #include "metrics/tracker/job_settings.h"
+#include "metrics/tracker/make_folder.h"
 #include "metrics/tracker/numbers.h"
 
 namespace kf {
@@ -27,6 +24,7 @@ namespace {
 
 using config::Node;
 
+constexpr const char* kSetting = "metrics.mlflow_dir";
 constexpr std::size_t kMostWaiting = 1000000;  // lines
 constexpr std::size_t kLongestName = 250;      // of MLflow, in bytes,
 constexpr std::size_t kLongestValue = 6000;    // and of a parameter
@@ -80,17 +78,6 @@ void write_yaml(const fs::path& path, const std::map<std::string, std::string>& 
   write_file_atomic(path, text);
 }
 
-/// Whether it is there; a full disk may have no room for it.
-bool make_folder(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  const bool full = error == std::errc::no_space_on_device || error.value() == EDQUOT;
-  KF_CHECK(!error || full, Code::other, "cannot make the folder {} (metrics.mlflow_dir): {}", folder, error.message());
-  KF_CHECK(full || ::access(folder.c_str(), W_OK) == 0, Code::other, "cannot write into the folder {} (metrics.mlflow_dir): {}", folder,
-           std::generic_category().message(errno));
-  return !full;
-}
-
 /// The step of a line; nothing where it is none.
 std::optional<std::int64_t> step_of(const std::string& line) {
   const std::vector<std::string> words = split(line, ' ');
@@ -142,7 +129,7 @@ void MlflowSink::begin(const RunInfo& run) {
   const fs::path store = dir == config::MetricsConfig().mlflow_dir ? run.plan.dir / dir : fs::path(dir);
   const std::string id = run_id(run.id);
   folder_ = store / "0" / id;
-  make_folder(folder_);
+  make_folder(folder_, kSetting);
   meta_ = {{"artifact_uri", kf::quoted(fs::absolute(folder_ / "artifacts").string())},
            {"deleted_time", "null"},
            {"entry_point_name", "''"},
@@ -166,7 +153,7 @@ void MlflowSink::begin(const RunInfo& run) {
 /// What a run has beside its numbers.
 void MlflowSink::write_head() {
   for (const char* part : {"metrics", "params", "tags", "artifacts"}) {
-    KF_CHECK(make_folder(folder_ / part), Code::other, "cannot make the folder {}: the disk is full", folder_ / part);
+    KF_CHECK(make_folder(folder_ / part, kSetting), Code::other, "cannot make the folder {}: the disk is full", folder_ / part);
   }
   make_experiment(folder_.parent_path());
   if (path_exists(folder_ / "meta.yaml")) {  // the run began when it first began

@@ -20,7 +20,7 @@ class MetricsServer {
   MetricsServer& operator=(const MetricsServer&) = delete;
 
   /// Whether the process has so many files open that the library, which waits with select(), could not take further connections.
-  bool is_crowded() const;
+  static bool is_crowded();
 
  private:
   struct Parts;

@@ -55,7 +55,7 @@ void PrometheusSink::row(const StepRow& row) {
   row_ = tracked_numbers(row);
   row_.emplace_back("step", static_cast<double>(row.step));
   publish();
-  if (server_ != nullptr && server_->is_crowded()) {
+  if (server_ != nullptr && MetricsServer::is_crowded()) {
     log::warn("no metrics at http://{}:{}/metrics any more: too many files are open in the process", address_, port_);
     server_.reset();
   } else if (server_ == nullptr && std::chrono::steady_clock::now() - tried_ > kBetweenTries) {

@@ -15,6 +15,7 @@
 #include "core/log.h"
 #include "metrics/tensorboard/event.h"
 #include "metrics/tracker/job_settings.h"
+#include "metrics/tracker/make_folder.h"
 #include "metrics/tracker/numbers.h"
 
 namespace kf {
@@ -23,6 +24,7 @@ namespace {
 namespace tb = tensorboard;
 
 constexpr std::size_t kMostWaiting = std::size_t{256} << 20U;  // bytes
+constexpr const char* kSetting = "metrics.tensorboard_dir";
 constexpr const char* kPrefix = "events.out.tfevents.";
 
 double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
@@ -83,26 +85,35 @@ void cut(const fs::path& path, std::int64_t first) {
 }  // namespace
 
 void TensorBoardSink::begin_file(std::int64_t first) {
-  for (const fs::path& path : event_files(folder_)) {
-    cut(path, first);
+  std::deque<StepRecord> waiting = std::exchange(loaded_, {});
+  if (late_) {
+    waiting = std::move(late_->waiting());
+    first = std::min(first, late_->cut_step().value_or(first));
   }
-  std::deque<StepRecord> waiting = late_ ? std::move(late_->waiting()) : std::exchange(loaded_, {});
-  late_.emplace(next_file(folder_), "events");
-  file_.emplace(late_->path());
+  const bool unwritten = late_ && !file_;
+  late_.emplace(unwritten ? fs::path(late_->path()) : next_file(folder_), "events");
+  file_.reset();
   late_->waiting() = std::move(waiting);
-  late_->waiting().push_front({first, tb::version_record(now()) + tb::start_record(now(), first)});
-  bytes_ = 0;
-  for (const StepRecord& record : late_->waiting()) {
-    bytes_ += record.bytes.size();
+  late_->cut(first);
+  bytes_ = bytes_of(late_->waiting());
+}
+
+/// Opens the file, behind earlier ones without what is of step `first` and later ones.
+void TensorBoardSink::open(std::int64_t first) {
+  KF_CHECK(make_folder(folder_, kSetting), Code::other, "cannot make the folder {}: the disk is full", folder_);
+  for (const fs::path& path : event_files(folder_)) {
+    if (path != late_->path()) {
+      cut(path, first);
+    }
   }
+  HeldFile opened(late_->path());
+  opened.append(tb::version_record(now()) + tb::start_record(now(), first));
+  file_ = std::move(opened);
 }
 
 void TensorBoardSink::begin(const RunInfo& run) {
   folder_ = folder_of(run);
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  KF_CHECK(!error && fs::is_directory(folder_, error), Code::other, "cannot make the folder {} (metrics.tensorboard_dir): {}", folder_,
-           error ? error.message() : "something else has this name");
+  make_folder(folder_, kSetting);
   const std::int64_t completed = run.completed_steps;
   std::erase_if(loaded_, [&](const StepRecord& record) { return completed == 0 || record.step > completed; });
   // What waited when the checkpoint was saved may lie in the file before: it is left out there and written here.
@@ -151,7 +162,7 @@ void TensorBoardSink::flush() {
 
 void TensorBoardSink::settle() {
   late_->settle(
-      file_, [](std::int64_t) {},
+      file_, [this](std::int64_t first) { open(first); },
       [this](const StepRecord& record) {
         file_->append(record.bytes);
         bytes_ -= record.bytes.size();
@@ -160,16 +171,10 @@ void TensorBoardSink::settle() {
 
 void TensorBoardSink::before_save() {
   flush();
-  late_->before_save(*file_);
+  late_->before_save(file_);
 }
 
-void TensorBoardSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
-  try {
-    file_->sync();
-  } catch (const Error& e) {
-    late_->failed(e, "it is tried again with the next row");
-  }
-}
+void TensorBoardSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) { late_->sync(file_); }
 
 void TensorBoardSink::end(const RunResult& result) {
   if (result.status == "complete") {

@@ -20,7 +20,7 @@ namespace kf {
 /// them already. What the disk does not take waits, as in JsonlSink.
 class TensorBoardSink final : public Sink {
  public:
-  /// Throws Code::other when the file cannot be made.
+  /// Throws Code::other when the folder cannot be made or written into; a full disk is no reason.
   void begin(const RunInfo& run) override;
   void row(const StepRow& row) override;
   void eval(const EvalResult& result) override;
@@ -39,16 +39,17 @@ class TensorBoardSink final : public Sink {
 
  private:
   void begin_file(std::int64_t first);
+  void open(std::int64_t first);
   void add(std::int64_t step, const std::string& records);
   void flush();
   void settle();
 
   fs::path folder_;
-  std::optional<LateLines<StepRecord>> late_;  // from begin on, as the file
-  std::optional<HeldFile> file_;
-  StepRecord running_;             // of the running step
-  std::deque<StepRecord> loaded_;  // before begin
-  std::size_t bytes_ = 0;          // of what waits
+  std::optional<LateLines<StepRecord>> late_;  // from begin on
+  std::optional<HeldFile> file_;               // from when the disk first took it
+  StepRecord running_;                         // of the running step
+  std::deque<StepRecord> loaded_;              // before begin
+  std::size_t bytes_ = 0;                      // of what waits
 };
 
 }  // namespace kf

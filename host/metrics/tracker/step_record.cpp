@@ -1,11 +1,19 @@
 #include "metrics/tracker/step_record.h"
 
+#include <functional>
+#include <numeric>
+
 #include "core/error.h"
 
 namespace kf {
 
 using config::Array;
 using config::Node;
+
+std::size_t bytes_of(const std::deque<StepRecord>& records) {
+  return std::transform_reduce(records.begin(), records.end(), std::size_t{0}, std::plus<>(),
+                               [](const StepRecord& record) { return record.bytes.size(); });
+}
 
 Node to_state(const std::deque<StepRecord>& waiting) {
   Array out;

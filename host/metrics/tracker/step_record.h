@@ -1,6 +1,7 @@
 #pragma once
 // Records of bytes that wait for a disk, as the state of a sink in checkpoints.
 
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <string>
@@ -14,6 +15,9 @@ struct StepRecord {
   std::int64_t step = 0;
   std::string bytes;
 };
+
+/// Of all of them.
+std::size_t bytes_of(const std::deque<StepRecord>& records);
 
 /// [[step, bytes], ...]; null where nothing waits.
 config::Node to_state(const std::deque<StepRecord>& waiting);

@@ -17,6 +17,7 @@
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "metrics/tracker/job_settings.h"
+#include "metrics/tracker/make_folder.h"
 #include "metrics/tracker/numbers.h"
 #include "metrics/wandb/record_log.h"
 
@@ -92,23 +93,22 @@ void WandbSink::begin(const RunInfo& run) {
   const config::MetricsConfig& metrics = run.config.metrics;
   const std::string id = id_of(run);
   const fs::path folder = folder_of(run.plan.dir / "wandb", id);
-  std::error_code error;
-  fs::create_directories(folder / "files", error);  // where their programs put what they make of a run
-  KF_CHECK(!error, Code::other, "cannot make the folder {}: {}", folder, error.message());
+  make_folder(folder / "files", "run.dir");  // where their programs put what they make of a run
   head_ = {id,    metrics.wandb_project,          metrics.wandb_run_name.value_or(run.plan.name), host_name(), run.config.run.tags,
            now(), config_items(job_settings(run))};
   late_.emplace(folder / format("run-{}.wandb", id), "rows");
+  const std::string fault = unlike_a_file(late_->path());
+  KF_CHECK(fault.empty() || !path_exists(late_->path()), Code::other, "cannot read {}: {}", late_->path(), fault);
   late_->waiting() = std::exchange(loaded_, {});
-  for (const StepRecord& record : late_->waiting()) {
-    bytes_ += record.bytes.size();
-  }
-  keep(run.completed_steps);
-  fs::remove(fs::path(late_->path()) += ".synced", error);  // by `wandb sync`: there will be more
+  leave_out(run.completed_steps);
+  late_->cut(run.completed_steps);
   settle();
 }
 
-/// Writes the file anew: the run, and the rows up to a step.
+/// Writes the file anew: the run, and the rows up to a step. What `wandb sync` has seen of it is not all.
 void WandbSink::keep(std::int64_t completed) {
+  KF_CHECK(make_folder(late_->path().parent_path() / "files", "run.dir"), Code::other, "cannot make the folder {}: the disk is full",
+           late_->path().parent_path());
   std::string text = wandb::log_header();
   std::set<std::int64_t> there;
   number_ = 0;
@@ -116,8 +116,6 @@ void WandbSink::keep(std::int64_t completed) {
   std::string rows;
   wandb::LogContent old;
   if (path_exists(late_->path())) {
-    const std::string fault = unlike_a_file(late_->path());
-    KF_CHECK(fault.empty(), Code::other, "cannot read {}: {}", late_->path(), fault);
     old = wandb::read_log(read_file(late_->path()));
     if (!old.whole) {
       log::warn("{}: left out what was not written to its end", late_->path());
@@ -140,12 +138,16 @@ void WandbSink::keep(std::int64_t completed) {
   HeldFile opened(late_->path());
   file_ = std::move(opened);
   size_ = text.size();
-  // What waited when a checkpoint was saved may have been written since; what is of later steps comes again.
-  std::erase_if(late_->waiting(), [&](const StepRecord& record) {
-    const bool gone = record.step > completed || completed == 0 || there.contains(record.step);
-    bytes_ -= gone ? record.bytes.size() : 0;
-    return gone;
-  });
+  std::error_code error;
+  fs::remove(fs::path(late_->path()) += ".synced", error);  // by `wandb sync`: there will be more
+  // What waited when a checkpoint was saved may have been written since.
+  std::erase_if(late_->waiting(), [&](const StepRecord& record) { return there.contains(record.step); });
+  bytes_ = bytes_of(late_->waiting());
+}
+
+void WandbSink::leave_out(std::int64_t step) {
+  late_->leave_out(step, [](const StepRecord& record) { return record.step; });
+  bytes_ = bytes_of(late_->waiting());
 }
 
 void WandbSink::sum_up(const wandb::Items& items) {
@@ -242,6 +244,7 @@ void WandbSink::settle() {
 
 void WandbSink::rewind(std::int64_t step) {
   flush();
+  leave_out(step);
   late_->cut(step);
   settle();
 }
@@ -250,16 +253,10 @@ void WandbSink::rewind(std::int64_t step) {
 void WandbSink::before_save() {
   flush();
   put_record(step_, wandb::summary_record({summary_.begin(), summary_.end()}));
-  late_->before_save(*file_);
+  late_->before_save(file_);
 }
 
-void WandbSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) {
-  try {
-    file_->sync();
-  } catch (const Error& e) {
-    late_->failed(e, "it is tried again with the next row");
-  }
-}
+void WandbSink::saved(std::int64_t /*step*/, const fs::path& /*checkpoint*/) { late_->sync(file_); }
 
 void WandbSink::end(const RunResult& result) {
   flush();

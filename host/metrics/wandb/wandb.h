@@ -22,7 +22,7 @@ namespace kf {
 /// as in JsonlSink.
 class WandbSink final : public Sink {
  public:
-  /// Throws Code::other when the file cannot be made or read.
+  /// Throws Code::other when the folder cannot be made or written into, or something else has the file's name; a full disk is no reason.
   void begin(const RunInfo& run) override;
   void row(const StepRow& row) override;
   void eval(const EvalResult& result) override;
@@ -41,6 +41,7 @@ class WandbSink final : public Sink {
 
  private:
   void keep(std::int64_t completed);
+  void leave_out(std::int64_t step);
   void to_step(std::int64_t step);
   void put(const std::string& name, std::string json);
   void put_record(std::int64_t step, std::string record);
@@ -50,10 +51,10 @@ class WandbSink final : public Sink {
   void settle();
 
   wandb::RunHead head_;
-  std::optional<LateLines<StepRecord>> late_;  // from begin on, as the file
-  std::optional<HeldFile> file_;
-  std::size_t size_ = 0;     // of the file
-  std::int64_t number_ = 0;  // of its last record
+  std::optional<LateLines<StepRecord>> late_;  // from begin on
+  std::optional<HeldFile> file_;               // from when the disk first took it
+  std::size_t size_ = 0;                       // of the file
+  std::int64_t number_ = 0;                    // of its last record
   std::map<std::string, std::string> summary_;
   std::int64_t step_ = 0;          // the running one
   wandb::Items running_;           // of it

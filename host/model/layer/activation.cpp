@@ -11,19 +11,11 @@
 namespace kf {
 namespace {
 
-using Function = at::Tensor (*)(const at::Tensor&);
-
-Function function_of(const std::string& name) {
-  static const std::map<std::string, Function> all{
-      {"silu", [](const at::Tensor& x) { return at::silu(x); }},
-      {"gelu", [](const at::Tensor& x) { return at::gelu(x); }},
-      {"gelu_tanh", [](const at::Tensor& x) { return at::gelu(x, "tanh"); }},
-      {"relu", [](const at::Tensor& x) { return at::relu(x); }},
-      {"relu2", [](const at::Tensor& x) { return at::relu(x).square(); }},
-      {"quick_gelu", [](const at::Tensor& x) { return x * at::sigmoid(x * 1.702); }},
-      {"tanh", [](const at::Tensor& x) { return at::tanh(x); }},
-      {"swiglu_oai", [](const at::Tensor& x) { return x * at::sigmoid(x * 1.702); }},
-  };
+GateKind kind_of(const std::string& name) {
+  static const std::map<std::string, GateKind> all{{"silu", GateKind::silu},           {"gelu", GateKind::gelu},
+                                                   {"gelu_tanh", GateKind::gelu_tanh}, {"relu", GateKind::relu},
+                                                   {"relu2", GateKind::relu2},         {"quick_gelu", GateKind::quick_gelu},
+                                                   {"tanh", GateKind::tanh},           {"swiglu_oai", GateKind::quick_gelu}};
   const auto found = all.find(name);
   KF_CHECK(found != all.end(), Code::config, "there is no activation '{}'", name);
   return found->second;
@@ -32,21 +24,21 @@ Function function_of(const std::string& name) {
 }  // namespace
 
 Activation::Activation(const std::string& name, bool gated, double limit, bool fp32, const Kernels& kernels)
-    : function_(function_of(name)),
+    : kind_(kind_of(name)),
       gated_(gated),
       up_offset_(name == "swiglu_oai" ? 1 : 0),
       limit_(limit),
       fp32_(fp32),
-      kernel_(name == "silu" && limit == 0 && !fp32 ? kernels.gate : nullptr) {}
+      kernel_(up_offset_ == 0 && limit == 0 && !fp32 ? kernels.gate : nullptr) {}
 
 at::Tensor Activation::plain(const at::Tensor& x) const {
   const at::Tensor clamped = limit_ > 0 ? x.clamp_max(limit_) : x;
-  return fp32_ ? function_(clamped.to(at::kFloat)).to(x.scalar_type()) : function_(clamped);
+  return fp32_ ? activated(kind_, clamped.to(at::kFloat)).to(x.scalar_type()) : activated(kind_, clamped);
 }
 
 at::Tensor Activation::gate(const at::Tensor& gate, const at::Tensor& up) const {
   if (kernel_ != nullptr) {
-    return kernel_(gate, up);
+    return kernel_(kind_, gate, up);
   }
   const at::Tensor linear = limit_ > 0 ? up.clamp(-limit_, limit_) : up;
   return plain(gate) * (up_offset_ != 0 ? linear + up_offset_ : linear);

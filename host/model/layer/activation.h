@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "kernels/gate/gate.h"
 #include "kernels/kernels.h"
 
 namespace kf {
@@ -23,16 +24,17 @@ class Activation {
   at::Tensor gate(const at::Tensor& gate, const at::Tensor& up) const;
 
   bool gated() const { return gated_; }
-  /// Whether `gate` is silu(gate) * up by a kernel, without limits.
-  bool is_silu_kernel() const { return kernel_ != nullptr; }
+  /// Whether `gate` is a kernel's act(gate) * up, and of which kind.
+  bool is_kernel() const { return kernel_ != nullptr; }
+  GateKind kind() const { return kind_; }
 
  private:
-  at::Tensor (*function_)(const at::Tensor&) = nullptr;
+  GateKind kind_ = GateKind::silu;
   bool gated_ = true;
   double up_offset_ = 0;
   double limit_ = 0;
   bool fp32_ = false;
-  at::Tensor (*kernel_)(const at::Tensor& gate, const at::Tensor& up) = nullptr;  // null: no kernel computes this one
+  at::Tensor (*kernel_)(GateKind kind, const at::Tensor& gate, const at::Tensor& up) = nullptr;  // null: no kernel computes this one
 };
 
 /// By model.activation, mlp_gated, mlp_act_limit and act_fp32; `name` is the activation of the native mlp part.

@@ -8,7 +8,9 @@
 
 #include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
+#include "kernels/self_attention/self_attention.h"
 #include "model/init.h"
+#include "model/layer/one_node.h"
 #include "model/layer/visibility.h"
 #include "model/observe.h"
 #include "model/recompute/kept_results.h"
@@ -78,6 +80,7 @@ GroupedAttention::GroupedAttention(const PartArgs& args, const Place& place)
   if (m.attn_gate != "none") {
     gate_ = add_child("gate_proj", std::make_shared<Linear>(place.dim, m.attn_gate == "head" ? m.n_heads : width, init));
   }
+  q_->weight()->next_follows = k_->weight()->next_follows = v_ && !bias;
   split_by_heads(m.attn_gate == "head");
   if (m.v_norm != "none") {
     NormOptions options = norm_options(args);
@@ -191,7 +194,41 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
   return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
 }
 
+at::Tensor GroupedAttention::as_one_node(const at::Tensor& x, const ForwardContext& context) const {
+  const bool plain = v_ && !q_norm_ && !k_norm_ && !v_norm_ && !gate_ && !sinks_ && !temperature_ && clip_ == 0 && q_->bare() &&
+                     k_->bare() && v_->bare() && o_->bare();
+  if (!plain || !mixer_.takes_one_node(context, training()) || !may_be_one_node()) {
+    return {};
+  }
+  const ScoreOptions& scores = mixer_.options();
+  SelfAttentionInput in;
+  if (rope_) {
+    if (rope_->depends_on_length() && context.visible->lengths().defined()) {
+      return {};
+    }
+    const Rope::Table angles = rope_->angles(x.size(1), x.device());
+    in.cos = angles.cos;
+    in.sin = angles.sin;
+    in.interleaved = rope_->options().interleaved;
+  }
+  in.x = x;
+  in.q = q_->weight()->value;
+  in.k = k_->weight()->value;
+  in.v = v_->weight()->value;
+  in.out = o_->weight()->value;
+  if (const auto ranges = context.visible->ranges(scores.reach); ranges != nullptr) {
+    in.first = ranges->first();
+  }
+  in.head_dim = head_dim_;
+  in.scale = scores.rules.scale;
+  in.softcap = scores.rules.softcap;
+  return scores.kernels->self_attention(in);
+}
+
 at::Tensor GroupedAttention::forward(const at::Tensor& input, const ForwardContext& context) const {
+  if (at::Tensor y = as_one_node(input, context); y.defined()) {
+    return y;
+  }
   const at::Tensor x = at::alias(ranks_.enter(input, context));  // used once, see Block
   const std::int64_t first = context.cache != nullptr ? context.cache->filled : 0;
   const auto projected = [&](const char* name, const Linear& projection) {

@@ -42,6 +42,8 @@ class GroupedAttention final : public Attention {
 
  private:
   void add_norms(const PartArgs& args);
+  /// By the kernel that is one node; undefined where the formula has to do it.
+  at::Tensor as_one_node(const at::Tensor& x, const ForwardContext& context) const;
   /// Keys or values (B, heads here, T, D) -> those that this rank's queries read.
   at::Tensor own_kv_heads(const at::Tensor& x) const;
   /// (B, T, H D) -> (B, H, T, D), normalised where that comes before the rotation.

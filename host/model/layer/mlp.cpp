@@ -23,11 +23,11 @@ GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activati
 }
 
 at::Tensor GatedMlp::as_one_node(const at::Tensor& x) const {
-  if (kernels_->gated_mlp == nullptr || !activation_.is_silu_kernel() || !gate_->bare() || !up_->bare() || !down_->bare() ||
+  if (kernels_->gated_mlp == nullptr || !activation_.is_kernel() || !gate_->bare() || !up_->bare() || !down_->bare() ||
       !may_be_one_node()) {
     return {};
   }
-  return kernels_->gated_mlp({x, gate_->weight()->value, up_->weight()->value, down_->weight()->value});
+  return kernels_->gated_mlp({x, gate_->weight()->value, up_->weight()->value, down_->weight()->value, activation_.kind()});
 }
 
 at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& context) const {

@@ -13,7 +13,7 @@ namespace {
 Init weight_init(const NormOptions& o) { return o.unit_offset ? Init::zeros() : Init::ones(); }
 
 /// What the normalised values are multiplied by.
-at::Tensor factor(const Parameter& weight, const NormOptions& o) { return o.unit_offset ? weight.value + 1 : weight.value; }
+at::Tensor factor_of(const Parameter& weight, const NormOptions& o) { return o.unit_offset ? weight.value + 1 : weight.value; }
 
 /// The mean over whole rows of which each rank has a part: (.., C / size) -> (.., 1).
 at::Tensor mean_of_all(const at::Tensor& x, const NormOptions& o) {
@@ -32,6 +32,11 @@ void divide(const ParameterPtr& weight, const NormOptions& o) {
 
 }  // namespace
 
+SumAndNorm Norm::forward_sum(const at::Tensor& x, const at::Tensor& branch) const {
+  const at::Tensor sum = x + branch;
+  return {sum, forward(sum)};
+}
+
 RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
     : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr), options_(options) {
   divide(weight_, options_);
@@ -40,10 +45,21 @@ RmsNorm::RmsNorm(std::int64_t dim, const NormOptions& options)
 at::Tensor RmsNorm::forward(const at::Tensor& x) const {
   if (options_.ranks.many()) {
     const at::Tensor normal = scaled_to_one(x.to(at::kFloat), options_);
-    return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+    return observed(*this, x, (weight_ ? normal * factor_of(*weight_, options_) : normal).to(x.scalar_type()));
   }
-  return observed(*this, x, options_.kernels->rms_norm(x, weight_ ? factor(*weight_, options_) : at::Tensor(), options_.eps));
+  return observed(*this, x, options_.kernels->rms_norm(x, factor(), options_.eps));
 }
+
+SumAndNorm RmsNorm::forward_sum(const at::Tensor& x, const at::Tensor& branch) const {
+  if (options_.ranks.many()) {
+    return Norm::forward_sum(x, branch);
+  }
+  SumAndNorm out = options_.kernels->add_rms_norm(x, branch, factor(), options_.eps);
+  out.norm = observed(*this, out.sum, out.norm);
+  return out;
+}
+
+at::Tensor RmsNorm::factor() const { return weight_ ? factor_of(*weight_, options_) : at::Tensor(); }
 
 HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)
     : plain_(add_child("", std::move(plain))),
@@ -58,7 +74,7 @@ HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t
 
 at::Tensor HeadNorm::forward(const at::Tensor& x) const {
   const at::Tensor normal = plain_->forward(weight_ ? x.to(at::promote_types(x.scalar_type(), at::kFloat)) : x);
-  return observed(*this, x, (weight_ ? normal * factor(*weight_, options_) : normal).to(x.scalar_type()));
+  return observed(*this, x, (weight_ ? normal * factor_of(*weight_, options_) : normal).to(x.scalar_type()));
 }
 
 LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
@@ -74,10 +90,10 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
   if (options_.ranks.many()) {
     const at::Tensor wide = x.to(at::kFloat);
     at::Tensor y = scaled_to_one(wide - mean_of_all(wide, options_), options_);
-    y = weight_ ? y * factor(*weight_, options_) : y;
+    y = weight_ ? y * factor_of(*weight_, options_) : y;
     return observed(*this, x, (bias_ ? y + bias_->value : y).to(x.scalar_type()));
   }
-  const std::optional<at::Tensor> weight = weight_ ? std::optional(factor(*weight_, options_)) : std::nullopt;
+  const std::optional<at::Tensor> weight = weight_ ? std::optional(factor_of(*weight_, options_)) : std::nullopt;
   const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
   return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
 }

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/kernels.h"
+#include "kernels/rms_norm/rms_norm.h"
 #include "model/layer/tensor_ranks.h"
 #include "model/module.h"
 
@@ -16,6 +17,8 @@ class Norm : public Module {
   bool observable() const override { return true; }
   /// (.., C) -> (.., C) in the type of x; statistics in fp32.
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
+  /// x + branch, and the norm of it, which for some norms are one kernel.
+  virtual SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const;
 };
 
 struct NormOptions {
@@ -34,8 +37,11 @@ class RmsNorm final : public Norm {
  public:
   RmsNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
+  SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const override;
 
  private:
+  at::Tensor factor() const;  // (C) or undefined
+
   ParameterPtr weight_;  // (C) or null
   NormOptions options_;
 };

@@ -70,11 +70,6 @@ struct Ring : torch::CustomClassHolder {
   }
 };
 
-/// Gradients of repeated heads, summed: (B, H, S, D) -> (B, Hkv, S, D).
-at::Tensor sum_heads(const at::Tensor& x, std::int64_t heads) {
-  return x.size(1) == heads ? x : x.unflatten(1, {heads, x.size(1) / heads}).sum(2);
-}
-
 struct RingFunction : torch::autograd::Function<RingFunction> {
   /// `sinks` is empty for none.
   static Variable forward(AutogradContext* context, const Variable& q, const Variable& k, const Variable& v, const Variable& sinks,
@@ -139,7 +134,7 @@ struct RingFunction : torch::autograd::Function<RingFunction> {
         const PartialGradients part =
             partial_backward(in, ring->scores.rules, ring->fused, mine(gradient), mine(out), mine(log_sum), mine(delta));
         mine(dq).add_(part.q);
-        own.narrow(2, key_row, keys.size).add_(at::cat({sum_heads(part.k, k.size(1)), sum_heads(part.v, k.size(1))}, 3));
+        own.narrow(2, key_row, keys.size).add_(at::cat({part.k, part.v}, 3));
       });
       if (step > 0) {
         came = gradient_hop.wait();

@@ -130,6 +130,11 @@ const Rope::Table& Rope::table(std::int64_t length, at::Device device) const {
   return table;
 }
 
+Rope::Table Rope::angles(std::int64_t length, at::Device device) const {
+  const Table& all = table(length, device);
+  return {all.cos.narrow(0, 0, length), all.sin.narrow(0, 0, length)};
+}
+
 at::Tensor Rope::rotate(const at::Tensor& x, std::int64_t first, const at::Tensor& positions) const {
   const std::int64_t length = x.size(2);
   const Table& all = table(first + length, x.device());
@@ -161,10 +166,7 @@ at::Tensor Rope::rotate_texts(const at::Tensor& x, const at::Tensor& positions, 
 }
 
 at::Tensor Rope::turned(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin) const {
-  const std::int64_t width = options_.rotated();
-  const at::Tensor part = width == x.size(3) ? x : x.narrow(3, 0, width);
-  const at::Tensor out = options_.kernels->rotation(part, cos, sin, options_.interleaved);
-  return width == x.size(3) ? out : at::cat({out, x.narrow(3, width, x.size(3) - width)}, -1);
+  return options_.kernels->rotation(x, cos, sin, options_.interleaved);
 }
 
 std::shared_ptr<const Rope> RopeTables::get(const RopeOptions& options) {

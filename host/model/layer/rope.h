@@ -66,14 +66,17 @@ class Rope {
   /// that they belong to, both int64. For scalings that depend on the length.
   at::Tensor rotate_texts(const at::Tensor& x, const at::Tensor& positions, const at::Tensor& lengths) const;
 
+  struct Table {
+    at::Tensor cos, sin;  // (length, n/2) fp32
+  };
+  /// Of positions 0 .. length - 1 of a text as long, for kernels that turn by themselves.
+  Table angles(std::int64_t length, at::Device device) const;
+
   bool depends_on_length() const;
   const RopeOptions& options() const { return options_; }
 
  private:
-  struct Table {
-    at::Tensor cos, sin;  // (length, n/2) fp32; length doubles up to max_seq_len
-  };
-  /// The table of forwards of `length` positions, long enough, on `device`.
+  /// The table of forwards of `length` positions, long enough, on `device`; its length doubles up to max_seq_len.
   const Table& table(std::int64_t length, at::Device device) const;
   /// (B or 1, 1, T, n/2): the angles of texts of several lengths.
   Table angles_of(const at::Tensor& positions, const at::Tensor& lengths) const;

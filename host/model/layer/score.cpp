@@ -26,25 +26,31 @@ at::Tensor alibi_slopes(std::int64_t heads) {
 
 Mixer::Mixer(const ScoreOptions& options, Dropout dropout) : options_(options), dropout_(dropout) {}
 
+bool Mixer::takes_one_node(const ForwardContext& context, bool training) const {
+  return options_.kernels->self_attention != nullptr && options_.rules.backend == AttentionRules::Backend::any &&
+         options_.alibi_heads == 0 && !dropout_.active(training) && !context.tracks_scores && context.cache == nullptr &&
+         context.visible != nullptr && context.visible->part() == nullptr;
+}
+
 at::Tensor Mixer::mix(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& sinks, const ForwardContext& context,
                       bool training) const {
   if (context.visible && context.visible->part() != nullptr) {
     return mix_part(q, k, v, sinks, context, training);
   }
-  const std::int64_t group = q.size(1) / k.size(1);
   const std::int64_t past = k.size(2) - q.size(2);
   const Visibility own(past, q.size(2), q.device());
   const Visibility& visible = context.visible ? *context.visible : own;
-  AttentionInput in{q, repeat_heads(k, group), repeat_heads(v, group), visible.mask(options_.reach), visible.causal(), {}, sinks, nullptr};
+  AttentionInput in{q, k, v, {}, visible.causal(), {}, sinks, nullptr, visible.ranges(options_.reach)};
   if (context.tracks_scores && context.results != nullptr) {
     context.results->note_largest(static_cast<std::size_t>(options_.layer),
-                                  among_all(largest_scores(q, k, options_.rules.scale, in.mask, in.causal)));
+                                  among_all(largest_scores(q, k, options_.rules.scale, in.seen(), in.causal)));
   }
   if (options_.alibi_heads > 0) {
-    if (!in.mask.defined() && in.causal) {
-      in.mask = at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril();
+    at::Tensor seen = in.seen();
+    if (!seen.defined() && in.causal) {
+      seen = at::ones({q.size(2), k.size(2)}, q.options().dtype(at::kBool)).tril();
     }
-    in.bias = alibi(in.mask, q.size(2), k.size(2), q.device());
+    in.bias = alibi(seen, q.size(2), k.size(2), q.device());
   }
   if (dropout_.active(training)) {
     in.drop = [&](const at::Tensor& weights) { return dropped(weights, context, training); };

@@ -32,6 +32,11 @@ class Mixer {
  public:
   Mixer(const ScoreOptions& options, Dropout dropout);
 
+  /// Whether what is mixed here is softmax(cap(scale q k^T)) v over ranges of keys and nothing else, so that Kernels::self_attention can
+  /// do it, which is then not null.
+  bool takes_one_node(const ForwardContext& context, bool training) const;
+  const ScoreOptions& options() const { return options_; }
+
   /// q (B, H, T, D), k (B, Hkv, S, D), v (B, Hkv, S, Dv) -> (B, H, T, Dv), of this rank's heads; query head h reads kv head h / (H / Hkv).
   /// Where the T positions are a rank's part of a sequence (Visibility::part), k and v are of this rank's positions, or of all of them.
   /// `sinks` (H) fp32 or undefined: scores that take part in each softmax and bring no value (gpt-oss).

@@ -20,8 +20,7 @@ at::Tensor alibi_penalty(const at::Tensor& slopes, const Span& queries, const Sp
 /// All pieces at once, so that dropout draws once.
 at::Tensor attend_all_dropping(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Visibility& visible,
                                const SequenceScores& scores) {
-  const std::int64_t group = q.size(1) / k.size(1);
-  AttentionInput in{q, repeat_heads(k, group), repeat_heads(v, group), visible.mask(scores.reach), false, {}, scores.sinks, scores.drop};
+  AttentionInput in{q, k, v, visible.mask(scores.reach), false, {}, scores.sinks, scores.drop, nullptr};
   if (scores.slopes.defined()) {
     std::vector<at::Tensor> rows;
     for (const Span& piece : visible.part()->pieces()) {
@@ -34,17 +33,9 @@ at::Tensor attend_all_dropping(const at::Tensor& q, const at::Tensor& k, const a
 
 }  // namespace
 
-at::Tensor repeat_heads(const at::Tensor& x, std::int64_t times) {
-  if (times == 1) {
-    return x;
-  }
-  return x.unsqueeze(2).expand({x.size(0), x.size(1), times, x.size(2), x.size(3)}).reshape({x.size(0), -1, x.size(2), x.size(3)});
-}
-
 AttentionInput block_input(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight, const SequenceScores& scores,
                            const Span& queries, const Span& keys) {
-  const std::int64_t group = q.size(1) / k.size(1);
-  AttentionInput in{q, repeat_heads(k, group), repeat_heads(v, group), sight.mask, sight.kind == Sight::Kind::triangle, {}, {}, nullptr};
+  AttentionInput in{q, k, v, sight.mask, sight.kind == Sight::Kind::triangle, {}, {}, nullptr, nullptr};
   if (!scores.slopes.defined()) {
     return in;
   }
@@ -70,6 +61,10 @@ at::Tensor attend_all(const at::Tensor& q, const at::Tensor& k, const at::Tensor
     AttentionInput in = block_input(q.narrow(2, row, piece.size), k.narrow(2, keys.begin, keys.size), v.narrow(2, keys.begin, keys.size),
                                     visible.between(scores.reach, piece, keys), scores, piece, keys);
     in.sinks = scores.sinks;
+    if (in.mask.defined() && !in.bias.defined()) {  // the keys end with the queries: each of them sees one range
+      in.mask = at::Tensor();
+      in.ranges = visible.ranges_between(scores.reach, piece, keys);
+    }
     out.push_back(scores.kernels->attention(in, scores.rules));
     row += piece.size;
   }

@@ -23,9 +23,6 @@ struct SequenceScores {
   const Kernels* kernels = nullptr;
 };
 
-/// Repeats every kv head for the query heads that share it: (B, Hkv, S, D) -> (B, Hkv * times, S, D).
-at::Tensor repeat_heads(const at::Tensor& x, std::int64_t times);
-
 /// A block of queries (B, H, T, D) at `queries` over a block of keys and values (B, Hkv, S, ..) at `keys`, without sinks.
 AttentionInput block_input(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight, const SequenceScores& scores,
                            const Span& queries, const Span& keys);

@@ -74,38 +74,56 @@ bool Visibility::plain(const Reach& reach) const {
   return near && !doc_ids_.defined() && !starts_.defined() && (past_ == 0 || fresh_ == 1);
 }
 
-at::Tensor Visibility::make_mask(const Reach& reach) const {
-  const at::TensorOptions options = at::TensorOptions(device_).dtype(at::kLong);
-  const at::Tensor query = at::arange(past_, past_ + fresh_, options).unsqueeze(1);  // (T, 1)
-  const at::Tensor key = at::arange(past_ + fresh_, options).unsqueeze(0);           // (1, all)
-  at::Tensor seen = key.le(query).unsqueeze(0);                                      // (1, T, all)
+at::Tensor Visibility::first_keys(const Reach& reach) const {
+  const at::Tensor query = at::arange(past_, past_ + fresh_, at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);  // (1, T)
+  at::Tensor first = at::zeros_like(query);
   if (doc_ids_.defined()) {
-    seen = seen.logical_and(doc_ids_.unsqueeze(2).eq(doc_ids_.unsqueeze(1)));  // (B, T, T)
+    first = begins_of(doc_ids_);
+  } else if (starts_.defined()) {
+    first = at::minimum(starts_.unsqueeze(1), query);  // padding sees itself: a softmax over nothing is no number
   }
   if (reach.kind == Reach::Kind::local) {
-    seen = seen.logical_and((query - key).lt(reach.size));
+    return at::maximum(first, query - (reach.size - 1));
+  }
+  return reach.kind == Reach::Kind::chunk ? at::maximum(first, query - positions().remainder(reach.size)) : first;
+}
+
+std::shared_ptr<const KeyRanges> Visibility::ranges(const Reach& reach) const {
+  if (plain(reach)) {
+    return nullptr;
+  }
+  for (const auto& [known, ranges] : ranges_) {
+    if (known == reach) {
+      return ranges;
+    }
+  }
+  ranges_.emplace_back(reach, std::make_shared<KeyRanges>(first_keys(reach), past_ + fresh_));
+  return ranges_.back().second;
+}
+
+std::shared_ptr<const KeyRanges> Visibility::ranges_between(const Reach& reach, const Span& queries, const Span& keys) const {
+  const at::Tensor query = at::arange(queries.begin, queries.end(), at::TensorOptions(device_).dtype(at::kLong)).unsqueeze(0);  // (1, T)
+  const at::Tensor places = part_->doc_ids.defined() ? whole_positions_.narrow(1, queries.begin, queries.size) : query;
+  at::Tensor first = query - places;  // of the document
+  if (reach.kind == Reach::Kind::local) {
+    first = at::maximum(first, query - (reach.size - 1));
   } else if (reach.kind == Reach::Kind::chunk) {
-    const at::Tensor all = doc_ids_.defined() ? positions() : places(0, past_ + fresh_);  // (B or 1, all)
-    const at::Tensor chunks = all.floor_divide(reach.size);
-    seen = seen.logical_and(chunks.narrow(1, past_, fresh_).unsqueeze(2).eq(chunks.unsqueeze(1)));
+    first = at::maximum(first, query - places.remainder(reach.size));
   }
-  if (starts_.defined()) {
-    const at::Tensor real = key.ge(starts_.view({-1, 1, 1}));  // (B, 1, all)
-    seen = seen.logical_and(real).logical_or(key.eq(query));   // padding sees itself: a softmax over nothing is no number
-  }
-  return seen.unsqueeze(1);
+  return std::make_shared<KeyRanges>(first - keys.begin, keys.size);
 }
 
 at::Tensor Visibility::mask(const Reach& reach) const {
-  if (plain(reach)) {
-    return {};
+  if (part_ == nullptr) {
+    const std::shared_ptr<const KeyRanges> ranges = this->ranges(reach);
+    return ranges != nullptr ? ranges->mask() : at::Tensor();
   }
   for (const auto& [known, mask] : masks_) {
     if (known == reach) {
       return mask;
     }
   }
-  masks_.emplace_back(reach, part_ != nullptr ? mask_of_part(reach) : make_mask(reach));
+  masks_.emplace_back(reach, mask_of_part(reach));
   return masks_.back().second;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/attention/attention.h"
 #include "parallel/sequence_part.h"
 
 namespace kf {
@@ -46,6 +47,10 @@ class Visibility {
   /// Of a part: the keys that these queries may see at most.
   static Span seen_keys(const Reach& reach, const Span& queries);
 
+  /// Of a part: the keys among `keys`, which end with these queries, that each of them sees.
+  std::shared_ptr<const KeyRanges> ranges_between(const Reach& reach, const Span& queries, const Span& keys) const;
+  /// The keys that each query sees; null where `causal()` (or, for one query, nothing at all) says it all. Not of a part.
+  std::shared_ptr<const KeyRanges> ranges(const Reach& reach) const;
   /// (B or 1, 1, T, past + T) bool, true = may attend. Undefined where `causal()` (or, for one query, nothing at all) says it all:
   /// those have faster kernels.
   at::Tensor mask(const Reach& reach) const;
@@ -60,7 +65,7 @@ class Visibility {
 
  private:
   at::Tensor places(std::int64_t first, std::int64_t end) const;  // (B or 1, end - first): index less the row's start
-  at::Tensor make_mask(const Reach& reach) const;
+  at::Tensor first_keys(const Reach& reach) const;                // (B or 1, T)
   at::Tensor mask_of_part(const Reach& reach) const;
   at::Tensor mask_between(const Reach& reach, const Span& queries, const Span& keys) const;
   bool plain(const Reach& reach) const;  // no mask is needed
@@ -74,7 +79,8 @@ class Visibility {
   std::shared_ptr<const SequencePart> part_;
   mutable at::Tensor positions_, lengths_;
   mutable at::Tensor whole_positions_;  // of a part with documents: (B, L)
-  mutable std::vector<std::pair<Reach, at::Tensor>> masks_;
+  mutable std::vector<std::pair<Reach, std::shared_ptr<const KeyRanges>>> ranges_;
+  mutable std::vector<std::pair<Reach, at::Tensor>> masks_;  // of a part
   struct Block {
     Reach reach;
     Span queries, keys;

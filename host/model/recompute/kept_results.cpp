@@ -20,11 +20,13 @@ bool makes_results(const std::string& op) {
   return products.count(op) > 0 || op.starts_with("aten::_scaled_dot_product_");
 }
 
-/// An operator under the name that users know it by: kernels/product reaches oneDNN's product by another one.
+/// An operator under the name that users know it by: kernels/product reaches oneDNN's product by another one, and products and attention of
+/// our own for CPUs stand in the place of LibTorch's.
 const std::string& known_name(const c10::OperatorHandle& op) {
-  static const std::string mm = "aten::mm", onednn = "mkldnn::_linear_pointwise";
+  static const std::string mm = "aten::mm", onednn = "mkldnn::_linear_pointwise", small = "kf::product";
+  static const std::string flash = "aten::_scaled_dot_product_flash_attention_for_cpu", own = "kf::attention";
   const std::string& name = op.schema().name();
-  return name == onednn ? mm : name;
+  return name == onednn || name == small ? mm : name == own ? flash : name;
 }
 
 void run_or_replay(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {

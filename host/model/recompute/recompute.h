@@ -34,8 +34,9 @@ struct Region {
 };
 
 /// body(x, context), of which x and the results of the kept operators stay until backward; backward runs the body again, on this thread,
-/// and gives every gradient bit for bit as without recomputation; so for what the body leaves in the results of the context. Works also
-/// where x needs no gradient. Throws Code::other in backward when a kept result was changed in place meanwhile.
+/// and gives every gradient bit for bit as without recomputation (where results are kept: as by the layers' formulas, see one_node.h); so
+/// for what the body leaves in the results of the context. Works also where x needs no gradient. Throws Code::other in backward when a kept
+/// result was changed in place meanwhile.
 at::Tensor recompute(Region region, const at::Tensor& x, const ForwardContext& context);
 
 /// Whether there will be a backward for which activations are worth dropping.

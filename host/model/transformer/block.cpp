@@ -97,8 +97,16 @@ at::Tensor StandardBlock::attend(const at::Tensor& x, const ForwardContext& cont
 
 at::Tensor StandardBlock::transform(const at::Tensor& x, const ForwardContext& context) const {
   const TraceRange range(TraceKind::layer, "mlp");
-  const at::Tensor y = normed(mlp_post_norm_, fed_forward(x, context));
+  return behind_mlp(fed_forward(x, context), context);
+}
+
+at::Tensor StandardBlock::behind_mlp(const at::Tensor& fed, const ForwardContext& context) const {
+  const at::Tensor y = normed(mlp_post_norm_, fed);
   return dropped(drop_mlp_, scaled(up_ != nullptr ? up_->forward(y) : y), context);
+}
+
+bool StandardBlock::norms_the_sum(const ForwardContext& context) const {
+  return mlp_norm_ && beside_ == nullptr && !(recompute_.mlp && may_recompute(context, training()));
 }
 
 at::Tensor StandardBlock::fed_forward(const at::Tensor& x, const ForwardContext& context) const {
@@ -134,7 +142,13 @@ at::Tensor StandardBlock::forward(const at::Tensor& x, const ForwardContext& con
   if (up_ != nullptr) {
     return observed(*this, x, finished(x + transformed(attended(x, context), context)));
   }
-  const at::Tensor h = x + attended(x, context);
+  const at::Tensor branch = attended(x, context);
+  if (norms_the_sum(context)) {
+    const TraceRange range(TraceKind::layer, "mlp");
+    const SumAndNorm h = mlp_norm_->forward_sum(x, branch);
+    return observed(*this, x, finished(h.sum + behind_mlp(mlp_->forward(h.norm, context), context)));
+  }
+  const at::Tensor h = x + branch;
   return observed(*this, x, finished(h + transformed(h, context)));
 }
 

@@ -58,6 +58,9 @@ class StandardBlock final : public Block {
   at::Tensor transform(const at::Tensor& x, const ForwardContext& context) const;
   at::Tensor fed_forward(const at::Tensor& x,
                          const ForwardContext& context) const;  // mlp_ with what stands beside it, and the norms of both
+  at::Tensor behind_mlp(const at::Tensor& fed, const ForwardContext& context) const;  // the rest of that branch
+  /// Whether x + branch and the norm of it are computed at once: nothing else reads it, and no branch begins with that norm in backward.
+  bool norms_the_sum(const ForwardContext& context) const;
   at::Tensor scaled(const at::Tensor& branch) const;
   at::Tensor finished(const at::Tensor& y) const;  // the learned number
   /// The branches, made again in backward where the policy says so.

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/log.h"
+#include "http/task_pool.h"
 #include "report/page/json_writer.h"
 #include "report/page/page.h"
 #include "report/page/run_data.h"
@@ -25,10 +27,13 @@ namespace kf::report {
 namespace {
 
 constexpr const char* kLoopback = "127.0.0.1";
-constexpr std::size_t kThreads = 64;     // one a connection
-constexpr int kMostFollowers = 32;       // connections that stay: the others are for pages
-constexpr std::size_t kMostSent = 4096;  // bytes that a request may carry
-constexpr time_t kPatience = 5;          // seconds, for a client that reads or writes slowly
+constexpr int kThreads = 64;              // one a connection
+constexpr std::size_t kMostWaiting = 64;  // connections without a thread; further ones wait to be accepted,
+constexpr std::size_t kMany = 32;         // and from here on all are refused
+constexpr int kSpare = 256;               // files that this may need: of connections, and of the runs that they ask for
+constexpr int kMostFollowers = 32;        // connections that stay: the others are for pages
+constexpr std::size_t kMostSent = 4096;   // bytes that a request may carry
+constexpr time_t kPatience = 5;           // seconds, for a client that reads or writes slowly
 constexpr auto kLook = std::chrono::milliseconds(1000);
 constexpr auto kSilence = std::chrono::seconds(10);  // then a word shows whether the other end is still there
 
@@ -64,6 +69,8 @@ class Server::Http {
   Http(fs::path root, bool steers) : root_(std::move(root)), steers_(steers), watch_(root_), token_(random_digits()) { set_up(); }
 
   void bind(int port) {
+    KF_CHECK(!http::is_crowded(kSpare), Code::other, "too many files are open: this needs {} more, and all must be below {}", kSpare,
+             FD_SETSIZE);
     errno = 0;
     const int taken = port == 0 ? server_.bind_to_any_port(kLoopback) : (server_.bind_to_port(kLoopback, port) ? port : -1);
     const int reason = errno;
@@ -101,7 +108,7 @@ class Server::Http {
   using Handled = httplib::Server::HandlerResponse;
 
   void set_up() {
-    server_.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };  // the library's to delete
+    server_.new_task_queue = [this] { return pool_.queue(/*joins=*/true); };
     server_.set_socket_options(set_options);
     server_.set_payload_max_length(kMostSent);
     server_.set_read_timeout(kPatience);
@@ -124,11 +131,21 @@ class Server::Http {
     });
     server_.Get("/", [this](const auto& /*request*/, auto& response) { page(response); });
     server_.Get("/run", [this](const auto& request, auto& response) { run(request, response); });
+    server_.Get("/sweeps", [this](const auto& /*request*/, auto& response) { sweeps(response); });
     server_.Post("/steer", [this](const httplib::Request& request, httplib::Response& response) { steer_run(request, response); });
     server_.Get("/events", [this](const auto& /*request*/, auto& response) { events(response); });
   }
 
-  Handled admit(const httplib::Request& request, httplib::Response& response) const {
+  Handled admit(const httplib::Request& request, httplib::Response& response) {
+    const bool crowded = http::is_crowded(kSpare - kThreads);
+    if (crowded || pool_.waiting() > kMany) {
+      const char* const why = crowded ? "too many files are open" : "too many requests wait for an answer";
+      if (!warned_.exchange(true)) {
+        log::warn("{}: requests are refused until there are fewer", why);
+      }
+      refuse(response, 503, format("503: {}; try it later", why));
+      return Handled::Handled;
+    }
     if (request.get_header_value_count("Host") != 1 || !is_loopback_host(request.get_header_value("Host"))) {
       refuse(response, 403, "403: this server answers on 127.0.0.1 and localhost alone");
       return Handled::Handled;
@@ -164,17 +181,31 @@ class Server::Http {
     json.begin_object().member("live", true).member("steers", steers_).key("runs").members(snapshot->list);
     write_numbers(json, {});
     write_defaults(json);
+    write_sweeps_of(json, *snapshot);
+    json.end_object();
+    const std::string nonce = random_digits();
+    response.set_header("Content-Security-Policy", content_policy(nonce, true) + "; frame-ancestors 'none'");
+    response.set_content(page_html(root_.filename().string(), json.text(), nonce, true), kHtml);
+  }
+
+  /// "sweeps" of the runs that are trials, and "problems" in reading them.
+  static void write_sweeps_of(JsonWriter& json, const RunWatch::Snapshot& snapshot) {
     std::set<fs::path> sweeps;
-    for (const ShownRun& run : snapshot->runs) {
+    for (const ShownRun& run : snapshot.runs) {
       sweeps.insert(sweep_of(run.summary.folder));
     }
     sweeps.erase(fs::path());
     std::vector<std::string> problems;
     write_sweeps(json, {sweeps.begin(), sweeps.end()}, problems);
-    json.list("problems", problems).end_object();
-    const std::string nonce = random_digits();
-    response.set_header("Content-Security-Policy", content_policy(nonce, true) + "; frame-ancestors 'none'");
-    response.set_content(page_html(root_.filename().string(), json.text(), nonce, true), kHtml);
+    json.list("problems", problems);
+  }
+
+  void sweeps(httplib::Response& response) {
+    JsonWriter json;
+    json.begin_object();
+    write_sweeps_of(json, *watch_.now());
+    json.end_object();
+    response.set_content(json.text(), kJson);
   }
 
   void run(const httplib::Request& request, httplib::Response& response) {
@@ -255,6 +286,8 @@ class Server::Http {
   std::condition_variable wake_;
   bool stopping_ = false;
   bool serving_ = false;
+  std::atomic<bool> warned_ = false;
+  const http::TaskPool pool_{kThreads, kMostWaiting};
   httplib::Server server_;  // its threads use all of the others
 };
 

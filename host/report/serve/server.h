@@ -8,9 +8,9 @@
 
 namespace kf::report {
 
-/// Answers GET and HEAD of `/` (the page), `/run?key=KEY` (a run; with `from` and `to` its curves between two steps) and `/events`
-/// (server-sent events: "runs", whenever one has changed), each with `token=TOKEN`; 403 to whoever does not have the token or has come by
-/// another name than the loopback's. Nothing is ever written.
+/// Answers GET and HEAD of `/` (the page), `/run?key=KEY` (a run; with `from` and `to` its curves between two steps), `/sweeps` and
+/// `/events` (server-sent events: "runs", whenever one has changed), each with `token=TOKEN`; 403 to whoever does not have the token or has
+/// come by another name than the loopback's, 503 while too many wait. Nothing is ever written.
 ///
 /// With `steers` also POST of `/steer?key=KEY&wish=WISH[&value=V]`, which says something to a run that trains (steer.h): 204 when it has
 /// taken it, 409 with the reason where it does not.

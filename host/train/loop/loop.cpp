@@ -96,12 +96,20 @@ void TrainLoop::fill_context() {
   };
 }
 
-/// Calls the hooks of an event with the counters as they are.
-void TrainLoop::fire(Event event) {
+/// The counters as they are, for who looks at the run.
+void TrainLoop::show_counters() {
   context_.state = state_.run;
   context_.epoch = steering_.epoch(state_.run.step);
   context_.seconds = seconds();
   context_.phase = steering_.phase();
+}
+
+/// Calls the hooks of an event, where there are any: most steps have none.
+void TrainLoop::fire(Event event) {
+  if (!parts_.hooks.wants(event, state_.run.step)) {
+    return;
+  }
+  show_counters();
   parts_.hooks.call(event, context_);
   folder_.restore("a hook");
 }
@@ -248,9 +256,7 @@ void TrainLoop::one_step() {
   settle_all();
   const double lr = rate(step);
   context_.lr = lr;
-  if (parts_.hooks.wants(Event::step_begin, step)) {
-    fire(Event::step_begin);
-  }
+  fire(Event::step_begin);
   const double begin = parts_.throughput.seconds();
   const StepResult result = parts_.stepper.run(steering_.data(), step, lr, callbacks(step));
   const double seconds = parts_.throughput.seconds() - begin;
@@ -340,8 +346,11 @@ void TrainLoop::boundary(bool due_save, bool first) {
 
 /// Phases change before the checkpoint is written, so that a resumed run begins in the new one.
 void TrainLoop::change_phase(bool ask) {
-  context_.state = state_.run;
-  if (!finished() && steering_.advance(context_, ask)) {
+  if (finished() || steering_.is_steady()) {
+    return;
+  }
+  show_counters();
+  if (steering_.advance(context_, ask)) {
     if (const std::string phase = steering_.phase(); !phase.empty()) {
       log::info("step {}: phase '{}'", state_.run.step, phase);
     } else {

@@ -122,6 +122,7 @@ class TrainLoop {
 
  private:
   void steps();
+  void show_counters();
   void fire(Event event);
   void begin_parts();
   void start_fresh();

@@ -29,6 +29,7 @@ Outcome TrainLoop::carry_out(const RunMessage& said) {
   const OwnDraws draws(options_.device, mixed_seed(options_.seed, static_cast<std::uint64_t>(state_.run.step)), "attach");
   const Controls before = controls_;
   Prompt& prompt = *options_.prompt;
+  show_counters();
   Outcome out = said.kind == RunMessage::Kind::chunk ? prompt.run(said, context_) : prompt.reload(said, parts_.hooks, context_);
   folder_.restore("kf-host attach");
   if (out.error.empty()) {

@@ -66,6 +66,12 @@ Savers memory_savers(const config::Config& config, const ParameterList& paramete
          const bool v = set(c.optimizer.state_dtype_v, "bf16");
          return c.optimizer.name == "adamw" && (m || v);
        }},
+      {"optimizer.state_dtype_m and state_dtype_v = \"int8\"",
+       [&](config::Config& c) {
+         const bool m = set(c.optimizer.state_dtype_m, "int8");
+         const bool v = set(c.optimizer.state_dtype_v, "int8");
+         return c.optimizer.name == "adamw" && (m || v);
+       }},
       {"train.grad_dtype = \"bf16\"",
        [&](config::Config& c) { return c.train.mixed_precision == "bf16" && set(c.train.grad_dtype, "bf16"); }},
       {"optimizer.name = \"adam_mini\"",

@@ -1,7 +1,6 @@
 #include "train/profile/profile.h"
 
 #include <c10/core/impl/VirtualGuardImpl.h>
-#include <c10/util/Logging.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "core/log.h"
 #include "core/text.h"
 #include "core/trace.h"
+#include "parallel/quiet_torch.h"
 #include "train/profile/device_kernels.h"
 #include "train/profile/memory_text.h"
 #include "train/profile/memory_watch.h"
@@ -50,19 +50,6 @@ void wait_for(at::Device device) {
     guard.synchronizeDevice(guard.getDevice().index());
   }
 }
-
-/// For its time torch does not write that blocks are freed which it gave out before it was to count them: MemoryWatch knows its own.
-class QuietTorch {
- public:
-  QuietTorch() { FLAGS_caffe2_log_level = std::max(before_, kErrors); }
-  ~QuietTorch() { FLAGS_caffe2_log_level = before_; }
-  QuietTorch(const QuietTorch&) = delete;
-  QuietTorch& operator=(const QuietTorch&) = delete;
-
- private:
-  static constexpr int kErrors = 2;
-  const int before_ = FLAGS_caffe2_log_level;
-};
 
 /// "backward layers.1.mlp (aten::mm)"
 std::string words_of(const TracePlace& place) {
@@ -118,7 +105,7 @@ struct Profile::Window {
   TraceRecorder recorder;
   std::shared_ptr<MemoryWatch> memory;
   std::optional<DeviceKernels> kernels;
-  QuietTorch quiet;
+  QuietTorch quiet{QuietTorch::kErrors};       // it warns of blocks that it gave out before it was to count them: MemoryWatch knows its own
   std::optional<c10::DebugInfoGuard> reports;  // goes before `kernels` is read
   std::optional<OpRanges> ops;
 };

@@ -50,7 +50,7 @@ LinearLoss plain(const at::Tensor& hidden, const OutputHead& head, const at::Ten
 /// As in kernels/linear_loss/fused.cpp, of which this is the divided form.
 ChunkLoss evaluate_chunk(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options,
                          bool gradients, Group& ranks) {
-  const ChunkLogits chunk = chunk_logits(hidden, head, gradients);
+  const ChunkLogits chunk = chunk_logits(head_product(hidden, head), head, gradients);
   const at::Tensor& logits = chunk.logits;  // (n, V / size)
   const OwnLabels own = own_labels(labels, logits.size(1), ranks);
   const at::Tensor top = largest_of(logits, ranks);

@@ -13,7 +13,7 @@ namespace kf {
 static_assert(kIgnoredLabel == kIgnore);
 
 at::Tensor FusedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
-  return ChunkedCrossEntropy(chunk_, low_).sum(logits, labels);
+  return ChunkedCrossEntropy(chunk_, low_, kernels_).sum(logits, labels);
 }
 
 LossTerms FusedCrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,

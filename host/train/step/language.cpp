@@ -10,6 +10,7 @@
 #include "core/trace.h"
 #include "metrics/names/names.h"
 #include "model/layer/visibility.h"
+#include "model/observe.h"
 #include "train/step/look_ahead.h"
 #include "train/step/losses.h"
 #include "train/step/source_losses.h"
@@ -56,6 +57,12 @@ void Language::set_weight(const std::string& term, double weight) {
 }
 
 bool Language::takes_hidden(Model& model) const {
+  if (loss_->prefers_hidden() && observation_count == 0) {
+    const std::optional<OutputHead> head = model.head();
+    if (head.has_value() && head->weight.is_cpu()) {
+      return true;
+    }
+  }
   return loss_->takes_hidden() || (options_.vocabulary != nullptr && loss_->takes_divided_head() && model.head().has_value());
 }
 

@@ -38,7 +38,7 @@ class Language final : public Objective, public PieceObjective {
   static std::vector<std::string> weight_names();
 
  private:
-  /// Whether the loss takes hidden states and the head: always, or as long as the head is divided.
+  /// Whether the loss takes hidden states and the head: always, as long as the head is divided, or because it is cheaper here.
   bool takes_hidden(Model& model) const;
   LossTerms from_hidden(Model& model, const Micro& micro, const LossFactors& factors) const;
   LossTerms from_logits(Model& model, const Micro& micro, const LossFactors& factors) const;

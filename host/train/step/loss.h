@@ -39,6 +39,9 @@ class Loss {
   /// Whether `from_hidden` takes a head that is divided (LossFactors::vocabulary) and is then called, too. Others get logits that were
   /// put together.
   virtual bool takes_divided_head() const { return false; }
+  /// Whether `from_hidden` gives the same number with fewer logits held, and is called where a model on a CPU has a head to give and nobody
+  /// looks at its modules.
+  virtual bool prefers_hidden() const { return false; }
   /// hidden (N, C), the model's head, labels (N).
   virtual LossTerms from_hidden(const at::Tensor& /*hidden*/, const OutputHead& /*head*/, const at::Tensor& /*labels*/,
                                 const LossFactors& /*factors*/) const {

@@ -2,8 +2,12 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
+#include "config/plan/activation_bytes.h"
 #include "data/sequence/batch.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "model/recompute/twice_differentiable.h"
 #include "train/step/divided_loss.h"
 
 namespace kf {
@@ -11,7 +15,10 @@ namespace kf {
 at::Tensor Loss::sum_of(const at::Tensor& logits, const Batch& batch) const { return sum(logits, batch.labels.flatten()); }
 
 at::Tensor CrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
-  return cross_entropy_sum(low_ ? logits : logits.to(at::kFloat), labels, low_);
+  if (low_) {
+    return cross_entropy_sum(logits, labels, low_);
+  }
+  return (TwiceDifferentiable::wanted() ? plain_kernels() : kernels_).cross_entropy(logits, labels);
 }
 
 namespace {
@@ -35,6 +42,16 @@ LossTerms divided_terms(const at::Tensor& hidden, const OutputHead& head, const 
 
 LossTerms CrossEntropy::from_hidden(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels,
                                     const LossFactors& factors) const {
+  if (factors.vocabulary == nullptr) {
+    const std::int64_t chunk = std::max<std::int64_t>(1, config::kLogitsAtOnce / head.weight.size(0));
+    const LinearLoss loss =
+        (TwiceDifferentiable::wanted() ? plain_kernels() : kernels_).linear_loss(hidden, head, labels, {factors.ce, factors.z, chunk});
+    LossTerms parts;
+    parts.total = loss.total;
+    parts.ce = loss.ce;
+    parts.z_loss = loss.z;
+    return parts;
+  }
   return divided_terms(hidden, head, labels, factors, hidden.size(0));
 }
 
@@ -44,10 +61,13 @@ LossTerms ChunkedCrossEntropy::from_hidden(const at::Tensor& hidden, const Outpu
 }
 
 at::Tensor ChunkedCrossEntropy::sum(const at::Tensor& logits, const at::Tensor& labels) const {
+  if (logits.is_cpu() && !low_ && &kernels_ != &plain_kernels()) {
+    return CrossEntropy(low_, kernels_).sum(logits, labels);  // the kernel holds no row in fp32
+  }
   at::Tensor total = at::zeros({}, logits.options().dtype(at::kFloat));
   for (std::int64_t first = 0; first < logits.size(0); first += chunk_) {
     const std::int64_t count = std::min(chunk_, logits.size(0) - first);
-    total = total + CrossEntropy(low_).sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
+    total = total + CrossEntropy(low_, kernels_).sum(logits.narrow(0, first, count), labels.narrow(0, first, count));
   }
   return total;
 }

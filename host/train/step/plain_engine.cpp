@@ -17,7 +17,11 @@ CutBatch own_positions_of(const Batch& batch, const PlainEngineOptions& options)
 }
 
 PlainEngine::PlainEngine(Model& model, const PlainEngineOptions& options)
-    : model_(model), options_(options), parameters_(model.parameters()), line_(line_of(model)) {}
+    : model_(model),
+      options_(options),
+      parameters_(model.parameters()),
+      line_(line_of(model)),
+      zero_(at::zeros({}, at::TensorOptions(options.device).dtype(at::kFloat))) {}
 
 Minimised PlainEngine::forward(const MicroBatches& update, const Objective& objective, std::size_t number, ForwardContext& context,
                                SourceLosses* sources) {
@@ -46,7 +50,6 @@ void PlainEngine::backward(const at::Tensor& loss, bool last) {
 
 StepSums PlainEngine::run(const MicroBatches& update, const Objective& objective, const EngineCallbacks& callbacks) {
   const SingleThreadedBackward single;
-  const at::Tensor zero = at::zeros({}, at::TensorOptions(options_.device).dtype(at::kFloat));
   StepSums sums;
   ForwardResults all;
   for (std::size_t number = 0; number < update.batches.size(); ++number) {
@@ -58,7 +61,7 @@ StepSums PlainEngine::run(const MicroBatches& update, const Objective& objective
     const Minimised loss = forward(update, objective, number, context, callbacks.source_losses);
     backward(loss.total, number + 1 == update.batches.size());
     model_.end_micro(results);
-    add(sums, loss, zero);
+    add(sums, loss, zero_);
     for (std::size_t layer = 0; layer < results.largest_scores.size(); ++layer) {
       all.note_largest(layer, results.largest_scores[layer]);
     }

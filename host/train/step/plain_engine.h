@@ -37,7 +37,8 @@ class PlainEngine final : public Engine {
   Model& model_;
   PlainEngineOptions options_;
   ParameterList parameters_;
-  UnitLine* line_;  // null on one rank
+  UnitLine* line_;   // null on one rank
+  at::Tensor zero_;  // 0-dim fp32
 };
 
 }  // namespace kf

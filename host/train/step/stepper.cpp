@@ -86,8 +86,10 @@ at::Tensor Stepper::numbers_of(const StepSums& sums, const at::Tensor& norm) con
   for (const Term& term : sums.terms) {
     numbers.push_back(term.share);
   }
-  at::Tensor all = at::stack(numbers);
-  options_.world.data().sum(all.narrow(0, 1, all.size(0) - 1));  // shares of the ranks; the norm is that of all already
+  const at::Tensor all = at::stack(numbers);
+  if (Group& data = options_.world.data(); data.size() > 1) {
+    data.sum(all.narrow(0, 1, all.size(0) - 1));  // shares of the ranks; the norm is that of all already
+  }
   return all;
 }
 
@@ -125,10 +127,18 @@ void Stepper::judge(std::int64_t step, bool overflowed, StepResult& result) {
   }
 }
 
-void Stepper::move_weights(double lr, const at::Tensor& norm, const StepSums& sums) {
+/// Clips and moves, in one where the optimizer can. `ok` as of UpdateTerms.
+void Stepper::make_update(double lr, const at::Tensor& norm, const at::Tensor& ok) {
   const TraceRange range(TraceKind::phase, "optimizer");
-  clip_gradients(parameters_, norm, options_.grad_clip_norm);
-  optimizer_.step(lr);
+  UpdateTerms terms{clip_factor(norm, options_.grad_clip_norm), ok};
+  if (!optimizer_.takes_factor()) {
+    scale_gradients(parameters_, std::exchange(terms.factor, {}));
+  }
+  terms.factor.defined() || terms.ok.defined() ? optimizer_.step_with(lr, terms) : optimizer_.step(lr);
+}
+
+void Stepper::move_weights(double lr, const at::Tensor& norm, const StepSums& sums) {
+  make_update(lr, norm, {});
   if (options_.qk_clip_tau > 0) {
     for (const at::Tensor& largest : sums.largest_scores) {
       if (largest.defined()) {

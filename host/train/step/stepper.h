@@ -144,6 +144,7 @@ class Stepper {
   void judge(std::int64_t step, bool overflowed, StepResult& result);
   bool hides_infinity(const StepResult& result) const;
   void move_weights(double lr, const at::Tensor& norm, const StepSums& sums);
+  void make_update(double lr, const at::Tensor& norm, const at::Tensor& ok);
   void end_step(std::int64_t step, bool updated);
   double scale() const { return loss_scale_ ? loss_scale_->value() : 1; }
 

@@ -5,8 +5,6 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include "core/error.h"
-#include "core/trace.h"
-#include "optim/clip.h"
 #include "train/step/stepper.h"
 
 namespace kf {
@@ -71,11 +69,7 @@ Launched Stepper::launch(Loader& loader, std::int64_t step, double lr) {
   }
   const at::Tensor ok = verdict_->judge(loss, means[0]);
   ++under_way_;
-  {
-    const TraceRange range(TraceKind::phase, "optimizer");
-    clip_gradients(parameters_, norm, options_.grad_clip_norm);
-    optimizer_.step_where(lr, ok);
-  }
+  make_update(lr, norm, ok);
   end_step(step, true);
   out.numbers = on_its_way(at::cat({numbers, ok.view({1})}), out.there);
   out.terms = std::move(sums.terms);

@@ -16,7 +16,8 @@ namespace kf::test {
 namespace {
 
 struct Calls {
-  int rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0;
+  int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
+      cross_entropy = 0;
 };
 Calls calls;  // functions of a table hold nothing
 
@@ -24,9 +25,13 @@ at::Tensor counted_norm(const at::Tensor& x, const at::Tensor& factor, double ep
   ++calls.rms_norm;
   return fused_kernels().rms_norm(x, factor, eps);
 }
-at::Tensor counted_gate(const at::Tensor& gate, const at::Tensor& up) {
+SumAndNorm counted_sum(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps) {
+  ++calls.add_rms_norm;
+  return fused_kernels().add_rms_norm(x, branch, factor, eps);
+}
+at::Tensor counted_gate(GateKind kind, const at::Tensor& gate, const at::Tensor& up) {
   ++calls.gate;
-  return fused_kernels().gate(gate, up);
+  return fused_kernels().gate(kind, gate, up);
 }
 at::Tensor counted_rotation(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin, bool interleaved) {
   ++calls.rotation;
@@ -48,10 +53,23 @@ void counted_adamw(const AdamWLists& lists, const AdamWNumbers& numbers) {
   ++calls.adamw;
   fused_kernels().adamw(lists, numbers);
 }
+at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
+  ++calls.cross_entropy;
+  return fused_kernels().cross_entropy(logits, labels);
+}
 
 const Kernels* counting(const config::Config&) {
-  static constexpr Kernels all{counted_norm,    counted_gate, counted_rotation, counted_attention,
-                               counted_grouped, counted_loss, counted_adamw};
+  static constexpr Kernels all{.rms_norm = counted_norm,
+                               .add_rms_norm = counted_sum,
+                               .gate = counted_gate,
+                               .gated_mlp = nullptr,
+                               .rotation = counted_rotation,
+                               .attention = counted_attention,
+                               .self_attention = nullptr,
+                               .grouped_linear = counted_grouped,
+                               .linear_loss = counted_loss,
+                               .adamw = counted_adamw,
+                               .cross_entropy = counted_cross_entropy};
   return &all;
 }
 
@@ -93,7 +111,8 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
   SECTION("dense") {
     config.model.qk_norm = true;
     const Calls dense = calls_of(config);
-    CHECK(dense.rms_norm == 4 * layers + 1);
+    CHECK(dense.rms_norm == 3 * layers + 1);
+    CHECK(dense.add_rms_norm == layers);
     CHECK(dense.gate == layers);
     CHECK(dense.rotation == 2 * layers);
     CHECK(dense.attention == layers);

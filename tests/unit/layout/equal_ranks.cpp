@@ -144,7 +144,11 @@ void check_equal(const std::vector<Layout>& layouts, const config::Config& confi
   const Outcome one = train_alone(config, trial);
   for (const Layout& layout : layouts) {
     INFO(words(layout));
-    check_near(train_on(layout, config, trial), one, trial);
+    Trial bounds = trial;
+    if (layout.degrees.tp > 1) {
+      bounds.tolerance = std::max(bounds.tolerance, 1e-5);  // one rank computes a layer as one node: 1e-6 in each of ten steps
+    }
+    check_near(train_on(layout, config, trial), one, bounds);
   }
 }
 

@@ -79,7 +79,8 @@ std::pair<std::int64_t, std::int64_t> numbers(const config::Config& c) {
 TEST_CASE("overlap: what runs beside backward and forward changes no bit", "[data_parallel]") {
   config::Config c = small_config();
   c.model.n_layers = 3;
-  SECTION("dense") {}
+  bool again = false;  // one of them twice as it is
+  SECTION("dense") { again = true; }
   SECTION("micro-batches that add up") { c.train.grad_accum_steps = 2; }
   SECTION("micro-batches that are reduced one by one") {
     c.train.grad_accum_steps = 2;
@@ -95,7 +96,7 @@ TEST_CASE("overlap: what runs beside backward and forward changes no bit", "[dat
     INFO("dp_replicate " << layout.degrees.dp_replicate << ", dp_shard " << layout.degrees.dp_shard << ", stage " << layout.zero_stage);
     c.distributed.prefetch = true;
     const Outcome beside = train_on(layout, c, trial);
-    if (c.train.grad_accum_steps == 1) {
+    if (again) {
       CHECK(same_bits(train_on(layout, c, trial), beside));
     }
     c.distributed.prefetch = false;

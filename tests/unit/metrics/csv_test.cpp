@@ -3,9 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include <map>
+#include <optional>
 
 #include "core/csv.h"
 #include "core/text.h"
+#include "support/file_size_limit.h"
 #include "support/temp_dir.h"
 
 #include "begin_at.h"
@@ -108,4 +110,20 @@ TEST_CASE("csv: a resumed run keeps the lines of its past and may have other num
   sink.rewind(2);
   log_row(sink, 3);
   CHECK(column(file, "old") == "1=1 2=2 3=");
+}
+
+TEST_CASE("csv: a run that goes back while the disk is full keeps the lines of what it does again", "[metrics]") {
+  const test::TempDir dir;
+  const fs::path file = dir / "metrics.csv";
+  CsvSink sink(file);
+  begin_at(sink, 0);
+  log_row(sink, 1);
+  log_row(sink, 2);
+  std::optional<test::FileSizeLimit> full(0);
+  log_row(sink, 3);
+  sink.rewind(1);
+  log_row(sink, 2, {{"again", 1}});
+  full.reset();
+  log_row(sink, 3, {{"again", 1}});
+  CHECK(column(file, "again") == "1= 2=1 3=1");
 }

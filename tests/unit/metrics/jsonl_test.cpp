@@ -218,3 +218,22 @@ TEST_CASE("jsonl: a file that cannot be written is an error", "[metrics]") {
   JsonlSink sink(dir / "no" / "metrics.jsonl");
   CHECK_THROWS_WITH(begin_at(sink, 0), Contains("cannot write"));
 }
+
+TEST_CASE("jsonl: a run that goes back while the disk is full keeps the rows of what it does again", "[metrics]") {
+  const test::TempDir dir;
+  const fs::path path = dir / "metrics.jsonl";
+  JsonlSink sink(path);
+  begin_at(sink, 0);
+  for (std::int64_t step = 1; step <= 3; ++step) {
+    sink.row(row_of(step));
+  }
+  std::optional<test::FileSizeLimit> full(0);
+  sink.row(row_of(4));
+  sink.rewind(1);
+  sink.row(row_of(2, 7));
+  sink.row(row_of(3, 7));
+  full.reset();
+  sink.row(row_of(4, 7));
+  CHECK(steps_of(path) == "1 2 3 4");
+  CHECK_THAT(lines_of(path).at(1), Contains("\"loss\": 7"));
+}

@@ -95,3 +95,33 @@ TEST_CASE("tensorboard: a folder of one's own has a folder for each run", "[trac
   run.begin(sink, 0);
   CHECK(glob(dir.path(), "all/a run/events.out.tfevents.*").size() == 1);
 }
+
+TEST_CASE("tensorboard: a run begins and goes back where the disk is full, and all is written when it is not", "[trackers]") {
+  const auto live = [](const fs::path& dir, bool disk_is_full) {
+    const TrackedRun run(dir);
+    TensorBoardSink sink;
+    std::optional<test::FileSizeLimit> full;
+    if (disk_is_full) {
+      full.emplace(0);
+    }
+    run.begin(sink, 0);
+    test::tell_steps(sink, 1, 3, 1);
+    sink.before_save();
+    sink.saved(3, "step");
+    if (disk_is_full) {
+      sink.rewind(2);
+      test::tell_steps(sink, 3, 3, 2);
+    }
+    const std::string fault = sink.fault();
+    full.reset();
+    CHECK(fault.empty() != disk_is_full);
+    test::tell_steps(sink, 4, 4, 2);
+    CHECK(sink.fault().empty());
+    const std::vector<fs::path> files = glob(dir, "tb_logs/events.*");
+    REQUIRE(files.size() == 1);
+    return fs::file_size(files.front());
+  };
+  const test::TempDir plain;
+  const test::TempDir late;
+  CHECK(live(late.path(), true) == live(plain.path(), false));
+}

@@ -131,3 +131,43 @@ TEST_CASE("wandb: what a full disk does not take waits, is kept by a checkpoint,
   test::tell_steps(sink, 5, 5, 1);
   CHECK(rows_of(dir.path()).size() == 5);
 }
+
+TEST_CASE("wandb: a run begins and goes on where the disk is full, and all is written when it is not", "[trackers]") {
+  const test::TempDir dir;
+  const TrackedRun run(dir.path());
+  for (const std::int64_t completed : {0, 2}) {
+    std::optional<test::FileSizeLimit> full(0);
+    WandbSink sink;
+    run.begin(sink, completed);
+    test::tell_steps(sink, completed + 1, completed + 2, 1);
+    sink.before_save();
+    sink.saved(completed + 2, "step");
+    const std::string fault = sink.fault();
+    full.reset();
+    CHECK_THAT(fault, Contains("File too large"));
+    test::tell_steps(sink, completed + 3, completed + 3, 1);
+    CHECK(sink.fault().empty());
+    const std::vector<wandb::History> rows = rows_of(dir.path());
+    REQUIRE(rows.size() == static_cast<std::size_t>(completed) + 3);
+    CHECK(rows.back().step == completed + 3);
+  }
+}
+
+TEST_CASE("wandb: a run that goes back while the disk is full keeps what it does again", "[trackers]") {
+  const test::TempDir dir;
+  const TrackedRun run(dir.path());
+  WandbSink sink;
+  run.begin(sink, 0);
+  test::tell_steps(sink, 1, 3, 1);
+  std::optional<test::FileSizeLimit> full(0);
+  sink.rewind(1);
+  test::tell_steps(sink, 2, 3, 2);
+  full.reset();
+  test::tell_steps(sink, 4, 4, 2);
+  const std::vector<wandb::History> rows = rows_of(dir.path());
+  REQUIRE(rows.size() == 4);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK(rows[i].step == static_cast<std::int64_t>(i) + 1);
+    CHECK(item(rows[i], "loss") == (i == 0 ? "1" : "2"));
+  }
+}

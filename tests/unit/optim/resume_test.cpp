@@ -70,11 +70,17 @@ TEST_CASE("resume: an optimizer that keeps nothing goes on, too", "[optim][H36]"
   compare(config, at::kFloat);
 }
 
-TEST_CASE("resume: moments in bf16, clipped updates and weights without masters go on bit for bit", "[optim][H36]") {
+TEST_CASE("resume: moments in bf16 and in 8 bits, clipped updates and weights without masters go on bit for bit", "[optim][H36]") {
   config::Config config = config_with("adamw");
   SECTION("moments in bf16") {
     config.optimizer.state_dtype_m = "bf16";
     config.optimizer.state_dtype_v = "bf16";
+    compare(config, at::kFloat);
+  }
+  SECTION("moments in 8 bits") {
+    config.model.dim = 64;  // matrices of 4096 numbers
+    config.optimizer.state_dtype_m = "int8";
+    config.optimizer.state_dtype_v = "int8";
     compare(config, at::kFloat);
   }
   SECTION("clipped by the norms before") {

@@ -6,9 +6,13 @@
 
 #include <array>
 #include <exception>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "core/error.h"
+#include "parallel/meeting_store.h"
+#include "support/free_port.h"
 #include "support/temp_dir.h"
 
 #include <catch2/catch.hpp>  // last: ATen has a CHECK of its own
@@ -42,11 +46,29 @@ Ends run_workers(std::int64_t count, const Body& body) {
   return ends;
 }
 
+/// A folder, or a store that is kept here.
+class Place {
+ public:
+  Place() {
+    if (GENERATE(false, true)) {
+      where_ = "127.0.0.1:" + std::to_string(free_port());
+      keeper_.emplace(where_, 3);
+    }
+    INFO(where_);
+  }
+  const std::string& where() const { return where_; }
+
+ private:
+  TempDir folder_;
+  std::string where_ = folder_.path().string();
+  std::optional<MeetingKeeper> keeper_;
+};
+
 /// A number, of which an exchange makes one more than the mean.
 struct Worker {
-  Worker(const fs::path& folder, std::int64_t worker, std::int64_t workers = 3, std::int64_t least = 1,
+  Worker(const std::string& where, std::int64_t worker, std::int64_t workers = 3, std::int64_t least = 1,
          milliseconds patience = std::chrono::seconds(60))
-      : number(static_cast<float>(worker + 1)), meeting({folder, worker, workers, true}, {"job", least, patience}, own) {}
+      : number(static_cast<float>(worker + 1)), meeting({where, worker, workers, true}, {"job", least, patience}, own) {}
 
   std::int64_t join(std::int64_t step, std::int64_t exchanges = 0) {
     const auto carry = [this](Group& group) {
@@ -91,11 +113,30 @@ struct Worker {
 
 }  // namespace
 
+TEST_CASE("meeting: what names a store and what a folder", "[meeting]") {
+  CHECK(is_meeting_store("node-1:29500"));
+  CHECK(is_meeting_store("10.0.0.1:1"));
+  for (const char* folder : {"meet", "./a:1", "/shared/meet:2", ":1", "a:", "a:b", ""}) {
+    CHECK_FALSE(is_meeting_store(folder));
+  }
+}
+
+TEST_CASE("meeting: a store has one keeper, and its end is said", "[meeting]") {
+  const std::string where = "127.0.0.1:" + std::to_string(free_port());
+  std::optional<MeetingKeeper> keeper(std::in_place, where, 2);
+  CHECK_THROWS_WITH(MeetingKeeper(where, 2), Contains("is in use, so worker 0 cannot keep") && Contains("--meet HOST:PORT"));
+  MeetingStore first(where, 0), second(where, 1);
+  CHECK(first.others_live(2));
+  CHECK(first.living(1) == second.self());
+  keeper.reset();
+  CHECK_THROWS_WITH(first.last(), Contains(where + ", where workers meet, is gone, and with it worker 0's command"));
+}
+
 TEST_CASE("meeting: workers that stay exchange with all, each time", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<float, 3> first{}, second{};
   const Ends ends = run_workers(3, [&](std::int64_t id) {
-    Worker worker(folder.path(), id);
+    Worker worker(place.where(), id);
     worker.join(0);
     worker.exchange(1);
     first[static_cast<std::size_t>(id)] = worker.number;
@@ -108,12 +149,12 @@ TEST_CASE("meeting: workers that stay exchange with all, each time", "[meeting]"
 }
 
 TEST_CASE("meeting: one that ends stops nobody, and comes back with the state of the others", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<float, 3> numbers{};
   std::array<std::int64_t, 3> steps{};
   const Ends ends = run_workers(3, [&](std::int64_t id) {
     {
-      Worker worker(folder.path(), id);
+      Worker worker(place.where(), id);
       worker.join(0);
       worker.exchange(1);
       if (id < 2) {
@@ -126,7 +167,7 @@ TEST_CASE("meeting: one that ends stops nobody, and comes back with the state of
         return;
       }
     }
-    Worker again(folder.path(), id);
+    Worker again(place.where(), id);
     const std::int64_t began = again.join(0);
     again.exchange(began + 1);
     numbers[2] = again.number;
@@ -139,10 +180,10 @@ TEST_CASE("meeting: one that ends stops nobody, and comes back with the state of
 }
 
 TEST_CASE("meeting: what a lost worker was part of is done once more without it", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<float, 3> numbers{};
   const Ends ends = run_workers(3, [&](std::int64_t id) {
-    Worker worker(folder.path(), id);
+    Worker worker(place.where(), id);
     worker.join(0);
     if (id == 1) {
       worker.meeting.hold({1, 0, 0}, [](Group& there) {
@@ -165,10 +206,10 @@ TEST_CASE("meeting: what a lost worker was part of is done once more without it"
 }
 
 TEST_CASE("meeting: too few are the end, by name", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<std::string, 3> why;
   const Ends ends = run_workers(3, [&](std::int64_t id) {
-    Worker worker(folder.path(), id, 3, 2, std::chrono::seconds(2));
+    Worker worker(place.where(), id, 3, 2, std::chrono::seconds(2));
     worker.join(0);
     worker.exchange(1);
     if (id == 1) {
@@ -182,12 +223,12 @@ TEST_CASE("meeting: too few are the end, by name", "[meeting]") {
 }
 
 TEST_CASE("meeting: workers that all begin anew go on with the state of the one that came farthest", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<std::int64_t, 3> began{};
   std::array<float, 3> numbers{};
   for (const std::int64_t farthest : {1, 2}) {  // the second time in the folder of the first
     const Ends ends = run_workers(3, [&](std::int64_t id) {
-      Worker worker(folder.path(), id);
+      Worker worker(place.where(), id);
       began[static_cast<std::size_t>(id)] = id == farthest ? worker.join(20, 2) : worker.join(30, id % 2);
       numbers[static_cast<std::size_t>(id)] = worker.number;
     });
@@ -199,10 +240,10 @@ TEST_CASE("meeting: workers that all begin anew go on with the state of the one 
 }
 
 TEST_CASE("meeting: workers with the same exchanges behind them go on from where each has stopped", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   std::array<std::int64_t, 3> began{};
   const Ends ends = run_workers(3, [&](std::int64_t id) {
-    Worker worker(folder.path(), id);
+    Worker worker(place.where(), id);
     began[static_cast<std::size_t>(id)] = worker.join(20 + id, 2);
   });
   CHECK(ends == Ends(3));
@@ -210,17 +251,17 @@ TEST_CASE("meeting: workers with the same exchanges behind them go on from where
 }
 
 TEST_CASE("meeting: another job, and a run that is over, are refused by name", "[meeting]") {
-  const TempDir folder;
+  const Place place;
   const World own;
   const auto nothing = [](Group&) {};
-  const auto place = [&](std::int64_t worker) { return WorkerPlace{folder.path(), worker, 2, true}; };
+  const auto of = [&](std::int64_t worker) { return WorkerPlace{place.where(), worker, 2, true}; };
   {
-    Meeting first(place(0), {"job", 1, milliseconds(100)}, own);
-    CHECK_THROWS_WITH(Meeting(place(1), {"another job", 1, milliseconds(100)}, own),
+    Meeting first(of(0), {"job", 1, milliseconds(100)}, own);
+    CHECK_THROWS_WITH(Meeting(of(1), {"another job", 1, milliseconds(100)}, own),
                       Contains("worker 1 has another job, or is another program"));
     CHECK(first.join({}, nothing, nothing) == 0);
     first.finish(30);
   }
-  Meeting late(place(1), {"job", 1, milliseconds(100)}, own);
+  Meeting late(of(1), {"job", 1, milliseconds(100)}, own);
   CHECK_THROWS_WITH(late.join({}, nothing, nothing), Contains("the other workers have completed the run, 30 steps, before worker 1"));
 }

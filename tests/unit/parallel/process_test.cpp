@@ -10,6 +10,7 @@
 using namespace kf;
 using namespace kf::test;
 using Catch::Matchers::Contains;
+using Catch::Matchers::StartsWith;
 using std::chrono::milliseconds;
 
 namespace {
@@ -119,7 +120,8 @@ TEST_CASE("processes: after the time-out of the rendezvous those that came say w
     CHECK_THAT(ranks[rank].err, Contains("ranks 1, 3 of 4 did not come to the rendezvous ") && Contains("within 1 s"));
   }
   const std::vector<Finished> headless = run_processes("calls", 2, {Meet::tcp, milliseconds(1000), {0}});
-  CHECK_THAT(headless[1].err, Contains("rank 1 cannot reach the rendezvous 127.0.0.1:") && Contains("(kept by rank 0) within 1 s"));
+  CHECK_THAT(headless[1].err, Contains("rank 1 cannot reach 127.0.0.1:") && Contains("(kept by rank 0) within 1 s: nobody answers there"));
+  CHECK_THAT(headless[1].err, !Contains("frame #") && !Contains("[c10d]"));
 }
 
 TEST_CASE("processes: calls that do not match say who does what", "[parallel]") {
@@ -149,9 +151,13 @@ TEST_CASE("processes: a rendezvous that is none is refused", "[parallel]") {
   rendezvous.world = 2;
   for (const std::string where : {"", "somewhere", "host:", "host:port", ":123", "host:70000"}) {
     rendezvous.where = where;
-    CHECK_THROWS_WITH(join_processes(rendezvous),
-                      "rendezvous '" + where + "' (--rdzv) is neither HOST:PORT nor file:PATH; a port is 1 to 65535");
+    CHECK_THROWS_WITH(join_processes(rendezvous), "'" + where + "' (--rdzv) is neither HOST:PORT nor file:PATH; a port is 1 to 65535");
   }
+  rendezvous.rank = 1;
+  rendezvous.timeout = milliseconds(1);
+  rendezvous.where = "nobody.invalid:29500";
+  CHECK_THROWS_WITH(join_processes(rendezvous),
+                    StartsWith("rank 1 cannot find nobody.invalid:29500 ") && Contains("does not know the host 'nobody.invalid'"));
   rendezvous.rank = 2;
   CHECK_THROWS_WITH(join_processes(rendezvous), "rank 2 of a world of 2");
 }

@@ -20,6 +20,7 @@ namespace {
 /// Wide enough that the tensors which the plan counts are most of what there is.
 config::Config wide() {
   config::Config c = tiny_config();
+  c.run.device = "cpu";
   c.model.dim = 128;
   c.model.n_layers = 6;
   c.model.n_heads = 4;
@@ -75,9 +76,9 @@ void agrees(config::Config c, const PerAxis& degrees) {
 
 TEST_CASE("planned memory: within 10 % of what a rank takes, for every stage of dp_shard", "[plan]") {
   config::Config c = wide();
-  const std::int64_t ranks = GENERATE(2, 4);
-  c.distributed.zero_stage = GENERATE(1, 2, 3);
-  const std::string type = GENERATE(as<std::string>{}, "fp32", "bf16");
+  const auto [ranks, stage, type] = GENERATE(table<std::int64_t, std::int64_t, std::string>(
+      {{2, 1, "fp32"}, {2, 2, "bf16"}, {2, 3, "fp32"}, {4, 1, "bf16"}, {4, 2, "fp32"}, {4, 3, "bf16"}}));
+  c.distributed.zero_stage = stage;
   c.train.mixed_precision = type;
   CAPTURE(ranks, c.distributed.zero_stage, type);
   agrees(c, {1, 1, ranks, 1, 1, 1});

@@ -31,11 +31,11 @@ config::TrainConfig spiky() {
 at::Tensor number(double value) { return at::full({}, value, at::kDouble); }
 
 /// The cross entropy, or what a poisoned batch has instead: NaN where the first label is 1, a spike where it is 2.
-class Poisoned final : public CrossEntropy {
+class Poisoned final : public Loss {
  public:
   at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override {
     const auto first = labels[0].item<std::int64_t>();
-    return CrossEntropy::sum(logits, labels) * (first == 1 ? kNan : first == 2 ? 1e3 : 1.0);
+    return CrossEntropy().sum(logits, labels) * (first == 1 ? kNan : first == 2 ? 1e3 : 1.0);
   }
 };
 
@@ -142,7 +142,7 @@ TEST_CASE("ahead: where the verdict is 0, AdamW moves neither weights nor state,
   AdamW optimizer({{{weight}, 0.1, true}}, {});
   const auto step = [&](double gradient, double ok) {
     weight->set_gradient(at::full({2, 3}, gradient));
-    optimizer.step_where(1e-2, at::full({}, ok));
+    optimizer.step_with(1e-2, {{}, at::full({}, ok)});
   };
   step(0.5, 1);
   const at::Tensor before = weight->master.detach().clone();

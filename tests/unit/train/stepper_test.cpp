@@ -105,8 +105,8 @@ TEST_CASE("step: the cross entropy is the same whatever the z-loss", "[stepper]"
 }
 
 TEST_CASE("step: beside a loss of one's own the cross entropy stays the cross entropy", "[stepper]") {
-  struct Ten final : CrossEntropy {
-    at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override { return CrossEntropy::sum(logits, labels) * 10; }
+  struct Ten final : Loss {
+    at::Tensor sum(const at::Tensor& logits, const at::Tensor& labels) const override { return CrossEntropy().sum(logits, labels) * 10; }
     std::string own_name() const override { return "ten"; }
   };
   Run plain(split(uneven(), 2), at::kFloat, 1e-2);

@@ -33,30 +33,38 @@ async function readStretch(view, run) {
   }
 }
 
+/** Whether what was read closely holds the stretch that is zoomed to. */
+function coversZoom(view, run) {
+  const { detail } = run;
+  return Boolean(detail && view.window) && stepAt(run, view.axis, view.window[0]) >= detail.from && stepAt(run, view.axis, view.window[1]) <= detail.to;
+}
+
 /** The curve of a number for what the view shows now. */
 function seriesOf(view, run, name) {
-  const { detail } = run;
-  if (detail && view.window && stepAt(run, view.axis, view.window[0]) >= detail.from && stepAt(run, view.axis, view.window[1]) <= detail.to) {
-    return detail.series[name];
-  }
-  return run.series && run.series[name];
+  return coversZoom(view, run) ? run.detail.series[name] : run.series && run.series[name];
 }
 
 function watchZoom(view) {
   let timer = 0;
+  let moved = false; // the stretch is another one: all are read; else those of which it is not known
+  const read = () => {
+    const wanted = view.window ? view.shown().filter((run) => isThinned(run) && run.state !== "gone" && (moved || !coversZoom(view, run))) : [];
+    moved = false;
+    wanted.forEach((run) => readStretch(view, run));
+  };
   view.listen((what) => {
-    if (what !== "window") {
+    if (what !== "window" && !(what === "runs" && view.window)) {
       return;
     }
     clearTimeout(timer);
-    const thinned = view.shown().filter(isThinned);
-    if (!view.window) {
-      thinned.forEach((run) => {
-        run.detail = null;
-      });
-      view.changed("look");
-    } else {
-      timer = setTimeout(() => thinned.forEach((run) => readStretch(view, run)), 150);
+    moved = moved || what === "window";
+    if (view.window) {
+      timer = setTimeout(read, 150);
+      return;
     }
+    view.shown().filter(isThinned).forEach((run) => {
+      run.detail = null;
+    });
+    view.changed("look");
   });
 }

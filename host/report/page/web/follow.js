@@ -43,8 +43,38 @@ function readShown(view, numbers) {
   }
 }
 
-/** Keeps the page as the server says it is; gives the words that say so. `numbers` learns what is read of runs. */
-function follow(view, look, numbers) {
+/** Asks for the sweeps after something has changed, and once more a little later: a trial's value is written behind its run's end. */
+function makeSweepReader(show) {
+  let wanted = 0, known = "";
+  const ask = async () => {
+    const begin = performance.now();
+    try {
+      const answer = await fetch(address("sweeps", {}));
+      const text = await answer.text();
+      if (answer.ok && text !== known) {
+        known = text;
+        show(JSON.parse(text).sweeps);
+      }
+    } catch (lost) {
+      // The stream of events says so.
+    }
+    wanted -= 1;
+    if (wanted > 0) {
+      setTimeout(ask, Math.max(2000, 9 * (performance.now() - begin)));
+    }
+  };
+  return () => {
+    const idle = wanted === 0;
+    wanted = 2;
+    if (idle) {
+      ask();
+    }
+  };
+}
+
+/** Keeps the page as the server says it is; gives the words that say so. `numbers` learns what is read of runs, `showSweeps` what becomes of sweeps. */
+function follow(view, look, numbers, showSweeps) {
+  const readSweeps = makeSweepReader(showSweeps);
   const dot = make("span", { class: "live", "aria-hidden": "true" });
   const words = make("span", {}, "following");
   const events = new EventSource(address("events", {}));
@@ -57,6 +87,7 @@ function follow(view, look, numbers) {
   events.addEventListener("runs", (event) => {
     takeRuns(view, JSON.parse(event.data).runs, look);
     view.changed("runs");
+    readSweeps();
     document.body.dataset.updates = String(Number(document.body.dataset.updates || 0) + 1);
   });
   view.listen((what) => what === "runs" && readShown(view, numbers));

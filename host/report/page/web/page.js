@@ -16,10 +16,11 @@ function start() {
   document.getElementById("theme").append(makeTheme(view));
   document.getElementById("side").append(...makeRuns(view));
   const charts = make("section", { id: "charts", "aria-label": "Charts" }, makeTools(view), makeCharts(view, numbers));
-  const sweeps = make("section", { id: "sweeps", hidden: !data.sweeps.length }, make("header", {}, make("h2", {}, "Sweeps")), data.sweeps.map((sweep) => makeSweep(view, sweep)));
+  const sweeps = makeSweeps(view);
+  sweeps.show(data.sweeps);
   const problems = data.problems.length ? make("section", { id: "problems" }, make("header", {}, make("h2", {}, "What could not be read")),
     make("ul", { class: "note" }, data.problems.map((text) => make("li", {}, text)))) : null;
-  fill(document.getElementById("main"), problems, charts, data.steers ? makeSteering(view) : null, makeOverview(view), makeSettings(view, defaults), makeIncidents(view), makeSamples(view), makeEnvironment(view), sweeps);
+  fill(document.getElementById("main"), problems, charts, data.steers ? makeSteering(view) : null, makeOverview(view), makeSettings(view, defaults), makeIncidents(view), makeSamples(view), makeEnvironment(view), sweeps.section);
   if (!data.runs.length && data.sweeps.length) {
     charts.hidden = true;
     document.getElementById("side").hidden = true;
@@ -30,7 +31,10 @@ function start() {
   links();
   const summary = document.getElementById("summary");
   if (data.live) {
-    summary.append(follow(view, look, numbers));
+    summary.append(follow(view, look, numbers, (found) => {
+      sweeps.show(found);
+      links();
+    }));
   } else {
     summary.textContent = `${[data.runs.length ? counted(data.runs.length, "run") : null, data.sweeps.length ? counted(data.sweeps.length, "sweep") : null].filter(Boolean).join(", ")} \u00b7 ${timeText(data.made)} UTC`;
   }

@@ -1,0 +1,65 @@
+#include "kernels/adamw/blockwise.h"
+
+#include <ATen/ATen.h>
+
+#include <algorithm>
+
+#include "kernels/adamw/byte_map.h"
+
+namespace kf {
+namespace {
+
+constexpr std::int64_t kScaleBytes = sizeof(float);
+constexpr float kSmallest = 0x1p-126F;  // the smallest scale that has an inverse
+
+std::int64_t blocks_of(std::int64_t numbers) { return (numbers + kByteBlock - 1) / kByteBlock; }
+
+/// Views into `stored`.
+struct Pieces {
+  at::Tensor scales;  // (blocks) fp32
+  at::Tensor places;  // (numbers) uint8
+};
+
+Pieces pieces_of(const at::Tensor& stored, std::int64_t numbers) {
+  const std::int64_t head = kScaleBytes * blocks_of(numbers);
+  const at::Tensor bytes = stored.view(at::kByte);
+  return {bytes.narrow(0, 0, head).view(at::kFloat), bytes.narrow(0, head, numbers)};
+}
+
+at::Tensor on(const at::Tensor& like, const float* numbers, std::int64_t count) {
+  const at::Tensor out = at::empty({count}, at::kFloat);
+  std::copy_n(numbers, count, out.mutable_data_ptr<float>());
+  return out.to(like.device());
+}
+
+}  // namespace
+
+bool is_blockwise(at::ScalarType type) { return type == at::kChar || type == at::kByte; }
+
+std::int64_t blockwise_bytes(std::int64_t numbers) { return kScaleBytes * blocks_of(numbers) + numbers; }
+
+at::Tensor from_blockwise(const at::Tensor& stored, at::IntArrayRef sizes) {
+  const std::int64_t n = c10::multiply_integers(sizes);
+  const Pieces pieces = pieces_of(stored, n);
+  const at::Tensor map = on(stored, byte_map(stored.scalar_type() == at::kChar).values, 256);
+  const at::Tensor scales = pieces.scales.repeat_interleave(kByteBlock).narrow(0, 0, n);
+  return map.index_select(0, pieces.places.to(at::kInt)).mul_(scales).view(sizes);
+}
+
+void to_blockwise(const at::Tensor& numbers, const at::Tensor& stored) {
+  const bool is_signed = stored.scalar_type() == at::kChar;
+  const std::int64_t n = numbers.numel(), blocks = blocks_of(n);
+  const Pieces pieces = pieces_of(stored, n);
+  const at::Tensor x = at::constant_pad_nd(numbers.to(at::kFloat).reshape({n}), {0, blocks * kByteBlock - n}).view({blocks, kByteBlock});
+  const at::Tensor largest = x.gather(1, x.abs().argmax(1, /*keepdim=*/true));  // (blocks, 1)
+  const at::Tensor scales = largest.masked_fill(largest.abs().lt(kSmallest), 0);
+  const at::Tensor shares = (x * scales.reciprocal()).clamp(-1, 1).masked_fill(scales.eq(0), 0);
+  at::Tensor places = at::bucketize(shares, on(stored, byte_map(is_signed).middles, 255));
+  if (!is_signed) {
+    places = at::where(x.gt(0).logical_and(scales.ne(0)), places.clamp_min(1), places);
+  }
+  pieces.scales.copy_(scales.view({blocks}));
+  pieces.places.copy_(places.view({-1}).narrow(0, 0, n));
+}
+
+}  // namespace kf
