@@ -50,7 +50,11 @@ config::Node choose_run_products(Model& model, const config::TrainConfig& train,
   }
   const std::string here = machine();
   if (is_of(kept, here)) {
-    set_products({flag(kept, "fp32_onednn"), flag(kept, "bf16_widened"), flag(kept, "fp32_small"), flag(kept, "fp32_own_tn")});
+    set_products({.fp32_onednn = flag(kept, "fp32_onednn"),
+                  .bf16_widened = flag(kept, "bf16_widened"),
+                  .fp32_small = flag(kept, "fp32_small"),
+                  .bf16_small = flag(kept, "bf16_small"),
+                  .fp32_own_tn = flag(kept, "fp32_own_tn")});
     return kept;
   }
   const ProductChoice choice = choose_products(weight_shapes(model), train.batch_size * train.seq_len, compute);
@@ -65,6 +69,7 @@ config::Node choose_run_products(Model& model, const config::TrainConfig& train,
   table["fp32_onednn"] = config::Node(choice.products.fp32_onednn);
   table["bf16_widened"] = config::Node(choice.products.bf16_widened);
   table["fp32_small"] = config::Node(choice.products.fp32_small);
+  table["bf16_small"] = config::Node(choice.products.bf16_small);
   table["fp32_own_tn"] = config::Node(choice.products.fp32_own_tn);
   return config::Node(std::move(table));
 }

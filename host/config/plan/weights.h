@@ -52,7 +52,7 @@ struct LikeLayers {
   std::int64_t layer = 0;
   std::int64_t count = 0;
   bool operator==(const LikeLayers&) const = default;
-  auto operator<=>(const LikeLayers&) const = default;
+  auto operator<=>(const LikeLayers&) const = default;  // NOLINT(modernize-use-nullptr): sees a pointer in it
 };
 std::vector<LikeLayers> layers_of(const Weights& weights, const config::Stage& piece);
 

@@ -95,12 +95,12 @@ std::vector<Trial> large_trials(const std::vector<WeightShape>& shapes, std::int
 }
 
 /// Of the shapes with which products of this many rows are small.
-std::vector<Trial> small_trials(const std::vector<WeightShape>& shapes, std::int64_t rows) {
+std::vector<Trial> small_trials(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType type) {
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   std::vector<Trial> out;
   for (const WeightShape& shape : shapes) {
     if (rows * shape.out * shape.in < kSmallestChosenProduct && seen.insert({shape.out, shape.in}).second) {
-      out.push_back(trial_of(rows, shape.out, shape.in, at::kFloat));
+      out.push_back(trial_of(rows, shape.out, shape.in, type));
     }
   }
   return out;
@@ -132,6 +132,28 @@ std::string choose_fp32(Products& products, const std::vector<Trial>& large, con
   return reason;
 }
 
+/// The same for bf16; `wide` are the large ones in fp32, `large` and `small` in bf16.
+void choose_bf16(ProductChoice& choice, const std::vector<Trial>& wide, const std::vector<Trial>& large, const std::vector<Trial>& small) {
+  Products through;
+  if (!wide.empty()) {
+    choose_fp32(through, wide, {});
+    Products widened = through;
+    widened.bf16_widened = true;
+    const auto [native, other] = compare(large, {}, widened, kBudget);
+    const bool takes = native > kWorthIt * other;
+    choice.products = takes ? widened : Products();
+    choice.reason = faster_of("bf16", through.fp32_onednn ? "fp32 of oneDNN" : "fp32 of at::mm", other, "its own", native, takes);
+  }
+  if (!small.empty()) {
+    Products ours = choice.products;
+    ours.fp32_small = ours.bf16_small = true;
+    const auto [native, other] = compare(small, choice.products, ours, kSmallBudget);
+    const bool takes = native > kClearlyWorthIt * other;
+    choice.products = takes ? ours : choice.products;
+    choice.reason += (choice.reason.empty() ? "" : ", ") + faster_of("small", "own fp32 kernels", other, "at::mm", native, takes);
+  }
+}
+
 }  // namespace
 
 ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType compute) {
@@ -143,24 +165,10 @@ ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64
   }
   const std::vector<Trial> wide = large_trials(shapes, rows, at::kFloat);
   if (compute == at::kFloat) {
-    choice.reason = choose_fp32(choice.products, wide, small_trials(shapes, rows));
+    choice.reason = choose_fp32(choice.products, wide, small_trials(shapes, rows, at::kFloat));
     return choice;
   }
-  if (wide.empty()) {
-    return choice;
-  }
-  choose_fp32(choice.products, wide, {});
-  Products widened = choice.products;
-  widened.bf16_widened = true;
-  const auto [native, through] = compare(large_trials(shapes, rows, at::kBFloat16), {}, widened, kBudget);
-  if (native > kWorthIt * through) {
-    choice.products = widened;
-    choice.reason = format("bf16 through fp32 {} ({} times as fast as bf16's own)", widened.fp32_onednn ? "of oneDNN" : "of at::mm",
-                           fixed(native / through, 2));
-  } else {
-    choice.products = {};
-    choice.reason = format("bf16's own ({} times as fast as through fp32)", fixed(through / native, 2));
-  }
+  choose_bf16(choice, wide, large_trials(shapes, rows, at::kBFloat16), small_trials(shapes, rows, at::kBFloat16));
   return choice;
 }
 

@@ -31,8 +31,9 @@ bool is_large(const at::Tensor& a, std::int64_t other) { return a.numel() * othe
 bool takes_onednn(const at::Tensor& a) { return chosen.fp32_onednn && a.scalar_type() == at::kFloat && a.is_cpu(); }
 
 /// Widening a weight costs its elements, so a few rows (generation) are not worth it.
+constexpr std::int64_t kFewRows = 8;
+
 bool is_widened(const at::Tensor& a, std::int64_t rows) {
-  constexpr std::int64_t kFewRows = 8;
   return chosen.bf16_widened && a.scalar_type() == at::kBFloat16 && a.is_cpu() && rows >= kFewRows;
 }
 
@@ -40,7 +41,14 @@ bool is_plain(const at::Tensor& a) { return !takes_onednn(a) && !is_widened(a, a
 
 bool is_ours(const at::Tensor& a, const at::Tensor& b, ProductKind kind) { return chosen.fp32_small && takes_small_product(a, b, kind); }
 
+bool is_small_widened(const at::Tensor& a) {
+  return chosen.bf16_small && a.scalar_type() == at::kBFloat16 && a.is_cpu() && a.size(0) >= kFewRows;
+}
+
 at::Tensor small(const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
+  if (is_small_widened(a)) {
+    return small(a.to(at::kFloat), b.to(at::kFloat), kind).to(at::kBFloat16);
+  }
   if (is_ours(a, b, kind)) {
     return small_product(a, b, kind);
   }
@@ -48,7 +56,9 @@ at::Tensor small(const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
 }
 
 void small_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
-  if (is_ours(a, b, kind) && out.stride(1) == 1) {
+  if (is_small_widened(a)) {
+    out.copy_(small(a, b, kind));
+  } else if (is_ours(a, b, kind) && out.stride(1) == 1) {
     small_product_out(out, a, b, kind);
   } else {
     at::mm_out(out, kind == ProductKind::tn ? a.t() : a, kind == ProductKind::nt ? b.t() : b);
@@ -84,7 +94,7 @@ bool concerns(const at::Tensor& x, const at::Tensor& weight) {
     return false;
   }
   if (!is_large(x, weight.size(0))) {
-    return chosen.fp32_small && x.scalar_type() == at::kFloat;
+    return x.scalar_type() == at::kFloat ? chosen.fp32_small : chosen.bf16_small && x.scalar_type() == at::kBFloat16;
   }
   return takes_onednn(x) || is_widened(x, x.numel() / x.size(-1));
 }

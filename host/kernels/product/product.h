@@ -16,6 +16,8 @@ struct Products {
   bool bf16_widened = false;
   /// Small fp32 products (kSmallestChosenProduct) by kernels of our own instead of at::mm.
   bool fp32_small = false;
+  /// Small bf16 products by those of the widened operands, rounded once.
+  bool bf16_small = false;
   /// Large fp32 products a^T b, the gradients of weights, by kernels of our own, too.
   bool fp32_own_tn = false;
 

@@ -24,7 +24,10 @@ struct Sizes {
 
 /// What is kept of the input beside its tensors of the graph.
 struct Kept : torch::CustomClassHolder {
-  Kept(SelfAttentionInput input, Sizes of) : in(std::move(input)), sizes(of) { in.x = in.q = in.k = in.v = in.out = at::Tensor(); }
+  Kept(SelfAttentionInput input, Sizes of) : in(std::move(input)), sizes(of) {
+    in.x = in.q = in.k = in.v = in.out = at::Tensor();
+    in.first = in.first.defined() ? in.first.contiguous() : in.first;
+  }
   SelfAttentionInput in;
   Sizes sizes;
 };

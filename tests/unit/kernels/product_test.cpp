@@ -33,7 +33,7 @@ bool within_rounding(const at::Tensor& got, const at::Tensor& a, const at::Tenso
 
 TEST_CASE("products: every kernel gives products and gradients within rounding, also of few rows and odd widths", "[products]") {
   const Products chosen =
-      GENERATE(Products{}, Products{.fp32_onednn = true}, Products{.bf16_widened = true}, Products{true, true, true, true});
+      GENERATE(Products{}, Products{.fp32_onednn = true}, Products{.bf16_widened = true}, Products{true, true, true, true, true});
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const auto [rows, in, out] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
       {{256, 128, 96}, {256, 96, 131}, {129, 257, 67}, {7, 640, 512}, {1, 2048, 1100}, {4, 8, 8}}));
