@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kClearlyWorthIt = 1.25;  // of small ones, whose times of microseconds scatter: two starts shall choose alike
+constexpr double kClearlyWorthIt = 1.15;  // of small ones, whose times of microseconds scatter: two starts shall choose alike
 constexpr double kWorthIt = 1.05;         // what alternated best times of equal kernels may differ by
 constexpr double kBudget = 0.012;         // seconds
 constexpr double kSmallBudget = 0.001;    // these take microseconds
@@ -52,7 +52,7 @@ double seconds_of(const Trial& trial, const Products& kernels) {
 /// The best of a few alternated runs each, summed over the trials, until the time is used up. Alternated, because a busy neighbour then
 /// disturbs both.
 std::pair<double, double> compare(const std::vector<Trial>& trials, const Products& one, const Products& other, double budget) {
-  constexpr int kRuns = 5;
+  constexpr int kRuns = 9;  // the best of them is undisturbed also beside neighbours
   const auto start = Clock::now();
   double sum_one = 0, sum_other = 0;
   for (const Trial& trial : trials) {
@@ -62,8 +62,9 @@ std::pair<double, double> compare(const std::vector<Trial>& trials, const Produc
     for (int run = 0; run < kRuns; ++run) {
       best_one = std::min(best_one, seconds_of(trial, one));
       best_other = std::min(best_other, seconds_of(trial, other));
-      if (run > 0 && (best_one > budget || best_other > budget)) {
-        break;  // a type without instructions: two looks are enough, and one may have been interrupted
+      const bool slow = best_one > budget || best_other > budget;  // a type without instructions
+      if ((run > 0 && slow) || (run > 1 && seconds_since(start) > budget)) {
+        break;
       }
     }
     sum_one += best_one;
