@@ -548,7 +548,7 @@ TEST_CASE("faults: killed at any moment of a start, the folder is whole after th
   const WaveRun run;
   Options options;
   options.cwd = run.toy.folder();
-  const std::vector<std::string> command = run.toy.command({"s.lua", "--train.max_steps=40", "--eval.enabled=false"});
+  const std::vector<std::string> command = run.toy.command({"s.lua", "--train.max_steps=400", "--eval.enabled=false"});
   for (int i = 0; i < 4; ++i) {
     Process process(command, options);
     std::this_thread::sleep_for(std::chrono::milliseconds(150 + 150 * i));  // before, while and after the folder is made
@@ -558,7 +558,7 @@ TEST_CASE("faults: killed at any moment of a start, the folder is whole after th
   const Finished done = kf::test::run(command, options);
   INFO(done.err);
   REQUIRE(done.status == 0);
-  CHECK(run.toy.series("s", "loss").rbegin()->first == 40);
+  CHECK(run.toy.series("s", "loss").rbegin()->first == 400);
   const json told = record(run.toy, "s");
   CHECK(told["starts"].back()["status"] == "complete");
   CHECK(run.toy.read("runs/s/code/parts/wave.lua") == kWave);
