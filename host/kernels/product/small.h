@@ -7,7 +7,7 @@
 
 namespace kf::simd {
 
-/// c (rows, columns) becomes a b, or grows by it where `add`. In memory a is (rows, sum), or (sum, rows) where it is turned; b is
+/// c (rows, columns) becomes a b. In memory a is (rows, sum), or (sum, rows) where it is turned; b is
 /// (sum, columns), or (columns, sum) where it is turned. Strides are between rows in memory, whose numbers are neighbours. A number of c
 /// depends on its row and column alone, so parts of c are computed anywhere to the same bits.
 struct SmallProduct {
@@ -16,7 +16,7 @@ struct SmallProduct {
   float* c = nullptr;
   std::int64_t a_stride = 0, b_stride = 0, c_stride = 0;
   std::int64_t rows = 0, columns = 0, sum = 0;
-  bool a_turned = false, b_turned = false, add = false;
+  bool a_turned = false, b_turned = false;
 };
 
 }  // namespace kf::simd

@@ -129,7 +129,7 @@ void small_product(const SmallProduct& p) {
   block.c_stride = p.c_stride;
   for (std::int64_t k = 0; k == 0 || k < p.sum; k += kSum) {
     block.sum = p.sum - k < kSum ? p.sum - k : kSum;
-    block.add = p.add || k > 0;
+    block.add = k > 0;
     for (std::int64_t j = 0; j < p.columns; j += kColumns) {
       block.columns = p.columns - j < kColumns ? p.columns - j : kColumns;
       if (p.b_turned) {
@@ -175,7 +175,7 @@ void few_rows_product(const SmallProduct& p) {
         }
       });
       transpose(sums);
-      V all = p.add ? load_of(c, columns) : V{};
+      V all{};
       for (int n = 0; n < kLanes; ++n) {
         all = all + sums[n];
       }
