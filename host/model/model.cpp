@@ -12,9 +12,7 @@ at::Tensor Model::project(const at::Tensor& /*hidden*/) const {
   fail(Code::config, "this model has no head of its own to look ahead with");
 }
 
-AuxLosses Model::aux_losses(ForwardResults& results) {
-  return book() != nullptr ? book()->losses(results, data_ranks_) : AuxLosses();
-}
+AuxLosses Model::aux_losses(ForwardResults& results) { return book() != nullptr ? book()->losses(results, data_ranks_) : AuxLosses(); }
 
 void Model::end_micro(const ForwardResults& results) {
   if (book() != nullptr) {

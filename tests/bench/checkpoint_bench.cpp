@@ -40,8 +40,12 @@ double seconds_of(const std::function<void()>& body) {
 
 config::Config job(const Registries& registries, std::int64_t layers) {
   config::Request request;
-  request.overrides = {"--model.dim=1024",       "--model.n_layers=" + std::to_string(layers), "--model.n_heads=8",
-                       "--model.vocab_size=512", "--model.max_seq_len=64",                     "--train.seq_len=64",
+  request.overrides = {"--model.dim=1024",
+                       "--model.n_layers=" + std::to_string(layers),
+                       "--model.n_heads=8",
+                       "--model.vocab_size=512",
+                       "--model.max_seq_len=64",
+                       "--train.seq_len=64",
                        "--train.mixed_precision=fp32"};
   return config::load_or_fail(request, registries.catalog()).config;
 }

@@ -105,8 +105,9 @@ kf.register.optimizer("lua_adamw", function(a)
   }
 end)
 
---- Sophia as the engine has it (optimizer.sophia_h), but for its weight decay, which is 0 here: the same operators in the same order, so that
---- every processor rounds both alike. (A quotient that is cut to -1 or 1 lets no bound be derived: where it crosses 0 the last bit decides.)
+--- Sophia as the engine has it (optimizer.sophia_h), but for its weight decay, which is 0 here: the same operators in the same order, so
+--- that every processor rounds both alike. (A quotient that is cut to -1 or 1 lets no bound be derived: where it crosses 0 the last bit
+--- decides.)
 kf.register.optimizer("lua_sophia", function(a)
   local o = a.config.optimizer
   return {

@@ -14,8 +14,8 @@ std::string printable(std::string_view text);
 /// At most `columns` characters of printable text, the last one "…" where some are missing.
 std::string shortened(std::string_view text, std::size_t columns);
 
-/// `text` in lines of at most `columns` characters, broken at blanks where there are any, else anywhere; lines after the first are indented.
-/// As it is where `columns` is 0. No newline at the end.
+/// `text` in lines of at most `columns` characters, broken at blanks where there are any, else anywhere; lines after the first are
+/// indented. As it is where `columns` is 0. No newline at the end.
 std::string fitted(std::string_view text, std::size_t columns, std::size_t indent);
 
 enum class Color { none, red, green, yellow, blue, magenta, cyan, dim, bold };

@@ -103,7 +103,8 @@ nothing was started; `kf-host config keys train` lists the keys of a section)");
 
 TEST_CASE("config: unknown names of parts list what there is", "[config]") {
   CHECK(problem(load_toml("[optimizer]\nname = \"adam\"\n")) ==
-        "optimizer.name ('adam') is not a registered optimizer; did you mean 'adamw'? have: adamw, lion, schedule_free_adamw, muon, sophia_h");
+        "optimizer.name ('adam') is not a registered optimizer; did you mean 'adamw'? have: adamw, lion, schedule_free_adamw, muon, "
+        "sophia_h");
   CHECK(problem(load_cli({"--model.activation=zzz"})) ==
         "'zzz' is not a registered mlp; have: silu, gelu, relu, swiglu, standard_gelu, standard_relu, gelu_tanh, relu2, swiglu_oai, "
         "xielu, tanh_mlp");
