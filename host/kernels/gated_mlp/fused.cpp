@@ -18,7 +18,7 @@ using torch::autograd::variable_list;
 
 constexpr std::int64_t kGrain = 16384;  // numbers that are worth a thread
 
-/// One half of the rows of (N, 2 F), as `parts` says: 0 or 1.
+/// One half of the rows of (N, 2 F), as `part` says: 0 or 1.
 simd::Rows half(const at::Tensor& both, std::int64_t part) {
   const std::int64_t width = both.size(1) / 2;
   char* const data = static_cast<char*>(both.mutable_data_ptr());

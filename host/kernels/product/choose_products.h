@@ -25,8 +25,8 @@ struct ProductChoice {
 
 /// Tries both kernels on products of forward and backward, of up to `rows` rows with weights of these shapes (cut to a size that takes
 /// milliseconds; no more than about 50 ms in all), and takes another than at::mm where it is faster by more than a measurement's noise.
-/// Small fp32 products (kSmallestChosenProduct) are a choice of their own, tried for about 1 ms. `compute` is the type of the products:
-/// fp32, or bf16, whose widened operands then take the faster fp32 kernel. Other types have no choice.
+/// Small products (kSmallestChosenProduct) are a choice of their own, tried for about 1 ms. `compute` is the type of the products: fp32,
+/// or bf16, whose widened operands then take the faster fp32 kernel. Other types have no choice.
 ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType compute);
 
 }  // namespace kf

@@ -41,6 +41,7 @@ bool is_plain(const at::Tensor& a) { return !takes_onednn(a) && !is_widened(a, a
 
 bool is_ours(const at::Tensor& a, const at::Tensor& b, ProductKind kind) { return chosen.fp32_small && takes_small_product(a, b, kind); }
 
+/// As is_widened, of products that are small.
 bool is_small_widened(const at::Tensor& a) {
   return chosen.bf16_small && a.scalar_type() == at::kBFloat16 && a.is_cpu() && a.size(0) >= kFewRows;
 }

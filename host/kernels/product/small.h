@@ -7,9 +7,9 @@
 
 namespace kf::simd {
 
-/// c (rows, columns) becomes a b. In memory a is (rows, sum), or (sum, rows) where it is turned; b is
-/// (sum, columns), or (columns, sum) where it is turned. Strides are between rows in memory, whose numbers are neighbours. A number of c
-/// depends on its row and column alone, so parts of c are computed anywhere to the same bits.
+/// c (rows, columns) becomes a b. In memory a is (rows, sum), or (sum, rows) where it is turned; b is (sum, columns), or (columns, sum)
+/// where it is turned. Strides are between rows in memory, whose numbers are neighbours. A number of c depends on its row and column alone,
+/// so parts of c are computed anywhere to the same bits.
 struct SmallProduct {
   const float* a = nullptr;
   const float* b = nullptr;

@@ -18,6 +18,7 @@ namespace {
 struct Calls {
   int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
       cross_entropy = 0;
+  int gated_mlp = 0, self_attention = 0;
 };
 Calls calls;  // functions of a table hold nothing
 
@@ -58,14 +59,24 @@ at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& lab
   return fused_kernels().cross_entropy(logits, labels);
 }
 
+/// Both leave the work to the layer's formula.
+at::Tensor counted_mlp(const GatedMlpInput& /*in*/) {
+  ++calls.gated_mlp;
+  return {};
+}
+at::Tensor counted_self_attention(const SelfAttentionInput& /*in*/) {
+  ++calls.self_attention;
+  return {};
+}
+
 const Kernels* counting(const config::Config&) {
   static constexpr Kernels all{.rms_norm = counted_norm,
                                .add_rms_norm = counted_sum,
                                .gate = counted_gate,
-                               .gated_mlp = nullptr,
+                               .gated_mlp = counted_mlp,
                                .rotation = counted_rotation,
                                .attention = counted_attention,
-                               .self_attention = nullptr,
+                               .self_attention = counted_self_attention,
                                .grouped_linear = counted_grouped,
                                .linear_loss = counted_loss,
                                .adamw = counted_adamw,
@@ -84,6 +95,7 @@ Calls calls_of(const config::Config& config) {
   const at::Tensor hidden = model->hidden(random_tokens(2, 8, 1), context).flatten(0, 1);
   const auto loss = make_part(registries.loss, "fused_linear_cross_entropy", config, registries);
   loss->from_hidden(hidden, *model->head(), random_tokens(2, 8, 2).flatten(), {}).total.backward();
+  make_part(registries.loss, "cross_entropy", config, registries)->sum(at::zeros({16, kTinyVocab}), random_tokens(2, 8, 2).flatten());
   make_part(registries.optimizer, "adamw", config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
   return calls;
 }
@@ -118,8 +130,12 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     CHECK(dense.attention == layers);
     CHECK(dense.grouped_linear == 0);
     CHECK(dense.linear_loss == 1);
-    CHECK(dense.adamw == 2);  // weights that decay, and the others
+    CHECK(dense.cross_entropy == 1);
+    CHECK(dense.gated_mlp == layers);
+    CHECK(dense.self_attention == 0);  // qk_norm is more than it does
+    CHECK(dense.adamw == 2);           // weights that decay, and the others
   }
+  SECTION("whole attentions, where there is nothing besides") { CHECK(calls_of(config).self_attention == layers); }
   SECTION("experts") {
     config.model.num_experts = 4;
     config.model.moe_top_k = 2;
@@ -131,6 +147,7 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     const Calls some = calls_of(config);
     CHECK(some.adamw == 0);
     CHECK(some.attention == 0);
+    CHECK(some.self_attention == 0);
     CHECK(some.gate == layers);
   }
 }
