@@ -100,7 +100,8 @@ NamedTensors in_type(NamedTensors tensors, at::ScalarType type, Spoiled& too_lar
     return found;
   };
   tensors.get = [get = tensors.get, kind, &too_large](const std::string& name) {
-    const at::Tensor before = get(name), after = before.to(kind(name).type);
+    const at::Tensor before = get(name);
+    at::Tensor after = before.to(kind(name).type);
     if (after.scalar_type() != before.scalar_type() && c10::isFloatingType(after.scalar_type())) {
       note_spoiled(too_large, name, after.isinf().logical_and_(before.isfinite()));
     }

@@ -123,7 +123,7 @@ std::string MeetingStore::first(const std::string& name, const std::string& mine
 std::vector<std::string> MeetingStore::names() const {
   std::vector<std::string> out;
   for (const std::string& key : ask([](c10d::Store& store) { return store.listKeys(); })) {
-    if (const std::size_t at = key.find(kMeetingPrefix); at != std::string::npos && at <= 1) {  // c10d puts a slash before it
+    if (const std::size_t at = key.find(kMeetingPrefix); at <= 1) {  // c10d puts a slash before it
       out.push_back(key.substr(at + std::string_view(kMeetingPrefix).size()));
     }
   }

@@ -7,8 +7,8 @@
 namespace kf::simd::KF_SIMD_ISA {
 namespace {
 
-constexpr std::int64_t kRows = AttentionBlocks::kRows, kKeys = AttentionBlocks::kKeys, kTile = AttentionBlocks::kTile;
-constexpr float kNever = -__builtin_inff();
+inline constexpr std::int64_t kRows = AttentionBlocks::kRows, kKeys = AttentionBlocks::kKeys, kTile = AttentionBlocks::kTile;
+inline constexpr float kNever = -__builtin_inff();
 
 /// A thread's memory, handed out piece by piece.
 struct Memory {
@@ -40,7 +40,8 @@ struct Place {
   bool sees_all(std::int64_t from, std::int64_t to) const { return first_max <= from && end_min >= to; }
 };
 
-Place place_of(const AttentionRows& in, const AttentionBlocks& blocks, std::int64_t batch, std::int64_t kv_head, std::int64_t number) {
+inline Place place_of(const AttentionRows& in, const AttentionBlocks& blocks, std::int64_t batch, std::int64_t kv_head,
+                      std::int64_t number) {
   const std::int64_t group = in.heads / in.kv_heads;
   const std::int64_t head = number % blocks.per_span * blocks.heads, query = number / blocks.per_span * blocks.queries;
   const std::int64_t heads = smaller(blocks.heads, group - head), queries = smaller(blocks.queries, in.queries - query);
@@ -74,7 +75,7 @@ void rows_of(const HeadRows& x, std::int64_t batch, const Place& place, const T*
   }
 }
 
-float& of_row(float* sums, const AttentionRows& in, std::int64_t batch, const Place& place, std::int64_t r) {
+inline float& of_row(float* sums, const AttentionRows& in, std::int64_t batch, const Place& place, std::int64_t r) {
   return sums[(batch * in.heads + place.head[r]) * in.queries + place.query[r]];
 }
 
@@ -84,7 +85,7 @@ struct Part {
   bool edge;  // some queries see less of it
 };
 
-Part part_of(const Place& place, std::int64_t keys) {
+inline Part part_of(const Place& place, std::int64_t keys) {
   Part out;
   out.low = larger(0, place.first_min - keys) / 8 * 8;
   out.high = smaller(kKeys, up_to(place.end_max - keys, 8));
@@ -93,7 +94,7 @@ Part part_of(const Place& place, std::int64_t keys) {
 }
 
 /// Products of queries and keys to scores, -inf where nothing is seen: what is left to be done in all other cases is `scale` alone.
-void prepare(const AttentionRows& in, const Place& place, const Part& part, std::int64_t keys, float* scores) {
+inline void prepare(const AttentionRows& in, const Place& place, const Part& part, std::int64_t keys, float* scores) {
   const V scale = splat(in.scale), cap = splat(in.softcap), part_of_cap = splat(in.softcap > 0 ? in.scale / in.softcap : 0);
   for (std::int64_t lane = 0; lane < up_to(place.rows, kLanes); lane += kLanes) {
     I first, end;
@@ -132,7 +133,7 @@ std::int64_t key_rows(const AttentionRows& in, const HeadRows& x, std::int64_t b
 }
 
 /// Zeros behind the rows of a block that ends early, whose products are computed and not used.
-void clear_rows(float* x, std::int64_t from, std::int64_t to, std::int64_t ld) {
+inline void clear_rows(float* x, std::int64_t from, std::int64_t to, std::int64_t ld) {
   std::memset(x + from * ld, 0, static_cast<std::size_t>((to - from) * ld) * sizeof(float));
 }
 

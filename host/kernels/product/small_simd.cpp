@@ -176,8 +176,8 @@ void few_rows_product(const SmallProduct& p) {
       });
       transpose(sums);
       V all{};
-      for (int n = 0; n < kLanes; ++n) {
-        all = all + sums[n];
+      for (const V sum : sums) {
+        all = all + sum;
       }
       store_of(c, all, columns);
     }

@@ -28,12 +28,12 @@ constexpr int kLanes = 8;
 constexpr int kLanes = 4;
 #endif
 
-typedef float V __attribute__((vector_size(kLanes * 4)));          // fp32
-typedef std::int32_t I __attribute__((vector_size(kLanes * 4)));   // of comparisons: -1 or 0
-typedef std::uint32_t U __attribute__((vector_size(kLanes * 4)));  // bits
-typedef std::uint16_t H __attribute__((vector_size(kLanes * 2)));  // bf16
-typedef std::uint64_t P __attribute__((vector_size(kLanes * 4)));  // bits of pairs of neighbours
-typedef std::uint8_t B __attribute__((vector_size(kLanes)));       // bytes
+using V __attribute__((vector_size(kLanes * 4))) = float;          // fp32
+using I __attribute__((vector_size(kLanes * 4))) = std::int32_t;   // of comparisons: -1 or 0
+using U __attribute__((vector_size(kLanes * 4))) = std::uint32_t;  // bits
+using H __attribute__((vector_size(kLanes * 2))) = std::uint16_t;  // bf16
+using P __attribute__((vector_size(kLanes * 4))) = std::uint64_t;  // bits of pairs of neighbours
+using B __attribute__((vector_size(kLanes))) = std::uint8_t;       // bytes
 
 /// bf16 in memory.
 struct Bf16 {
@@ -77,7 +77,7 @@ KF_SIMD_INLINE H narrow(V v) {
 #else
   const U x = bits_of(v);
   const U rounded = (x + 0x7fff + ((x >> 16) & 1)) >> 16;
-  const I is_nan = v != v;
+  const I is_nan = v != v;  // NOLINT(misc-redundant-expression): lanes that are NaN
   const U chosen = is_nan ? (U{} + 0x7fc0) : rounded;
 #if defined(__AVX512F__)
   return (H)_mm512_cvtepi32_epi16((__m512i)chosen);
@@ -180,7 +180,7 @@ KF_SIMD_INLINE V swapped(V v) {
 }
 /// (a, a, b, b, ..) of n <= kLanes / 2 numbers.
 KF_SIMD_INLINE V load_twice(const float* p, std::int64_t n) {
-  typedef std::uint32_t Half __attribute__((vector_size(kLanes * 2)));
+  using Half __attribute__((vector_size(kLanes * 2))) = std::uint32_t;
   Half half = {};
   if (n == kLanes / 2) {
     std::memcpy(&half, p, sizeof half);
@@ -276,7 +276,8 @@ KF_SIMD_INLINE V log(V x) {
   const V z = y * y;
   V tail = fma(n, splat(-2.12194440e-4F), p * y * z);
   tail = fma(z, splat(-0.5F), tail);
-  return x != x ? x : fma(n, splat(0.693359375F), y + tail);
+  const I is_nan = x != x;  // NOLINT(misc-redundant-expression): lanes that are NaN
+  return is_nan ? x : fma(n, splat(0.693359375F), y + tail);
 }
 
 /// Whether a comparison holds in any lane.

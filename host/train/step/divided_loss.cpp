@@ -24,7 +24,7 @@ OwnLabels own_labels(const at::Tensor& labels, std::int64_t rows, const Group& r
 
 /// The largest of each position over all ranks, (n, 1), without a gradient.
 at::Tensor largest_of(const at::Tensor& logits, Group& ranks) {
-  const at::Tensor largest = logits.detach().amax(-1, /*keepdim=*/true).contiguous();
+  at::Tensor largest = logits.detach().amax(-1, /*keepdim=*/true).contiguous();
   ranks.largest(largest);
   return largest;
 }

@@ -91,7 +91,7 @@ at::Tensor PipelineMail::receive(const PipelineLetter& letter) {
   }
   const auto found = coming_.find(letter);
   found->second.pending.wait();
-  const at::Tensor tensor = found->second.tensor;
+  at::Tensor tensor = std::move(found->second.tensor);
   const std::size_t position = found->second.position;
   coming_.erase(found);
   forget_arrived(from, position);

@@ -20,7 +20,7 @@ struct PipelineLetter {
   bool forward = true;
   std::int64_t piece = 0;  // that sends it
   std::int64_t micro = 0;
-  auto operator<=>(const PipelineLetter&) const = default;
+  auto operator<=>(const PipelineLetter&) const = default;  // NOLINT(modernize-use-nullptr): sees a pointer in it
 };
 
 /// All letters of an update. They travel between two ranks in the order in which the sender's list makes them, which every rank knows; a

@@ -86,7 +86,7 @@ at::Tensor Stepper::numbers_of(const StepSums& sums, const at::Tensor& norm) con
   for (const Term& term : sums.terms) {
     numbers.push_back(term.share);
   }
-  const at::Tensor all = at::stack(numbers);
+  at::Tensor all = at::stack(numbers);
   if (Group& data = options_.world.data(); data.size() > 1) {
     data.sum(all.narrow(0, 1, all.size(0) - 1));  // shares of the ranks; the norm is that of all already
   }
