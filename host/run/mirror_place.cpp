@@ -83,7 +83,7 @@ fs::path mirror_folder(const config::Config& config, const config::Plan& plan) {
   const fs::path mirror = config.checkpoint.mirror, whole = whole_path(plan.dir);
   const fs::path below = whole.lexically_relative(fs::current_path());
   const bool inside = !below.empty() && *below.begin() != ".." && below != ".";
-  const fs::path usual = (mirror / (inside ? below : whole.relative_path())).lexically_normal();
+  fs::path usual = (mirror / (inside ? below : whole.relative_path())).lexically_normal();
   const std::string id = own_id(config, plan);
   if (holds_own(usual, id, plan.dir)) {
     return usual;

@@ -145,7 +145,7 @@ fs::path free_folder(const std::string& name) {
   const bool control = std::any_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
   KF_CHECK(!control, Code::config, "NAME ({}) must be without control characters", report::printable(name));
   const fs::path normal = fs::path(name).lexically_normal();
-  const fs::path folder = normal.has_filename() ? normal : normal.parent_path();
+  fs::path folder = normal.has_filename() ? normal : normal.parent_path();
   std::error_code failed;
   KF_CHECK(!fs::exists(fs::symlink_status(folder, failed)), Code::config, "{} is there already, and is left as it is; take another name",
            folder);

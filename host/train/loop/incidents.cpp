@@ -40,7 +40,7 @@ void write_json(const fs::path& file, Table table) {
 }
 
 at::Tensor bytes_of(const std::string& text) {
-  const at::Tensor out = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
+  at::Tensor out = at::empty({static_cast<std::int64_t>(text.size())}, at::kByte);
   std::memcpy(out.mutable_data_ptr(), text.data(), text.size());
   return out;
 }
