@@ -57,7 +57,7 @@ std::optional<fs::path> newest_in(const fs::path& dir, const FileCheck& check) {
 std::optional<fs::path> newer_copy(const fs::path& mirror, std::int64_t step, const FileCheck& check) {
   return as_checkpoint_error([&]() -> std::optional<fs::path> {
     for (const std::int64_t copied : steps_in(mirror)) {
-      const fs::path candidate = mirror / step_folder(copied);
+      fs::path candidate = mirror / step_folder(copied);
       if (copied <= step) {
         break;
       }

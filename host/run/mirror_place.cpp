@@ -89,7 +89,7 @@ fs::path mirror_folder(const config::Config& config, const config::Plan& plan) {
     return usual;
   }
   for (fs::path ending = whole.relative_path(); !ending.empty();) {
-    if (const fs::path place = (mirror / ending).lexically_normal(); holds_own(place, id, plan.dir)) {
+    if (fs::path place = (mirror / ending).lexically_normal(); holds_own(place, id, plan.dir)) {
       return place;
     }
     ending = std::next(ending.begin()) == ending.end() ? fs::path() : ending.lexically_relative(*ending.begin());

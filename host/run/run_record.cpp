@@ -226,7 +226,7 @@ std::optional<Table> read_record(const fs::path& dir) {
 
 fs::path model_source(const config::Config& config) {
   const std::string& name = config.model.preset;
-  const fs::path preset = name.find('/') == std::string::npos ? fs::path(name) : hub::locate(name, hub::ModelFiles::tokenizer);
+  fs::path preset = name.find('/') == std::string::npos ? fs::path(name) : hub::locate(name, hub::ModelFiles::tokenizer);
   if (config::is_huggingface_folder(preset)) {
     return preset;
   }
@@ -234,7 +234,7 @@ fs::path model_source(const config::Config& config) {
   if (weights.empty()) {
     return {};
   }
-  const fs::path folder = hub::locate(weights, hub::ModelFiles::tokenizer);
+  fs::path folder = hub::locate(weights, hub::ModelFiles::tokenizer);
   if (config::is_huggingface_folder(folder)) {
     return folder;
   }
@@ -361,7 +361,7 @@ void keep_earlier_job(const fs::path& dir, const std::string& job) {
 
 fs::path recorded_job(const fs::path& run_dir, std::size_t start, std::size_t starts) {
   for (std::size_t number = start; number < starts; ++number) {
-    if (const fs::path file = run_dir / kJobs / format("{}.toml", number); path_exists(file)) {
+    if (fs::path file = run_dir / kJobs / format("{}.toml", number); path_exists(file)) {
       return file;
     }
   }

@@ -165,7 +165,7 @@ TEST_CASE("loading: ranks fill gaps as one does, and go on with another optimize
   const auto on_ranks = [&](int ranks, const std::string& name, Words more) {
     Words args{"--nproc", std::to_string(ranks), "toy.toml", "--run.name=" + name};
     args.insert(args.end(), more.begin(), more.end());
-    const Finished done = toy.host(args);
+    Finished done = toy.host(args);
     UNSCOPED_INFO(done.out << done.err);
     return done;
   };

@@ -28,7 +28,7 @@ using fuzz::require;
 /// With the files that an index may name.
 fs::path folder() {
   static const fs::path made = [] {
-    const fs::path out = fuzz::new_folder();
+    fs::path out = fuzz::new_folder();
     const at::Tensor numbers = at::arange(12, at::kFloat).reshape({3, 4});
     write_safetensors(out / "a.safetensors", {{"w", numbers}, {"v", numbers}});
     write_safetensors(out / "b.safetensors", {{"w", numbers}});

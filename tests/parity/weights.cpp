@@ -81,7 +81,7 @@ std::vector<std::string> names_in(const Case& test, Model& model, const std::str
 at::Tensor tensor_in(const Case& test, Model& model, const std::string& prefix, const std::string& name) {
   const std::vector<std::string> names = names_in(test, model, prefix, name);
   KF_CHECK(!names.empty(), Code::other, "the case has no {}{}", prefix, name);
-  const at::Tensor first = test.tensor(names.front());
+  at::Tensor first = test.tensor(names.front());
   for (const std::string& other : names) {
     KF_CHECK(at::equal(first, test.tensor(other)), Code::other, "{} and {} are one tensor in the model, but differ in the case",
              names.front(), other);

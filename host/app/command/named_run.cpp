@@ -10,11 +10,11 @@
 namespace kf {
 
 fs::path named_run(const std::string& word) {
-  const fs::path given = word;
+  fs::path given = word;
   if (report::is_run(given)) {
     return given;
   }
-  const fs::path below = fs::path("runs") / given;
+  fs::path below = fs::path("runs") / given;
   if (given.is_relative() && report::is_run(below)) {
     return below;
   }

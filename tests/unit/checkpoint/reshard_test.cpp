@@ -54,7 +54,7 @@ Placements placements_on(const Mesh& mesh, std::int64_t rank) {
 
 /// A model of which each weight is what lies here.
 std::shared_ptr<Model> model_here(const config::Config& config, std::uint64_t seed, const Mesh& mesh, std::int64_t rank) {
-  const std::shared_ptr<Model> model = tiny_model(config, seed);
+  std::shared_ptr<Model> model = tiny_model(config, seed);
   for (const ParameterPtr& weight : model->parameters()) {
     weight->master = placement_of(*weight, mesh, rank).of(weight->shape).of(weight->master.detach()).clone();
     weight->value = weight->master;

@@ -43,7 +43,7 @@ std::map<std::string, at::Tensor> kept(Model& model) {
 
 /// A model whose weights a file is to fill.
 std::shared_ptr<Model> waiting_model(const config::Config& config, const VocabRows& rows = {}, at::ScalarType compute = at::kFloat) {
-  const std::shared_ptr<Model> model = tiny_model(config, 2, compute);
+  std::shared_ptr<Model> model = tiny_model(config, 2, compute);
   materialize(*model, at::kCPU, compute, 2, at::kFloat, [rows](const Parameter& p) { return needs_first_values(p, rows); });
   return model;
 }

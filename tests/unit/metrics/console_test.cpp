@@ -24,7 +24,7 @@ struct Fixture {
     begin_at(sink, 0, 400);
   }
   std::string taken() {
-    const std::string text = out.str();
+    std::string text = out.str();
     out.str("");
     return text;
   }

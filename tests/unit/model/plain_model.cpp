@@ -251,7 +251,7 @@ class Plain {
     const Tensor k = full ? normal(linear(x, at + "k_proj"), at + "k_norm", layernorm) : linear(x, at + "k_proj");
     const Tensor v = linear(x, at + (global && m.global_k_is_v ? "k_proj" : "v_proj"));
     const auto values = [&](std::int64_t kv) {
-      const Tensor own = v.narrow(1, kv * width, width);
+      Tensor own = v.narrow(1, kv * width, width);
       if (m.v_norm == "none") {
         return own;
       }

@@ -20,7 +20,7 @@ TEST_CASE("optimizers: every expert of a stack moves as on its own", "[optim]") 
   CAPTURE(config.optimizer.name, vectors);
   const std::vector<std::int64_t> shape = vectors ? std::vector<std::int64_t>{6} : std::vector<std::int64_t>{5, 4};
   const auto made = [&](const std::string& name, const at::Tensor& start) {
-    const ParameterPtr weight = free_weight(vectors ? name + "_bias" : name, start);
+    ParameterPtr weight = free_weight(vectors ? name + "_bias" : name, start);
     weight->role = vectors ? Role::vector : Role::hidden;
     return weight;
   };

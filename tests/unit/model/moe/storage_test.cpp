@@ -28,7 +28,7 @@ fs::path stored(const TempDir& dir, Model& model, std::vector<std::pair<std::str
   auto weights = weights_of(model);
   std::erase_if(weights, [&](const auto& entry) { return !without.empty() && entry.first.find(without) != std::string::npos; });
   weights.insert(weights.end(), more.begin(), more.end());
-  const fs::path path = dir / "model.safetensors";
+  fs::path path = dir / "model.safetensors";
   write_safetensors(path, weights);
   return path;
 }
