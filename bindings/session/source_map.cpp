@@ -92,12 +92,14 @@ class Lexer {
         if (long_level() >= 0) {
           long_text();
         } else {
-          while (at_ < text_.size() && peek() != '\n')
+          while (at_ < text_.size() && peek() != '\n') {
             step();
+          }
         }
       } else if (peek() == '#' && at_ == 0) {
-        while (at_ < text_.size() && peek() != '\n')
+        while (at_ < text_.size() && peek() != '\n') {
           step();
+        }
       } else {
         return;
       }

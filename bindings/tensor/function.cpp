@@ -164,7 +164,7 @@ struct LuaFunction : torch::autograd::Function<LuaFunction> {
     return outputs;
   }
 
-  static variable_list backward(AutogradContext* context, variable_list gradients) {
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const auto node = c10::static_intrusive_pointer_cast<LuaNode>(context->saved_data["lua"].toCapsule());
     const std::shared_ptr<Runtime> runtime = node->ctx->runtime();
     const variable_list saved = context->get_saved_variables();

@@ -114,7 +114,7 @@ TEST_CASE("run: a phase of the script that is opened while a run is on registers
   ScriptHost host;
   ScriptFixture* fixture = nullptr;
   const std::string late = "require('kf').register.scheduler('late', function() return function() return 1 end end)";
-  host.run = [&](config::Node) {
+  host.run = [&](const config::Node&) {
     execute_text(*fixture->script, late);
     CHECK(fixture->registries.scheduler.find("late") != nullptr);
     CHECK_THROWS_WITH(execute_text(*fixture->script, "os.exit()"), Catch::Contains("would lose what is not saved yet"));

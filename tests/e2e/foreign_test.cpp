@@ -12,7 +12,6 @@ namespace {
 using Catch::Matchers::Contains;
 using kf::test::Finished;
 using kf::test::Toy;
-namespace fs = std::filesystem;
 
 const std::string kSaved = std::string(KF_SOURCE_DIR) + "/tests/unit/checkpoint/saved/";
 

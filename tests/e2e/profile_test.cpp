@@ -77,9 +77,9 @@ std::size_t count_inside(const std::vector<Event>& events, const Event& outer) {
 }
 
 /// Ranges of a thread are apart, or one lies in the other.
-void check_nesting(std::vector<Event> events) {
+void check_nesting(const std::vector<Event>& events) {
   std::map<std::int64_t, std::vector<Event>> threads;
-  for (Event& event : events) {
+  for (const Event& event : events) {
     if (event.phase == "X" && event.category != "kernel") {
       threads[event.thread].push_back(event);
     }
@@ -142,7 +142,7 @@ TEST_CASE("profile: one command trains a few steps, tells where their time and m
   CHECK(count_inside(named(events, "torch::autograd::CppNode<kf::(anonymous namespace)::GatedMlpNode>"), backward) > 0);
   CHECK(count_inside(named(events, "aten::mm"), forward) + count_inside(named(events, "kf::product"), forward) > 0);  // as was measured
   CHECK(std::count_if(events.begin(), events.end(), [](const Event& event) { return event.phase == "C"; }) > 10);
-  CHECK(named(events, "making a batch").size() > 0);
+  CHECK_FALSE(named(events, "making a batch").empty());
 }
 
 TEST_CASE("profile: a run profiles the steps of [profiling], and moves no number", "[profile]") {
@@ -159,7 +159,7 @@ TEST_CASE("profile: a run profiles the steps of [profiling], and moves no number
   CHECK(named(events, "step 4").size() == 1);
   CHECK(named(events, "step 3").empty());
   CHECK(named(events, "step 5").empty());
-  CHECK(named(events, "save").size() > 0);
+  CHECK_FALSE(named(events, "save").empty());
 }
 
 TEST_CASE("profile: callbacks of scripts are named by their line", "[profile]") {

@@ -10,7 +10,6 @@
 #include "e2e/script_run.h"
 
 using namespace kf::test;
-using Catch::Contains;
 
 namespace {
 

@@ -5,7 +5,7 @@
  *   KF_DISK_FAIL_AT   the first of them that fails, from 1; unset: none
  *   KF_DISK_FAILURES  how many fail from there on; unset: 1
  *   KF_DISK_ERRNO     with what: 5 is EIO, 28 ENOSPC */
-#define _GNU_SOURCE
+#define _GNU_SOURCE  // NOLINT(bugprone-reserved-identifier): what glibc asks for
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>

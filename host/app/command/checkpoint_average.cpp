@@ -70,7 +70,7 @@ int checkpoint_convert(const Arguments& args) {
   NamedTensors tensors = source.tensors;
   if (list.has("--experts")) {
     check_word("--experts", list.last("--experts"), {"packed", "each"});
-    tensors = with_experts(std::move(tensors), list.last("--experts") == "packed" ? ExpertForm::packed : ExpertForm::each, source.path);
+    tensors = with_experts(tensors, list.last("--experts") == "packed" ? ExpertForm::packed : ExpertForm::each, source.path);
   }
   if (list.has("--dtype")) {
     tensors = in_type(std::move(tensors), type_named(list.last("--dtype")), too_large);
