@@ -120,8 +120,6 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
   (split ? forward.scatters : forward.sums) += piece.embeds ? 1 : 0;
   backward.scatters += forward.gathers;
   backward.gathers += forward.scatters;
-  forward.gathers += split && !piece.heads ? 1 : 0;  // between stages hidden states are whole
-  backward.gathers += split && !piece.embeds ? 1 : 0;
   const auto add_branch = [&](double gathers, double scatters, double sums, bool again) {
     forward.gathers += gathers;
     forward.scatters += scatters;
@@ -307,7 +305,8 @@ std::vector<Flow> Traffic::of_step() const {
 }
 
 Flow Traffic::handed_on() const {
-  const double bytes = tokens_ * real(config_.model.dim) * width_;
+  const double shared = config_.distributed.sequence_parallel ? real(layout_.mesh.degree(Axis::tp)) : 1;  // each tp rank has its positions
+  const double bytes = tokens_ / shared * real(config_.model.dim) * width_;
   return {"pp", "hidden states handed on", Kind::send, When::forward, 1, bytes, reaches_.pp};
 }
 

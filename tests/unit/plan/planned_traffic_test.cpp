@@ -172,7 +172,9 @@ TEST_CASE("planned traffic: what stages hand on is what is counted, by every sch
     c.distributed.pp_layers = {1, 2, 1};
     agrees(c, {3, 1, 1, 1, 1, 1}, "pp", names, 0.02, rank);
   }
-  SECTION("a split sequence, which is whole between stages") {
+  SECTION("divided layers: of a split sequence each rank hands its positions on") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    CAPTURE(c.distributed.sequence_parallel);
     agrees(c, {2, 1, 1, 1, 1, 2}, "pp", names);
     agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"});
     agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"}, 0.02, 2);
