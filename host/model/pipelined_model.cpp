@@ -129,9 +129,11 @@ void PipelinedModel::join_gradients() {
   }
 }
 
-at::Tensor PipelinedModel::room_for(std::int64_t sequences, std::int64_t length) const {
-  return at::empty({sequences, length, dim_}, like_->value.options().requires_grad(false));
+at::Tensor PipelinedModel::room_for(std::int64_t sequences, std::int64_t length, bool cached) const {
+  return at::empty({sequences, staged_->positions_between(length, cached), dim_}, hidden_options());
 }
+
+at::TensorOptions PipelinedModel::hidden_options() const { return like_->value.options().requires_grad(false); }
 
 void PipelinedModel::through(const at::Tensor& tokens, ForwardContext& context, const std::function<void(Model& tail)>& last) {
   const at::NoGradGuard no_grad;
@@ -142,7 +144,7 @@ void PipelinedModel::through(const at::Tensor& tokens, ForwardContext& context, 
     }
     at::Tensor in = tokens;
     if (piece > 0) {
-      in = room_for(tokens.size(0), tokens.size(1));
+      in = room_for(tokens.size(0), tokens.size(1), context.cache != nullptr);
       ranks_.receive(in, rank_of(piece - 1));
     }
     if (context.cache != nullptr) {
@@ -169,8 +171,8 @@ at::Tensor PipelinedModel::forward(const at::Tensor& tokens, ForwardContext& con
   // What type the head gives is its own matter (model.logits_dtype).
   const std::string type = ranks_.tell(logits.defined() && logits.scalar_type() == at::kFloat ? "fp32" : "").back();
   if (!logits.defined()) {
-    const at::Tensor like = room_for(tokens.size(0), tokens.size(1));
-    logits = at::empty({tokens.size(0), tokens.size(1), vocab_}, type == "fp32" ? like.options().dtype(at::kFloat) : like.options());
+    const at::TensorOptions own = hidden_options();
+    logits = at::empty({tokens.size(0), tokens.size(1), vocab_}, type == "fp32" ? own.dtype(at::kFloat) : own);
   }
   ranks_.broadcast(logits, ranks_.size() - 1);
   return logits;
@@ -185,7 +187,7 @@ at::Tensor PipelinedModel::last_logits(const at::Tensor& tokens, ForwardContext&
     logits = z.to(at::kFloat).contiguous();
   });
   if (!logits.defined()) {
-    logits = at::empty({tokens.size(0), vocab_}, room_for(tokens.size(0), tokens.size(1)).options().dtype(at::kFloat));
+    logits = at::empty({tokens.size(0), vocab_}, hidden_options().dtype(at::kFloat));
   }
   ranks_.broadcast(logits, ranks_.size() - 1);
   return logits;

@@ -2,6 +2,7 @@
 // A model whose pieces lie on the ranks of a pipeline.
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/TensorOptions.h>
 
 #include <cstdint>
 #include <functional>
@@ -65,10 +66,12 @@ class PipelinedModel final : public Model {
   /// update then, so the copies stay equal to the bit.
   void join_gradients();
 
-  /// Where hidden states of `sequences` with `length` positions come in; behind `divide`.
-  at::Tensor room_for(std::int64_t sequences, std::int64_t length) const;
+  /// Where hidden states of `sequences` with `length` positions come in (Staged::positions_between); behind `divide`.
+  at::Tensor room_for(std::int64_t sequences, std::int64_t length, bool cached = false) const;
 
  private:
+  at::TensorOptions hidden_options() const;
+
   std::shared_ptr<Model> whole_;
   Staged* staged_;
   config::DistributedConfig settings_;

@@ -28,9 +28,11 @@ struct Piece {
 class Staged {
  public:
   virtual ~Staged() = default;
-  /// The layers of `piece`. `in`: hidden states (B, T, C), or the tokens where the piece embeds; `tokens` (B, T) in any case. Gives hidden
-  /// states, behind the last norm where the piece has the head.
+  /// The layers of `piece`. `in`: hidden states as they lie between pieces, or the tokens where the piece embeds; `tokens` (B, T) in any
+  /// case. Gives hidden states: as between pieces, or, where the piece has the head, (B, T, C) behind the last norm.
   virtual at::Tensor run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) = 0;
+  /// Between pieces a hidden state is (B, S, C): S of T = `length` positions lie on this rank. `cached`: in a forward with a cache.
+  virtual std::int64_t positions_between(std::int64_t length, bool cached) const = 0;
   /// The weights that it reads. Several pieces may read one (tied embeddings).
   virtual ParameterList weights_of(const Piece& piece) const = 0;
   /// Its blocks, by which weights are gathered and reduced.

@@ -211,38 +211,40 @@ at::Tensor Transformer::run_whole_block(std::size_t layer, const at::Tensor& h, 
 at::Tensor Transformer::hidden(const at::Tensor& in, ForwardContext& context) { return run_piece(whole_piece(), in, in, context); }
 
 at::Tensor Transformer::run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) {
-  see(context, in.size(1), in.device(), max_seq_len_);
+  see(context, tokens.size(1), in.device(), max_seq_len_);
   const auto observe = [&](const std::string& name, const at::Tensor& value) {
     if (context.observe) {
       context.observe(name, value);
     }
   };
 
-  context.split_sequence = ranks_.splits_sequence() && context.cache == nullptr;
+  context.split_sequence = splits(context.cache != nullptr);
   at::Tensor h = in;
   if (piece.embeds) {
     h = embed(in, context);
     observe("embed", h);
-  } else {
-    h = ranks_.own(h, context);
   }
   for (std::int64_t layer = piece.first; layer < piece.end; ++layer) {
     h = run_block(static_cast<std::size_t>(layer - stage_.first), h, context);
     observe("layer." + std::to_string(layer), h);
   }
   if (context.cache != nullptr) {
-    context.cache->filled += in.size(1);
+    context.cache->filled += tokens.size(1);
   }
   if (piece.heads && context.looks_ahead && context.results != nullptr) {
     look_ahead(h, tokens, context);
   }
   if (!piece.heads) {
-    return ranks_.whole(h, context);
+    return h;
   }
   const TraceRange range(TraceKind::layer, "norm");
   h = norm_->forward(h);
   observe("norm", h);
   return ranks_.enter(h, context);
+}
+
+std::int64_t Transformer::positions_between(std::int64_t length, bool cached) const {
+  return splits(cached) ? even_rows(length, ranks_.size())[static_cast<std::size_t>(ranks_.rank())] : length;
 }
 
 ParameterList Transformer::weights_of(const Piece& piece) const {

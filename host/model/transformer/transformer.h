@@ -40,6 +40,7 @@ class Transformer final : public Model, public Staged {
   bool keeps_cache(std::int64_t length, std::int64_t longer) const override;
 
   at::Tensor run_piece(const Piece& piece, const at::Tensor& in, const at::Tensor& tokens, ForwardContext& context) override;
+  std::int64_t positions_between(std::int64_t length, bool cached) const override;
   ParameterList weights_of(const Piece& piece) const override;
   std::vector<std::shared_ptr<Module>> blocks_of(const Piece& piece) const override;
   KvCache cache_of(const std::vector<Piece>& pieces, std::int64_t batch, std::int64_t capacity) override;
@@ -54,6 +55,8 @@ class Transformer final : public Model, public Staged {
   at::Tensor add_positions(const at::Tensor& h, const ForwardContext& context) const;
   /// h (B, T, C) behind the last block -> ForwardResults::ahead
   void look_ahead(at::Tensor h, const at::Tensor& tokens, const ForwardContext& context) const;
+  /// Whether each rank along tp has its rows of hidden states; `cached`: of a forward with a cache.
+  bool splits(bool cached) const { return ranks_.splits_sequence() && !cached; }
   Piece whole_piece() const { return {stage_.first, stage_.end, stage_.embeds, stage_.heads}; }  // all that it has
   const std::shared_ptr<Block>& block_at(std::int64_t layer) const { return blocks_.at(static_cast<std::size_t>(layer - stage_.first)); }
   at::Tensor run_block(std::size_t layer, const at::Tensor& h, const ForwardContext& context) const;

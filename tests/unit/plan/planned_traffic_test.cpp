@@ -129,6 +129,26 @@ TEST_CASE("planned traffic: what tensor, context and expert parallelism send is 
     c.train.activation_checkpointing = "full";
     agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
   }
+  SECTION("tensor parallelism with experts, and shared ones") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_shared_experts = GENERATE(0, 2);
+    c.train.activation_checkpointing = GENERATE(as<std::string>{}, "none", "full");
+    CAPTURE(c.distributed.sequence_parallel, c.model.moe_shared_experts, c.train.activation_checkpointing);
+    agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
+  }
+  SECTION("tensor parallelism with experts that are narrower, or stand beside a dense layer") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_shared_experts = GENERATE(0, 1);
+    const bool beside = GENERATE(true, false);
+    c.model.moe_beside_dense = beside;
+    c.model.moe_input_dim = beside ? 0 : 32;
+    CAPTURE(c.distributed.sequence_parallel, c.model.moe_shared_experts, beside);
+    agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
+  }
   SECTION("a ring of context parallelism") {
     c.distributed.cp_method = GENERATE(as<std::string>{}, "ring", "all_gather");
     CAPTURE(c.distributed.cp_method);
@@ -172,7 +192,9 @@ TEST_CASE("planned traffic: what stages hand on is what is counted, by every sch
     c.distributed.pp_layers = {1, 2, 1};
     agrees(c, {3, 1, 1, 1, 1, 1}, "pp", names, 0.02, rank);
   }
-  SECTION("a split sequence, which is whole between stages") {
+  SECTION("divided layers: of a split sequence each rank hands its positions on") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    CAPTURE(c.distributed.sequence_parallel);
     agrees(c, {2, 1, 1, 1, 1, 2}, "pp", names);
     agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"});
     agrees(c, {2, 1, 1, 1, 1, 2}, "tp", {"tp"}, 0.02, 2);

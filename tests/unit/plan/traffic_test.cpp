@@ -85,6 +85,17 @@ TEST_CASE("plan: stages hand hidden states on, the middle ones both ways twice",
   CHECK(sent_along(flows(c, 3, 2), "pp") == Approx(5 * kStream));
 }
 
+TEST_CASE("plan: of a split sequence each rank hands its positions on, and nothing is gathered between stages", "[plan]") {
+  config::Config c = job();
+  c.distributed.tp = 4;
+  const double alone = sent_along(flows(c, 4), "tp");
+  c.distributed.pp = 2;
+  CHECK(sent_along(flows(c, 8), "pp") == Approx(kStream / 4));
+  CHECK(sent_along(flows(c, 8, 0), "tp") + sent_along(flows(c, 8, 1), "tp") == Approx(alone));
+  c.distributed.sequence_parallel = false;
+  CHECK(sent_along(flows(c, 8), "pp") == Approx(kStream));
+}
+
 TEST_CASE("plan: axes are over the links that the mesh's order gives them", "[plan]") {
   config::Config c = job();
   c.distributed.tp = 4;
