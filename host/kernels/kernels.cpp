@@ -6,6 +6,8 @@
 #include "kernels/gated_mlp/gated_mlp.h"
 #include "kernels/grouped_linear/grouped_linear.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/lion/lion.h"
+#include "kernels/muon/muon.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rotation/rotation.h"
 #include "kernels/self_attention/self_attention.h"
@@ -23,6 +25,9 @@ const Kernels& fused_kernels() {
                                .grouped_linear = fused_grouped_linear,
                                .linear_loss = fused_linear_loss,
                                .adamw = fused_adamw,
+                               .lion = fused_lion,
+                               .muon_momentum = fused_muon_momentum,
+                               .muon_move = fused_muon_move,
                                .cross_entropy = fused_cross_entropy};
   return all;
 }
@@ -38,6 +43,9 @@ const Kernels& plain_kernels() {
                                .grouped_linear = nullptr,
                                .linear_loss = plain_linear_loss,
                                .adamw = plain_adamw,
+                               .lion = plain_lion,
+                               .muon_momentum = plain_muon_momentum,
+                               .muon_move = plain_muon_move,
                                .cross_entropy = plain_cross_entropy};
   return all;
 }

@@ -18,6 +18,10 @@ class ExpertRows;
 enum class GateKind : int;
 struct LinearLoss;
 struct LinearLossOptions;
+struct LionLists;
+struct LionNumbers;
+struct MuonMomentum;
+struct MuonMove;
 struct OutputHead;
 struct SelfAttentionInput;
 struct SumAndNorm;
@@ -36,6 +40,9 @@ struct Kernels {
   at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
   LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
   void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
+  void (*lion)(const LionLists& lists, const LionNumbers& numbers);
+  at::Tensor (*muon_momentum)(const MuonMomentum& in);
+  void (*muon_move)(const MuonMove& in);
   at::Tensor (*cross_entropy)(const at::Tensor& logits, const at::Tensor& labels);
 };
 

@@ -5,6 +5,8 @@
 #include "kernels/attention/attention.h"
 #include "kernels/kernels.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/lion/lion.h"
+#include "kernels/muon/muon.h"
 #include "model/layer/norm.h"
 #include "model/layer/place.h"
 #include "model/transformer/build.h"
@@ -16,6 +18,7 @@ namespace kf::test {
 namespace {
 
 struct Calls {
+  int lion = 0, muon_momentum = 0, muon_move = 0;
   int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
       cross_entropy = 0;
   int gated_mlp = 0, self_attention = 0;
@@ -54,6 +57,18 @@ void counted_adamw(const AdamWLists& lists, const AdamWNumbers& numbers) {
   ++calls.adamw;
   fused_kernels().adamw(lists, numbers);
 }
+void counted_lion(const LionLists& lists, const LionNumbers& numbers) {
+  ++calls.lion;
+  fused_kernels().lion(lists, numbers);
+}
+at::Tensor counted_momentum(const MuonMomentum& in) {
+  ++calls.muon_momentum;
+  return fused_kernels().muon_momentum(in);
+}
+void counted_move(const MuonMove& in) {
+  ++calls.muon_move;
+  fused_kernels().muon_move(in);
+}
 at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   ++calls.cross_entropy;
   return fused_kernels().cross_entropy(logits, labels);
@@ -80,6 +95,9 @@ const Kernels* counting(const config::Config&) {
                                .grouped_linear = counted_grouped,
                                .linear_loss = counted_loss,
                                .adamw = counted_adamw,
+                               .lion = counted_lion,
+                               .muon_momentum = counted_momentum,
+                               .muon_move = counted_move,
                                .cross_entropy = counted_cross_entropy};
   return &all;
 }
@@ -96,7 +114,7 @@ Calls calls_of(const config::Config& config) {
   const auto loss = make_part(registries.loss, "fused_linear_cross_entropy", config, registries);
   loss->from_hidden(hidden, *model->head(), random_tokens(2, 8, 2).flatten(), {}).total.backward();
   make_part(registries.loss, "cross_entropy", config, registries)->sum(at::zeros({16, kTinyVocab}), random_tokens(2, 8, 2).flatten());
-  make_part(registries.optimizer, "adamw", config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
+  make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
   return calls;
 }
 
@@ -149,6 +167,17 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     CHECK(some.attention == 0);
     CHECK(some.self_attention == 0);
     CHECK(some.gate == layers);
+  }
+  SECTION("updates of other optimizers") {
+    config.optimizer.name = "lion";
+    CHECK(calls_of(config).lion == 2);  // weights that decay, and the others
+    config.optimizer.name = "muon";
+    const Calls muon = calls_of(config);
+    CHECK(muon.muon_momentum == 7 * layers);  // every hidden matrix
+    CHECK(muon.muon_move == 7 * layers);
+    CHECK(muon.adamw == 2);
+    config.optimizer.fused = false;
+    CHECK(calls_of(config).muon_move == 0);
   }
 }
 
