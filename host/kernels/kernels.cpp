@@ -5,6 +5,7 @@
 #include "kernels/gate/gate.h"
 #include "kernels/gated_mlp/gated_mlp.h"
 #include "kernels/grouped_linear/grouped_linear.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "kernels/lion/lion.h"
 #include "kernels/muon/muon.h"
@@ -17,6 +18,8 @@ namespace kf {
 const Kernels& fused_kernels() {
   static constexpr Kernels all{.rms_norm = fused_rms_norm,
                                .add_rms_norm = fused_add_rms_norm,
+                               .layer_norm = fused_layer_norm,
+                               .add_layer_norm = fused_add_layer_norm,
                                .gate = fused_gate,
                                .gated_mlp = fused_gated_mlp,
                                .rotation = fused_rotation,
@@ -35,6 +38,8 @@ const Kernels& fused_kernels() {
 const Kernels& plain_kernels() {
   static constexpr Kernels all{.rms_norm = plain_rms_norm,
                                .add_rms_norm = plain_add_rms_norm,
+                               .layer_norm = plain_layer_norm,
+                               .add_layer_norm = plain_add_layer_norm,
                                .gate = plain_gate,
                                .gated_mlp = nullptr,
                                .rotation = plain_rotation,

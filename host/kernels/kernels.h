@@ -15,6 +15,7 @@ struct AttentionInput;
 struct AttentionRules;
 struct GatedMlpInput;
 class ExpertRows;
+struct LayerNormWeights;
 enum class GateKind : int;
 struct LinearLoss;
 struct LinearLossOptions;
@@ -29,6 +30,8 @@ struct SumAndNorm;
 struct Kernels {
   at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
   SumAndNorm (*add_rms_norm)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps);
+  at::Tensor (*layer_norm)(const at::Tensor& x, const LayerNormWeights& weights, double eps);
+  SumAndNorm (*add_layer_norm)(const at::Tensor& x, const at::Tensor& branch, const LayerNormWeights& weights, double eps);
   at::Tensor (*gate)(GateKind kind, const at::Tensor& gate, const at::Tensor& up);
   /// Null in the plain table, and undefined for what the kernel does not take: the formula is the layer's.
   at::Tensor (*gated_mlp)(const GatedMlpInput& in);

@@ -15,6 +15,7 @@
 #include "kernels/gate/gate.h"
 #include "kernels/global_norm/global_norm.h"
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "model/draw.h"
@@ -151,6 +152,18 @@ void bench_elementwise(at::ScalarType type) {
       return out.sum + out.norm;
     });
   };
+  const at::Tensor bias = leaf({1024});
+  const auto layer_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, factor, bias}, [=, &kernels] { return kernels.layer_norm(x, {factor, bias}, 1e-5); });
+  };
+  compare("layernorm" + suffix, layer_norm("fused", fused_kernels()), layer_norm("LibTorch's", plain_kernels()), 0.5);
+  const auto sum_and_layer_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, up, factor, bias}, [=, &kernels] {
+      const SumAndNorm out = kernels.add_layer_norm(x, up, {factor, bias}, 1e-5);
+      return out.sum + out.norm;
+    });
+  };
+  compare("add + layernorm" + suffix, sum_and_layer_norm("fused", fused_kernels()), sum_and_layer_norm("LibTorch's", plain_kernels()), 0.5);
   compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()), sum_and_norm("plain operators", plain_kernels()), 0.5);
   for (const auto& [kind, act] : {std::pair{GateKind::silu, "silu"}, std::pair{GateKind::gelu, "gelu"}}) {
     const auto gate = [&, of = kind](const char* name, const Kernels& kernels) {

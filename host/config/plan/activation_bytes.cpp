@@ -112,11 +112,18 @@ class Sizes {
   double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) / spread_.tp * (width() == 2 ? 10 : 8); }
 
  private:
-  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type; besides the scales.
-  double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? wide_stream() : 0) + fp32(1) / positions_shared(); }
+  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type (but for those by rows,
+  /// kernels/layer_norm); besides the scales.
+  double norm_copy() const {
+    const bool copies = m_.norm_type == "layernorm" && width() == 2 && !on_cpu_by_kernels();
+    return (copies ? wide_stream() : 0) + fp32(m_.norm_type == "layernorm" ? 2 : 1) / positions_shared();
+  }
   double norm_input() const { return stream() + norm_copy(); }
   /// Over how many ranks the positions between the products of tensor parallelism lie.
   double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
+
+  /// Whether the kernels by rows compute what they take.
+  bool on_cpu_by_kernels() const { return config_.run.device == "cpu" && fused_kernels() && config_.train.mixed_precision != "fp16"; }
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 

@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "model/layer/tensor_ranks.h"
 #include "model/module.h"
@@ -65,9 +66,11 @@ class LayerNorm final : public Norm {
  public:
   LayerNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
+  SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const override;
 
  private:
-  std::int64_t dim_;
+  LayerNormWeights weights() const;
+
   ParameterPtr weight_;  // (C) or null
   ParameterPtr bias_;    // (C) or null
   NormOptions options_;

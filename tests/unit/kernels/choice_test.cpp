@@ -4,6 +4,7 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "kernels/lion/lion.h"
 #include "kernels/muon/muon.h"
@@ -22,6 +23,7 @@ struct Calls {
   int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
       cross_entropy = 0;
   int gated_mlp = 0, self_attention = 0;
+  int layer_norm = 0, add_layer_norm = 0;
 };
 Calls calls;  // functions of a table hold nothing
 
@@ -32,6 +34,14 @@ at::Tensor counted_norm(const at::Tensor& x, const at::Tensor& factor, double ep
 SumAndNorm counted_sum(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps) {
   ++calls.add_rms_norm;
   return fused_kernels().add_rms_norm(x, branch, factor, eps);
+}
+at::Tensor counted_layer_norm(const at::Tensor& x, const LayerNormWeights& weights, double eps) {
+  ++calls.layer_norm;
+  return fused_kernels().layer_norm(x, weights, eps);
+}
+SumAndNorm counted_layer_sum(const at::Tensor& x, const at::Tensor& branch, const LayerNormWeights& weights, double eps) {
+  ++calls.add_layer_norm;
+  return fused_kernels().add_layer_norm(x, branch, weights, eps);
 }
 at::Tensor counted_gate(GateKind kind, const at::Tensor& gate, const at::Tensor& up) {
   ++calls.gate;
@@ -87,6 +97,8 @@ at::Tensor counted_self_attention(const SelfAttentionInput& /*in*/) {
 const Kernels* counting(const config::Config&) {
   static constexpr Kernels all{.rms_norm = counted_norm,
                                .add_rms_norm = counted_sum,
+                               .layer_norm = counted_layer_norm,
+                               .add_layer_norm = counted_layer_sum,
                                .gate = counted_gate,
                                .gated_mlp = counted_mlp,
                                .rotation = counted_rotation,
@@ -158,6 +170,13 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     config.model.num_experts = 4;
     config.model.moe_top_k = 2;
     CHECK(calls_of(config).grouped_linear == 3 * layers);
+  }
+  SECTION("layernorms") {
+    config.model.norm_type = "layernorm";
+    const Calls some = calls_of(config);
+    CHECK(some.layer_norm == layers + 1);
+    CHECK(some.add_layer_norm == layers);
+    CHECK(some.rms_norm == 0);
   }
   SECTION("keys of single ops choose for these alone") {
     config.optimizer.fused = false;
