@@ -57,6 +57,10 @@ SumAndNorm RmsNorm::forward_sum(const at::Tensor& x, const at::Tensor& branch) c
   return out;
 }
 
+std::optional<RmsFactor> RmsNorm::as_rms() const {
+  return options_.ranks.many() ? std::nullopt : std::optional(RmsFactor{factor(), options_.eps});
+}
+
 at::Tensor RmsNorm::factor() const { return weight_ ? factor_of(*weight_, options_) : at::Tensor(); }
 
 HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)

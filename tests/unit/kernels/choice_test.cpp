@@ -162,10 +162,15 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     CHECK(dense.linear_loss == 1);
     CHECK(dense.cross_entropy == 1);
     CHECK(dense.gated_mlp == layers);
-    CHECK(dense.self_attention == 0);  // qk_norm is more than it does
-    CHECK(dense.adamw == 2);           // weights that decay, and the others
+    CHECK(dense.self_attention == layers);
+    CHECK(dense.adamw == 2);  // weights that decay, and the others
   }
-  SECTION("whole attentions, where there is nothing besides") { CHECK(calls_of(config).self_attention == layers); }
+  SECTION("whole attentions, where there is nothing besides that they lack") {
+    CHECK(calls_of(config).self_attention == layers);
+    config.model.qk_norm = true;
+    config.model.qk_norm_type = "layernorm";
+    CHECK(calls_of(config).self_attention == 0);
+  }
   SECTION("experts") {
     config.model.num_experts = 4;
     config.model.moe_top_k = 2;
