@@ -53,11 +53,14 @@ at::ScalarType state_type(const std::string& name, at::ScalarType bytes) {
   return name == "bf16" ? at::kBFloat16 : name == "int8" ? bytes : at::kFloat;
 }
 
+/// optimizer.fused = false takes the plain twins of updates, whatever else the job takes.
+const Kernels* update_kernels(const PartArgs& a) { return a.config.optimizer.fused ? a.kernels : &plain_kernels(); }
+
 AdamWOptions adamw_options(const PartArgs& a) {
   const config::OptimizerConfig& o = a.config.optimizer;
   AdamWOptions options;
   set_moments(options, o);
-  options.kernels = o.fused ? a.kernels : &plain_kernels();
+  options.kernels = update_kernels(a);
   return options;
 }
 
@@ -142,7 +145,8 @@ void add_second_order(Registries& r) {
 void add_native_optimizers(Registries& r) {
   r.optimizer.add(native("adamw", "Adam with decoupled weight decay (Loshchilov and Hutter 2019)."), make_adamw);
   r.optimizer.add(native("lion", "Sign of an interpolated momentum (Chen et al. 2023)."), [](const PartArgs& a, Groups groups) {
-    return std::make_unique<Lion>(std::move(groups), a.config.optimizer.betas[0], a.config.optimizer.betas[1]);
+    const config::OptimizerConfig& o = a.config.optimizer;
+    return std::make_unique<Lion>(std::move(groups), LionOptions{o.betas[0], o.betas[1], update_kernels(a)});
   });
   r.optimizer.add(native("schedule_free_adamw", "AdamW with averaged iterates instead of a schedule (Defazio et al. 2024)."),
                   [](const PartArgs& a, Groups groups) {

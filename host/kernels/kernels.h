@@ -15,9 +15,14 @@ struct AttentionInput;
 struct AttentionRules;
 struct GatedMlpInput;
 class ExpertRows;
+struct LayerNormWeights;
 enum class GateKind : int;
 struct LinearLoss;
 struct LinearLossOptions;
+struct LionLists;
+struct LionNumbers;
+struct MuonMomentum;
+struct MuonMove;
 struct OutputHead;
 struct SelfAttentionInput;
 struct SumAndNorm;
@@ -25,6 +30,8 @@ struct SumAndNorm;
 struct Kernels {
   at::Tensor (*rms_norm)(const at::Tensor& x, const at::Tensor& factor, double eps);
   SumAndNorm (*add_rms_norm)(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps);
+  at::Tensor (*layer_norm)(const at::Tensor& x, const LayerNormWeights& weights, double eps);
+  SumAndNorm (*add_layer_norm)(const at::Tensor& x, const at::Tensor& branch, const LayerNormWeights& weights, double eps);
   at::Tensor (*gate)(GateKind kind, const at::Tensor& gate, const at::Tensor& up);
   /// Null in the plain table, and undefined for what the kernel does not take: the formula is the layer's.
   at::Tensor (*gated_mlp)(const GatedMlpInput& in);
@@ -36,6 +43,9 @@ struct Kernels {
   at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
   LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
   void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
+  void (*lion)(const LionLists& lists, const LionNumbers& numbers);
+  at::Tensor (*muon_momentum)(const MuonMomentum& in);
+  void (*muon_move)(const MuonMove& in);
   at::Tensor (*cross_entropy)(const at::Tensor& logits, const at::Tensor& labels);
 };
 

@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "kernels/adamw/adamw.h"
+#include "optim/values.h"
 
 namespace kf {
 namespace {
@@ -17,12 +18,6 @@ constexpr std::size_t kStep = 2;
 
 AdamWLists lists_of_kernel(const TensorLists& lists) {
   return {lists.masters, lists.gradients, lists.slots[kM], lists.slots[kV], lists.slots[kStep]};
-}
-
-/// The value of a weight that can be written with its master; undefined where they are one, or others have parts of it.
-at::Tensor value_beside(const Parameter& weight) {
-  const bool apart = weight.unit == nullptr && !weight.value.is_same(weight.master) && weight.value.sizes() == weight.master.sizes();
-  return apart ? weight.value.detach() : at::Tensor();
 }
 
 /// Adds `ok`, or 1 where it is undefined. On a CPU without an operator for each: there are as many as weights.
@@ -87,20 +82,13 @@ void AdamW::add_over(Group& shards) {
 
 /// Weights, their values, and 16-bit moments in one pass, which clips the gradients on its way.
 void AdamW::move(const TensorLists& lists, const AdamWNumbers& numbers, const UpdateTerms& terms) const {
-  std::vector<at::Tensor> values;
-  for (const Parameter* const weight : lists.parameters) {
-    values.push_back(value_beside(*weight));
-  }
+  const std::vector<at::Tensor> values = values_beside(lists);
   AdamWLists all = lists_of_kernel(lists);
   all.values = values;
   all.factor = terms.factor;
   all.ok = terms.ok;
   options_.kernels->adamw(all, numbers);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].defined()) {
-      lists.parameters[i]->value_written();
-    }
-  }
+  say_written(lists, values);
 }
 
 void AdamW::step_with(double lr, const UpdateTerms& terms) {

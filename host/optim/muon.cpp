@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "core/name_pattern.h"
+#include "kernels/muon/muon.h"
+#include "optim/values.h"
 
 namespace kf {
 namespace {
@@ -77,21 +79,19 @@ double Muon::scale(double rows, double columns) const {
   return options_.to_rms ? options_.rms * std::sqrt(std::max(rows, columns)) : std::sqrt(std::max(1.0, rows / columns));
 }
 
-void Muon::update(const Parameter& parameter, double lr, double weight_decay) {
-  const at::Tensor gradient = parameter.wide_gradient();
-  at::Tensor& momentum = slots_.of(parameter)[0];
-  momentum.mul_(options_.momentum).add_(gradient);
-  const at::Tensor ahead = options_.nesterov ? gradient + options_.momentum * momentum : momentum;
+void Muon::update(Parameter& parameter, double lr, double weight_decay, const at::Tensor& clip) {
+  const Kernels& kernels = *options_.adam.kernels;
+  const at::Tensor ahead =
+      kernels.muon_momentum({parameter.stored_gradient(), slots_.of(parameter)[0], clip, options_.momentum, options_.nesterov});
   // By role a stack of experts is one matrix each; by shape the trailing dims are one.
   const bool stack = !options_.by_shape && ahead.dim() == 3;
   const at::Tensor matrix = stack ? ahead : ahead.flatten(1);
   const double factor = scale(static_cast<double>(matrix.size(-2)), static_cast<double>(matrix.size(-1)));
-  const at::Tensor direction = newton_schulz(matrix, options_.ns_steps).view_as(ahead) * factor;
-  const at::Tensor stored = parameter.master.detach();
-  const at::Tensor master = stored.to(at::kFloat);  // the same tensor, but for bf16 weights
-  master.mul_(1 - lr * weight_decay).add_(direction, -lr);
-  if (!master.is_same(stored)) {
-    stored.copy_(master);
+  const at::Tensor direction = newton_schulz(matrix, options_.ns_steps).view_as(ahead);
+  const at::Tensor value = value_beside(parameter);
+  kernels.muon_move({parameter.master.detach(), direction, value, 1 - lr * weight_decay, lr * factor});
+  if (value.defined()) {
+    parameter.value_written();
   }
 }
 
@@ -102,16 +102,16 @@ Optimizer::Needs Muon::needs(const Parameter& weight) const {
   return std::any_of(groups_.begin(), groups_.end(), takes) ? Needs::whole : Needs::elements;
 }
 
-void Muon::step(double lr) {
+void Muon::step_with(double lr, const UpdateTerms& terms) {
   const at::NoGradGuard no_grad;
   for (const ParamGroup& group : groups_) {
     for (const ParameterPtr& parameter : group.parameters) {
-      if (parameter->gradient().defined()) {
-        update(*parameter, lr, group.weight_decay);
+      if (parameter->stored_gradient().defined()) {
+        update(*parameter, lr, group.weight_decay, terms.factor);
       }
     }
   }
-  adam_.step(options_.adam_lr * (lr / options_.lr));
+  adam_.step_with(options_.adam_lr * (lr / options_.lr), terms);
 }
 
 OptimizerState Muon::state() const {

@@ -25,7 +25,7 @@ struct MuonOptions {
   std::vector<std::string> exclude;    // name patterns of matrices left to AdamW; one that matches none throws Code::config
   double lr = 0;                       // optimizer.lr: the AdamW part follows the schedule through the ratio to it
   double adam_lr = 0;                  // peak rate of the AdamW part
-  AdamWOptions adam;
+  AdamWOptions adam;                   // its kernels are those of the whole update
 };
 
 /// X / (|X|_F + 1e-7), then n times X <- a X + (b G + c G^2) X with G = X X^T, in fp32; pushes the singular values to about 1.
@@ -40,12 +40,15 @@ class Muon final : public Optimizer {
   Muon(const std::vector<ParamGroup>& groups, const MuonOptions& options);
   /// The matrices that it orthogonalises are whole.
   Needs needs(const Parameter& weight) const override;
-  void step(double lr) override;
+  void step(double lr) override { step_with(lr, {}); }
+  bool takes_factor() const override { return adam_.takes_factor(); }
+  void step_with(double lr, const UpdateTerms& terms) override;
   OptimizerState state() const override;
   void load(const OptimizerState& state) override;
 
  private:
-  void update(const Parameter& parameter, double lr, double weight_decay);
+  /// `clip`: the factor of the gradient, undefined for 1.
+  void update(Parameter& parameter, double lr, double weight_decay, const at::Tensor& clip);
   double scale(double rows, double columns) const;
 
   std::vector<ParamGroup> groups_;  // of the orthogonalised part

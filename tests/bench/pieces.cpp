@@ -15,6 +15,7 @@
 #include "kernels/gate/gate.h"
 #include "kernels/global_norm/global_norm.h"
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "model/draw.h"
@@ -25,6 +26,8 @@
 #include "model/transformer/build.h"
 #include "model/weight_unit.h"
 #include "optim/adamw.h"
+#include "optim/lion.h"
+#include "optim/muon.h"
 #include "registry/registries.h"
 #include "train/step/language.h"
 #include "train/step/losses.h"
@@ -149,6 +152,18 @@ void bench_elementwise(at::ScalarType type) {
       return out.sum + out.norm;
     });
   };
+  const at::Tensor bias = leaf({1024});
+  const auto layer_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, factor, bias}, [=, &kernels] { return kernels.layer_norm(x, {factor, bias}, 1e-5); });
+  };
+  compare("layernorm" + suffix, layer_norm("fused", fused_kernels()), layer_norm("LibTorch's", plain_kernels()), 0.5);
+  const auto sum_and_layer_norm = [&](const char* name, const Kernels& kernels) {
+    return both_ways(name, {x, up, factor, bias}, [=, &kernels] {
+      const SumAndNorm out = kernels.add_layer_norm(x, up, {factor, bias}, 1e-5);
+      return out.sum + out.norm;
+    });
+  };
+  compare("add + layernorm" + suffix, sum_and_layer_norm("fused", fused_kernels()), sum_and_layer_norm("LibTorch's", plain_kernels()), 0.5);
   compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()), sum_and_norm("plain operators", plain_kernels()), 0.5);
   for (const auto& [kind, act] : {std::pair{GateKind::silu, "silu"}, std::pair{GateKind::gelu, "gelu"}}) {
     const auto gate = [&, of = kind](const char* name, const Kernels& kernels) {
@@ -239,6 +254,32 @@ void bench_adamw(const Registries& registries, at::ScalarType type, at::ScalarTy
   compare("clip + adamw" + name, fused, apart, 0.5);
 }
 
+/// The same of other optimizers, against a pass an operation. Of Muon one iteration, so that its products hide less.
+void bench_updates(const Registries& registries, at::ScalarType type) {
+  const auto compare_both = [&](const std::string& name, const auto& make) {
+    const auto work = [&](const char* title, const Kernels& kernels) {
+      const auto trained = std::make_shared<Trained>(registries, type);
+      const std::shared_ptr<Optimizer> optimizer = make(*trained, kernels);
+      const at::Tensor factor = at::full({}, 0.999999);
+      return Work{title, [=] {
+                    optimizer->step_with(1e-4, {factor, {}});
+                    publish(trained->model->parameters());
+                  }};
+    };
+    compare("clip + " + name + suffix_of(type), work("one pass", fused_kernels()), work("a pass an operation", plain_kernels()), 0.5);
+  };
+  compare_both("lion", [](const Trained& trained, const Kernels& kernels) {
+    return std::make_shared<Lion>(decay_groups(trained.model->parameters(), 0.1), LionOptions{0.9, 0.99, &kernels});
+  });
+  compare_both("muon", [](const Trained& trained, const Kernels& kernels) {
+    MuonOptions options;
+    options.ns_steps = 1;
+    options.lr = options.adam_lr = 1e-4;
+    options.adam.kernels = &kernels;
+    return std::make_shared<Muon>(decay_groups(trained.model->parameters(), 0.1), options);
+  });
+}
+
 void bench_norm(const Registries& registries, at::ScalarType type) {
   const auto all = std::make_shared<Trained>(registries, type);
   const Work one{"one loop", [=] { global_norm(all->gradients); }};
@@ -291,6 +332,8 @@ void bench_pieces(const Registries& registries) {
   bench_adamw(registries, at::kFloat, at::kFloat, at::kFloat, " fp32");
   bench_adamw(registries, at::kBFloat16, at::kFloat, at::kFloat, " bf16");
   bench_adamw(registries, at::kFloat, at::kChar, at::kByte, " int8 moments");
+  bench_updates(registries, at::kFloat);
+  bench_updates(registries, at::kBFloat16);
   bench_norm(registries, at::kFloat);
   bench_norm(registries, at::kBFloat16);
   const Overrides large{"--model.vocab_size=8192", "--train.ce_chunk_size=512"};

@@ -112,11 +112,18 @@ class Sizes {
   double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) / spread_.tp * (width() == 2 ? 10 : 8); }
 
  private:
-  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type; besides the scales.
-  double norm_copy() const { return (m_.norm_type == "layernorm" && width() == 2 ? wide_stream() : 0) + fp32(1) / positions_shared(); }
+  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type (but for those by rows,
+  /// kernels/layer_norm); besides the scales.
+  double norm_copy() const {
+    const bool copies = m_.norm_type == "layernorm" && width() == 2 && !on_cpu_by_kernels();
+    return (copies ? wide_stream() : 0) + fp32(m_.norm_type == "layernorm" ? 2 : 1) / positions_shared();
+  }
   double norm_input() const { return stream() + norm_copy(); }
   /// Over how many ranks the positions between the products of tensor parallelism lie.
   double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
+
+  /// Whether the kernels by rows compute what they take.
+  bool on_cpu_by_kernels() const { return config_.run.device == "cpu" && fused_kernels() && config_.train.mixed_precision != "fp16"; }
 
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 
@@ -179,7 +186,7 @@ class Sizes {
       // Behind gathered keys each piece of the positions has its own result, and they are joined.
       kernel = inner((all > 1 ? 3 : 2) * query + 2 * all * (by_rows() ? key : query));
       products = inner(query + 2 * key) + stream();
-      if (m_.qk_norm && m_.qk_norm_kind != "l2") {
+      if (m_.qk_norm && m_.qk_norm_kind != "l2" && !norms_inside(layer)) {
         out.attention += inner(query + key) + fp32(heads + real(kv_heads(m_, layer))) / spread_.tp;
       }
       if (m_.v_norm != "none") {
@@ -199,16 +206,27 @@ class Sizes {
     out.passing = std::max(out.passing, inner(4 * mixed) + 2 * scores() + gathered);
   }
 
+  /// Whether norms of heads are inside of attention's one node (kernels/self_attention), which makes them again.
+  bool norms_inside(std::int64_t layer) const {
+    const bool norms = m_.qk_norm_kind == "head" && m_.qk_norm_type == "rmsnorm" && !m_.qk_norm_late && m_.v_norm == "none";
+    const bool bare = m_.attn_gate == "none" && !m_.attn_sink && !m_.attn_temp_tuning && m_.attn_qkv_clip == 0 && !has_input_bias(m_) &&
+                      !has_output_bias(m_) && !keys_are_values(m_, layer) && !has_adapter(layer, "attention.");
+    return norms && bare && by_rows() && !puts_off() && spread_.tp == 1 && spread_.cp == 1;
+  }
+
+  /// Gradients of weights are put off, as no layer that is one node does it.
+  bool puts_off() const { return config_.distributed.pp > 1 && config_.distributed.pp_schedule == "zero_bubble"; }
+
   bool has_adapter(std::int64_t layer, const char* branch) const {
     const std::string prefix = "layers." + std::to_string(layer) + "." + branch;
     return std::any_of(adapters_.begin(), adapters_.end(), [&](const AdaptedLayer& a) { return a.name.starts_with(prefix); });
   }
 
   /// Whether a dense layer is one node of the graph (kernels/gated_mlp), which keeps both products alone.
-  bool one_node_mlp(std::int64_t layer) const {
-    const bool chosen = config_.run.device == "cpu" && fused_kernels() && config_.train.mixed_precision != "fp16" && spread_.tp == 1;
-    const bool puts_off = config_.distributed.pp > 1 && config_.distributed.pp_schedule == "zero_bubble";
-    return chosen && !puts_off && m_.mlp_act_limit == 0 && !m_.act_fp32 && !m_.mlp_bias && !has_adapter(layer, "mlp.");
+  bool one_node_mlp(std::int64_t layer) const { return one_node_layers() && !has_adapter(layer, "mlp."); }
+
+  bool one_node_layers() const {
+    return on_cpu_by_kernels() && spread_.tp == 1 && !puts_off() && m_.mlp_act_limit == 0 && !m_.act_fp32 && !m_.mlp_bias;
   }
 
   /// Of a feed-forward layer of width `hidden` over `share` rows a token; `one_node`: as one node of the graph.

@@ -23,8 +23,9 @@ const float* data_of(const at::Tensor& numbers) { return numbers.defined() ? num
 simd::Rows rows_if(const at::Tensor& x) { return x.defined() ? *simd::rows_of(x) : simd::Rows(); }
 at::Tensor in_rows_if(const at::Tensor& x) { return x.defined() ? simd::in_rows(x) : x; }
 
-/// (C): the sum of all rows of `sums` (blocks, C), in order.
-at::Tensor total(const at::Tensor& sums) {
+}  // namespace
+
+at::Tensor sum_of_rows(const at::Tensor& sums) {
   at::Tensor out = at::empty({sums.size(1)}, sums.options());
   static const auto kernel = KF_SIMD_PICK(add_sums);
   simd::share(sums.size(1), grain(sums.size(0)), [&](std::int64_t first, std::int64_t end, int /*thread*/) {
@@ -32,8 +33,6 @@ at::Tensor total(const at::Tensor& sums) {
   });
   return out;
 }
-
-}  // namespace
 
 bool norms_by_rows(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor) {
   const auto narrow = [](const at::Tensor& t) { return t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16; };
@@ -77,7 +76,7 @@ RowNormGradients row_norm_gradients(const at::Tensor& h, const at::Tensor& gradi
   static const auto kernel = KF_SIMD_PICK(norm_backward);
   simd::share(blocks, grain(width * simd::kNormBlock),
               [&](std::int64_t first, std::int64_t end, int /*thread*/) { kernel(of, first, end); });
-  out.factor = wants_factor ? total(sums).to(factor.scalar_type()) : at::Tensor();
+  out.factor = wants_factor ? sum_of_rows(sums).to(factor.scalar_type()) : at::Tensor();
   return out;
 }
 

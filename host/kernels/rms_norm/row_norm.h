@@ -23,4 +23,7 @@ struct RowNormGradients {
 RowNormGradients row_norm_gradients(const at::Tensor& h, const at::Tensor& gradient, const at::Tensor& beside, const at::Tensor& inverse,
                                     const at::Tensor& factor, bool wants_x, bool wants_factor);
 
+/// (C): the sum of all rows of `sums` (blocks, C) fp32, in order, whatever the number of threads.
+at::Tensor sum_of_rows(const at::Tensor& sums);
+
 }  // namespace kf

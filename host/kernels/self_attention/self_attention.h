@@ -7,10 +7,18 @@
 
 namespace kf {
 
+/// Norms of every head of q and k before they turn: h / sqrt(mean(h^2) + eps), times a factor.
+struct HeadNorms {
+  bool on = false;
+  double eps = 1e-5;
+  at::Tensor q, k;  // factors (D), or undefined
+};
+
 struct SelfAttentionInput {
   at::Tensor x;             // (B, T, C)
   at::Tensor q, k, v, out;  // weights: (H D, C), (Hkv D, C), (Hkv D, C), (C', H D)
-  at::Tensor cos, sin;      // (T, n / 2) fp32, of the first n components of each head of q and k; undefined: nothing turns
+  HeadNorms norms;
+  at::Tensor cos, sin;  // (T, n / 2) fp32, of the first n components of each head of q and k; undefined: nothing turns
   bool interleaved = false;
   at::Tensor first;  // as AttentionInput's; undefined: 0
   std::int64_t head_dim = 0;
@@ -18,9 +26,9 @@ struct SelfAttentionInput {
   double softcap = 0;
 };
 
-/// softmax(scale q k^T) v out^T of q, k, v = x W^T, turned: (B, T, C'), causal. What is kept for backward is x, all three products as one
-/// matrix, what was mixed, and a sum a query. One product for q, k and v where they are `stacked`. Once differentiable; on a CPU, in fp32
-/// or bf16. Undefined where the kernel does not take this: the formula has to (GroupedAttention).
+/// softmax(scale q k^T) v out^T of q, k, v = x W^T, normed and turned: (B, T, C'), causal. What is kept for backward is x, all three
+/// products as one matrix, what was mixed, and a sum a query; norms are made again. One product for q, k and v where they are `stacked`.
+/// Once differentiable; on a CPU, in fp32 or bf16. Undefined where the kernel does not take this: the formula has to (GroupedAttention).
 at::Tensor fused_self_attention(const SelfAttentionInput& in);
 
 }  // namespace kf

@@ -194,14 +194,30 @@ at::Tensor GroupedAttention::tempered(const at::Tensor& q, const ForwardContext&
   return (q * scale.unsqueeze(1).unsqueeze(3)).to(q.scalar_type());
 }
 
+std::optional<HeadNorms> GroupedAttention::head_norms() const {
+  if (!q_norm_ && !k_norm_) {
+    return HeadNorms();
+  }
+  if (!q_norm_ || !k_norm_ || norm_late_ || norm_whole_) {
+    return std::nullopt;
+  }
+  const std::optional<RmsFactor> q = q_norm_->as_rms(), k = k_norm_->as_rms();
+  return q && k && q->eps == k->eps ? std::optional(HeadNorms{true, q->eps, q->factor, k->factor}) : std::nullopt;
+}
+
 at::Tensor GroupedAttention::as_one_node(const at::Tensor& x, const ForwardContext& context) const {
-  const bool plain = v_ && !q_norm_ && !k_norm_ && !v_norm_ && !gate_ && !sinks_ && !temperature_ && clip_ == 0 && q_->bare() &&
-                     k_->bare() && v_->bare() && o_->bare();
+  const bool plain =
+      v_ && !v_norm_ && !gate_ && !sinks_ && !temperature_ && clip_ == 0 && q_->bare() && k_->bare() && v_->bare() && o_->bare();
   if (!plain || !mixer_.takes_one_node(context, training()) || !may_be_one_node()) {
     return {};
   }
   const ScoreOptions& scores = mixer_.options();
   SelfAttentionInput in;
+  if (const std::optional<HeadNorms> norms = head_norms(); norms) {
+    in.norms = *norms;
+  } else {
+    return {};
+  }
   if (rope_) {
     if (rope_->depends_on_length() && context.visible->lengths().defined()) {
       return {};

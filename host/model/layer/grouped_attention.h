@@ -20,6 +20,7 @@ namespace config {
 struct ModelConfig;
 }
 
+struct HeadNorms;
 struct PartArgs;
 struct Place;
 
@@ -42,6 +43,8 @@ class GroupedAttention final : public Attention {
 
  private:
   void add_norms(const PartArgs& args);
+  /// What the kernel that is one node computes of the norms of q and k; nothing where they are others than it has.
+  std::optional<HeadNorms> head_norms() const;
   /// By the kernel that is one node; undefined where the formula has to do it.
   at::Tensor as_one_node(const at::Tensor& x, const ForwardContext& context) const;
   /// Keys or values (B, heads here, T, D) -> those that this rank's queries read.

@@ -2,8 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <optional>
-
 #include "model/observe.h"
 #include "registry/registries.h"
 
@@ -59,6 +57,10 @@ SumAndNorm RmsNorm::forward_sum(const at::Tensor& x, const at::Tensor& branch) c
   return out;
 }
 
+std::optional<RmsFactor> RmsNorm::as_rms() const {
+  return options_.ranks.many() ? std::nullopt : std::optional(RmsFactor{factor(), options_.eps});
+}
+
 at::Tensor RmsNorm::factor() const { return weight_ ? factor_of(*weight_, options_) : at::Tensor(); }
 
 HeadNorm::HeadNorm(std::shared_ptr<Norm> plain, std::int64_t heads, std::int64_t dim, const NormOptions& options)
@@ -78,8 +80,7 @@ at::Tensor HeadNorm::forward(const at::Tensor& x) const {
 }
 
 LayerNorm::LayerNorm(std::int64_t dim, const NormOptions& options)
-    : dim_(dim),
-      weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),
+    : weight_(options.weight ? add_parameter("weight", {dim}, weight_init(options), Role::vector) : nullptr),
       bias_(options.bias ? add_parameter("bias", {dim}, Init::zeros(), Role::vector) : nullptr),
       options_(options) {
   divide(weight_, options_);
@@ -93,9 +94,20 @@ at::Tensor LayerNorm::forward(const at::Tensor& x) const {
     y = weight_ ? y * factor_of(*weight_, options_) : y;
     return observed(*this, x, (bias_ ? y + bias_->value : y).to(x.scalar_type()));
   }
-  const std::optional<at::Tensor> weight = weight_ ? std::optional(factor_of(*weight_, options_)) : std::nullopt;
-  const std::optional<at::Tensor> bias = bias_ ? std::optional(bias_->value) : std::nullopt;
-  return observed(*this, x, at::layer_norm(x.to(at::kFloat), {dim_}, weight, bias, options_.eps).to(x.scalar_type()));
+  return observed(*this, x, options_.kernels->layer_norm(x, weights(), options_.eps));
+}
+
+SumAndNorm LayerNorm::forward_sum(const at::Tensor& x, const at::Tensor& branch) const {
+  if (options_.ranks.many()) {
+    return Norm::forward_sum(x, branch);
+  }
+  SumAndNorm out = options_.kernels->add_layer_norm(x, branch, weights(), options_.eps);
+  out.norm = observed(*this, out.sum, out.norm);
+  return out;
+}
+
+LayerNormWeights LayerNorm::weights() const {
+  return {weight_ ? factor_of(*weight_, options_) : at::Tensor(), bias_ ? bias_->value : at::Tensor()};
 }
 
 NormOptions norm_options(const PartArgs& args) {

@@ -3,7 +3,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <optional>
+
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "model/layer/tensor_ranks.h"
 #include "model/module.h"
@@ -12,6 +15,12 @@ namespace kf {
 
 struct PartArgs;
 
+/// x / sqrt(mean(x^2) + eps) * factor.
+struct RmsFactor {
+  at::Tensor factor;  // (C), or undefined for 1
+  double eps = 0;
+};
+
 class Norm : public Module {
  public:
   bool observable() const override { return true; }
@@ -19,6 +28,8 @@ class Norm : public Module {
   virtual at::Tensor forward(const at::Tensor& x) const = 0;
   /// x + branch, and the norm of it, which for some norms are one kernel.
   virtual SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const;
+  /// Where forward is nothing but this: what it computes with, for who computes it inside of something larger.
+  virtual std::optional<RmsFactor> as_rms() const { return std::nullopt; }
 };
 
 struct NormOptions {
@@ -38,6 +49,7 @@ class RmsNorm final : public Norm {
   RmsNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
   SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const override;
+  std::optional<RmsFactor> as_rms() const override;
 
  private:
   at::Tensor factor() const;  // (C) or undefined
@@ -65,9 +77,11 @@ class LayerNorm final : public Norm {
  public:
   LayerNorm(std::int64_t dim, const NormOptions& options);
   at::Tensor forward(const at::Tensor& x) const override;
+  SumAndNorm forward_sum(const at::Tensor& x, const at::Tensor& branch) const override;
 
  private:
-  std::int64_t dim_;
+  LayerNormWeights weights() const;
+
   ParameterPtr weight_;  // (C) or null
   ParameterPtr bias_;    // (C) or null
   NormOptions options_;

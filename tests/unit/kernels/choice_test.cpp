@@ -4,7 +4,10 @@
 
 #include "kernels/attention/attention.h"
 #include "kernels/kernels.h"
+#include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/lion/lion.h"
+#include "kernels/muon/muon.h"
 #include "model/layer/norm.h"
 #include "model/layer/place.h"
 #include "model/transformer/build.h"
@@ -16,9 +19,11 @@ namespace kf::test {
 namespace {
 
 struct Calls {
+  int lion = 0, muon_momentum = 0, muon_move = 0;
   int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
       cross_entropy = 0;
   int gated_mlp = 0, self_attention = 0;
+  int layer_norm = 0, add_layer_norm = 0;
 };
 Calls calls;  // functions of a table hold nothing
 
@@ -29,6 +34,14 @@ at::Tensor counted_norm(const at::Tensor& x, const at::Tensor& factor, double ep
 SumAndNorm counted_sum(const at::Tensor& x, const at::Tensor& branch, const at::Tensor& factor, double eps) {
   ++calls.add_rms_norm;
   return fused_kernels().add_rms_norm(x, branch, factor, eps);
+}
+at::Tensor counted_layer_norm(const at::Tensor& x, const LayerNormWeights& weights, double eps) {
+  ++calls.layer_norm;
+  return fused_kernels().layer_norm(x, weights, eps);
+}
+SumAndNorm counted_layer_sum(const at::Tensor& x, const at::Tensor& branch, const LayerNormWeights& weights, double eps) {
+  ++calls.add_layer_norm;
+  return fused_kernels().add_layer_norm(x, branch, weights, eps);
 }
 at::Tensor counted_gate(GateKind kind, const at::Tensor& gate, const at::Tensor& up) {
   ++calls.gate;
@@ -54,6 +67,18 @@ void counted_adamw(const AdamWLists& lists, const AdamWNumbers& numbers) {
   ++calls.adamw;
   fused_kernels().adamw(lists, numbers);
 }
+void counted_lion(const LionLists& lists, const LionNumbers& numbers) {
+  ++calls.lion;
+  fused_kernels().lion(lists, numbers);
+}
+at::Tensor counted_momentum(const MuonMomentum& in) {
+  ++calls.muon_momentum;
+  return fused_kernels().muon_momentum(in);
+}
+void counted_move(const MuonMove& in) {
+  ++calls.muon_move;
+  fused_kernels().muon_move(in);
+}
 at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& labels) {
   ++calls.cross_entropy;
   return fused_kernels().cross_entropy(logits, labels);
@@ -72,6 +97,8 @@ at::Tensor counted_self_attention(const SelfAttentionInput& /*in*/) {
 const Kernels* counting(const config::Config&) {
   static constexpr Kernels all{.rms_norm = counted_norm,
                                .add_rms_norm = counted_sum,
+                               .layer_norm = counted_layer_norm,
+                               .add_layer_norm = counted_layer_sum,
                                .gate = counted_gate,
                                .gated_mlp = counted_mlp,
                                .rotation = counted_rotation,
@@ -80,6 +107,9 @@ const Kernels* counting(const config::Config&) {
                                .grouped_linear = counted_grouped,
                                .linear_loss = counted_loss,
                                .adamw = counted_adamw,
+                               .lion = counted_lion,
+                               .muon_momentum = counted_momentum,
+                               .muon_move = counted_move,
                                .cross_entropy = counted_cross_entropy};
   return &all;
 }
@@ -96,7 +126,7 @@ Calls calls_of(const config::Config& config) {
   const auto loss = make_part(registries.loss, "fused_linear_cross_entropy", config, registries);
   loss->from_hidden(hidden, *model->head(), random_tokens(2, 8, 2).flatten(), {}).total.backward();
   make_part(registries.loss, "cross_entropy", config, registries)->sum(at::zeros({16, kTinyVocab}), random_tokens(2, 8, 2).flatten());
-  make_part(registries.optimizer, "adamw", config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
+  make_part(registries.optimizer, config.optimizer.name, config, registries, decay_groups(model->parameters(), 0.1))->step(1e-3);
   return calls;
 }
 
@@ -132,14 +162,26 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     CHECK(dense.linear_loss == 1);
     CHECK(dense.cross_entropy == 1);
     CHECK(dense.gated_mlp == layers);
-    CHECK(dense.self_attention == 0);  // qk_norm is more than it does
-    CHECK(dense.adamw == 2);           // weights that decay, and the others
+    CHECK(dense.self_attention == layers);
+    CHECK(dense.adamw == 2);  // weights that decay, and the others
   }
-  SECTION("whole attentions, where there is nothing besides") { CHECK(calls_of(config).self_attention == layers); }
+  SECTION("whole attentions, where there is nothing besides that they lack") {
+    CHECK(calls_of(config).self_attention == layers);
+    config.model.qk_norm = true;
+    config.model.qk_norm_type = "layernorm";
+    CHECK(calls_of(config).self_attention == 0);
+  }
   SECTION("experts") {
     config.model.num_experts = 4;
     config.model.moe_top_k = 2;
     CHECK(calls_of(config).grouped_linear == 3 * layers);
+  }
+  SECTION("layernorms") {
+    config.model.norm_type = "layernorm";
+    const Calls some = calls_of(config);
+    CHECK(some.layer_norm == layers + 1);
+    CHECK(some.add_layer_norm == layers);
+    CHECK(some.rms_norm == 0);
   }
   SECTION("keys of single ops choose for these alone") {
     config.optimizer.fused = false;
@@ -149,6 +191,17 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
     CHECK(some.attention == 0);
     CHECK(some.self_attention == 0);
     CHECK(some.gate == layers);
+  }
+  SECTION("updates of other optimizers") {
+    config.optimizer.name = "lion";
+    CHECK(calls_of(config).lion == 2);  // weights that decay, and the others
+    config.optimizer.name = "muon";
+    const Calls muon = calls_of(config);
+    CHECK(muon.muon_momentum == 7 * layers);  // every hidden matrix
+    CHECK(muon.muon_move == 7 * layers);
+    CHECK(muon.adamw == 2);
+    config.optimizer.fused = false;
+    CHECK(calls_of(config).muon_move == 0);
   }
 }
 

@@ -48,6 +48,15 @@ ParameterPtr weight_of(Model& model, const std::string& name) {
   return nullptr;
 }
 
+/// Norms of heads begin at factors of 1, which hide whether they count.
+void draw_head_norms(Model& model) {
+  for (const ParameterPtr& parameter : model.parameters()) {
+    if (parameter->name.find("q_norm") != std::string::npos || parameter->name.find("k_norm") != std::string::npos) {
+      parameter->value.detach().uniform_(-0.8, 1.5);
+    }
+  }
+}
+
 struct Variant {
   const char* name;
   std::function<void(config::ModelConfig&)> change;
@@ -63,6 +72,12 @@ const std::vector<Variant>& variants() {
       {"nothing turns", [](auto& m) { m.pos_embedding = "learned"; }},
       {"windows", [](auto& m) { m.layer_pattern = {"local"}, m.window = 5; }},
       {"soft cap", [](auto& m) { m.attn_softcap = 0.3; }},
+      {"norms of heads", [](auto& m) { m.qk_norm = true; }},
+      {"norms of heads, one kv head, pairs of neighbours",
+       [](auto& m) { m.qk_norm = true, m.n_kv_heads = 1, m.rope_layout = "interleaved", m.rope_fraction = 0.5; }},
+      {"norms of heads by 1 + weight", [](auto& m) { m.qk_norm = true, m.norm_unit_offset = true; }},
+      {"norms of heads without weights", [](auto& m) { m.qk_norm = true, m.norm_weight = false; }},
+      {"norms of heads that do not turn", [](auto& m) { m.qk_norm = true, m.pos_embedding = "learned"; }},
       {"tied", [](auto& m) { m.tie_embeddings = true; }},
   };
   return all;
@@ -83,6 +98,7 @@ TEST_CASE("one node: results and gradients are those of the formula", "[one_node
     config::Config config = tiny_config();
     variant.change(config.model);
     const auto model = tiny_model(config, 1, type);
+    draw_head_norms(*model);
     const std::vector<at::Tensor> by_node = gradients_of(*model, tokens, docs);
     const Observation look(child_at(model, "norm"), [](const at::Tensor&, const at::Tensor&) { return at::Tensor(); });
     const std::vector<at::Tensor> by_formula = gradients_of(*model, tokens, docs);
@@ -94,6 +110,22 @@ TEST_CASE("one node: results and gradients are those of the formula", "[one_node
         CHECK(relative_difference(by_node[i], by_formula[i]) < bound);
       }
     }
+  }
+}
+
+TEST_CASE("one node: of norms of heads, those that do not train get no gradient", "[one_node]") {
+  config::Config config = tiny_config();
+  config.model.qk_norm = true;
+  const auto model = tiny_model(config);
+  const at::Tensor tokens = random_tokens(2, 16, 3);
+  weight_of(*model, "layers.0.attention.q_norm.weight")->set_trains(false);
+  weight_of(*model, "layers.1.attention.k_norm.weight")->set_trains(false);
+  gradients_of(*model, tokens, {});
+  ForwardContext context;
+  model->forward(tokens, context).square().mean().backward();
+  for (const ParameterPtr& parameter : model->parameters()) {
+    INFO(parameter->name);
+    CHECK(parameter->value.grad().defined() == parameter->trains());
   }
 }
 
