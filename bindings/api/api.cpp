@@ -379,6 +379,7 @@ constexpr ApiRow kRows[] = {
     {"kf.Sweep", "direction", "\"min\"|\"max\"|nil", "Which end of it is better."},
     {"kf.Sweep", "parallel", "integer?", "Trials at a time."},
     {"kf.Sweep", "ranks", "integer?", "Processes of a trial, which train together."},
+    {"kf.Sweep", "isolate", "boolean?", "false: trials run one after another in the process of the sweep, not each in one of its own."},
     {"kf.Sweep", "adjust", "(fun(c: kf.Config): boolean?)|nil", "Changes the job of a trial; false rejects it."},
     {"kf.Sweep", "prune", "boolean|{ min_resource?: integer, reduction_factor?: integer }|nil", "Successive halving."},
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "bindings/context/rows.h"
 #include "bindings/job/recipe.h"
@@ -40,6 +41,7 @@ class SweepReader {
     KF_CHECK(definition_.method == Method::function || definition_.method == Method::list || !definition_.space.empty(), Code::script,
              "{}there is nothing to vary; write [\"optimizer.lr\"] = kf.loguniform(1e-4, 1e-2)", place_.prefix({"space"}));
     counts();
+    isolate();
     objective();
     prune();
     if (has("adjust")) {
@@ -50,8 +52,8 @@ class SweepReader {
 
  private:
   static const std::vector<std::string>& keys() {
-    static const std::vector<std::string> names{"base",      "space",    "method", "trials", "seed", "objective",
-                                                "direction", "parallel", "ranks",  "adjust", "prune"};
+    static const std::vector<std::string> names{"base",      "space",    "method", "trials",  "seed",   "objective",
+                                                "direction", "parallel", "ranks",  "isolate", "adjust", "prune"};
     return names;
   }
 
@@ -145,6 +147,22 @@ class SweepReader {
     definition_.parallel = count("parallel", 1).value_or(1);
     definition_.ranks = count("ranks", 1).value_or(1);
     definition_.seed = static_cast<std::uint64_t>(count("seed", 0).value_or(0));
+  }
+
+  /// Trials in the worker's own process are one at a time, and of one process.
+  void isolate() {
+    if (!has("isolate")) {
+      return;
+    }
+    KF_CHECK(lua_isboolean(L_, -1), Code::script, "{}expected true or false, got {}", place_.prefix({"isolate"}), describe(L_, -1));
+    definition_.isolate = lua_toboolean(L_, -1) != 0;
+    definition_.isolate_place = place_.at({"isolate"});
+    for (const auto& [key, value] : {std::pair("parallel", definition_.parallel), std::pair("ranks", definition_.ranks)}) {
+      KF_CHECK(definition_.isolate || value == 1, Code::script,
+               "{}{} with isolate = false: trials then run one after another in the process of the sweep, so {} must be 1; for {} leave "
+               "isolate out",
+               place_.prefix({key}), value, key, value);
+    }
   }
 
   void objective() {

@@ -17,8 +17,8 @@ struct LuaSweep {
   Ref objective;  // where that is a function
 };
 
-/// kf.sweep{ base, space, method, trials, seed, objective, direction, parallel, ranks, adjust, prune } -> a value for the script to return.
-/// Everything that needs no settings is checked here; Code::script names the line of the key.
+/// kf.sweep{ base, space, method, trials, seed, objective, direction, parallel, ranks, isolate, adjust, prune } -> a value for the script
+/// to return. Everything that needs no settings is checked here; Code::script names the line of the key.
 int make_sweep(lua_State* L);
 
 /// The sweep that the value at `index` stands for; null when it is something else.

@@ -11,6 +11,7 @@
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/files/folder.h"
 #include "checkpoint/state_file.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -64,6 +65,7 @@ void copy_checkpoint(const fs::path& checkpoint, const fs::path& dir) {
     copy_checked(checkpoint / kStateFile, pending.path() / kStateFile, nullptr);
     const std::string fault = checkpoint_fault(pending.path());
     KF_CHECK(fault.empty(), Code::checkpoint, "the copy is not whole: {}", fault);
+    GroupSync::flush();
     pending.commit();
   });
 }

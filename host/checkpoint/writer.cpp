@@ -11,6 +11,7 @@
 #include "checkpoint/state_file.h"
 #include "checkpoint/together.h"
 #include "config/tree/json.h"
+#include "core/group_sync.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -186,6 +187,7 @@ fs::path CheckpointWriter::write(const StagedSave& staged, Group& files, const s
     if (leads) {
       const std::string text = write_rest(inside, staged.rest, files, gather(told, inside));
       if (!holds_state(target, text)) {
+        GroupSync::flush();
         folder->commit();
       }
       if (name.empty()) {

@@ -18,6 +18,7 @@
 
 #include "core/descriptor.h"
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "core/real_paths.h"
 #include "core/shell_pattern.h"
@@ -290,6 +291,9 @@ std::string read_file(const fs::path& path) {
 }
 
 void sync_path(const fs::path& path) {
+  if (GroupSync::takes(path)) {
+    return;
+  }
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   KF_CHECK(file.get() >= 0 && ::fsync(file.get()) == 0, Code::other, "cannot make {} durable: {}", path, reason());
 }
@@ -300,7 +304,7 @@ void write_file_atomic(const fs::path& path, std::string_view content) {
     const Descriptor file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     KF_CHECK(file.get() >= 0, Code::other, "cannot write {}: {}", temporary, reason());
     write_all(file.get(), content, temporary);
-    KF_CHECK(::fsync(file.get()) == 0, Code::other, "cannot write {}: {}", temporary, reason());
+    KF_CHECK(GroupSync::takes(path) || ::fsync(file.get()) == 0, Code::other, "cannot write {}: {}", temporary, reason());
     KF_CHECK(::rename(temporary.c_str(), path.c_str()) == 0, Code::other, "cannot rename {} to {}: {}", temporary, path, reason());
   } catch (const Error&) {
     ::unlink(temporary.c_str());

@@ -25,10 +25,12 @@ std::atomic<int> arrived{0};
 std::atomic<double> arrived_at{0};  // seconds of the steady clock
 std::atomic<void (*)()> listening{nullptr};
 std::atomic<sem_t*> waking{nullptr};  // of the watchdog
+std::atomic<int> notices{STDERR_FILENO};
 std::array<struct sigaction, kSignals.size()> earlier{};
 struct sigaction earlier_pipe {};
 
 pthread_t owner{};  // the thread that made the StopSignals
+int depth = 0;      // how many there are, one inside of another
 
 double steady_seconds() {
   struct timespec now {};
@@ -47,7 +49,7 @@ extern "C" void on_signal(int number) {
   }
   arrived_at = steady_seconds();
   constexpr char text[] = "\nstopping after this step (again to leave at once)\n";
-  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, sizeof text - 1);
+  [[maybe_unused]] const ssize_t written = ::write(notices, text, sizeof text - 1);
   if (sem_t* const watchdog = waking) {
     sem_post(watchdog);
   }
@@ -80,15 +82,21 @@ class StopSignals::Watchdog {
     pthread_attr_destroy(&attributes);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (runs_) {
-      waking = &wake_;
+      outer_ = waking.exchange(&wake_);
+      if (arrived > 0) {  // before this one was there
+        sem_post(&wake_);
+      }
     } else {
       log::warn("train.shutdown_timeout_sec has no effect: no thread could be started for it ({})", std::strerror(errno));
     }
   }
   ~Watchdog() {
-    waking = nullptr;
     over_ = true;
     if (runs_) {
+      waking = outer_;
+      if (outer_ != nullptr && arrived > 0) {
+        sem_post(outer_);
+      }
       sem_post(&wake_);
       pthread_join(thread_, nullptr);
     }
@@ -112,8 +120,8 @@ class StopSignals::Watchdog {
       ++end.tv_sec;
       end.tv_nsec -= 1'000'000'000;
     }
-    while (sem_clockwait(&wake_, CLOCK_MONOTONIC, &end) != 0) {
-      if (errno == ETIMEDOUT) {
+    while (!over_) {  // it may be woken twice, by the signal and for having come before
+      if (sem_clockwait(&wake_, CLOCK_MONOTONIC, &end) != 0 && errno == ETIMEDOUT) {
         leave();
       }
     }
@@ -130,17 +138,16 @@ class StopSignals::Watchdog {
   double grace_;
   std::atomic<bool> over_{false};
   bool runs_ = false;
+  sem_t* outer_ = nullptr;  // of the watchdog around this one, which no signal wakes meanwhile
   sem_t wake_{};
   pthread_t thread_{};
 };
 
-StopSignals::StopSignals(double grace) : grace_(grace) {
+namespace {
+
+void take_signals() {
   arrived = 0;
   owner = pthread_self();
-  constexpr double kLongest = 1e9;  // seconds; more is for ever
-  if (grace < kLongest) {
-    watchdog_ = std::make_unique<Watchdog>(grace);
-  }
   struct sigaction action {};
   action.sa_handler = on_signal;
   sigemptyset(&action.sa_mask);
@@ -156,8 +163,23 @@ StopSignals::StopSignals(double grace) : grace_(grace) {
   sigaction(SIGPIPE, &ignore, &earlier_pipe);
 }
 
+}  // namespace
+
+StopSignals::StopSignals(double grace) : grace_(grace) {
+  if (depth++ == 0) {
+    take_signals();
+  }
+  constexpr double kLongest = 1e9;  // seconds; more is for ever
+  if (grace < kLongest) {
+    watchdog_ = std::make_unique<Watchdog>(grace);
+  }
+}
+
 StopSignals::~StopSignals() {
   watchdog_.reset();
+  if (--depth > 0) {
+    return;
+  }
   for (std::size_t i = 0; i < kSignals.size(); ++i) {
     sigaction(kSignals[i], &earlier[i], nullptr);
   }
@@ -169,6 +191,8 @@ bool StopSignals::requested() { return arrived > 0; }
 double StopSignals::seconds_left() const {
   return requested() ? std::max(0.0, grace_ - (steady_seconds() - arrived_at)) : std::numeric_limits<double>::infinity();
 }
+
+void StopSignals::tell(int fd) { notices = fd; }
 
 void StopSignals::set_listener(void (*listener)()) { listening = listener; }
 

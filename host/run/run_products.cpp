@@ -3,6 +3,8 @@
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
 
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "config/plan/kernel_set.h"
@@ -26,6 +28,18 @@ std::vector<WeightShape> weight_shapes(Model& model) {
     }
   }
   return out;
+}
+
+/// As choose_products. Runs of one process, as the trials of a sweep may be, measure the same products once.
+const ProductChoice& measured(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType compute,
+                              const std::string& machine) {
+  static std::map<std::string, ProductChoice> known;  // on the training thread alone
+  std::string key = format("{}: {} rows, type {}", machine, rows, static_cast<int>(compute));
+  for (const WeightShape& shape : shapes) {
+    key += format(", {} x {}", shape.out, shape.in);
+  }
+  const auto found = known.find(key);
+  return found != known.end() ? found->second : known.emplace(std::move(key), choose_products(shapes, rows, compute)).first->second;
 }
 
 bool flag(const config::Node& table, const std::string& name) {
@@ -57,7 +71,7 @@ config::Node choose_run_products(Model& model, const config::TrainConfig& train,
                   .fp32_own_tn = flag(kept, "fp32_own_tn")});
     return kept;
   }
-  const ProductChoice choice = choose_products(weight_shapes(model), train.batch_size * train.seq_len, compute);
+  const ProductChoice& choice = measured(weight_shapes(model), train.batch_size * train.seq_len, compute, here);
   if (choice.reason.empty()) {
     return {};
   }

@@ -5,6 +5,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <system_error>
 
@@ -39,11 +41,26 @@ void add_machine(Table& out) {
   out["threads"] = Node(static_cast<std::int64_t>(at::get_num_threads()));
 }
 
+/// As git_state, which starts programs. Runs of one process that begin within seconds, as trials may, ask once.
+std::optional<GitState> recent_git_state(const fs::path& folder) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds kRecent{10};
+  static fs::path known;
+  static std::optional<GitState> state;
+  static Clock::time_point asked;
+  if (known != folder || Clock::now() - asked > kRecent) {
+    state = git_state(folder);
+    known = folder;
+    asked = Clock::now();
+  }
+  return state;
+}
+
 /// Of the folder in which the job lies.
 void add_git(Table& out, const fs::path& job) {
   std::error_code ignored;
   const fs::path folder = fs::absolute(job, ignored).parent_path();
-  if (const std::optional<GitState> state = git_state(folder)) {
+  if (const std::optional<GitState> state = recent_git_state(folder)) {
     Table git;
     git["commit"] = Node(state->commit);
     git["dirty"] = Node(state->dirty);

@@ -31,6 +31,8 @@ struct Definition {
   bool maximise = false;
   std::int64_t parallel = 1;
   std::int64_t ranks = 1;            // processes of a trial
+  bool isolate = true;               // each trial is a process of its own; else they run one after another in the worker's
+  config::Origin isolate_place;      // where the script says so
   std::optional<AshaOptions> prune;  // min_resource 0: a hundredth of the steps
 
   /// May change the values; false rejects them. Empty: all are fine.

@@ -11,6 +11,7 @@
 #include "core/log.h"
 #include "core/stop.h"
 #include "sweep/failure_line.h"
+#include "sweep/trial_pulse.h"
 
 namespace kf::sweep {
 namespace {
@@ -34,6 +35,56 @@ fs::path Runner::trial_folder(const fs::path& sweep, std::int64_t number) {
 bool Runner::run() {
   const StopSignals signals;
   store_.retry_killed();
+  return options_.here ? run_here() : run_children();
+}
+
+std::optional<Trial> Runner::claim() {
+  std::optional<Trial> trial = store_.claim(
+      options_.limit, self_, [this](const std::vector<Trial>& trials, std::int64_t number) { return proposer_.next(trials, number); });
+  if (trial) {
+    fs::create_directories(trial_folder(options_.dir, trial->number));
+  }
+  return trial;
+}
+
+/// In this process. A trial that a signal has stopped is saved, and goes back in line.
+bool Runner::run_here() {
+  store_.relax();
+  while (!StopSignals::requested()) {
+    store_.recover();
+    if (const std::optional<Trial> trial = claim()) {
+      train_here(*trial);
+    } else if (others_run()) {
+      ::poll(nullptr, 0, kTickMs);
+    } else {
+      return true;
+    }
+  }
+  return false;
+}
+
+void Runner::train_here(const Trial& trial) {
+  std::string fault;
+  {
+    const TrialPulse pulse(options_.dir, trial.id, options_.ticked);
+    fault = options_.here(trial);
+  }
+  if (fault.empty() && StopSignals::requested()) {
+    store_.put_back(trial.id);  // nothing happens to one that has finished meanwhile
+  } else {
+    store_.finish(trial.id, TrialState::fail, std::nullopt, fault.empty() ? "the trial ended without a result" : fault);
+  }
+  // Of thousands of trials a table takes longer than a small one of them.
+  constexpr double kShare = 20;
+  const double begin = monotonic_seconds();
+  if (begin >= tell_from_) {
+    options_.changed(store_.trials());
+    const double end = monotonic_seconds();
+    tell_from_ = end + kShare * (end - begin);
+  }
+}
+
+bool Runner::run_children() {
   for (;;) {
     store_.recover();
     while (!stopping_ && static_cast<std::int64_t>(running_.size()) < options_.parallel && start_one()) {
@@ -54,13 +105,11 @@ bool Runner::start_one() {
   if (StopSignals::requested()) {
     return false;
   }
-  std::optional<Trial> trial = store_.claim(
-      options_.limit, self_, [this](const std::vector<Trial>& trials, std::int64_t number) { return proposer_.next(trials, number); });
+  std::optional<Trial> trial = claim();
   if (!trial) {
     return false;
   }
   const fs::path folder = trial_folder(options_.dir, trial->number);
-  fs::create_directories(folder);
   const std::int64_t place = free_place();
   const auto environment = options_.environment ? options_.environment(place) : std::map<std::string, std::string>();
   auto child = std::make_unique<Child>(options_.command(*trial), environment, ChildOutput{folder / "output.txt"});

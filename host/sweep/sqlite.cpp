@@ -65,7 +65,8 @@ Database::Database(const fs::path& path, Mode mode) : path_(path) {
   }
   sqlite3_busy_timeout(handle_, kPatienceMs);
   try {
-    switch_journal(journal(path));
+    journal_ = journal(path);
+    switch_journal(journal_);
     run("PRAGMA synchronous = FULL");
     run("PRAGMA foreign_keys = ON");
   } catch (const std::exception&) {
@@ -87,6 +88,13 @@ void Database::switch_journal(Journal journal) {
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
+  }
+}
+
+void Database::relax(bool on) {
+  if (journal_ == Journal::wal && on != relaxed_) {
+    run(on ? "PRAGMA synchronous = NORMAL" : "PRAGMA synchronous = FULL");
+    relaxed_ = on;
   }
 }
 

@@ -30,7 +30,7 @@ class Database {
   /// By the file system of `path`: rollback where machines share it. KF_SWEEP_JOURNAL=wal or rollback says otherwise.
   static Journal journal(const fs::path& path);
 
-  /// With `journal(path)`; every commit is on the disk before it returns.
+  /// With `journal(path)`; every commit is on the disk before it returns, unless `relax` says otherwise.
   Database(const fs::path& path, Mode mode);
   ~Database();
   Database(const Database&) = delete;
@@ -41,6 +41,12 @@ class Database {
   /// Runs several statements without values.
   void script(const std::string& sql);
   std::int64_t last_id() const;
+
+  /// From now on (`on`) commits to a write-ahead log are whole but not on the disk at once: where the machine fails, the last ones may be
+  /// as if they had never been. The next commit that is on the disk has all earlier ones with it. A rollback journal is not relaxed.
+  void relax(bool on);
+  bool relaxed() const { return relaxed_; }
+  bool in_transaction() const;
 
   /// All of `body` or nothing of it, with no other writer in between. Inside of another `write`: a part of that.
   template <class F>
@@ -83,11 +89,12 @@ class Database {
     bool done_ = false;
   };
 
-  bool in_transaction() const;
   void switch_journal(Journal journal);
   [[noreturn]] void failed(std::string_view what) const;
 
   fs::path path_;
+  Journal journal_ = Journal::wal;
+  bool relaxed_ = false;
   sqlite3* handle_ = nullptr;
 };
 

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <ctime>
-#include <map>
 
-#include "config/tree/json.h"
 #include "core/error.h"
+#include "sweep/columns.h"
 
 namespace kf::sweep {
 namespace {
@@ -53,16 +52,6 @@ constexpr const char* kCutAt = "kf:cut_at";       // the step at which a trial w
 constexpr const char* kKilled = "killed";         // a signal ended its process
 constexpr const char* kRung = "completed_rung_";  // the key of Optuna's own pruner
 
-std::int64_t integer(const SqlValue& value) { return std::get<std::int64_t>(value); }
-std::string text(const SqlValue& value) {
-  const auto* found = std::get_if<std::string>(&value);
-  return found != nullptr ? *found : "";
-}
-double real(const SqlValue& value) {
-  const auto* whole = std::get_if<std::int64_t>(&value);
-  return whole != nullptr ? static_cast<double>(*whole) : std::get<double>(value);
-}
-
 /// "2026-01-31 12:00:00.000000", UTC, as SQLAlchemy stores it.
 std::string now() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
@@ -76,38 +65,6 @@ std::string now() {
   fraction.insert(0, 6 - fraction.size(), '0');
   return format("{}.{}", day.data(), fraction);
 }
-
-/// Optuna's columns for a number that SQL may lack: value and type.
-struct Stored {
-  SqlValue value;
-  std::string type;
-};
-Stored stored(double number) {
-  if (std::isnan(number)) {
-    return {{}, "NAN"};
-  }
-  return std::isinf(number) ? Stored{{}, number > 0 ? "INF_POS" : "INF_NEG"} : Stored{number, "FINITE"};
-}
-double from_stored(const SqlValue& value, const std::string& type) {
-  if (type == "FINITE") {
-    return real(value);
-  }
-  if (type == "NAN") {
-    return std::nan("");
-  }
-  return type == "INF_POS" ? INFINITY : -INFINITY;
-}
-
-/// Attributes that another program wrote may hold JSON that our reader refuses (NaN); they are kept as text.
-Node json(const std::string& value) {
-  try {
-    return config::parse_json(value, "an attribute", config::JsonStyle::exact);
-  } catch (const Error&) {
-    return Node(value);
-  }
-}
-
-std::string exact_json(const Node& value) { return config::to_json(value, config::JsonStyle::exact); }
 
 std::int64_t attempts_of(const Trial& trial) {
   const Node* node = trial.attributes.find("attempts");
@@ -159,54 +116,6 @@ void Store::set_attribute(const std::string& key, const Node& value) {
       "INSERT INTO study_user_attributes (study_id, \"key\", value_json) VALUES (?, ?, ?) "
       "ON CONFLICT (study_id, \"key\") DO UPDATE SET value_json = excluded.value_json",
       {study_, key, exact_json(value)});
-}
-
-std::vector<Trial> Store::read_trials(const std::string& where, const SqlValue& value) {
-  const std::string chosen = "(SELECT trial_id FROM trials WHERE " + where + ") ";
-  std::vector<Trial> out;
-  std::map<std::int64_t, std::size_t> place;
-  for (const SqlRow& row : database_.run(
-           "SELECT trial_id, number, state, datetime_start, datetime_complete FROM trials WHERE " + where + " ORDER BY number", {value})) {
-    Trial trial;
-    trial.id = integer(row[0]);
-    trial.number = integer(row[1]);
-    trial.state = state_of(text(row[2]));
-    trial.started = text(row[3]);
-    trial.completed = text(row[4]);
-    place[trial.id] = out.size();
-    out.push_back(std::move(trial));
-  }
-  for (const SqlRow& row :
-       database_.run("SELECT trial_id, param_name, param_value, distribution_json FROM trial_params WHERE trial_id IN " + chosen +
-                         "ORDER BY param_id",
-                     {value})) {
-    out[place.at(integer(row[0]))].parameters.push_back({text(row[1]), Distribution::from_json(text(row[3])), real(row[2])});
-  }
-  for (const SqlRow& row :
-       database_.run("SELECT trial_id, value, value_type FROM trial_values WHERE objective = 0 AND trial_id IN " + chosen, {value})) {
-    out[place.at(integer(row[0]))].value = from_stored(row[1], text(row[2]));
-  }
-  for (const SqlRow& row : database_.run(
-           "SELECT trial_id, step, intermediate_value, intermediate_value_type FROM trial_intermediate_values WHERE trial_id IN " + chosen,
-           {value})) {
-    out[place.at(integer(row[0]))].reports[integer(row[1])] = from_stored(row[2], text(row[3]));
-  }
-  for (const SqlRow& row :
-       database_.run("SELECT trial_id, \"key\", value_json FROM trial_user_attributes WHERE trial_id IN " + chosen, {value})) {
-    out[place.at(integer(row[0]))].attributes[text(row[1])] = json(text(row[2]));
-  }
-  return out;
-}
-
-std::vector<Trial> Store::trials() {
-  return database_.read([&] { return read_trials("study_id = ?", study_); });
-}
-
-Trial Store::trial(std::int64_t number) {
-  std::vector<Trial> found =
-      database_.read([&] { return read_trials("study_id = " + std::to_string(study_) + " AND number = ?", number); });
-  KF_CHECK(found.size() == 1, Code::data, "the sweep '{}' has no trial {}", name_, number);
-  return std::move(found.front());
 }
 
 std::optional<Trial> Store::claim(std::optional<std::int64_t> limit, const Worker& worker,
@@ -401,6 +310,27 @@ void Store::set_state(std::int64_t id, TrialState state) {
 
 namespace {
 
+/// What is committed meanwhile is on the disk, also where the rest is not at once.
+class OnDisk {
+ public:
+  explicit OnDisk(Database& database) : database_(database), relaxed_(database.relaxed() && !database.in_transaction()) {
+    if (relaxed_) {
+      database_.relax(false);
+    }
+  }
+  ~OnDisk() {
+    if (relaxed_) {
+      database_.relax(true);
+    }
+  }
+  OnDisk(const OnDisk&) = delete;
+  OnDisk& operator=(const OnDisk&) = delete;
+
+ private:
+  Database& database_;
+  bool relaxed_;
+};
+
 /// What a trial ends with: Optuna has no complete trial whose value is not a number.
 struct Ending {
   TrialState state;
@@ -417,6 +347,7 @@ Ending ending(TrialState state, const std::optional<double>& value, const std::s
 }  // namespace
 
 void Store::finish(std::int64_t id, TrialState state, std::optional<double> value, const std::string& error) {
+  const OnDisk on_disk(database_);
   database_.write([&] {
     if (state_in_file(id) != "RUNNING") {
       return;
@@ -435,6 +366,7 @@ void Store::finish(std::int64_t id, TrialState state, std::optional<double> valu
 }
 
 void Store::put_back(std::int64_t id) {
+  const OnDisk on_disk(database_);
   database_.write([&] {
     if (state_in_file(id) == "RUNNING") {
       set_state(id, TrialState::waiting);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +34,9 @@ class Store {
   /// What the sweep notes about itself; null when it never did.
   config::Node attribute(const std::string& key);
   void set_attribute(const std::string& key, const config::Node& value);
+
+  /// What is noted of trials that are on need not be on the disk at once (Database::relax); how they end is.
+  void relax() { database_.relax(true); }
 
   /// By number.
   std::vector<Trial> trials();
@@ -69,6 +73,8 @@ class Store {
   static constexpr std::int64_t kGraceSeconds = 60;  // after the last heartbeat, for workers on other machines
 
  private:
+  /// Without what other tables have of them.
+  std::vector<Trial> heads(const std::string& where, const SqlValue& value);
   /// Several statements: to be called inside of a transaction.
   std::vector<Trial> read_trials(const std::string& where, const SqlValue& value);
   bool lost(const Trial& trial);
@@ -80,6 +86,7 @@ class Store {
 
   Database database_;
   std::int64_t study_ = 0;
+  std::map<std::int64_t, Trial> ended_;  // by id: what has ended stays as it is, and is read once
   std::string name_;
   bool maximise_ = false;
 };

@@ -334,6 +334,7 @@
 ---@field direction "min"|"max"|nil  Which end of it is better.
 ---@field parallel? integer  Trials at a time.
 ---@field ranks? integer  Processes of a trial, which train together.
+---@field isolate? boolean  false: trials run one after another in the process of the sweep, not each in one of its own.
 ---@field adjust (fun(c: kf.Config): boolean?)|nil  Changes the job of a trial; false rejects it.
 ---@field prune boolean|{ min_resource?: integer, reduction_factor?: integer }|nil  Successive halving.
 

@@ -1,8 +1,8 @@
 // Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
 // `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes
 // against one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on
-// the disk of FOLDER), `bench steps [MODEL]` and `bench start` (the real program against PyTorch). Never a test, since a busy machine would
-// fail it.
+// the disk of FOLDER), `bench steps [MODEL]` and `bench start` (the real program against PyTorch), `bench sweep` (trials a second). Never a
+// test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -29,6 +29,7 @@
 #include "bench/report_bench.h"
 #include "bench/sinks_bench.h"
 #include "bench/steps_bench.h"
+#include "bench/sweep_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
@@ -136,6 +137,7 @@ void bench_all(const Registries& registries) {
   bench::bench_ranks();
   bench::bench_report();
   bench::bench_start(registries);
+  bench::bench_sweep();
   bench::bench_steps(registries, "");
 }
 
@@ -159,6 +161,7 @@ std::map<std::string, Part> parts() {
       {"attach", {[](R, A) { bench::bench_attach(); }}},
       {"report", {[](R, A) { bench::bench_report(); }}},
       {"start", {[](R r, A) { bench::bench_start(r); }}},
+      {"sweep", {[](R, A) { bench::bench_sweep(); }}},
       {"steps", {[](R r, A model) { bench::bench_steps(r, model); }, "[small | debug | tiny]"}},
       {"checkpoint", {[](R r, A folder) { bench::bench_checkpoint(r, folder.empty() ? "." : folder); }, "[FOLDER]"}},
       {"load-memory", {[](R r, A folder) { bench::bench_load_memory(r, folder); }, "CHECKPOINT"}},

@@ -1,15 +1,12 @@
 // Sweeps through the real program: scripts, workers that die, what is left in the folder.
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <memory>
 #include <set>
-#include <thread>
 
 #include "config/tree/json.h"
-#include "e2e/toy.h"
-#include "sweep/store.h"
+#include "e2e/sweeps.h"
 
 #include <catch2/catch.hpp>
 
@@ -17,49 +14,18 @@ using Catch::Matchers::Contains;
 using kf::sweep::Trial;
 using kf::sweep::TrialState;
 using kf::test::Finished;
+using kf::test::in_folder;
+using kf::test::in_state;
 using kf::test::Options;
 using kf::test::Process;
+using kf::test::sweep_script;
 using kf::test::Toy;
+using kf::test::trials_of;
+using kf::test::wait_until;
 
 namespace {
 
-/// A sweep of toy runs; `rest` are further keys.
-std::string script(const std::string& rest, const std::string& base = "train = { max_steps = 4 }, eval = { interval = 2, steps = 1 }") {
-  return "local kf = require('kf')\nreturn kf.sweep({\n  base = { extends = 'toy.toml', " + base + " },\n  " + rest + "\n})\n";
-}
-
 constexpr const char* kRandom = "space = { ['optimizer.lr'] = kf.loguniform(1e-4, 1e-2) }, method = 'random', seed = 3,";
-
-std::vector<Trial> trials_of(const Toy& toy, const std::string& name) {
-  kf::sweep::Store store(toy / "runs" / name / "study.db", kf::sweep::Database::Mode::existing);
-  store.open_study();
-  return store.trials();
-}
-
-Options in_folder(const Toy& toy) {
-  Options options;
-  options.cwd = toy.folder();
-  return options;
-}
-
-std::int64_t in_state(const std::vector<Trial>& trials, TrialState state) { return kf::sweep::count_of(trials, state); }
-
-/// Waits until `wanted` is true of the trials; the process under test moves them on.
-template <class F>
-std::vector<Trial> wait_until(const Toy& toy, const std::string& name, F&& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(280);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (std::filesystem::exists(toy / "runs" / name / "trials.csv")) {
-      std::vector<Trial> trials = trials_of(toy, name);
-      if (wanted(trials)) {
-        return trials;
-      }
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));  // between two looks, not in place of one
-  }
-  FAIL("the sweep did not come to what was waited for");
-  return {};
-}
 
 pid_t child_of(const Trial& trial) {
   const kf::config::Node* node = trial.attributes.find("process");
@@ -74,7 +40,7 @@ constexpr const char* kLong = "train = { max_steps = 600 }, eval = { interval = 
 TEST_CASE("sweep: trials run, a faulty one fails alone, and the folder holds all there is to know", "[sweep]") {
   const Toy toy;
   toy.write("s.lua",
-            script("space = { ['model.dim'] = kf.choice({ 16, 33, 32 }), ['optimizer.lr'] = 1e-3 }, method = 'grid', parallel = 2,"));
+            sweep_script("space = { ['model.dim'] = kf.choice({ 16, 33, 32 }), ['optimizer.lr'] = 1e-3 }, method = 'grid', parallel = 2,"));
   const Finished done = toy.host({"s.lua"});
   INFO(done.out << done.err);
   REQUIRE(done.status == 0);
@@ -114,8 +80,8 @@ TEST_CASE("sweep: a grid of quniform has optuna's values, and a trial without a 
             "kf.register.transform('mask', function(a) return function(b)\n"
             "  if a.config.optimizer.weight_decay > 0.25 then b.labels:fill_(-100) end\n"
             "  return b\nend end)\n" +
-                script("space = { ['optimizer.weight_decay'] = kf.quniform(0.1, 0.35, 0.1) }, method = 'grid', objective = 'loss',",
-                       "train = { max_steps = 1 }, eval = { enabled = false }, data = { batch_transforms = { 'mask' } }"));
+                sweep_script("space = { ['optimizer.weight_decay'] = kf.quniform(0.1, 0.35, 0.1) }, method = 'grid', objective = 'loss',",
+                             "train = { max_steps = 1 }, eval = { enabled = false }, data = { batch_transforms = { 'mask' } }"));
   const Finished done = toy.host({"s.lua"});
   INFO(done.out << done.err);
   CHECK(done.status == 0);
@@ -130,19 +96,19 @@ TEST_CASE("sweep: a grid of quniform has optuna's values, and a trial without a 
 
 TEST_CASE("sweep: more trials go on from the end; another space is another sweep; fresh starts over", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 1,"));
   REQUIRE(toy.host({"s.lua"}).status == 0);
   const std::vector<Trial> first = trials_of(toy, "s");
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 2,"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 2,"));
   REQUIRE(toy.host({"s.lua"}).status == 0);
   const std::vector<Trial> both = trials_of(toy, "s");
   REQUIRE(both.size() == 2);
   CHECK(both[0].value == first[0].value);
-  toy.write("s.lua", script("space = { ['optimizer.lr'] = kf.uniform(0.001, 1) }, method = 'random', trials = 2, seed = 3,"));
+  toy.write("s.lua", sweep_script("space = { ['optimizer.lr'] = kf.uniform(0.001, 1) }, method = 'random', trials = 2, seed = 3,"));
   const Finished other = toy.host({"s.lua"});
   CHECK(other.status == 2);
   CHECK_THAT(other.err, Contains("loguniform(0.0001, 0.01)' then, 'uniform(0.001, 1)' now") && Contains("run.fresh"));
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 1,"));
   REQUIRE(toy.host({"s.lua", "--run.fresh=true"}).status == 0);
   CHECK(std::filesystem::exists(toy / "runs/s.1/study.db"));
   const std::vector<Trial> anew = trials_of(toy, "s");
@@ -153,10 +119,10 @@ TEST_CASE("sweep: more trials go on from the end; another space is another sweep
 
 TEST_CASE("sweep: one that was moved goes on where it is", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 1,"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 1,"));
   REQUIRE(toy.host({"s.lua"}).status == 0);
   std::filesystem::rename(toy / "runs/s", toy / "runs/moved");
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 2,"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 2,"));
   const Finished more = toy.host({"sweep", "resume", "runs/moved"});
   INFO(more.out << more.err);
   CHECK(more.status == 0);
@@ -166,7 +132,7 @@ TEST_CASE("sweep: one that was moved goes on where it is", "[sweep]") {
 
 TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 2, parallel = 2,", kLong));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 2, parallel = 2,", kLong));
   {
     Process sweep(toy.command({"s.lua"}), in_folder(toy));
     wait_until(toy, "s", [&](const std::vector<Trial>& trials) {
@@ -190,7 +156,7 @@ TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sw
 TEST_CASE("sweep: a killed child is a failed trial until the sweep is started again; a killed parent loses and doubles nothing",
           "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 3, parallel = 2,", kLong));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 3, parallel = 2,", kLong));
   {
     Process sweep(toy.command({"s.lua"}), in_folder(toy));
     const std::vector<Trial> running = wait_until(toy, "s", [&](const std::vector<Trial>& trials) {
@@ -218,7 +184,8 @@ TEST_CASE("sweep: a killed child is a failed trial until the sweep is started ag
 TEST_CASE("sweep: four workers share one sweep and start at four different points", "[sweep]") {
   const Toy toy;
   const std::string method = GENERATE(as<std::string>{}, "random", "tpe");
-  toy.write("s.lua", script("space = { ['optimizer.lr'] = kf.loguniform(1e-4, 1e-2) }, method = '" + method + "', seed = 3, trials = 4,"));
+  toy.write("s.lua",
+            sweep_script("space = { ['optimizer.lr'] = kf.loguniform(1e-4, 1e-2) }, method = '" + method + "', seed = 3, trials = 4,"));
   Options options = in_folder(toy);
   options.env = {{"KF_SWEEP_JOURNAL", method == "tpe" ? "rollback" : "wal"}};  // the first as on a disk that machines share
   std::vector<std::unique_ptr<Process>> workers;
@@ -243,11 +210,11 @@ TEST_CASE("sweep: four workers share one sweep and start at four different point
 TEST_CASE("sweep: a trial may be one of several processes, which come to what one does", "[sweep]") {
   const Toy toy;
   const auto write = [&](const std::string& name, int ranks) {
-    toy.write(
-        name,
-        script(std::string(kRandom) + " trials = 2, parallel = 2, prune = { min_resource = 2 }, ranks = " + std::to_string(ranks),
-               "train = { max_steps = 4, batch_size = " + std::to_string(4 / ranks) +
-                   " }, eval = { interval = 2, steps = 2, batch_size = 4 }, distributed = { dp_shard = " + std::to_string(ranks) + " }"));
+    toy.write(name, sweep_script(
+                        std::string(kRandom) + " trials = 2, parallel = 2, prune = { min_resource = 2 }, ranks = " + std::to_string(ranks),
+                        "train = { max_steps = 4, batch_size = " + std::to_string(4 / ranks) +
+                            " }, eval = { interval = 2, steps = 2, batch_size = 4 }, distributed = { dp_shard = " + std::to_string(ranks) +
+                            " }"));
   };
   write("one.lua", 1);
   write("two.lua", 2);
@@ -269,7 +236,7 @@ TEST_CASE("sweep: a trial may be one of several processes, which come to what on
 
 TEST_CASE("sweep: functions of the script decide: values, rejection, objective, the next trial", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(R"(
+  toy.write("s.lua", sweep_script(R"(
   space = {},
   method = function(number, trials)
     if number == 3 then
@@ -298,7 +265,7 @@ TEST_CASE("sweep: functions of the script decide: values, rejection, objective, 
 
 TEST_CASE("sweep: conditional spaces, and bad trials are cut", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(R"(
+  toy.write("s.lua", sweep_script(R"(
   space = {
     optimizer = kf.choice({ { name = 'adamw', lr = kf.choice({ 1e-2, 1e-9 }) }, { name = 'lion', lr = 1e-9 } }),
     ['model.n_heads'] = function(c) return c.optimizer.name == 'lion' and kf.choice({ 2, 4 }) or nil end,
@@ -366,7 +333,7 @@ TEST_CASE("sweep: what is wrong is said with its line before anything runs", "[s
   };
   const Toy toy;
   for (const Case& wrong : cases) {
-    toy.write("s.lua", script(wrong.rest));
+    toy.write("s.lua", sweep_script(wrong.rest));
     const Finished done = toy.host({"s.lua"});
     INFO(wrong.rest << "\n" << done.out << done.err);
     CHECK(done.status == wrong.status);
@@ -375,9 +342,9 @@ TEST_CASE("sweep: what is wrong is said with its line before anything runs", "[s
     }
     CHECK_FALSE(std::filesystem::exists(toy / "runs"));
   }
-  toy.write("s.lua", script(lr + "method = 'random', trials = 1", "eval = { enabled = false }"));
+  toy.write("s.lua", sweep_script(lr + "method = 'random', trials = 1", "eval = { enabled = false }"));
   CHECK_THAT(toy.host({"s.lua"}).err, Contains("eval.enabled is false"));
-  toy.write("s.lua", script(lr + "method = 'random', trials = 1"));
+  toy.write("s.lua", sweep_script(lr + "method = 'random', trials = 1"));
   const Finished both = toy.host({"s.lua", "--optimizer.lr=1"});
   CHECK(both.status == 2);
   CHECK_THAT(both.err, Contains("--optimizer.lr") && Contains("in the space of the sweep"));
@@ -385,7 +352,7 @@ TEST_CASE("sweep: what is wrong is said with its line before anything runs", "[s
 
 TEST_CASE("sweep: when no trial completes the exit status says so", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script("space = { ['model.dim'] = kf.choice({ 31, 33 }) }, method = 'grid'"));
+  toy.write("s.lua", sweep_script("space = { ['model.dim'] = kf.choice({ 31, 33 }) }, method = 'grid'"));
   const Finished done = toy.host({"s.lua"});
   CHECK(done.status == 1);
   CHECK_THAT(done.err, Contains("no trial completed"));
@@ -393,14 +360,14 @@ TEST_CASE("sweep: when no trial completes the exit status says so", "[sweep]") {
 
 TEST_CASE("sweep: a dry run checks it, says space and trials, and leaves nothing behind", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", script(std::string(kRandom) + "trials = 6, parallel = 2"));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 6, parallel = 2"));
   const Finished done = toy.host({"s.lua", "--dry-run"});
   INFO(done.out << done.err);
   CHECK(done.status == 0);
   CHECK_THAT(done.out, Contains("random, 6 trials, 2 at a time") && Contains("optimizer.lr = loguniform(0.0001, 0.01)"));
   CHECK_THAT(done.out, Contains("the first trial") && Contains("dry run: nothing is wrong with s.lua"));
   CHECK(!std::filesystem::exists(toy / "runs"));
-  toy.write("bad.lua", script("space = { ['optimizer.lrr'] = kf.uniform(0, 1) }, method = 'random', trials = 2"));
+  toy.write("bad.lua", sweep_script("space = { ['optimizer.lrr'] = kf.uniform(0, 1) }, method = 'random', trials = 2"));
   const Finished bad = toy.host({"bad.lua", "--dry-run"});
   CHECK(bad.status == 2);
   CHECK_THAT(bad.err, Contains("optimizer.lr"));

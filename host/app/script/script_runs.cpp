@@ -6,6 +6,7 @@
 #include "app/script/inference.h"
 #include "app/sweep/sweep_run.h"
 #include "app/sweep/sweep_trial.h"
+#include "builtins/builtins.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "run/invocation.h"
@@ -72,7 +73,10 @@ void ScriptRuns::run_file() {
   if (!arguments_.sweep_trial.empty()) {
     run_trial(arguments_, registries_, script_, launch_);
   } else if (script_.sweep() != nullptr) {
-    run_sweep(arguments_, registries_, script_, launch_);
+    run_sweep(arguments_, registries_, script_, launch_, [this](const TrainArguments& trial) {
+      Registries own = native_registries();
+      ScriptRuns(trial, own, launch_).run_file();
+    });
   } else if (recipe) {
     run(std::move(*recipe));
   } else if (!ran_) {

@@ -9,9 +9,12 @@
 #include <thread>
 
 #include "app/sweep/sweep_folder.h"
+#include "app/sweep/sweep_here.h"
+#include "app/sweep/trial_output.h"
 #include "bindings/session/config_view.h"
 #include "config/show/emit.h"
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 #include "core/visible_gpus.h"
@@ -41,8 +44,9 @@ int terminal_columns() {
 
 class SweepWorker {
  public:
-  SweepWorker(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition)
-      : arguments_(arguments), catalog_(registries.catalog()), definition_(definition) {}
+  /// `run_script` may be empty where nothing runs.
+  SweepWorker(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition, RunScript run_script = {})
+      : arguments_(arguments), catalog_(registries.catalog()), definition_(definition), run_script_(std::move(run_script)) {}
 
   void run() {
     const config::Loaded base = checked_base();
@@ -160,6 +164,9 @@ class SweepWorker {
              "checkpoint.dir ({}) would be shared by all trials; leave it out, each has a folder of its own", config.checkpoint.dir);
     KF_CHECK(!definition_.objective.starts_with("eval.") || config.eval.enabled, Code::config,
              "the objective is {}, but eval.enabled is false; enable it in the base, or take another objective", definition_.objective);
+    if (!definition_.isolate) {
+      check_device_here(definition_, config);
+    }
   }
 
   std::optional<std::int64_t> trial_limit(const sweep::Proposer& source) const {
@@ -283,7 +290,8 @@ class SweepWorker {
   }
 
   bool work(sweep::Proposer& source, std::optional<std::int64_t> limit) {
-    sweep::LiveView view(std::cout, definition_.maximise, terminal_columns());
+    FirstOutput out;  // trials in this process have standard output while they run
+    sweep::LiveView view(out, definition_.maximise, terminal_columns());
     view.update(store_->trials());
     sweep::RunnerOptions options;
     options.dir = dir_;
@@ -298,7 +306,17 @@ class SweepWorker {
     if (terminal_columns() > 0) {
       options.ticked = [&](const std::vector<sweep::Trial>& trials) { view.update(trials); };
     }
-    return sweep::Runner(*store_, source, std::move(options)).run();
+    std::optional<GroupSync> group;
+    if (!definition_.isolate) {
+      options.here = [this](const sweep::Trial& trial) { return run_trial_here(run_script_, arguments_, dir_, trial); };
+      share_cores_here();
+      group.emplace();
+    }
+    const bool finished = sweep::Runner(*store_, source, std::move(options)).run();
+    if (!out) {
+      std::cout.setstate(std::ios::badbit);  // who ends the program says that not everything could be written
+    }
+    return finished;
   }
 
   /// The settings of the best trial as a job of its own.
@@ -329,7 +347,8 @@ class SweepWorker {
   void print_start(std::optional<std::int64_t> limit) const {
     const std::string ranks = definition_.ranks > 1 ? format(", each of {} processes", definition_.ranks) : "";
     std::cout << format("sweep   {}: {}, {} trials, {} at a time{}", name_, sweep::method_name(definition_.method),
-                        limit ? std::to_string(*limit) : "as many as it gives", definition_.parallel, ranks)
+                        limit ? std::to_string(*limit) : "as many as it gives", definition_.parallel,
+                        definition_.isolate ? ranks : " in this process")
               << "  " << dir_.string() << std::endl;
   }
 
@@ -358,6 +377,7 @@ class SweepWorker {
   const TrainArguments& arguments_;
   const config::Catalog catalog_;
   sweep::Definition& definition_;
+  const RunScript run_script_;
   std::string name_;
   fs::path dir_;
   std::unique_ptr<sweep::Store> store_;
@@ -378,9 +398,10 @@ void refuse_ranks(const Launch& launch) {
 
 }  // namespace
 
-void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch) {
+void run_sweep(const TrainArguments& arguments, const Registries& registries, Script& script, const Launch& launch,
+               const RunScript& run_script) {
   refuse_ranks(launch);
-  SweepWorker(arguments, registries, *script.sweep()).run();
+  SweepWorker(arguments, registries, *script.sweep(), run_script).run();
 }
 
 config::Node dry_run_sweep(const TrainArguments& arguments, const Registries& registries, sweep::Definition& definition,

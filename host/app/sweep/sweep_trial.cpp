@@ -9,7 +9,9 @@
 #include <csignal>
 
 #include "app/sweep/sweep_folder.h"
+#include "app/sweep/sweep_here.h"
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log_keep.h"
 #include "core/plain_file.h"
 #include "parallel/group.h"
@@ -107,11 +109,19 @@ class TrialRun {
 
   void run() {
     const Node* worker = trial_.attributes.find("worker");
+    const pid_t owner = worker != nullptr ? sweep::Worker::from_node(*worker).process.pid : -1;
+    here_ = owner == ::getpid();
     // Of several ranks the parent is their launcher, which follows the sweep.
-    KF_CHECK(worker != nullptr && (launch_.world() > 1 || sweep::Worker::from_node(*worker).process.pid == ::getppid()), Code::other,
+    KF_CHECK(here_ || (owner > 0 && (launch_.world() > 1 || owner == ::getppid())), Code::other,
              "the sweep that started this trial has ended");
     KF_CHECK(script_.sweep() != nullptr, Code::script, "{} returned no sweep this time; it must do the same in every trial",
              arguments_.file);
+    std::optional<GroupSync> group;
+    if (here_) {
+      store_->relax();
+    } else if (launch_.world() == 1) {  // what other ranks write is not in the group of the one that names the checkpoint
+      group.emplace();
+    }
     try {
       if (!train(/*fresh=*/false)) {
         train(/*fresh=*/true);
@@ -123,22 +133,27 @@ class TrialRun {
   }
 
  private:
-  /// A run that came to nothing before it had a log: its folder says why all the same.
+  /// A run that came to nothing before it had a log: its folder says why all the same. What was said before is said there, and not in the
+  /// log of the next trial in this process.
   void note_failure(const std::string& message) const {
     if (!launch_.leads()) {
       return;
     }
     const fs::path log_file = fs::path(sweep::Runner::trial_folder(name_.dir, trial_.number)) / "log.txt";
-    if (!path_exists(log_file)) {
-      log::open_file(log_file);
+    const bool told = path_exists(log_file);
+    log::open_file(log_file);
+    if (!told) {
       log::keep(message, log::Level::error);
-      log::close_file();
     }
+    log::close_file();
   }
 
   /// False when the run had been complete before its process could write the value, and the value is not known any more.
   bool train(bool fresh) {
     const config::Loaded loaded = config::load_or_fail(request(fresh), registries_.catalog());
+    if (here_) {
+      check_device_here(*script_.sweep(), loaded.config);
+    }
     Reports reports(*store_, trial_.id, prune_options(loaded.config));
     const std::string objective = script_.sweep()->objective;
     const Script::RunScope scope(script_, loaded.config);
@@ -185,6 +200,9 @@ class TrialRun {
   }
 
   bool finish(const RunResult& result, const Reports& reports, std::int64_t max_steps) {
+    if (!here_) {
+      GroupSync::flush();
+    }
     const std::optional<std::int64_t> cut = store_->cut_at(trial_.id);
     if (reports.pruned()) {
       store_->finish(trial_.id, sweep::TrialState::pruned, reports.last());
@@ -217,6 +235,7 @@ class TrialRun {
   TrialName name_;
   std::unique_ptr<sweep::Store> store_;
   sweep::Trial trial_;
+  bool here_ = false;  // in the process of the worker
 };
 
 }  // namespace

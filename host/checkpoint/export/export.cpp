@@ -13,6 +13,7 @@
 #include "config/huggingface/huggingface.h"
 #include "config/tree/json.h"
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -203,6 +204,7 @@ Exported export_model(const fs::path& asked, const config::ModelConfig& settings
     write_configs(pending.path(), out.config, files, options.dtype);
     out.shards = write_shards(pending.path(), tensors, options.max_shard_bytes, record_of(pending.path()));
     keep_others(folder, pending.path());
+    GroupSync::flush();
     pending.commit();
   } catch (const fs::filesystem_error& error) {
     fail(Code::checkpoint, "cannot write {}: {}; name a folder elsewhere, or make this one writable", folder, error.code().message());

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/plain_file.h"
 
 namespace kf {
@@ -99,7 +100,7 @@ std::uint32_t DurableFile::write(const void* data, std::size_t size) {
 }
 
 FileDigest DurableFile::commit() {
-  if (::fsync(fd_) != 0) {
+  if (!GroupSync::takes(path_) && ::fsync(fd_) != 0) {
     failed("write");
   }
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {

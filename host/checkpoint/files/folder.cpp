@@ -14,6 +14,7 @@
 
 #include "core/ascii.h"
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "core/plain_file.h"
 
@@ -70,6 +71,7 @@ PendingFolder::~PendingFolder() {
   fs::remove_all(path_, ignored);
 }
 
+// While syncs are grouped, who promises more by the name than that it is there calls GroupSync::flush before.
 void PendingFolder::commit() {
   sync_path(path_);
   if (fs::exists(fs::symlink_status(target_))) {
@@ -77,6 +79,7 @@ void PendingFolder::commit() {
   } else {
     fs::rename(path_, target_);
   }
+  GroupSync::moved(path_, target_);
   sync_path(target_.parent_path());
 }
 

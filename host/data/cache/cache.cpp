@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/error.h"
+#include "core/group_sync.h"
 #include "core/log.h"
 #include "data/cache/lock.h"
 #include "data/cache/plan.h"
@@ -224,6 +225,7 @@ class Opening {
       fs::remove(part_path() / (shard_file("shard", i) + ".json"));
     }
     sync_path(part_path());
+    GroupSync::flush();  // a folder under this name is whole
     fs::rename(part_path(), folder_);
     sync_path(request_.dir);
     say_result(manifest, seconds);

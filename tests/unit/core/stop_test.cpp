@@ -71,6 +71,40 @@ TEST_CASE("stop: a new run starts without the flag of the last", "[stop]") {
         }) == 0);
 }
 
+TEST_CASE("stop: one inside of another shares its flag, and leaves the handlers to it", "[stop]") {
+  CHECK(in_child([] {
+          const StopSignals outer;
+          { const StopSignals inner(60); }
+          ::raise(SIGTERM);  // the outer one's handler is there
+          const StopSignals late(60);
+          return StopSignals::requested() ? 0 : 1;
+        }) == 0);
+  CHECK(in_child([] {
+          const StopSignals outer;
+          {
+            const StopSignals inner;
+            ::raise(SIGTERM);
+          }
+          return StopSignals::requested() ? 0 : 1;
+        }) == 0);
+  CHECK(in_child([] {
+          const StopSignals outer;
+          ::raise(SIGTERM);
+          const StopSignals inner(0.1);  // its grace begins although the signal came before
+          for (volatile int i = 0;; i = i + 1) {
+          }
+          return 0;
+        }) == 130);
+  CHECK(in_child([] {
+          {
+            const StopSignals outer;
+            const StopSignals inner;
+          }
+          ::raise(SIGTERM);
+          return 0;
+        }) == 128 + SIGTERM);
+}
+
 TEST_CASE("stop: one signal is enough when the grace is over, even for a loop that never looks", "[stop]") {
   CHECK(in_child([] {
           const StopSignals stop(0.2);

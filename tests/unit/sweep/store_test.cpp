@@ -44,6 +44,39 @@ Worker dead_worker() {
 
 }  // namespace
 
+TEST_CASE("sweep: a trial that ended once and again is read anew", "[sweep]") {
+  Fixture f;
+  const Trial trial = *f.claim(f.store, 1);
+  f.store.finish(trial.id, TrialState::fail, std::nullopt, "once");
+  CHECK(f.store.trials().at(0).text("error") == "once");
+  Store other(f.file(), Database::Mode::existing);
+  other.open_study();
+  CHECK(other.retry_failed() == 1);
+  CHECK(f.store.trials().at(0).state == TrialState::waiting);
+  REQUIRE(f.claim(other, 1));
+  other.report(trial.id, 3, 0.5, std::nullopt);
+  other.finish(trial.id, TrialState::complete, 0.25);
+  const Trial again = f.store.trials().at(0);
+  CHECK(again.value == 0.25);
+  CHECK(again.reports.at(3) == 0.5);
+  CHECK(again.text("error").empty());
+}
+
+TEST_CASE("sweep: a relaxed store keeps the same, and others see it", "[sweep]") {
+  Fixture f;
+  f.store.relax();
+  const Trial trial = *f.claim(f.store, 1);
+  f.store.report(trial.id, 1, 2, std::nullopt);
+  Store other(f.file(), Database::Mode::existing);
+  other.open_study();
+  CHECK(other.trials().at(0).reports.at(1) == 2);
+  f.store.put_back(trial.id);
+  CHECK(other.trials().at(0).state == TrialState::waiting);
+  REQUIRE(f.claim(f.store, 1));
+  f.store.finish(trial.id, TrialState::complete, 1);
+  CHECK(other.trials().at(0).value == 1);
+}
+
 TEST_CASE("sweep: a trial keeps everything that was written", "[sweep]") {
   Fixture f;
   const Trial trial = *f.claim(f.store, 10);
