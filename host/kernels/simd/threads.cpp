@@ -9,6 +9,7 @@
 // Of libgomp, whose interface for compilers is stable.
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 extern "C" int omp_get_thread_num();
+extern "C" int omp_get_num_threads();
 extern "C" int omp_in_parallel();
 
 namespace kf::simd {
@@ -16,7 +17,6 @@ namespace {
 
 struct Loop {
   std::int64_t count = 0;
-  int shares = 1;
   void (*body)(void*, std::int64_t, std::int64_t, int) = nullptr;
   void* self = nullptr;
   std::mutex mutex;
@@ -26,8 +26,10 @@ struct Loop {
 void run_share(void* data) {
   auto& loop = *static_cast<Loop*>(data);
   const int thread = omp_get_thread_num();
-  const std::int64_t first = loop.count * thread / loop.shares;
-  const std::int64_t end = loop.count * (thread + 1) / loop.shares;
+  // OpenMP may give fewer threads than it was asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC, OMP_MAX_ACTIVE_LEVELS).
+  const int team = omp_get_num_threads();
+  const std::int64_t first = loop.count * thread / team;
+  const std::int64_t end = loop.count * (thread + 1) / team;
   try {
     if (first < end) {
       loop.body(loop.self, first, end, thread);
@@ -52,7 +54,7 @@ void share(std::int64_t count, std::int64_t grain, void (*body)(void*, std::int6
     body(self, 0, count, 0);
     return;
   }
-  Loop loop{count, shares, body, self, {}, {}};
+  Loop loop{count, body, self, {}, {}};
   GOMP_parallel(run_share, &loop, static_cast<unsigned>(shares), 0);
   if (loop.failure) {
     std::rethrow_exception(loop.failure);
