@@ -5,8 +5,6 @@
 #include <thread>
 #include <utility>
 
-#include "core/error.h"
-
 namespace kf::report {
 namespace {
 
