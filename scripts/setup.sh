@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, and nothing else: Debian packages, torch in .deps/, text to learn from. Safe to run again and to interrupt.
-# usage: scripts/setup.sh [lint] [asan] [gpu]     (`lint`: the tools of `make lint`, too; `asan`: what the sanitizers need at run time;
-# `gpu`: the libraries of GPUs, also where there is none, as when an image is made)
+# usage: scripts/setup.sh [lint] [asan] [shells] [gpu]     (`lint`: the tools of `make lint`, too; `asan`: what the sanitizers need at run
+# time; `shells`: those in which tests press Tab; `gpu`: the libraries of GPUs, also where there is none, as when an image is made)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -89,8 +89,12 @@ look() {
         want lua-check command_of luacheck
         ;;
       asan) want libclang-rt-14-dev sanitizers_of ;;
+      shells)
+        want zsh command_of zsh
+        want fish command_of fish
+        ;;
       gpu) ;;
-      *) die "unknown word '$extra'; there are: lint, asan, gpu" ;;
+      *) die "unknown word '$extra'; there are: lint, asan, shells, gpu" ;;
     esac
   done
 }

@@ -11,6 +11,7 @@
 #include "checkpoint/files/durable_file.h"
 #include "checkpoint/files/safetensors.h"
 #include "checkpoint/files/weights.h"
+#include "checkpoint/files/written_folder.h"
 #include "checkpoint/huggingface/names.h"
 #include "checkpoint/huggingface/rules.h"
 #include "config/huggingface/huggingface.h"
@@ -177,7 +178,7 @@ AdapterTensors adapter_tensors(Model& model) {
   return out;
 }
 
-void write_peft(const fs::path& folder, Model& model, const config::AdapterConfig& adapter, const std::string& base) {
+void write_peft(const fs::path& asked, Model& model, const config::AdapterConfig& adapter, const std::string& base) {
   KF_CHECK(adapter.name == "lora", Code::config,
            "the adapter is '{}', and PEFT's folders are written of lora alone; --merged writes weights of any", adapter.name);
   const AdapterTensors ours = adapter_tensors(model);
@@ -186,13 +187,24 @@ void write_peft(const fs::path& folder, Model& model, const config::AdapterConfi
   for (const auto& [name, tensor] : ours) {
     theirs.emplace_back(their_name(name, layers), tensor.to(at::kFloat));
   }
+  const fs::path folder = folder_named(asked);
   std::error_code error;
-  fs::create_directories(folder, error);
-  KF_CHECK(!error, Code::checkpoint, "cannot make {}: {}; name a folder elsewhere", folder, error.message());
-  write_safetensors(folder / kTensorFile, theirs, {{"format", "pt"}});
-  DurableFile file(folder / kConfigFile);
-  file.write(config::to_json(config_of(model, adapter, base, layers), config::JsonStyle::plain, 2) + "\n");
-  file.commit();
+  const bool there = fs::exists(fs::symlink_status(folder, error));
+  remove_abandoned(folder, WrittenFolder::kInside);
+  KF_CHECK(!there || (fs::is_directory(folder, error) && (fs::is_empty(folder, error) || path_exists(folder / kConfigFile))), Code::config,
+           "{} is there and holds no adapter; name another folder, or remove it", folder);
+  try {
+    fs::create_directories(folder.parent_path());
+    remove_abandoned(folder.parent_path(), folder.filename().string());
+    WrittenFolder pending(folder, there);  // what else lies beside an earlier adapter is its user's
+    write_safetensors(pending.path() / kTensorFile, theirs, {{"format", "pt"}});
+    DurableFile file(pending.path() / kConfigFile);
+    file.write(config::to_json(config_of(model, adapter, base, layers), config::JsonStyle::plain, 2) + "\n");
+    file.commit();
+    pending.commit(kConfigFile);
+  } catch (const fs::filesystem_error& fault) {
+    fail(Code::checkpoint, "cannot write {}: {}; name a folder elsewhere, or make this one writable", folder, fault.code().message());
+  }
 }
 
 void read_peft(const config::AdapterConfig& adapter, const std::string& base, Model& model) {

@@ -310,6 +310,11 @@ TEST_CASE("export: what cannot be is refused, and nothing is left behind", "[exp
   };
   refused({"runs/a", "mine"}, "is there and is no export");
   CHECK(toy.read("mine/notes.txt") == "mine");
+  refused({"runs/a", "runs/a"}, "is there and is no export");
+  refused({"runs/a", "runs/a/checkpoints/latest"}, "is there and is no export");
+  refused({"runs/a", "mine/notes.txt"}, "is there and is no export");
+  refused({"runs/a", ""}, "`.` is the current one");
+  refused({"runs/a", "out/model.safetensors"}, "an export is a folder; `kf-host checkpoint convert");
   refused({"runs/a", "out", "--family", "qwen3"}, "model.qk_norm");
   refused({"runs/a", "out", "--family", "lama"}, "did you mean 'llama'");
   refused({"runs/a", "out", "--max-shard-size", "many"}, "5GB");

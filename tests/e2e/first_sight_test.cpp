@@ -1,7 +1,9 @@
 // The first minutes: wrong words, options with a blank, --dry-run, memory, launchers that start several processes.
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <filesystem>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -228,4 +230,23 @@ TEST_CASE("first sight: completion for bash knows commands and settings", "[cli]
   const Finished tried = run({"bash", "-c", script}, {});
   CHECK(tried.status == 0);
   CHECK_THAT(tried.out, Contains("config\n") && Contains("--optimizer.muon_momentum="));
+}
+
+TEST_CASE("first sight: Tab completes commands, files, settings and their values in real shells", "[cli]") {
+  const std::string shell = GENERATE("bash", "zsh", "fish");
+  CAPTURE(shell);
+  if (run({"sh", "-c", "command -v " + shell}, {}).status != 0) {
+    std::cerr << "skipped: there is no " << shell << " here (scripts/setup.sh shells installs zsh and fish), so nobody presses Tab in it\n";
+    return;
+  }
+  const TempDir dir;
+  dir.write("my job.toml", "");
+  dir.write("s.lua", "");
+  dir.write("text/a.txt", "");
+  Options options;
+  options.timeout = std::chrono::seconds(900);
+  const Finished done =
+      run({"python3", std::string(KF_SOURCE_DIR) + "/tests/e2e/press_tab.py", shell, KF_HOST, dir.path().string()}, options);
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
 }

@@ -88,6 +88,43 @@ TEST_CASE("plot: curves of runs, told apart without colours", "[looking]") {
   CHECK_THAT(toy.host({"plot", "onne"}).err, Contains("onne is no folder of a run") && Contains("did you mean runs/one?"));
 }
 
+TEST_CASE("plot: a number that only some of the runs have is drawn of these", "[looking]") {
+  const Toy toy;
+  toy.write("runs/early/run.json", "{}");
+  toy.write("runs/early/metrics.jsonl", "{\"step\": 1, \"loss\": 1.0}\n");
+  toy.write("runs/late/run.json", "{}");
+  toy.write("runs/late/metrics.jsonl", "{\"step\": 1, \"loss\": 1.0}\n{\"step\": 1, \"eval\": {\"loss\": 2.5}}\n");
+  const Finished done = toy.host({"plot", "early", "late", "--metric", "loss", "--metric", "eval.loss"});
+  INFO(done.out << done.err);
+  CHECK(done.status == 0);
+  CHECK_THAT(done.out, Contains("runs/early eval.loss  nothing to draw") && Contains("runs/late eval.loss  last 2.5"));
+  CHECK_THAT(toy.host({"plot", "early", "late", "--metric", "eval.los"}).err, Contains("no number 'eval.los'"));
+}
+
+TEST_CASE("looking: odd words are told as they are", "[looking]") {
+  const Toy toy;
+  toy.write("runs/x/run.json", "{\"starts\": [{\"step\": 0}]}");
+  toy.write("runs/x/metrics.jsonl", "{\"step\": 1, \"loss\": 1.0}\n");
+  toy.write("runs/y/run.json", "{}");
+  toy.write("runs/y/job.toml", "[optimizer]\nlr = 0.5\n");
+  const auto told = [&](const std::vector<std::string>& words) {
+    const Finished done = toy.host(words);
+    INFO(done.out << done.err);
+    CHECK(done.status == 2);
+    return done.err;
+  };
+  CHECK_THAT(told({"bundle", "x", "none/x.tar.gz"}), Contains("none/x.tar.gz cannot be written: none is no folder"));
+  CHECK_THAT(told({"report", "x", "-o", ""}), Contains("-o: the name of a file must follow"));
+  CHECK_THAT(told({"reproduce", "x", "--dir", ""}), Contains("--dir: the name of a new folder must follow"));
+  CHECK_THAT(told({"profile", "toy.toml", "--out", ""}), Contains("--out: the name of a folder must follow"));
+  CHECK_THAT(told({"plot", ""}), Contains("\"\" is no folder of a run") && !Contains("did you mean"));
+  CHECK_THAT(told({"tail", "."}), !Contains("did you mean"));
+  const Finished compared = toy.host({"compare", "x", "y"});
+  CHECK(compared.status == 0);
+  CHECK_THAT(compared.err, Contains("runs/x/job.toml"));
+  CHECK_THAT(compared.out, Contains("optimizer.lr") && Contains("0.5"));
+}
+
 TEST_CASE("plot: rows that are none are told and passed over", "[looking]") {
   const Toy toy;
   toy.write("runs/x/run.json", "{}");

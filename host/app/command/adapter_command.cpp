@@ -21,7 +21,7 @@ std::string base_of(const fs::path& checkpoint) {
 }
 
 int export_with(const fs::path& source, const fs::path& given, const std::string& script_file, bool merged) {
-  const fs::path folder = plain_folder(given.string());
+  const fs::path folder = merged ? free_folder(given) : given;  // before a model is read
   const RecordedScript own = script_for(script_file, source);
   ScriptSession script(own.path, own.arguments, own.copies);
   const LoadedModel loaded = load_with_adapter(source, script);
@@ -30,7 +30,7 @@ int export_with(const fs::path& source, const fs::path& given, const std::string
   } else {
     write_peft(folder, *loaded.model, loaded.config.adapter, base_of(loaded.path));
   }
-  std::cout << folder.string() << ": " << (merged ? "weights with the adapter in them" : "the adapter, for PEFT") << ", of "
+  std::cout << given.string() << ": " << (merged ? "weights with the adapter in them" : "the adapter, for PEFT") << ", of "
             << loaded.path.string() << '\n';
   return 0;
 }

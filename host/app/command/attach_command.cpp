@@ -20,6 +20,7 @@
 #include "builtins/builtins.h"
 #include "core/ascii.h"
 #include "core/error.h"
+#include "core/plain_file.h"
 
 namespace kf {
 namespace {
@@ -164,6 +165,9 @@ AttachArguments parse(const Arguments& args, const char* command, bool says) {
     }
   }
   KF_CHECK(!out.run.empty(), Code::config, "{}: the folder of a run must follow; `kf-host {} --help` tells more", command, command);
+  if (const fs::path below = fs::path("runs") / out.run; !path_exists(out.run) && path_exists(below)) {
+    out.run = below.string();  // by its name, as other commands take it
+  }
   return out;
 }
 

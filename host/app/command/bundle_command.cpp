@@ -17,6 +17,9 @@ int bundle_command(const Arguments& args) {
   const fs::path named = fs::absolute(named_run(options.words[0])).lexically_normal();
   const fs::path run = named.has_filename() ? named : named.parent_path();
   const fs::path archive = options.words.size() == 2 ? fs::path(options.words[1]) : fs::path(run.filename().string() + ".tar.zst");
+  std::error_code error;
+  KF_CHECK(!archive.has_parent_path() || fs::is_directory(archive.parent_path(), error), Code::config,
+           "{} cannot be written: {} is no folder", report::printable(archive.string()), report::printable(archive.parent_path().string()));
   if (report::lock_of(run) == report::Lock::held) {
     std::cerr << report::printable(run.string()) << " is running: the archive has it as far as it is now\n";
   }

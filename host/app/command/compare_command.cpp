@@ -53,7 +53,12 @@ bool is_own(const std::string& key) { return key == "run.name" || key == "run.di
 Part settings_part(const std::vector<fs::path>& runs, bool all) {
   std::vector<std::vector<report::Setting>> settings;
   for (const fs::path& run : runs) {
-    settings.push_back(report::settings_of(run));
+    try {
+      settings.push_back(report::settings_of(run));
+    } catch (const Error& error) {  // the others can still be compared
+      std::cerr << printable(error.what()) << '\n';
+      settings.emplace_back();
+    }
   }
   Part out{"settings", {}};
   for (const report::SettingRow& row : report::compare_settings(settings, all)) {

@@ -6,6 +6,7 @@
 #include "app/help/usage.h"
 #include "app/line/option_list.h"
 #include "checkpoint/files/weights.h"
+#include "checkpoint/files/written_folder.h"
 #include "checkpoint/manager.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
@@ -20,9 +21,34 @@
 #include <iostream>
 
 namespace kf {
-fs::path plain_folder(const std::string& given) {
-  const fs::path folder = fs::path(given).lexically_normal();
-  return folder.has_filename() ? folder : folder.parent_path();
+namespace {
+
+/// Of the folder's name nothing is asked that a file system does not ask: no run will look for it among its own.
+void write_checkpoint(const fs::path& folder, const CheckpointState& state, Model& model, const Optimizer& optimizer) {
+  constexpr const char* kName = "merged";
+  try {
+    fs::create_directories(folder.parent_path());
+    remove_abandoned(folder.parent_path(), folder.filename().string());
+    PendingFolder pending(folder);
+    CheckpointOptions options;
+    options.dir = pending.path();
+    CheckpointManager checkpoints(std::move(options));
+    OneRank alone;
+    CheckpointWriter(checkpoints).save(state, model, optimizer, alone, kName);
+    fs::rename(pending.path() / kName, folder);
+    sync_path(folder.parent_path());
+  } catch (const fs::filesystem_error& fault) {
+    fail(Code::checkpoint, "cannot write {}: {}; name a folder elsewhere", folder, fault.code().message());
+  }
+}
+
+}  // namespace
+
+fs::path free_folder(const fs::path& given) {
+  fs::path folder = folder_named(given);
+  std::error_code error;
+  KF_CHECK(!fs::exists(fs::symlink_status(folder, error)), Code::checkpoint, "{} exists; choose another name, or remove it", folder);
+  return folder;
 }
 
 LoadedModel load_with_adapter(const fs::path& source, ScriptSession& script) {
@@ -56,22 +82,18 @@ void write_merged(const fs::path& folder, const LoadedModel& loaded, const Regis
   state.job = config::Node(job_values(config));
   state.job_toml = config::to_toml(config);
   const std::unique_ptr<Optimizer> none = make_part(registries.optimizer, "sgdm", config, registries, std::vector<ParamGroup>());
-  CheckpointOptions options;
-  options.dir = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
-  CheckpointManager checkpoints(std::move(options));
-  OneRank alone;
-  CheckpointWriter(checkpoints).save(state, *whole, *none, alone, folder.filename().string());
+  write_checkpoint(folder, state, *whole, *none);
 }
 
 int checkpoint_merge_lora(const Arguments& args) {
   const OptionList list = parse_options(args, {"kf-host checkpoint merge-lora", {"--script"}, {}, false});
   KF_CHECK(list.words.size() == 2, Code::config, "what, and where to: CHECKPOINT FOLDER\n{}", usage::kCheckpoint);
-  const fs::path folder = plain_folder(list.words[1]);
+  const fs::path folder = free_folder(list.words[1]);
   const RecordedScript own = script_for(list.last("--script"), list.words[0]);
   ScriptSession script(own.path, own.arguments, own.copies);
   const LoadedModel loaded = load_with_adapter(list.words[0], script);
   write_merged(folder, loaded, script.registries());
-  std::cout << folder.string() << ": weights with the adapter in them, of " << loaded.path.string() << '\n';
+  std::cout << list.words[1] << ": weights with the adapter in them, of " << loaded.path.string() << '\n';
   return 0;
 }
 

@@ -26,9 +26,11 @@ fs::path named_run(const std::string& word) {
       names.push_back(entry->path().filename().string());
     }
   }
-  const std::string near = nearest(given.filename().string(), names);
+  const bool is_name = given.has_filename() && given != "." && given != "..";
+  const std::string near = is_name ? nearest(given.filename().string(), names) : "";
   fail(Code::config, "{} is no folder of a run: it has neither run.json nor job.toml with rows{}; `kf-host runs` lists those in runs",
-       report::printable(word), near.empty() ? "" : "; did you mean " + report::printable((parent / near).string()) + "?");
+       word.empty() ? "\"\"" : report::printable(word),
+       near.empty() ? "" : "; did you mean " + report::printable((parent / near).string()) + "?");
 }
 
 }  // namespace kf

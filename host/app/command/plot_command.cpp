@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <iostream>
+#include <map>
+#include <set>
 
 #include "app/command/commands.h"
 #include "app/command/named_run.h"
@@ -30,6 +32,7 @@ std::vector<std::string> metrics_of(const OptionList& options) {
   return out.empty() ? std::vector<std::string>{"loss"} : out;
 }
 
+/// Where none of the runs has a number, and why.
 [[noreturn]] void no_metric(const fs::path& run, const std::string& metric) {
   report::RowFile rows(run / "metrics.jsonl");
   rows.read();
@@ -53,12 +56,13 @@ std::vector<double> at_steps(const std::vector<std::int64_t>& steps, const repor
   return out;
 }
 
+/// Empty where the run has no such number yet.
 report::PlotSeries series_of(const fs::path& run, const std::string& metric, const std::string& axis, const report::RowFile& rows) {
   const report::RowFile::Series found = rows.find(metric);
-  if (found.steps == nullptr) {
-    no_metric(run, metric);
-  }
   report::PlotSeries out;
+  if (found.steps == nullptr) {
+    return out;
+  }
   out.y = *found.values;
   if (axis == "step") {
     out.x.assign(found.steps->begin(), found.steps->end());
@@ -92,12 +96,19 @@ std::vector<report::PlotSeries> all_series(const OptionList& options, const std:
   std::vector<std::string> wanted = metrics;
   wanted.push_back(axis);
   std::vector<report::PlotSeries> out;
+  std::map<std::string, fs::path> unknown;  // metric to a run that lacks it
+  std::set<std::string> known;
   for (const std::string& word : options.words) {
     const fs::path run = named_run(word);
     report::RowFile rows(run / "metrics.jsonl", wanted);
     rows.read();
     for (const std::string& metric : metrics) {
       out.push_back(series_of(run, metric, axis, rows));
+      if (rows.find(metric).steps != nullptr) {
+        known.insert(metric);
+      } else {
+        unknown.emplace(metric, run);
+      }
       out.back().name = label(run, metric, metrics.size() > 1);
       if (options.has("--from")) {
         begin_at(out.back(), option_number<double>("--from", options.last("--from"), 0, 1e18));
@@ -106,6 +117,11 @@ std::vector<report::PlotSeries> all_series(const OptionList& options, const std:
     if (rows.broken_count() > 0) {
       std::cerr << printable(run.string()) << ": " << rows.broken_count() << " lines of metrics.jsonl are no rows; the first is line "
                 << rows.broken().front().line << ": " << printable(rows.broken().front().fault) << '\n';
+    }
+  }
+  for (const auto& [metric, run] : unknown) {
+    if (!known.contains(metric)) {
+      no_metric(run, metric);
     }
   }
   return out;

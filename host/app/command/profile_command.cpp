@@ -88,6 +88,7 @@ int profile_command(const Arguments& args) {
   const Arguments for_script = take_script_arguments(words);
   const OptionList options = parse_options(words, {"kf-host profile", {"--steps", "--warmup", "--out"}, {}, true});
   KF_CHECK(options.words.size() == 1, Code::config, "{}", folded(usage::kProfile));
+  KF_CHECK(!options.has("--out") || !options.last("--out").empty(), Code::config, "--out: the name of a folder must follow");
   const std::string& file = options.words[0];
   const std::int64_t first = number_of(options, "--warmup", 2, 0) + 1;
   const std::int64_t end = first + number_of(options, "--steps", 5, 1);

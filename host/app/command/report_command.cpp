@@ -26,6 +26,7 @@ std::string folder_of(const std::string& word) {
 /// A file that is there already is written over only where it is a page itself, or empty: a run's own record is not.
 void check_target(const std::string& file) {
   std::error_code ignored;
+  KF_CHECK(!file.empty(), Code::config, "-o: the name of a file must follow");
   KF_CHECK(!fs::is_directory(file, ignored), Code::config, "-o: {} is a folder; name a file in it, such as {}", report::printable(file),
            report::printable((fs::path(file) / kFile).string()));
   if (!fs::is_regular_file(file, ignored) || fs::file_size(file, ignored) == 0) {

@@ -97,6 +97,7 @@ int compare(const Reproduction& how, std::int64_t until) {
 /// A folder that is not there yet.
 fs::path new_folder(const fs::path& run, const OptionList& options) {
   if (options.has("--dir")) {
+    KF_CHECK(!options.last("--dir").empty(), Code::config, "--dir: the name of a new folder must follow");
     fs::path given = fs::absolute(options.last("--dir")).lexically_normal();
     KF_CHECK(!path_exists(given) || fs::is_empty(given), Code::config, "--dir {}: something is there already; name a new folder", given);
     return given;

@@ -4,12 +4,14 @@
 #include <string>
 #include <vector>
 
+#include "config/schema/part.h"
+
 namespace kf {
 
 /// Shells that are known: bash, zsh, fish.
 const std::vector<std::string>& completed_shells();
 
-/// The script for `shell`, one of these.
-std::string completion_for(const std::string& shell);
+/// The script for `shell`, one of these. `catalog`: the parts whose names settings take.
+std::string completion_for(const std::string& shell, const config::Catalog& catalog);
 
 }  // namespace kf

@@ -370,9 +370,9 @@ exit status: 0 where such a number was found, 1 where there is none any more
 
 const char* const kAttach = R"(usage: kf-host attach RUN [-e CHUNK ...]
 
-A prompt of Lua on a run that trains: RUN is its folder. `ctx` and `kf` are as
-in a hook; each chunk runs behind the run's next step, on all ranks, and rank 0
-answers. What has changed the run is written into RUN/steering.jsonl. An error
+A prompt of Lua on a run that trains: RUN is its folder, or a name in runs.
+`ctx` and `kf` are as in a hook; each chunk runs behind the run's next step, on
+all ranks, and rank 0 answers. What has changed the run is written into RUN/steering.jsonl. An error
 in a chunk is told here, and the run goes on.
 
   -e CHUNK   runs a chunk and ends; several in this order, up to an error

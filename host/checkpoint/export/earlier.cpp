@@ -4,6 +4,7 @@
 
 #include "checkpoint/export/shards.h"
 #include "checkpoint/files/durable_file.h"
+#include "checkpoint/files/written_folder.h"
 #include "config/tree/json.h"
 #include "core/error.h"
 #include "core/log.h"
@@ -56,10 +57,13 @@ void carry(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 fs::path export_target(const fs::path& asked) {
+  const fs::path folder = folder_named(asked);
+  KF_CHECK(
+      folder.extension() != ".safetensors", Code::config,
+      "{} has the name of a file, and an export is a folder; `kf-host checkpoint convert CHECKPOINT {}` writes a file of weights alone",
+      asked, asked);
   std::error_code error;
-  fs::path folder = fs::weakly_canonical(asked, error);
-  folder = error ? fs::absolute(asked).lexically_normal() : fs::absolute(folder);
-  folder = folder.has_filename() ? folder : folder.parent_path();
+  remove_abandoned(folder, WrittenFolder::kInside);
   const bool there = fs::exists(fs::symlink_status(folder, error));
   KF_CHECK(!there || (fs::is_directory(folder, error) && (fs::is_empty(folder, error) || shard_metadata(folder))), Code::config,
            "{} is there and is no export; name another folder, or remove it", folder);
@@ -88,6 +92,9 @@ void keep_others(const fs::path& earlier, const fs::path& folder) {
     return known != record->end() && unlike_a_file(file).empty() && hex32(digest_of(file).crc32) == known->second;
   };
   for (const fs::directory_entry& entry : fs::directory_iterator(earlier)) {
+    if (entry.path() == folder) {
+      continue;  // it is written inside of the earlier one
+    }
     const fs::path to = folder / entry.path().filename();
     const bool is_new = fs::exists(fs::symlink_status(to));
     if (is_shard(entry.path()) || (is_new && (!record || to.filename() == "config.json")) || (record && is_as_written(entry.path()))) {

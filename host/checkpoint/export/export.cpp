@@ -3,11 +3,12 @@
 #include <ATen/ATen.h>
 
 #include <charconv>
+#include <set>
 
 #include "checkpoint/export/earlier.h"
 #include "checkpoint/files/durable_file.h"
-#include "checkpoint/files/folder.h"
 #include "checkpoint/files/narrowed.h"
+#include "checkpoint/files/written_folder.h"
 #include "checkpoint/huggingface/layouts.h"
 #include "checkpoint/huggingface/outward.h"
 #include "config/huggingface/huggingface.h"
@@ -124,6 +125,23 @@ void write_configs(const fs::path& folder, const config::ConfigJson& config, con
   }
 }
 
+std::set<fs::path> names_in(const fs::path& folder) {
+  std::set<fs::path> out;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    out.insert(entry.path().filename());
+  }
+  return out;
+}
+
+/// Weights of an earlier export that are no part of the new one.
+void remove_other_shards(const fs::path& folder, const std::set<fs::path>& written) {
+  for (const fs::path& name : names_in(folder)) {
+    if (!written.contains(name) && is_shard(folder / name)) {
+      fs::remove(folder / name);
+    }
+  }
+}
+
 void copy_in(const fs::path& from, const fs::path& folder) { write_text(folder / from.filename(), read_file(from)); }
 
 /// The source's files as they were, and over them those of the tokenizer that the model was trained with.
@@ -199,13 +217,14 @@ Exported export_model(const fs::path& asked, const config::ModelConfig& settings
   try {
     fs::create_directories(folder.parent_path());
     remove_abandoned(folder.parent_path(), folder.filename().string());
-    PendingFolder pending(folder);
+    WrittenFolder pending(folder);
     write_beside(pending.path(), files);
     write_configs(pending.path(), out.config, files, options.dtype);
     out.shards = write_shards(pending.path(), tensors, options.max_shard_bytes, record_of(pending.path()));
     keep_others(folder, pending.path());
+    const std::set<fs::path> written = names_in(pending.path());
     GroupSync::flush();
-    pending.commit();
+    pending.commit("config.json", [&] { remove_other_shards(folder, written); });
   } catch (const fs::filesystem_error& error) {
     fail(Code::checkpoint, "cannot write {}: {}; name a folder elsewhere, or make this one writable", folder, error.code().message());
   }

@@ -42,7 +42,12 @@ double Axis::share(double value) const {
   if (high <= low) {
     return 0.5;
   }
-  return log ? std::log(value / low) / std::log(high / low) : (value - low) / (high - low);
+  if (log) {
+    const double whole = std::log(high / low);
+    return std::isfinite(whole) ? std::log(value / low) / whole : (std::log(value) - std::log(low)) / (std::log(high) - std::log(low));
+  }
+  const double half = high / 2 - low / 2;  // the whole may be more than the largest number
+  return half > 0 ? (value / 2 - low / 2) / half : 0.5;
 }
 
 std::vector<double> ticks(const Axis& axis, std::size_t most) {

@@ -72,6 +72,18 @@ TEST_CASE("report: what cannot be drawn is said", "[report]") {
   CHECK_THAT(plot({{"one", {5}, {2}}}, small()), Contains("one  last 2"));
 }
 
+TEST_CASE("report: the largest and the smallest numbers that there are can be drawn", "[report]") {
+  constexpr double most = std::numeric_limits<double>::max(), least = std::numeric_limits<double>::denorm_min();
+  for (const bool log : {false, true}) {
+    PlotOptions options = small();
+    options.log_x = options.log_y = log;
+    CHECK_THAT(plot({{"wide", {1, 2, 9.3e18}, {log ? least : -most, 1, most}}}, options), Contains("wide  last 1.7977e+308\n"));
+    CHECK_THAT(plot({{"narrow", {least, 2 * least}, {least, 2 * least}}}, options), Contains("narrow  last "));
+  }
+  CHECK(Axis{-most, most, false}.share(0) == 0.5);
+  CHECK(Axis{least, most, true}.share(most) == 1);
+}
+
 TEST_CASE("report: no line of a plot is wider than it", "[report]") {
   for (std::size_t width = 20; width < 90; width += 7) {
     PlotOptions options = small();

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -186,4 +187,53 @@ TEST_CASE("report: numbers come back as the doubles that were written", "[report
   CHECK(values(rows, "b")[0] == 2.2250738585072014e-308);
   CHECK(values(rows, "c")[0] == 4.9406564584124654e-324);
   CHECK(std::signbit(values(rows, "d")[0]));
+}
+
+TEST_CASE("report: a long file that is read by several threads has the columns of one that is read bit by bit", "[report]") {
+  const TempDir dir;
+  std::mt19937 random(3);
+  std::string text;
+  std::vector<std::size_t> ends;  // a read each
+  for (int step = 1; text.size() < (std::size_t{9} << 20); ++step) {
+    if (random() % 2000 == 0) {
+      text += "no row\n";
+    }
+    text += "{\"step\": " + std::to_string(step) + ", \"loss\": " + std::to_string(random() % 1000);
+    if (random() % 3 == 0) {
+      text += ", \"own/" + std::to_string(step / 9000) + "\": " + std::to_string(random());  // names come and go
+    }
+    text += random() % 500 == 0 ? ", \"lr\": null, \"not_finite\": {\"lr\": \"inf\"}}\n" : ", \"lr\": 0.5}\n";
+    if (random() % 100 == 0) {
+      text += "{\"step\": " + std::to_string(step) + ", \"eval\": {\"loss\": 1.5, \"set" + std::to_string(step / 20000) +
+              "\": {\"loss\": " + std::to_string(step) + ".5}}}\n";
+    }
+    if (text.size() > 100'000 * (ends.size() + 1)) {
+      ends.push_back(text.size());
+    }
+  }
+  ends.push_back(text.size());
+  RowFile whole(dir.write("whole.jsonl", text));
+  whole.read();
+  RowFile parts(dir.write("parts.jsonl", ""));
+  for (std::size_t i = 0, begin = 0; i < ends.size(); begin = ends[i++]) {
+    append(dir / "parts.jsonl", text.substr(begin, ends[i] - begin));
+    parts.read();
+  }
+  CHECK(whole.names() == parts.names());
+  CHECK(whole.names().size() > 10);
+  for (const std::string& name : whole.names()) {
+    CAPTURE(name);
+    const RowFile::Series one = whole.find(name), other = parts.find(name);
+    CHECK(*one.steps == *other.steps);
+    REQUIRE(one.values->size() == other.values->size());
+    CHECK(std::memcmp(one.values->data(), other.values->data(), one.values->size() * sizeof(double)) == 0);
+  }
+  CHECK(whole.broken_count() == parts.broken_count());
+  REQUIRE(whole.broken().size() == parts.broken().size());
+  REQUIRE(whole.broken().size() > 5);
+  for (std::size_t i = 0; i < whole.broken().size(); ++i) {
+    CHECK(whole.broken()[i].line == parts.broken()[i].line);
+  }
+  whole.read();  // nothing new
+  CHECK(whole.steps().rows() == parts.steps().rows());
 }
