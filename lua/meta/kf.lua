@@ -1464,6 +1464,7 @@
 ---@field reload? "off"|"on_change"  Read the script's hooks again, behind the step that is on, when a file of the script has changed; else at `kf-host reload` alone.
 ---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
 ---@field caching_allocator? boolean  Keep the memory of freed tensors on the CPU for the next ones, which then come without a call of the system and without fresh pages. Off: torch's own allocator.
+---@field pin_threads? boolean  Keep each thread that computes on the CPU on a core of its own; processes of one machine share its cores out. Where other programs compute on the same cores, leave it off: threads then go where there is time.
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <map>
@@ -23,6 +24,7 @@
 #include "bench/generation_bench.h"
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
+#include "bench/neighbour_bench.h"
 #include "bench/pieces.h"
 #include "bench/profile_bench.h"
 #include "bench/ranks_bench.h"
@@ -32,6 +34,7 @@
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
+#include "core/cores.h"
 #include "data/loader/loader.h"
 #include "model/transformer/build.h"
 #include "optim/adamw.h"
@@ -159,6 +162,7 @@ std::map<std::string, Part> parts() {
       {"attach", {[](R, A) { bench::bench_attach(); }}},
       {"report", {[](R, A) { bench::bench_report(); }}},
       {"start", {[](R r, A) { bench::bench_start(r); }}},
+      {"neighbour", {[](R r, A model) { bench::bench_neighbour(r, model); }, "[small | debug | tiny]"}},
       {"steps", {[](R r, A model) { bench::bench_steps(r, model); }, "[small | debug | tiny]"}},
       {"checkpoint", {[](R r, A folder) { bench::bench_checkpoint(r, folder.empty() ? "." : folder); }, "[FOLDER]"}},
       {"load-memory", {[](R r, A folder) { bench::bench_load_memory(r, folder); }, "CHECKPOINT"}},
@@ -178,6 +182,9 @@ int usage(const std::map<std::string, Part>& parts) {
 int main(int argc, char** argv) {
   try {
     bench::count_memory();
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      at::set_num_threads(own_cores().threads());  // as kf-host does
+    }
     const std::map<std::string, Part> all = parts();
     const auto part = all.find(argc > 1 ? argv[1] : "");
     const std::string argument = argc > 2 ? argv[2] : "";

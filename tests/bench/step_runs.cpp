@@ -84,13 +84,14 @@ double median(std::vector<double> all) {
   return *middle;
 }
 
-Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings) {
+Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings,
+                const std::map<std::string, std::string>& environment) {
   std::vector<std::string> words{KF_HOST, "job.toml", "--run.fresh=true", "--train.max_steps=" + std::to_string(steps.warmup + steps.steps),
                                  "--metrics.log_interval=" + std::to_string(steps.interval)};
   words.insert(words.end(), settings.begin(), settings.end());
   fs::remove_all(folder / "runs");
   const double begin = now();
-  test::Process process(words, options_in(folder, {}));
+  test::Process process(words, options_in(folder, environment));
   std::atomic<bool> over{false};
   double memory = 0;
   std::thread watch([&, pid = process.pid()] {

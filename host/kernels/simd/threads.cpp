@@ -6,6 +6,8 @@
 #include <exception>
 #include <mutex>
 
+#include "kernels/simd/pinned.h"
+
 // Of libgomp, whose interface for compilers is stable.
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 extern "C" int omp_get_thread_num();
@@ -26,6 +28,12 @@ struct Loop {
 void run_share(void* data) {
   auto& loop = *static_cast<Loop*>(data);
   const int thread = omp_get_thread_num();
+  if (thread > 0) {
+    take_core(thread);
+  }
+  if (thread >= loop.shares) {
+    return;
+  }
   const std::int64_t first = loop.count * thread / loop.shares;
   const std::int64_t end = loop.count * (thread + 1) / loop.shares;
   try {
@@ -53,7 +61,9 @@ void share(std::int64_t count, std::int64_t grain, void (*body)(void*, std::int6
     return;
   }
   Loop loop{count, shares, body, self, {}, {}};
-  GOMP_parallel(run_share, &loop, static_cast<unsigned>(shares), 0);
+  // Always all threads, also those without a share: libgomp ends what a smaller team leaves over and starts new threads for the next larger
+  // one, which costs many times what waking them does. LibTorch's own loops do the same.
+  GOMP_parallel(run_share, &loop, static_cast<unsigned>(threads()), 0);
   if (loop.failure) {
     std::rethrow_exception(loop.failure);
   }
