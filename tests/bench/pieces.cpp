@@ -291,6 +291,7 @@ void bench_pieces(const Registries& registries) {
   bench_adamw(registries, at::kFloat, at::kFloat, at::kFloat, " fp32");
   bench_adamw(registries, at::kBFloat16, at::kFloat, at::kFloat, " bf16");
   bench_adamw(registries, at::kFloat, at::kChar, at::kByte, " int8 moments");
+  bench_adamw(registries, at::kFloat, at::kFloat8_e4m3fn, at::kFloat8_e5m2, " fp8 moments");
   bench_norm(registries, at::kFloat);
   bench_norm(registries, at::kBFloat16);
   const Overrides large{"--model.vocab_size=8192", "--train.ce_chunk_size=512"};
