@@ -61,8 +61,7 @@ Trained read_run(const fs::path& rows, double begin, const OwnSteps& steps) {
 }
 
 std::map<std::string, std::string> with_torch(const fs::path& folder, std::map<std::string, std::string> environment) {
-  environment["PYTHONPATH"] = libraries().string();
-  environment["LD_LIBRARY_PATH"] = (libraries() / "stubs").string();
+  environment.merge(peer_environment());
   environment["TORCHINDUCTOR_CACHE_DIR"] = (folder / "inductor").string();  // a start is a first start
   return environment;
 }
@@ -123,6 +122,10 @@ Trained Peer::steps(std::int64_t number) {
   const config::Table& table = *told.table();
   return {numbers_of(*table.find("losses")), numbers_of(*table.find("seconds")), std::get<double>(table.find("first")->value) - begin_,
           static_cast<double>(std::get<std::int64_t>(table.find("memory")->value))};
+}
+
+std::map<std::string, std::string> peer_environment() {
+  return {{"PYTHONPATH", libraries().string()}, {"LD_LIBRARY_PATH", (libraries() / "stubs").string()}};
 }
 
 bool has_peer() { return fs::exists(libraries() / "stubs"); }

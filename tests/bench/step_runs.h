@@ -41,7 +41,8 @@ class Peer {
   test::Process process_;
 };
 
-/// Whether scripts/transformers.sh has put PyTorch into .deps.
+/// Whether scripts/transformers.sh has put PyTorch into .deps; what python3 needs to find it there.
 bool has_peer();
+std::map<std::string, std::string> peer_environment();
 
 }  // namespace kf::bench
