@@ -18,6 +18,7 @@
 #include "core/error.h"
 #include "core/text.h"
 #include "data/sequence/batch.h"
+#include "kernels/product/products_scope.h"
 #include "model/model.h"
 #include "registry/registries.h"
 #include "train/step/loss.h"
@@ -55,7 +56,9 @@ int call_model(lua_State* L, Module& module) {
     }
     lua_pop(L, 1);
   }
-  push_tensor(L, static_cast<GuestModel&>(module).host().model->forward(tokens, context), Memory::fresh);
+  const ScriptModel& host = static_cast<GuestModel&>(module).host();
+  const ProductsScope products(host.products);  // a run that this model is called in goes on with its own
+  push_tensor(L, host.model->forward(tokens, context), Memory::fresh);
   return 1;
 }
 

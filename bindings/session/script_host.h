@@ -10,6 +10,7 @@
 #include "config/tree/node.h"
 #include "core/fs.h"
 #include "generate/completion.h"
+#include "kernels/product/product.h"
 #include "metrics/eval_result.h"
 #include "metrics/run_result.h"
 
@@ -24,6 +25,7 @@ struct ScriptModel {
   std::function<std::vector<Completion>(const std::vector<std::string>& prompts, const GenerateOptions&)> generate;
   /// On what the keys of [eval] say (--eval.key=value); none: on the job's own sets.
   std::function<EvalResult(const std::vector<std::string>& overrides)> evaluate;
+  Products products = {};  // those of its run, for a forward of `model`; the functions above take them by themselves
 };
 
 /// What a script may ask of the program.

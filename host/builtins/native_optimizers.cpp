@@ -1,6 +1,7 @@
 // The native optimizers: from settings to their options.
 
 #include <algorithm>
+#include <map>
 #include <type_traits>
 
 #include "builtins/native.h"
@@ -49,8 +50,9 @@ void add_with_fields(Registries& r, std::string name, std::string doc, const con
   });
 }
 
-at::ScalarType state_type(const std::string& name, at::ScalarType bytes) {
-  return name == "bf16" ? at::kBFloat16 : name == "int8" ? bytes : at::kFloat;
+at::ScalarType state_type(const std::string& name, at::ScalarType bytes, at::ScalarType fp8) {
+  const std::map<std::string, at::ScalarType> types{{"fp32", at::kFloat}, {"bf16", at::kBFloat16}, {"int8", bytes}, {"fp8", fp8}};
+  return types.at(name);
 }
 
 /// optimizer.fused = false takes the plain twins of updates, whatever else the job takes.
@@ -70,8 +72,8 @@ std::unique_ptr<Optimizer> make_adamw(const PartArgs& a, Groups groups) {
   options.eps_root = o.eps_root;
   options.nesterov = o.nesterov;
   options.corrected_by = o.adamc ? o.lr : 0;
-  options.type_m = state_type(o.state_dtype_m, at::kChar);
-  options.type_v = state_type(o.state_dtype_v, at::kByte);
+  options.type_m = state_type(o.state_dtype_m, at::kChar, at::kFloat8_e4m3fn);
+  options.type_v = state_type(o.state_dtype_v, at::kByte, at::kFloat8_e5m2);
   options.rms_clip = o.update_rms_clip;
   options.norm_window = o.update_norm_window;
   options.norm_sigma = o.update_norm_sigma;

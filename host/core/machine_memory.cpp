@@ -7,18 +7,11 @@
 #include <optional>
 #include <sstream>
 
+#include "core/control_groups.h"
 #include "core/text.h"
 
 namespace kf {
 namespace {
-
-/// The first line of a small file of /proc or /sys; "" where there is none.
-std::string first_line(const fs::path& file) {
-  std::ifstream in(file);
-  std::string line;
-  std::getline(in, line);
-  return line;
-}
 
 std::optional<double> number(const std::string& text) {
   std::istringstream in(text);
@@ -53,35 +46,15 @@ struct GroupFiles {
 constexpr GroupFiles kVersion2{"memory.max", "memory.current", "inactive_file"};
 constexpr GroupFiles kVersion1{"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"};
 
-/// Every level from `group` up to `mount`: a limit above binds, too.
-void take_group(FreeMemory& least, const fs::path& mount, fs::path group, const GroupFiles& files) {
-  for (;; group = group.parent_path()) {
-    const fs::path at = mount / group.relative_path();
-    const std::optional<double> most = number(first_line(at / files.most));
-    const std::optional<double> now = number(first_line(at / files.now));
+void take_groups(FreeMemory& least, const fs::path& root) {
+  for (const ControlGroup& group : control_groups("memory", root)) {
+    const GroupFiles& files = group.version == 2 ? kVersion2 : kVersion1;
+    const std::optional<double> most = number(first_line(group.folder / files.most));
+    const std::optional<double> now = number(first_line(group.folder / files.now));
     // Version 1 writes a number near 2^63 for no limit.
     if (most && now && *most < 9e18) {
-      take_less(least, *most - *now + entry(at / "memory.stat", files.droppable).value_or(0), format("the control group {}", at));
-    }
-    if (!group.has_relative_path()) {
-      return;
-    }
-  }
-}
-
-/// /proc/self/cgroup has lines "0::/path" (version 2) and "4:memory:/path" (version 1). Inside a container the path may be one of the host;
-/// its levels are then missing here and the mount's root is what counts.
-void take_groups(FreeMemory& least, const fs::path& root) {
-  std::ifstream in(root / "proc/self/cgroup");
-  for (std::string line; std::getline(in, line);) {
-    const std::vector<std::string> parts = split(line, ':');
-    if (parts.size() < 3) {
-      continue;
-    }
-    if (parts[0] == "0" && parts[1].empty()) {
-      take_group(least, root / "sys/fs/cgroup", parts[2], kVersion2);
-    } else if (("," + parts[1] + ",").find(",memory,") != std::string::npos) {
-      take_group(least, root / "sys/fs/cgroup/memory", parts[2], kVersion1);
+      const double droppable = entry(group.folder / "memory.stat", files.droppable).value_or(0);
+      take_less(least, *most - *now + droppable, format("the control group {}", group.folder));
     }
   }
 }

@@ -19,8 +19,8 @@ struct AdamWOptions {
   double eps_root = 0;                 // m / (sqrt(v + eps_root) + eps)
   bool nesterov = false;               // numerator beta1 m_t / (1 - beta1^(t+1)) + (1 - beta1) g / (1 - beta1^t) (Dozat 2016)
   double corrected_by = 0;             // AdamC (Defazio 2025): the decay is multiplied by lr / this; 0 for none
-  at::ScalarType type_m = at::kFloat;  // of the first moment in memory: fp32, bf16 or at::kChar, blockwise (kernels/adamw/blockwise.h)
-  at::ScalarType type_v = at::kFloat;  // of the second one, which has no sign: at::kByte
+  at::ScalarType type_m = at::kFloat;  // of the first moment in memory: fp32, bf16, or blockwise (kernels/adamw/blockwise.h) with a sign,
+  at::ScalarType type_v = at::kFloat;  // of the second one: without
   double rms_clip = 0;                 // 0 for none, see clip_by_rms
   std::int64_t norm_window = 0;        // 0 for none, see UpdateNormClip
   double norm_sigma = 3;

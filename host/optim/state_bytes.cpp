@@ -63,7 +63,7 @@ double side_numbers(const Parameter& p, std::int64_t max_dim, double times, bool
 
 /// Of a moment in optimizer.state_dtype_*.
 double moment_bytes(const Parameter& p, const std::string& dtype) {
-  if (dtype == "int8" && is_blockwise(state_type_of(p, at::kByte))) {
+  if ((dtype == "int8" || dtype == "fp8") && is_blockwise(state_type_of(p, at::kByte))) {
     return static_cast<double>(blockwise_bytes(p.numel()));
   }
   return (dtype == "bf16" ? 2 : 4) * numbers(p);

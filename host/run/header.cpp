@@ -1,6 +1,5 @@
 #include "run/header.h"
 
-#include <ATen/Parallel.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include "core/log_keep.h"
 #include "core/wrap.h"
 #include "metrics/console.h"
+#include "run/run_threads.h"
 
 namespace kf {
 namespace {
@@ -28,8 +28,7 @@ std::string device_text(const ComputeDevice& d) {
   if (d.device.is_cuda()) {
     return format("{}, {}, {} GiB", d.device.str(), d.name, d.bytes >> 30);
   }
-  const int threads = at::get_num_threads();
-  return format("cpu, {} {}", threads, threads == 1 ? "thread" : "threads");
+  return "cpu, " + threads_text();
 }
 
 std::string machine_line(const HeaderFacts& f) {

@@ -1,28 +1,15 @@
 #include "run/launch.h"
 
 #include <ATen/Parallel.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <cstdlib>
-#include <thread>
 
+#include "core/cores.h"
 #include "core/error.h"
 #include "parallel/c10d_group.h"
 #include "parallel/own_address.h"
 
 namespace kf {
-namespace {
-
-/// Cores that this process may run on.
-std::int64_t own_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const bool known = ::sched_getaffinity(0, sizeof set, &set) == 0;
-  return known ? CPU_COUNT(&set) : static_cast<std::int64_t>(std::thread::hardware_concurrency());
-}
-
-}  // namespace
 
 Launch Launch::from_environment(const std::string& where) {
   Launch out;
@@ -52,7 +39,8 @@ void Launch::share_cores() const {
   if (std::getenv("OMP_NUM_THREADS") != nullptr) {
     return;
   }
-  const std::int64_t cores = of_.cores > 0 ? of_.cores : own_cores() / of_.local_world;
+  const std::int64_t own = own_cores().threads();
+  const std::int64_t cores = of_.cores > 0 ? std::min(of_.cores, own) : own / of_.local_world;
   at::set_num_threads(static_cast<int>(std::clamp<std::int64_t>(cores, 1, 1024)));
 }
 

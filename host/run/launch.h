@@ -25,7 +25,7 @@ class Launch {
 
   /// What this process starts is no rank, whichever launcher it would look for.
   void hide_from_children() const;
-  /// The processes of this machine share its cores, unless OMP_NUM_THREADS or the launcher says otherwise.
+  /// The processes of this machine share its physical cores, unless OMP_NUM_THREADS or the launcher says otherwise.
   void share_cores() const;
 
   std::int64_t rank() const { return of_.rank; }

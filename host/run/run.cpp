@@ -32,6 +32,7 @@
 #include "run/run_end.h"
 #include "run/run_folders.h"
 #include "run/run_parts.h"
+#include "run/run_threads.h"
 #include "run/stall_watch.h"
 #include "run/start.h"
 #include "run/stored_result.h"
@@ -339,12 +340,14 @@ RunResult run_job(const RunRequest& request, const Registries& registries) {
   const ProcessSettings process(request.loaded.config.run);
   RunContext run = open_run(request, registries);
   RunEnd end;
+  std::unique_ptr<simd::PinnedThreads> pinned;
   std::optional<RunFolders> folders;  // locked until the record says how the run ended: who finds the lock free can trust it
   const auto failed = [&](const char* message) {
     run.world.end(message);  // the waits of the other ranks throw it
     end.failed(message);
   };
   try {
+    pinned = pinned_threads(run);
     RunResult result = train(run, end, folders);
     end.well(result);
     folders.reset();

@@ -54,7 +54,17 @@ bool is_of(const config::Node& kept, const std::string& machine) {
   return value != nullptr && *value == machine;
 }
 
+Products products_in(const config::Node& kept) {
+  return {.fp32_onednn = flag(kept, "fp32_onednn"),
+          .bf16_widened = flag(kept, "bf16_widened"),
+          .fp32_small = flag(kept, "fp32_small"),
+          .bf16_small = flag(kept, "bf16_small"),
+          .fp32_own_tn = flag(kept, "fp32_own_tn")};
+}
+
 }  // namespace
+
+Products kept_products(const config::Node& kept) { return is_of(kept, machine()) ? products_in(kept) : Products(); }
 
 config::Node choose_run_products(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept) {
   set_products({});
@@ -64,11 +74,7 @@ config::Node choose_run_products(Model& model, const config::TrainConfig& train,
   }
   const std::string here = machine();
   if (is_of(kept, here)) {
-    set_products({.fp32_onednn = flag(kept, "fp32_onednn"),
-                  .bf16_widened = flag(kept, "bf16_widened"),
-                  .fp32_small = flag(kept, "fp32_small"),
-                  .bf16_small = flag(kept, "bf16_small"),
-                  .fp32_own_tn = flag(kept, "fp32_own_tn")});
+    set_products(products_in(kept));
     return kept;
   }
   const ProductChoice& choice = measured(weight_shapes(model), train.batch_size * train.seq_len, compute, here);

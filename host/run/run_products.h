@@ -5,6 +5,7 @@
 
 #include "config/schema/config.h"
 #include "config/tree/node.h"
+#include "kernels/product/product.h"
 #include "model/model.h"
 
 namespace kf {
@@ -14,5 +15,9 @@ namespace kf {
 /// resumed run is to equal an undisturbed one. On a GPU, with train.cpu_products = "plain" and where train.compile_model is false, products
 /// are LibTorch's own. Returns what a checkpoint is to keep; null where there was nothing to choose.
 config::Node choose_run_products(Model& model, const config::TrainConfig& train, at::ScalarType compute, const config::Node& kept);
+
+/// What a checkpoint keeps of that, for its model outside of its run: the run's own products where they were chosen on a processor like
+/// this one, with as many threads, so that an evaluation has the run's own numbers; else LibTorch's. Chooses nothing.
+Products kept_products(const config::Node& kept);
 
 }  // namespace kf

@@ -1465,6 +1465,7 @@
 ---@field reload? "off"|"on_change"  Read the script's hooks again, behind the step that is on, when a file of the script has changed; else at `kf-host reload` alone.
 ---@field requeue? boolean  Under Slurm: where a signal has stopped the run after a save, put its job back into the queue (scontrol requeue).
 ---@field caching_allocator? boolean  Keep the memory of freed tensors on the CPU for the next ones, which then come without a call of the system and without fresh pages. Off: torch's own allocator.
+---@field pin_threads? boolean  Keep each thread that computes on the CPU on a core of its own; processes of one machine share its cores out. Where other programs compute on the same cores, leave it off: threads then go where there is time.
 
 ---@class kf.Config.model
 ---@field [string] any  own tables of parts
@@ -1659,8 +1660,8 @@
 ---@field eps_root? number  adamw: added under the root.
 ---@field nesterov? boolean  adamw, sgdm: look one momentum step ahead.
 ---@field sgd_momentum? number  sgdm: momentum.
----@field state_dtype_m? "fp32"|"bf16"|"int8"  adamw: type of the first moment in memory. int8: 8 bits a number and a scale for 256 of them (Dettmers et al. 2022); embeddings and weights of fewer than 4096 numbers stay fp32.
----@field state_dtype_v? "fp32"|"bf16"|"int8"  adamw: type of the second moment in memory, likewise.
+---@field state_dtype_m? "fp32"|"bf16"|"int8"|"fp8"  adamw: type of the first moment in memory. int8: 8 bits a number and a scale for 256 of them (Dettmers et al. 2022); fp8: so, but as floats (the first moment e4m3, the second e5m2), which are coarser; embeddings and weights of fewer than 4096 numbers stay fp32.
+---@field state_dtype_v? "fp32"|"bf16"|"int8"|"fp8"  adamw: type of the second moment in memory, likewise.
 ---@field adamc? boolean  adamw: decay shrinks with the schedule, weight_decay lr / peak lr (Defazio 2025).
 ---@field update_rms_clip? number  adamw: divide a tensor's update by max(1, RMS / this); 0 turns it off.
 ---@field update_norm_window? integer  adamw: recent update norms that cap the next one; 0 turns it off, else at least 4.

@@ -14,6 +14,8 @@
 #include <memory>
 #include <sstream>
 
+#include "bench/goals.h"
+#include "bench/step_runs.h"
 #include "checkpoint/reader.h"
 #include "checkpoint/writer.h"
 #include "config/load/load.h"
@@ -105,8 +107,13 @@ void print(const std::string& what, double seconds, double bytes, double referen
 /// Seconds of each kind ("torch.save", ...) that a script of PyTorch takes for tensors of as many bytes; empty where there is no torch.
 std::map<std::string, double> seconds_of_torch(const fs::path& folder, double bytes) {
   const char* const given = std::getenv("KF_PYTHON");
-  const test::Finished done =
-      test::run({given != nullptr ? given : "python3", "tests/bench/torch_save.py", folder.string(), std::to_string(bytes)});
+  test::Options options;
+  options.timeout = std::chrono::minutes(30);
+  if (given == nullptr && has_peer()) {
+    options.env = peer_environment();
+  }
+  const test::Finished done = test::run(
+      {given != nullptr ? given : "python3", KF_SOURCE_DIR "/tests/bench/torch_save.py", folder.string(), std::to_string(bytes)}, options);
   std::map<std::string, double> out;
   std::istringstream lines(done.status == 0 ? done.out : "");
   std::string name;
@@ -123,7 +130,7 @@ struct Best {
   void take(double other) { seconds = std::min(seconds, other); }
 };
 
-void against_dd(const Saved& saved, CheckpointManager& checkpoints, const fs::path& folder) {
+void against_dd(const Saved& saved, CheckpointManager& checkpoints, const fs::path& folder, Goals& goals) {
   CheckpointWriter writer(checkpoints);
   OneRank alone;
   Best save, load, raw_save, raw_load;
@@ -146,6 +153,8 @@ void against_dd(const Saved& saved, CheckpointManager& checkpoints, const fs::pa
     forget(folder);
     raw_load.take(seconds_of([&] { dd({"if=" + raw, "of=/dev/null", blocks}); }));
   }
+  goals.seen("a save / dd of as many bytes, with fsync", save.seconds / raw_save.seconds, "x");
+  goals.seen("a load, verified / dd of as many bytes", load.seconds / raw_load.seconds, "x");
   print("save", save.seconds, bytes, raw_save.seconds, "dd of as many bytes, with fsync");
   print("load, verified, from the disk", load.seconds, bytes, raw_load.seconds, "dd of as many bytes");
   for (const auto& [name, best] : torch) {
@@ -157,7 +166,7 @@ void against_dd(const Saved& saved, CheckpointManager& checkpoints, const fs::pa
   }
 }
 
-void stall(const Saved& saved, CheckpointManager& checkpoints) {
+void stall(const Saved& saved, CheckpointManager& checkpoints, Goals& goals) {
   CheckpointWriter writer(checkpoints);
   CheckpointState state = saved.state;
   Best behind, before;
@@ -185,6 +194,7 @@ void stall(const Saved& saved, CheckpointManager& checkpoints) {
   }
   std::printf("%-40s %8.3f s                 %-40s %8.3f s                 share %5.1f %%\n", "stall of a save behind the training",
               behind.seconds, "of a save by the training thread", before.seconds, 100 * behind.seconds / before.seconds);
+  goals.seen("stall of a save behind the training / of one before it", behind.seconds / before.seconds, "x");
 }
 
 /// kB of a line of /proc/self/status.
@@ -215,7 +225,7 @@ void bench_load_memory(const Registries& registries, const std::string& checkpoi
               (static_cast<double>(status_kb("VmHWM")) * 1024 - before - bytes) / 1e6, before / 1e6);
 }
 
-void bench_checkpoint(const Registries& registries, const std::string& where) {
+void bench_checkpoint(const Registries& registries, const std::string& where, Goals& goals) {
   const fs::path folder = fs::path(where) / ("kf-bench-" + std::to_string(::getpid()));
   fs::create_directories(folder);
   const auto remove = [](const fs::path* path) { fs::remove_all(*path); };
@@ -223,8 +233,8 @@ void bench_checkpoint(const Registries& registries, const std::string& where) {
   {
     CheckpointManager checkpoints({.dir = folder / "small", .keep_last = 1});
     const Saved saved(registries, 4, true);
-    against_dd(saved, checkpoints, folder);
-    stall(saved, checkpoints);
+    against_dd(saved, checkpoints, folder, goals);
+    stall(saved, checkpoints, goals);
   }
   CheckpointManager checkpoints({.dir = folder / "large", .keep_last = 1});
   fs::path path;

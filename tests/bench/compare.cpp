@@ -25,7 +25,7 @@ double memory_of(const Work& work) {
 
 }  // namespace
 
-void compare(const std::string& title, const Work& subject, const Work& reference, double seconds) {
+double compare(const std::string& title, const Work& subject, const Work& reference, double seconds) {
   time_once(subject);  // first calls allocate what stays
   time_once(reference);
   const double memory = memory_of(subject);
@@ -47,6 +47,7 @@ void compare(const std::string& title, const Work& subject, const Work& referenc
   }
   std::printf("\n");
   std::fflush(stdout);
+  return best / best_reference;
 }
 
 }  // namespace kf::bench

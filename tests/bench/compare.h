@@ -11,8 +11,8 @@ struct Work {
   std::function<void()> body;
 };
 
-/// Prints one line: time and peak of tensor memory of both, and the ratios subject / reference of both. Each is run for about `seconds`;
-/// its fastest round counts.
-void compare(const std::string& title, const Work& subject, const Work& reference, double seconds = 1.5);
+/// Prints one line: time and peak of tensor memory of both, and the ratios subject / reference of both, of which it returns that of the
+/// times. Each is run for about `seconds`; its fastest round counts.
+double compare(const std::string& title, const Work& subject, const Work& reference, double seconds = 1.5);
 
 }  // namespace kf::bench

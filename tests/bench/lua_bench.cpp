@@ -11,6 +11,7 @@
 #include <string>
 
 #include "bench/compare.h"
+#include "bench/goals.h"
 #include "bindings/script/script.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
@@ -106,7 +107,7 @@ double nanoseconds(int times, const std::function<void()>& body) {
   return best;
 }
 
-void bench_operators(const Schedule& adds, const Schedule& methods) {
+void bench_operators(const Schedule& adds, const Schedule& methods, Goals& goals) {
   const at::Tensor a = at::ones({2});
   const at::Tensor b = at::ones({2});
   const double native = nanoseconds(1000, [&] {
@@ -115,7 +116,8 @@ void bench_operators(const Schedule& adds, const Schedule& methods) {
     }
   });
   const double lua = nanoseconds(1000, [&] { adds.factor(0); });
-  std::printf("  operator add of 2 elements: %.0f ns from Lua, %.0f ns from C++: %.0f ns extra (target 400)\n", lua, native, lua - native);
+  std::printf("  operator add of 2 elements: %.0f ns from Lua, %.0f ns from C++: %.0f ns extra\n", lua, native, lua - native);
+  goals.at_most("an operator from Lua, beyond C++", lua - native, 200, "ns");
   const at::Tensor x = at::ones({2, 3});
   const double view = nanoseconds(1000, [&] {
     for (int i = 0; i < 1000; ++i) {
@@ -124,6 +126,7 @@ void bench_operators(const Schedule& adds, const Schedule& methods) {
   });
   const double method = nanoseconds(1000, [&] { methods.factor(0); });
   std::printf("  method x:view(3, 2): %.0f ns from Lua, %.0f ns from C++: %.0f ns extra\n", method, view, method - view);
+  goals.at_most("a method from Lua, beyond C++", method - view, 200, "ns");
 }
 
 /// The same call by place and by keywords: the table is made each time, as scripts write it.
@@ -139,7 +142,7 @@ void bench_keywords(const Schedule& keywords, const Schedule& places) {
   std::printf("  x:sum{ dim = 1, keepdim = true }: %.0f ns, x:sum({ 1 }, true): %.0f ns, %.0f ns from C++\n", named, placed, native);
 }
 
-void bench_callbacks(Hook& hook, const Schedule& line) {
+void bench_callbacks(Hook& hook, const Schedule& line, Goals& goals) {
   HookContext context;
   context.lr = 1e-3;
   const double call = nanoseconds(100000, [&] {
@@ -153,7 +156,8 @@ void bench_callbacks(Hook& hook, const Schedule& line) {
       line.factor(i);
     }
   });
-  std::printf("  hook with three reads: %.0f ns (target 200); schedule: %.0f ns\n", call, schedule);
+  std::printf("  hook with three reads: %.0f ns; schedule: %.0f ns\n", call, schedule);
+  goals.at_most("a hook in Lua with three reads", call, 80, "ns");
 }
 
 /// A model, its optimizer and its stepper.
@@ -186,7 +190,7 @@ struct Trainee {
 
 }  // namespace
 
-void bench_lua() {
+void bench_lua(Goals& goals) {
   Registries registries = native_registries();
   Script script(registries, {}, {});
   const std::filesystem::path file = std::filesystem::temp_directory_path() / "kf_bench.lua";
@@ -195,13 +199,14 @@ void bench_lua() {
   std::filesystem::remove(file);
   const config::Config config;
   const auto schedule = [&](const char* name) { return make_part(registries.scheduler, name, config, registries, ScheduleSpan{100}); };
-  bench_operators(*schedule("adds"), *schedule("methods"));
+  bench_operators(*schedule("adds"), *schedule("methods"), goals);
   bench_keywords(*schedule("keywords"), *schedule("places"));
-  bench_callbacks(*make_part(registries.hook, "reads", config, registries), *schedule("line"));
+  bench_callbacks(*make_part(registries.hook, "reads", config, registries), *schedule("line"), goals);
   Trainee lua(registries, "lua_llama");
   Trainee native(registries, "standard");
-  compare("model step", {"blocks in Lua", [&] { lua.stepper.run(*lua.loader, lua.step++, 1e-4); }},
-          {"native blocks", [&] { native.stepper.run(*native.loader, native.step++, 1e-4); }}, 5);
+  const double ratio = compare("model step", {"blocks in Lua", [&] { lua.stepper.run(*lua.loader, lua.step++, 1e-4); }},
+                               {"native blocks", [&] { native.stepper.run(*native.loader, native.step++, 1e-4); }}, 5);
+  goals.seen("a step with blocks in Lua / native blocks", ratio, "x");
 }
 
 }  // namespace kf::bench

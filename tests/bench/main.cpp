@@ -1,19 +1,19 @@
-// Speed as ratios against a reference of the same run: `make bench`, or a part alone: `bench lua` (crossings into Lua), `bench data`,
-// `bench pieces` (fused ones), `bench profile` (what is recorded of a step), `bench sinks` (of metrics), `bench ranks` (two processes
-// against one), `bench attach` (a run that is spoken to), `bench report` (a page of runs), `bench checkpoint [FOLDER]` (saves and loads, on
-// the disk of FOLDER), `bench steps [MODEL]` and `bench start` (the real program against PyTorch), `bench sweep` (trials a second). Never a
-// test, since a busy machine would fail it.
+// Speed against references of the same run: `make bench` goes through all parts and ends with one table of what was measured beside what is
+// wanted; `bench PART` is one of them alone (`bench lua`: crossings into Lua; `bench pieces`: fused ones; `bench steps` and `bench start`:
+// the real program against PyTorch; a wrong PART lists all). Never a test, since a busy machine would fail it.
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/attach_bench.h"
@@ -21,8 +21,10 @@
 #include "bench/compare.h"
 #include "bench/data_bench.h"
 #include "bench/generation_bench.h"
+#include "bench/goals.h"
 #include "bench/lua_bench.h"
 #include "bench/memory.h"
+#include "bench/neighbour_bench.h"
 #include "bench/pieces.h"
 #include "bench/profile_bench.h"
 #include "bench/ranks_bench.h"
@@ -30,10 +32,14 @@
 #include "bench/sinks_bench.h"
 #include "bench/steps_bench.h"
 #include "bench/sweep_bench.h"
+#include "bench/tokenizers_bench.h"
 #include "builtins/builtins.h"
 #include "config/load/load.h"
 #include "config/plan/derived.h"
+#include "core/cores.h"
+#include "core/processor.h"
 #include "data/loader/loader.h"
+#include "kernels/simd/isa.h"
 #include "model/transformer/build.h"
 #include "optim/adamw.h"
 #include "registry/registries.h"
@@ -120,55 +126,57 @@ void bench_config(const Registries& registries) {
                  {"one 768 x 768 matrix product", [&] { at::mm(a, a); }}, 0.3);
 }
 
-/// Everything that needs no argument, in turn.
-void bench_all(const Registries& registries) {
+/// A step of the engine and what feeds it, in this process.
+void bench_loop(const Registries& registries) {
   const config::Config config = job(registries);
   bench_step(config, registries);
   bench_adamw(config, registries);
   bench_loss();
-  bench::bench_pieces(registries);
   bench_config(registries);
-  bench::bench_profile(registries);
-  bench::bench_data();
-  bench::bench_generation(registries);
-  bench::bench_lua();
-  bench::bench_attach();
-  bench::bench_sinks();
-  bench::bench_ranks();
-  bench::bench_report();
-  bench::bench_start(registries);
-  bench::bench_sweep();
-  bench::bench_steps(registries, "");
 }
+
+std::string first_line_of(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 struct Part {
-  std::function<void(const Registries& registries, const std::string& argument)> run;
+  std::function<void(const Registries& registries, const std::string& argument, bench::Goals& goals)> run;
   const char* argument = "";  // what it takes; "": nothing
-  bool ratios = false;        // prints lines of `compare`
 };
 
-std::map<std::string, Part> parts() {
+/// In the order in which `bench` alone goes through them, short ones first.
+std::vector<std::pair<std::string, Part>> parts() {
   using R = const Registries&;
   using A = const std::string&;
-  return {
-      {"", {[](R r, A) { bench_all(r); }, "", true}},
-      {"pieces", {[](R r, A) { bench::bench_pieces(r); }, "", true}},
-      {"profile", {[](R r, A) { bench::bench_profile(r); }, "", true}},
-      {"lua", {[](R, A) { bench::bench_lua(); }}},
-      {"data", {[](R, A) { bench::bench_data(); }}},
-      {"sinks", {[](R, A) { bench::bench_sinks(); }}},
-      {"ranks", {[](R, A) { bench::bench_ranks(); }}},
-      {"attach", {[](R, A) { bench::bench_attach(); }}},
-      {"report", {[](R, A) { bench::bench_report(); }}},
-      {"start", {[](R r, A) { bench::bench_start(r); }}},
-      {"sweep", {[](R, A) { bench::bench_sweep(); }}},
-      {"steps", {[](R r, A model) { bench::bench_steps(r, model); }, "[small | debug | tiny]"}},
-      {"checkpoint", {[](R r, A folder) { bench::bench_checkpoint(r, folder.empty() ? "." : folder); }, "[FOLDER]"}},
-      {"load-memory", {[](R r, A folder) { bench::bench_load_memory(r, folder); }, "CHECKPOINT"}},
-  };
+  using G = bench::Goals&;
+  return {{"pieces", {[](R r, A, G goals) { bench::bench_pieces(r, goals); }}},
+          {"loop", {[](R r, A, G) { bench_loop(r); }}},
+          {"lua", {[](R, A, G goals) { bench::bench_lua(goals); }}},
+          {"profile", {[](R r, A, G) { bench::bench_profile(r); }}},
+          {"data", {[](R, A, G) { bench::bench_data(); }}},
+          {"generation", {[](R r, A, G) { bench::bench_generation(r); }}},
+          {"attach", {[](R, A, G) { bench::bench_attach(); }}},
+          {"sinks", {[](R, A, G) { bench::bench_sinks(); }}},
+          {"report", {[](R, A, G) { bench::bench_report(); }}},
+          {"tokenizers", {[](R, A, G goals) { bench::bench_tokenizers(goals); }}},
+          {"checkpoint", {[](R r, A folder, G goals) { bench::bench_checkpoint(r, folder.empty() ? "." : folder, goals); }, "[FOLDER]"}},
+          {"ranks", {[](R, A, G) { bench::bench_ranks(); }}},
+          {"start", {[](R r, A, G goals) { bench::bench_start(r, goals); }}},
+          {"neighbour", {[](R r, A model, G goals) { bench::bench_neighbour(r, model, goals); }, "[small | debug | tiny]"}},
+          {"steps", {[](R r, A model, G goals) { bench::bench_steps(r, model, goals); }, "[small | debug | tiny]"}}};
 }
 
-int usage(const std::map<std::string, Part>& parts) {
+/// A part that fails is a line of the last table, and the others go on.
+void run_part(const std::string& name, const Part& part, const std::string& argument, bench::Goals& goals) {
+  std::printf("\n## %s\n\n", name.c_str());
+  std::fflush(stdout);
+  try {
+    part.run(native_registries(), argument, goals);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "bench %s: %s\n", name.c_str(), e.what());
+    goals.failed(name, first_line_of(e.what()));
+  }
+}
+
+int usage(const std::vector<std::pair<std::string, Part>>& parts) {
   std::fprintf(stderr, "usage: bench [PART]\n");
   for (const auto& [name, part] : parts) {
     std::fprintf(stderr, "       bench %s %s\n", name.c_str(), part.argument);
@@ -176,23 +184,38 @@ int usage(const std::map<std::string, Part>& parts) {
   return 1;
 }
 
+int run_parts(const std::vector<std::string>& words) {
+  if (words.size() == 2 && words[0] == "load-memory") {  // of bench checkpoint
+    bench::bench_load_memory(native_registries(), words[1]);
+    return 0;
+  }
+  const auto all = parts();
+  const auto part = std::find_if(all.begin(), all.end(), [&](const auto& one) { return !words.empty() && one.first == words[0]; });
+  if (!words.empty() && (part == all.end() || words.size() > (*part->second.argument == '\0' ? 1U : 2U))) {
+    return usage(all);
+  }
+  std::printf(
+      "%s, %s, %d threads; lines with \"x\" at their end: the fastest round of each, peak memory of tensors, then subject / reference\n",
+      processor_name().c_str(), simd::name_of(simd::isa()), at::get_num_threads());
+  bench::Goals goals;
+  for (const auto& [name, one] : all) {
+    if (words.empty() || name == words[0]) {
+      run_part(name, one, words.size() > 1 ? words[1] : "", goals);
+    }
+  }
+  goals.print();
+  return goals.any_failed() ? 1 : 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   try {
     bench::count_memory();
-    const std::map<std::string, Part> all = parts();
-    const auto part = all.find(argc > 1 ? argv[1] : "");
-    const std::string argument = argc > 2 ? argv[2] : "";
-    if (part == all.end() || argc > 3 || (*part->second.argument == '\0' && !argument.empty())) {
-      return usage(all);
+    if (std::getenv("OMP_NUM_THREADS") == nullptr) {
+      at::set_num_threads(own_cores().threads());  // as kf-host does
     }
-    if (part->second.ratios) {
-      std::printf("%d threads, fastest round of each, peak memory of tensors; the last columns are subject / reference: time, memory\n",
-                  at::get_num_threads());
-    }
-    part->second.run(native_registries(), argument);
-    return 0;
+    return run_parts({argv + 1, argv + argc});
   } catch (const std::exception& e) {
     std::fprintf(stderr, "bench: %s\n", e.what());
     return 1;

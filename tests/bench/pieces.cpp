@@ -4,12 +4,14 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "bench/compare.h"
+#include "bench/goals.h"
 #include "config/load/load.h"
 #include "data/loader/loader.h"
 #include "kernels/gate/gate.h"
@@ -64,24 +66,25 @@ Work both_ways(std::string name, const std::vector<at::Tensor>& leaves, std::fun
 }
 
 /// 4096 positions, 32000 words.
-void bench_loss(at::ScalarType type) {
+double bench_loss(at::ScalarType type) {
   const at::Tensor hidden = leaf({4096, 256}, type);
   const at::Tensor weight = leaf({32000, 256}, type);
   const at::Tensor labels = at::randint(0, 32000, {4096}, at::kLong);
   const OutputHead head{weight, 1, 0};
   const LinearLossOptions options{1.0 / 4096, 1e-4 / 4096, 512};
-  compare(
+  return compare(
       std::string("head + loss") + suffix_of(type),
       both_ways("fused, 512 positions at a time", {hidden, weight}, [=] { return fused_linear_loss(hidden, head, labels, options).total; }),
       both_ways("all logits at once", {hidden, weight}, [=] { return plain_linear_loss(hidden, head, labels, options).total; }), 0.5);
 }
 
 /// Logits that are there already: 4096 positions, 8192 words.
-void bench_cross_entropy(at::ScalarType type) {
+double bench_cross_entropy(at::ScalarType type) {
   const at::Tensor logits = leaf({4096, 8192}, type);
   const at::Tensor labels = at::randint(0, 8192, {4096}, at::kLong);
-  compare(std::string("cross entropy") + suffix_of(type), both_ways("rows", {logits}, [=] { return fused_cross_entropy(logits, labels); }),
-          both_ways("operators", {logits}, [=] { return plain_cross_entropy(logits, labels); }), 0.5);
+  return compare(std::string("cross entropy") + suffix_of(type),
+                 both_ways("rows", {logits}, [=] { return fused_cross_entropy(logits, labels); }),
+                 both_ways("operators", {logits}, [=] { return plain_cross_entropy(logits, labels); }), 0.5);
 }
 
 struct AttentionCase {
@@ -91,8 +94,8 @@ struct AttentionCase {
 };
 
 /// The kernel of our own against another way: the formula, or LibTorch's kernel.
-void bench_attention(const AttentionCase& c, at::ScalarType type, const char* other, AttentionRules::Backend backend,
-                     const Kernels& kernels) {
+double bench_attention(const AttentionCase& c, at::ScalarType type, const char* other, AttentionRules::Backend backend,
+                       const Kernels& kernels) {
   const auto heads = [&](std::int64_t n) { return leaf({c.batch, c.length, n, c.width}, type); };  // as projections make them
   const at::Tensor q = heads(8), k = heads(c.kv_heads), v = heads(c.kv_heads);
   ForwardContext context;
@@ -112,20 +115,21 @@ void bench_attention(const AttentionCase& c, at::ScalarType type, const char* ot
       return mixer.mix(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2), {}, context, true).transpose(1, 2).flatten(2);
     });
   };
-  compare(std::string(c.title) + (type == at::kFloat ? " fp32" : " bf16"),
-          work("kernel by rows", AttentionRules::Backend::any, fused_kernels()), work(other, backend, kernels), 0.5);
+  return compare(std::string(c.title) + (type == at::kFloat ? " fp32" : " bf16"),
+                 work("kernel by rows", AttentionRules::Backend::any, fused_kernels()), work(other, backend, kernels), 0.5);
 }
 
-void bench_attentions() {
+double bench_attentions() {
   const AttentionCase whole{"attention 2048", 1, 8, 2048, 64, 0, 0}, window{"window of 256", 1, 8, 2048, 64, 256, 0};
-  bench_attention(whole, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
-  bench_attention(window, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels());
+  const double slower = std::max(bench_attention(whole, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels()),
+                                 bench_attention(window, at::kFloat, "softmax(q k^T) v", AttentionRules::Backend::any, plain_kernels()));
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
     for (const AttentionCase& c :
          {AttentionCase{"8 x 256, kv 4", 8, 4, 256, 32, 0, 0}, whole, window, AttentionCase{"documents", 1, 8, 2048, 64, 0, 256}}) {
       bench_attention(c, type, "LibTorch's kernel", AttentionRules::Backend::flash, fused_kernels());
     }
   }
+  return slower;
 }
 
 /// A module of one weight, materialised.
@@ -135,7 +139,8 @@ std::shared_ptr<Layer> ready(std::shared_ptr<Layer> layer) {
   return layer;
 }
 
-void bench_elementwise(at::ScalarType type) {
+/// The slowest, in times of its twin.
+double bench_elementwise(at::ScalarType type) {
   const std::string suffix = suffix_of(type);
   const at::Tensor x = leaf({4096, 1024}, type);
   const auto norm = [&](const char* name, const Kernels& kernels) {
@@ -144,7 +149,7 @@ void bench_elementwise(at::ScalarType type) {
     const auto layer = ready(std::make_shared<RmsNorm>(1024, options));
     return both_ways(name, {x}, [=] { return layer->forward(x); });
   };
-  compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
+  double slower = compare("rmsnorm" + suffix, norm("fused", fused_kernels()), norm("plain operators", plain_kernels()), 0.5);
   const at::Tensor up = leaf({4096, 1024}, type), factor = leaf({1024});
   const auto sum_and_norm = [&](const char* name, const Kernels& kernels) {
     return both_ways(name, {x, up, factor}, [=, &kernels] {
@@ -156,26 +161,32 @@ void bench_elementwise(at::ScalarType type) {
   const auto layer_norm = [&](const char* name, const Kernels& kernels) {
     return both_ways(name, {x, factor, bias}, [=, &kernels] { return kernels.layer_norm(x, {factor, bias}, 1e-5); });
   };
-  compare("layernorm" + suffix, layer_norm("fused", fused_kernels()), layer_norm("LibTorch's", plain_kernels()), 0.5);
+  slower =
+      std::max(slower, compare("layernorm" + suffix, layer_norm("fused", fused_kernels()), layer_norm("LibTorch's", plain_kernels()), 0.5));
   const auto sum_and_layer_norm = [&](const char* name, const Kernels& kernels) {
     return both_ways(name, {x, up, factor, bias}, [=, &kernels] {
       const SumAndNorm out = kernels.add_layer_norm(x, up, {factor, bias}, 1e-5);
       return out.sum + out.norm;
     });
   };
-  compare("add + layernorm" + suffix, sum_and_layer_norm("fused", fused_kernels()), sum_and_layer_norm("LibTorch's", plain_kernels()), 0.5);
-  compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()), sum_and_norm("plain operators", plain_kernels()), 0.5);
+  slower = std::max(slower, compare("add + layernorm" + suffix, sum_and_layer_norm("fused", fused_kernels()),
+                                    sum_and_layer_norm("LibTorch's", plain_kernels()), 0.5));
+  slower = std::max(slower, compare("add + rmsnorm" + suffix, sum_and_norm("fused", fused_kernels()),
+                                    sum_and_norm("plain operators", plain_kernels()), 0.5));
   for (const auto& [kind, act] : {std::pair{GateKind::silu, "silu"}, std::pair{GateKind::gelu, "gelu"}}) {
     const auto gate = [&, of = kind](const char* name, const Kernels& kernels) {
       return both_ways(name, {x, up}, [=, &kernels] { return kernels.gate(of, x, up); });
     };
-    compare(std::string(act) + " gate" + suffix, gate("fused", fused_kernels()), gate("plain operators", plain_kernels()), 0.5);
+    slower = std::max(slower, compare(std::string(act) + " gate" + suffix, gate("fused", fused_kernels()),
+                                      gate("plain operators", plain_kernels()), 0.5));
   }
   const at::Tensor q = leaf({2, 2048, 8, 64}, type);  // (B, T, H, D), as projections give them
   const at::Tensor angles = at::rand({2048, 32});
   const at::Tensor cos = angles.cos(), sin = angles.sin();
-  compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q.transpose(1, 2), cos, sin, false); }),
-          both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q.transpose(1, 2), cos, sin, false); }), 0.5);
+  const double rotation =
+      compare("rotation" + suffix, both_ways("fused", {q}, [=] { return fused_kernels().rotation(q.transpose(1, 2), cos, sin, false); }),
+              both_ways("plain operators", {q}, [=] { return plain_kernels().rotation(q.transpose(1, 2), cos, sin, false); }), 0.5);
+  return std::max(slower, rotation);
 }
 
 void bench_first_values() {
@@ -186,7 +197,7 @@ void bench_first_values() {
 }
 
 /// The experts' layer forward and backward, sorted rows against one expert after the other.
-void bench_experts(const Registries& registries, at::ScalarType type) {
+double bench_experts(const Registries& registries, at::ScalarType type) {
   const auto work = [&](const char* name, const char* form) {
     const config::Config config = job(registries, {"--model.num_experts=16", "--model.moe_top_k=2", "--model.moe_ffn_dim=256",
                                                    "--model.moe_shared_experts=1", std::string("--model.moe_impl=") + form});
@@ -201,8 +212,8 @@ void bench_experts(const Registries& registries, at::ScalarType type) {
                   }
                 }};
   };
-  compare(type == at::kFloat ? "experts fp32" : "experts bf16", work("grouped, 16 experts", "grouped"),
-          work("one after the other", "loop"));
+  return compare(type == at::kFloat ? "experts fp32" : "experts bf16", work("grouped, 16 experts", "grouped"),
+                 work("one after the other", "loop"));
 }
 
 /// Weights with gradients, their moments, and the values that forward reads.
@@ -225,7 +236,8 @@ struct Trained {
 };
 
 /// Clipped, moved and ready for the next forward: in one, and as LibTorch's kernel does it between passes of their own.
-void bench_adamw(const Registries& registries, at::ScalarType type, at::ScalarType type_m, at::ScalarType type_v, const std::string& name) {
+double bench_adamw(const Registries& registries, at::ScalarType type, at::ScalarType type_m, at::ScalarType type_v,
+                   const std::string& name) {
   const auto one = std::make_shared<Trained>(registries, type), passes = std::make_shared<Trained>(registries, type);
   AdamWOptions options;
   options.type_m = type_m;
@@ -251,7 +263,7 @@ void bench_adamw(const Registries& registries, at::ScalarType type, at::ScalarTy
                        }
                      }
                    }};
-  compare("clip + adamw" + name, fused, apart, 0.5);
+  return compare("clip + adamw" + name, fused, apart, 0.5);
 }
 
 /// The same of other optimizers, against a pass an operation. Of Muon one iteration, so that its products hide less.
@@ -280,15 +292,15 @@ void bench_updates(const Registries& registries, at::ScalarType type) {
   });
 }
 
-void bench_norm(const Registries& registries, at::ScalarType type) {
+double bench_norm(const Registries& registries, at::ScalarType type) {
   const auto all = std::make_shared<Trained>(registries, type);
   const Work one{"one loop", [=] { global_norm(all->gradients); }};
   const Work each{"_foreach_norm", [=] { at::linalg_vector_norm(at::stack(at::_foreach_norm(all->gradients, 2, at::kFloat)), 2); }};
-  compare(std::string("norm of gradients") + suffix_of(type), one, each, 0.5);
+  return compare(std::string("norm of gradients") + suffix_of(type), one, each, 0.5);
 }
 
 /// A training step of a job as it is, and with train.compile_model = false.
-void bench_step(const Registries& registries, const std::string& title, const Overrides& overrides) {
+double bench_step(const Registries& registries, const std::string& title, const Overrides& overrides) {
   const auto work = [&](const char* name, bool fused) {
     Overrides all = overrides;
     all.push_back(fused ? "--train.compile_model=true" : "--train.compile_model=false");
@@ -313,34 +325,32 @@ void bench_step(const Registries& registries, const std::string& title, const Ov
     t->loader = make_train_loader(t->config, {});
     return Work{name, [t] { t->stepper->run(*t->loader, t->step++, 1e-4); }};
   };
-  compare(title, work("train.compile_model = true", true), work("train.compile_model = false", false), 3);
+  return compare(title, work("train.compile_model = true", true), work("train.compile_model = false", false), 3);
 }
 
 }  // namespace
 
-void bench_pieces(const Registries& registries) {
-  bench_loss(at::kFloat);
-  bench_loss(at::kBFloat16);
-  bench_cross_entropy(at::kFloat);
-  bench_cross_entropy(at::kBFloat16);
-  bench_attentions();
+void bench_pieces(const Registries& registries, Goals& goals) {
+  const auto at_most = [&](const char* what, std::initializer_list<double> ratios) { goals.at_most(what, std::max(ratios), 1, "x"); };
+  at_most("head and loss / its twin", {bench_loss(at::kFloat), bench_loss(at::kBFloat16)});
+  at_most("cross entropy / its twin", {bench_cross_entropy(at::kFloat), bench_cross_entropy(at::kBFloat16)});
+  at_most("attention / its twin", {bench_attentions()});
   bench_first_values();
-  bench_elementwise(at::kFloat);
-  bench_elementwise(at::kBFloat16);
-  bench_experts(registries, at::kFloat);
-  bench_experts(registries, at::kBFloat16);
-  bench_adamw(registries, at::kFloat, at::kFloat, at::kFloat, " fp32");
-  bench_adamw(registries, at::kBFloat16, at::kFloat, at::kFloat, " bf16");
+  at_most("norms, gates and rotation / their twins, slowest", {bench_elementwise(at::kFloat), bench_elementwise(at::kBFloat16)});
+  at_most("grouped experts / one after the other", {bench_experts(registries, at::kFloat), bench_experts(registries, at::kBFloat16)});
+  at_most("clip and adamw / apart", {bench_adamw(registries, at::kFloat, at::kFloat, at::kFloat, " fp32"),
+                                     bench_adamw(registries, at::kBFloat16, at::kFloat, at::kFloat, " bf16")});
   bench_adamw(registries, at::kFloat, at::kChar, at::kByte, " int8 moments");
   bench_updates(registries, at::kFloat);
   bench_updates(registries, at::kBFloat16);
-  bench_norm(registries, at::kFloat);
-  bench_norm(registries, at::kBFloat16);
+  bench_adamw(registries, at::kFloat, at::kFloat8_e4m3fn, at::kFloat8_e5m2, " fp8 moments");
+  at_most("norm of gradients / apart", {bench_norm(registries, at::kFloat), bench_norm(registries, at::kBFloat16)});
   const Overrides large{"--model.vocab_size=8192", "--train.ce_chunk_size=512"};
-  bench_step(registries, "dense step", large);
-  bench_step(
+  const double dense = bench_step(registries, "dense step", large);
+  const double experts = bench_step(
       registries, "experts step",
       {"--model.vocab_size=8192", "--train.ce_chunk_size=512", "--model.num_experts=8", "--model.moe_top_k=2", "--model.moe_ffn_dim=256"});
+  at_most("a step / with train.compile_model = false", {dense, experts});
 }
 
 }  // namespace kf::bench

@@ -61,8 +61,7 @@ Trained read_run(const fs::path& rows, double begin, const OwnSteps& steps) {
 }
 
 std::map<std::string, std::string> with_torch(const fs::path& folder, std::map<std::string, std::string> environment) {
-  environment["PYTHONPATH"] = libraries().string();
-  environment["LD_LIBRARY_PATH"] = (libraries() / "stubs").string();
+  environment.merge(peer_environment());
   environment["TORCHINDUCTOR_CACHE_DIR"] = (folder / "inductor").string();  // a start is a first start
   return environment;
 }
@@ -84,13 +83,14 @@ double median(std::vector<double> all) {
   return *middle;
 }
 
-Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings) {
+Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings,
+                const std::map<std::string, std::string>& environment) {
   std::vector<std::string> words{KF_HOST, "job.toml", "--run.fresh=true", "--train.max_steps=" + std::to_string(steps.warmup + steps.steps),
                                  "--metrics.log_interval=" + std::to_string(steps.interval)};
   words.insert(words.end(), settings.begin(), settings.end());
   fs::remove_all(folder / "runs");
   const double begin = now();
-  test::Process process(words, options_in(folder, {}));
+  test::Process process(words, options_in(folder, environment));
   std::atomic<bool> over{false};
   double memory = 0;
   std::thread watch([&, pid = process.pid()] {
@@ -122,6 +122,10 @@ Trained Peer::steps(std::int64_t number) {
   const config::Table& table = *told.table();
   return {numbers_of(*table.find("losses")), numbers_of(*table.find("seconds")), std::get<double>(table.find("first")->value) - begin_,
           static_cast<double>(std::get<std::int64_t>(table.find("memory")->value))};
+}
+
+std::map<std::string, std::string> peer_environment() {
+  return {{"PYTHONPATH", libraries().string()}, {"LD_LIBRARY_PATH", (libraries() / "stubs").string()}};
 }
 
 bool has_peer() { return fs::exists(libraries() / "stubs"); }

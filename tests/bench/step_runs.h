@@ -2,6 +2,7 @@
 // Training steps in other processes, and what can be seen of them from here.
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,7 +26,8 @@ struct Trained {
 struct OwnSteps {
   std::int64_t warmup = 0, steps = 0, interval = 1;
 };
-Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings = {});
+Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector<std::string>& settings = {},
+                const std::map<std::string, std::string>& environment = {});
 
 /// A process of torch_step.py that stays, and makes steps when it is told to.
 class Peer {
@@ -39,7 +41,8 @@ class Peer {
   test::Process process_;
 };
 
-/// Whether scripts/transformers.sh has put PyTorch into .deps.
+/// Whether scripts/transformers.sh has put PyTorch into .deps; what python3 needs to find it there.
 bool has_peer();
+std::map<std::string, std::string> peer_environment();
 
 }  // namespace kf::bench

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "bench/goals.h"
 #include "bench/step_runs.h"
 #include "bench/steps_case.h"
 #include "core/error.h"
@@ -75,6 +76,33 @@ OwnSteps slice_of(double seconds_of_a_step) {
   return out;
 }
 
+/// How much faster a step is wanted on this processor; 0 for nothing.
+struct Wanted {
+  double of_eager = 0, of_compiled = 0;
+};
+
+Wanted wanted_of(const StepCase& one) {
+  const bool has_bf16 = simd::isa() == simd::Isa::avx512_bf16;
+  if (one.model == "tiny") {
+    return {5, 0};
+  }
+  if (one.precision == "fp32") {
+    return {has_bf16 || simd::isa() == simd::Isa::avx512 ? 2.6 : 1.8, 0};
+  }
+  return has_bf16 ? Wanted{2.4, 2.0} : Wanted{};
+}
+
+void take_goals(const StepCase& one, const Side& own, const Side& eager, const Side& compiled, Goals& goals) {
+  const std::string name = format("{} {} {}", one.model, one.precision, one.form_name());
+  const Wanted wanted = wanted_of(one);
+  const auto ratio_of = [&](const std::string& what, const Side& side, double least) {
+    least > 0 ? goals.at_least(name + ": " + what, ratio(side, own), least, "x") : goals.seen(name + ": " + what, ratio(side, own), "x");
+  };
+  ratio_of("eager / kf-host", eager, wanted.of_eager);
+  ratio_of("compiled / kf-host", compiled, wanted.of_compiled);
+  goals.at_most(name + ": memory of kf-host / of eager", own.last.memory / eager.last.memory, 0.4, "x");
+}
+
 void print_peers(const Side& own, const Side& eager, const Side& kept, const Side& compiled, double worst) {
   std::printf(" %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.0f | %.2f | %.2f | %.1f | %.1f | %.0e |\n", own.ms(), eager.ms(), kept.ms(),
               compiled.ms(), ratio(eager, own), ratio(compiled, own), own.last.memory / 1e6, own.last.memory / eager.last.memory,
@@ -82,7 +110,7 @@ void print_peers(const Side& own, const Side& eager, const Side& kept, const Sid
 }
 
 /// Why the losses are not equal; "" where they are.
-std::string bench_case(const StepCase& one, const Registries& registries) {
+std::string bench_case(const StepCase& one, const Registries& registries, Goals& goals) {
   const test::TempDir folder;
   write_case(one, folder.path(), registries);
   const Trained checked = run_own(folder.path(), {1, kChecked - 1, 1});
@@ -112,6 +140,7 @@ std::string bench_case(const StepCase& one, const Registries& registries) {
     }
   }
   print_peers(own, eager, kept, compiled, worst);
+  take_goals(one, own, eager, compiled, goals);
   std::fflush(stdout);
   return worst <= allowed(one) ? ""
                                : format("{} {} {}: losses differ by {} of their value, more than {}\n", one.model, one.precision,
@@ -128,7 +157,7 @@ void print_machine() {
 
 }  // namespace
 
-void bench_steps(const Registries& registries, const std::string& model) {
+void bench_steps(const Registries& registries, const std::string& model, Goals& goals) {
   const std::vector<StepCase> cases = step_cases(model);
   KF_CHECK(!cases.empty(), Code::other, "bench steps: there is no model '{}'; take small, debug or tiny", model);
   print_machine();
@@ -138,12 +167,12 @@ void bench_steps(const Registries& registries, const std::string& model) {
       "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
   std::string unequal;
   for (const StepCase& one : cases) {
-    unequal += bench_case(one, registries);
+    unequal += bench_case(one, registries, goals);
   }
   KF_CHECK(unequal.empty(), Code::other, "{}", unequal);
 }
 
-void bench_start(const Registries& registries) {
+void bench_start(const Registries& registries, Goals& goals) {
   print_machine();
   constexpr int kTimes = 7;
   std::vector<double> help;
@@ -153,6 +182,7 @@ void bench_start(const Registries& registries) {
     help.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
   std::printf("`kf-host --help`: %.0f ms\n\n", 1e3 * median(help));
+  goals.at_most("`kf-host --help`", 1e3 * median(help), 50, "ms");
   std::printf("| start to first step, s | kf-host | eager | eager / kf-host |\n|---|---|---|---|\n");
   for (const StepCase& one : step_cases("")) {
     if (one.precision != "fp32" || one.form != StepCase::Form::dense) {
@@ -168,6 +198,7 @@ void bench_start(const Registries& registries) {
       }
     }
     std::printf("| %s | %.2f |", one.model.c_str(), median(own));
+    goals.at_most(one.model + ": start to first step", median(own), one.model == "tiny" ? 0.4 : one.model == "small" ? 0.7 : 1.2, "s");
     has_peer() ? std::printf(" %.2f | %.1f |\n", median(peer), median(peer) / median(own)) : std::printf(" | |\n");
     std::fflush(stdout);
   }

@@ -51,7 +51,9 @@ std::vector<std::string> environment(const Options& options) {
     all.erase(name);
   }
   // Tiny models: more threads only get in each other's way. Who sets another number tests that.
-  all.emplace("OMP_NUM_THREADS", "1");
+  if (std::find(options.unset.begin(), options.unset.end(), "OMP_NUM_THREADS") == options.unset.end()) {
+    all.emplace("OMP_NUM_THREADS", "1");
+  }
   for (const auto& [name, value] : options.env) {
     all[name] = value;
   }

@@ -20,6 +20,7 @@
 #include "registry/registries.h"
 #include "run/memory_check.h"
 #include "run/run_record.h"
+#include "run/run_threads.h"
 
 namespace kf {
 namespace {
@@ -136,6 +137,7 @@ int run_program(const std::vector<std::string>& args) {
   if (args.size() > 1 && args[0] == "help") {  // of what the launcher does not know: kf-host help script.lua
     return run_program({args[1], "--help"});
   }
+  take_own_cores();
   config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });
   if (command != std::end(kCommands)) {

@@ -11,6 +11,7 @@
 #include "config/tree/finite.h"
 #include "config/tree/json.h"
 #include "core/error.h"
+#include "kernels/product/products_scope.h"
 #include "metrics/eval_table.h"
 #include "run/device.h"
 
@@ -132,6 +133,7 @@ int eval_command(const Arguments& args) {
   InferenceRequest request = request_of(list, device);
   request.script = &script;
   const LoadedModel loaded = load_for_inference(request, script.registries());
+  const ProductsScope products(loaded.products);
   if (list.has("--choices")) {
     report_choices(loaded, choices_of(list, loaded, device), std::cout);
     return 0;

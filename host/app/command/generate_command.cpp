@@ -14,6 +14,7 @@
 #include "generate/answer_stream.h"
 #include "generate/chat_prompts.h"
 #include "generate/generate.h"
+#include "kernels/product/products_scope.h"
 #include "run/device.h"
 #include "run/memory_check.h"
 #include "run/run_parts.h"
@@ -200,6 +201,7 @@ int generate_command(const Arguments& args) {
   ScriptSession script(own.path, own.arguments, own.copies);
   wanted.script = &script;
   const LoadedModel loaded = load_for_inference(wanted, script.registries());
+  const ProductsScope products(loaded.products);
   if (!loaded.generation.empty()) {
     log::info("{}", loaded.generation);
   }
@@ -212,7 +214,6 @@ int generate_command(const Arguments& args) {
   request.options = merged(generate_options(loaded.config.generate), list);
   request.options.strategy = loaded.sampler.get();
   request.batch_size = list.has("--batch-size") ? option_number<std::int64_t>("--batch-size", list.last("--batch-size"), 1, 1e6) : 16;
-
   std::size_t longest = 0;
   for (const std::vector<std::int64_t>& prompt : request.prompts) {
     longest = std::max(longest, prompt.size());

@@ -12,10 +12,10 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <thread>
 
 #include "app/command/passed_signals.h"
 #include "app/command/rank_process.h"
+#include "core/cores.h"
 #include "core/error.h"
 #include "core/log.h"
 #include "core/scratch_folder.h"
@@ -191,8 +191,7 @@ class Launcher {
 
 void share_cores(std::int64_t count, std::map<std::string, std::string>& environment) {
   if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-    const auto cores = static_cast<std::int64_t>(std::max(1U, std::thread::hardware_concurrency()));
-    environment["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, cores / count));
+    environment["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, own_cores().threads() / count));
   }
 }
 

@@ -38,7 +38,7 @@ LocalRanks local_ranks(const LaunchOptions& options, const LaunchedRank& machine
 /// killed 128 + its number.
 int run_local_ranks(const LocalRanks& ranks, const std::vector<std::string>& args);
 
-/// For processes of which there are `count` on this machine: they share its cores, unless OMP_NUM_THREADS says how.
+/// For processes of which there are `count` on this machine: they share its physical cores, unless OMP_NUM_THREADS says how.
 void share_cores(std::int64_t count, std::map<std::string, std::string>& environment);
 
 /// Of a rank, once: the options by which its launcher was started. What this process starts does not see them.

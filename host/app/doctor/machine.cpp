@@ -1,19 +1,17 @@
 // Processor, threads, memory, limits.
 
-#include <sched.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <set>
 #include <sstream>
-#include <thread>
 
 #include "app/doctor/looks.h"
+#include "core/cores.h"
 #include "core/machine_memory.h"
 #include "core/processor.h"
 #include "core/text.h"
@@ -25,20 +23,6 @@ namespace {
 using State = Finding::State;
 
 constexpr double kGigabyte = 1e9;
-
-int cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return ::sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : static_cast<int>(std::thread::hardware_concurrency());
-}
-
-/// What a container may use of the cores, by its control group; 0: all.
-double quota() {
-  std::ifstream in("/sys/fs/cgroup/cpu.max");
-  double most = 0;
-  double period = 0;
-  return in >> most >> period && period > 0 ? most / period : 0;
-}
 
 std::set<std::string> flags_of(const fs::path& cpuinfo) {
   std::ifstream in(cpuinfo);
@@ -74,25 +58,22 @@ Finding look_at_processor(const fs::path& cpuinfo) {
 }
 
 Finding look_at_threads() {
-  const int have = cores();
-  const double share = quota();
+  const Cores cores = own_cores();
+  const auto have = static_cast<int>(cores.physical.size());
   const char* const set = std::getenv("OMP_NUM_THREADS");
   const int threads = set != nullptr ? std::atoi(set) : 0;
   Finding out{"cores", State::fine, format("{} for this process", have)};
-  if (share > 0 && share < have) {
-    out.says += format(", of which its control group gives the time of {}", fixed(share, 1));
+  if (cores.logical() > have) {
+    out.says += format(" ({} processors)", cores.logical());
   }
-  if (set != nullptr) {
-    out.says += format(", OMP_NUM_THREADS = {}", set);
+  if (cores.quota > 0 && cores.quota < have) {
+    out.says += format(", of which its control group gives the time of {}", fixed(cores.quota, 1));
   }
-  const double usable = share > 0 ? std::min<double>(share, have) : have;
-  if (threads > usable + 0.5) {
+  out.says += set != nullptr ? format(", OMP_NUM_THREADS = {}", set) : format(", {} threads compute", cores.threads());
+  if (threads > cores.threads()) {
     out.state = State::poor;
-    out.remedy = "more threads than cores wait for each other: unset OMP_NUM_THREADS, or set it to the number of cores";
-  } else if (set == nullptr && share > 0 && share + 0.5 < have) {
-    out.state = State::poor;
-    out.remedy = format("set OMP_NUM_THREADS={}: there would be more threads than the control group gives time for",
-                        std::max(1L, std::lround(share)));
+    out.remedy =
+        format("more threads than cores wait for each other: unset OMP_NUM_THREADS, which takes {}, or set it to no more", cores.threads());
   }
   return out;
 }

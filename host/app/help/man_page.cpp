@@ -56,7 +56,7 @@ The folder of torch 2.11.0 (with lib/libtorch_cpu.so in it) to take instead of t
 Folders in which scripts look for modules, behind their own folder; between them a semicolon.
 .TP
 .B OMP_NUM_THREADS
-Threads that compute.
+Threads that compute; unset, one for each physical core that the process may use.
 .TP
 .B NO_COLOR
 Any value: no colours.

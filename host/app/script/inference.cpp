@@ -17,12 +17,14 @@
 #include "core/plain_file.h"
 #include "data/hub/model.h"
 #include "data/loader/eval_sets.h"
+#include "kernels/product/products_scope.h"
 #include "model/transformer/build.h"
 #include "registry/registries.h"
 #include "run/answer_ends.h"
 #include "run/job_tokenizer.h"
 #include "run/memory_check.h"
 #include "run/run_parts.h"
+#include "run/run_products.h"
 #include "train/eval/evaluate.h"
 
 namespace kf {
@@ -313,7 +315,9 @@ LoadedModel load_for_inference(const InferenceRequest& request, const Registries
     take_generation_file(out);
   } else {
     out.ends = answer_ends(out.config, out.tokenizer.get());
-    out.step = CheckpointReader(out.path).state().run.step;
+    const CheckpointReader reader(out.path);
+    out.step = reader.state().run.step;
+    out.products = kept_products(reader.state().kernels);
   }
   return out;
 }
@@ -337,6 +341,7 @@ EvalResult evaluate_loaded(const LoadedModel& loaded, const config::Config& conf
   }
   const EvalOptions options{device, loaded.model->head().has_value(), loaded.tokenizer.get(), static_cast<std::uint64_t>(config.train.seed),
                             config.eval.mtp_head};
+  const ProductsScope products(loaded.products);
   std::vector<EvalResult> results;
   for (EvalSet& set : sets) {
     KF_CHECK(!set.text || loaded.tokenizer != nullptr, Code::config,
@@ -373,6 +378,7 @@ std::vector<Completion> generate_loaded(const LoadedModel& loaded, const std::ve
   }
   request.options = std::move(options);
   request.options.strategy = loaded.sampler.get();
+  const ProductsScope products(loaded.products);
   return generate(*loaded.model, request);
 }
 

@@ -13,6 +13,7 @@
 #include "core/fs.h"
 #include "data/tokenizer/tokenizer.h"
 #include "generate/generate.h"
+#include "kernels/product/product.h"
 #include "metrics/eval_result.h"
 #include "model/model.h"
 #include "registry/registries.h"
@@ -31,6 +32,7 @@ struct LoadedModel {
   std::string generation;                 // where `ends` and [generate] come from, where that is a Hugging Face folder: for the log
   fs::path path;                          // the step_N folder, or the Hugging Face folder
   std::optional<std::int64_t> step;       // of a checkpoint
+  Products products = {};                 // how its run computed; for whoever calls the model, in a ProductsScope
 };
 
 /// What to load, and what of its settings to change.

@@ -32,7 +32,7 @@ ScriptModel load_script_model(const fs::path& path, const std::string& weights, 
   InferenceRequest wanted{path};
   wanted.weights = weight_kind_named(weights, "weights");
   const auto loaded = std::make_shared<const LoadedModel>(load_for_inference(wanted, registries));
-  ScriptModel out{loaded->model, generate_options(loaded->config.generate), {}, {}};
+  ScriptModel out{loaded->model, generate_options(loaded->config.generate), {}, {}, loaded->products};
   out.generate = [loaded, said = false](const std::vector<std::string>& prompts, const GenerateOptions& options) mutable {
     if (!loaded->generation.empty() && !std::exchange(said, true)) {
       log::info("{}", loaded->generation);

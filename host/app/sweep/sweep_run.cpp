@@ -6,13 +6,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iostream>
-#include <thread>
 
 #include "app/sweep/sweep_folder.h"
 #include "app/sweep/sweep_here.h"
 #include "app/sweep/trial_output.h"
 #include "bindings/session/config_view.h"
 #include "config/show/emit.h"
+#include "core/cores.h"
 #include "core/error.h"
 #include "core/group_sync.h"
 #include "core/log.h"
@@ -280,8 +280,8 @@ class SweepWorker {
   std::map<std::string, std::string> environment(std::int64_t place) const {
     std::map<std::string, std::string> out;
     if (std::getenv("OMP_NUM_THREADS") == nullptr) {
-      const auto cores = static_cast<std::int64_t>(std::thread::hardware_concurrency());
-      out["OMP_NUM_THREADS"] = std::to_string(std::max<std::int64_t>(1, cores / (definition_.parallel * definition_.ranks)));
+      out["OMP_NUM_THREADS"] =
+          std::to_string(std::max<std::int64_t>(1, own_cores().threads() / (definition_.parallel * definition_.ranks)));
     }
     if (const std::string devices = sweep::devices_of_place(place, definition_.ranks, devices_); !devices.empty()) {
       out["CUDA_VISIBLE_DEVICES"] = devices;

@@ -15,6 +15,10 @@ struct ByteMap {
 /// `is_signed`: for first moments; 127 values below 0, 0, and 128 above. Else for second moments, 255 values above 0.
 const ByteMap& byte_map(bool is_signed);
 
+/// Floats of 8 bits hold a block's largest number as this power of two, the largest that they have: nothing is rounded by the scale then.
+/// e4m3: 3 bits of fraction, down to 2^-17 of the largest; e5m2: 2 bits, down to 2^-31.
+inline constexpr float kTopE4m3 = 256, kTopE5m2 = 32768;
+
 /// Numbers that have a scale together.
 inline constexpr std::int64_t kByteBlock = 256;
 

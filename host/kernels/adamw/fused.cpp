@@ -21,16 +21,16 @@ bool reads(const at::Tensor& tensor) {
 
 bool fits(const at::Tensor& tensor) { return reads(tensor) && tensor.is_contiguous(); }
 
-bool fits_as_moment(const at::Tensor& tensor, at::ScalarType bytes) {
-  return fits(tensor) || (tensor.is_cpu() && tensor.scalar_type() == bytes);
+bool fits_as_moment(const at::Tensor& tensor, at::ScalarType bytes, at::ScalarType fp8) {
+  return fits(tensor) || (tensor.is_cpu() && (tensor.scalar_type() == bytes || tensor.scalar_type() == fp8));
 }
 
 /// Whether rows_simd.cpp takes them.
 bool by_rows(const AdamWLists& lists) {
   for (std::size_t i = 0; i < lists.weights.size(); ++i) {
     const at::Tensor& step = lists.steps[i];
-    if (!fits(lists.weights[i]) || !reads(lists.gradients[i]) || !fits_as_moment(lists.m[i], at::kChar) ||
-        !fits_as_moment(lists.v[i], at::kByte) || !step.is_cpu() || step.scalar_type() != at::kFloat) {
+    if (!fits(lists.weights[i]) || !reads(lists.gradients[i]) || !fits_as_moment(lists.m[i], at::kChar, at::kFloat8_e4m3fn) ||
+        !fits_as_moment(lists.v[i], at::kByte, at::kFloat8_e5m2) || !step.is_cpu() || step.scalar_type() != at::kFloat) {
       return false;
     }
   }
@@ -40,7 +40,12 @@ bool by_rows(const AdamWLists& lists) {
 bool low(const at::Tensor& tensor) { return tensor.scalar_type() == at::kBFloat16; }
 
 Stored stored_as(const at::Tensor& tensor) {
-  return low(tensor) ? Stored::bf16 : is_blockwise(tensor.scalar_type()) ? Stored::bytes : Stored::fp32;
+  switch (tensor.scalar_type()) {
+    case at::kBFloat16: return Stored::bf16;
+    case at::kFloat8_e4m3fn: return Stored::e4m3;
+    case at::kFloat8_e5m2: return Stored::e5m2;
+    default: return is_blockwise(tensor.scalar_type()) ? Stored::bytes : Stored::fp32;
+  }
 }
 
 float number(const at::Tensor& scalar) { return scalar.defined() ? *scalar.const_data_ptr<float>() : 1; }

@@ -8,8 +8,8 @@
 
 namespace kf {
 
-/// How numbers lie in memory; bytes: as of kernels/adamw/blockwise.h.
-enum class Stored : std::uint8_t { fp32, bf16, bytes };
+/// How numbers lie in memory; the last three as of kernels/adamw/blockwise.h: in a map, with a sign, without.
+enum class Stored : std::uint8_t { fp32, bf16, bytes, e4m3, e5m2 };
 
 /// One weight: all tensors contiguous, of the same numbers.
 struct AdamWRow {

@@ -69,7 +69,7 @@ KF_SIMD_INLINE Map map_of(const ByteMap& map) {
 }
 
 /// The number at `place`.
-KF_SIMD_INLINE V number_at(const Map& m, I place) {
+KF_SIMD_INLINE V number_of(const Map& m, I place) {
   const I below = place < 127;
   const I p = m.is_signed ? (below ? 127 - place : place - 127) : place + 1;
   const V count = __builtin_convertvector(p, V);
@@ -102,17 +102,77 @@ KF_SIMD_INLINE I place_of(const Map& m, V share) {
   return m.is_signed ? (share < 0.0F ? 127 - p : 127 + p) : p - 1;
 }
 
-void read_bytes(const ByteMap& map, const Bytes& bytes, float* out, std::int64_t n) {
-  const Map m = map_of(map);
+/// Floats of 8 bits: fraction bits, the exponent's bias, what a block's largest number is.
+struct E4m3 {
+  static constexpr int kFraction = 3, kBias = 7;
+  static constexpr float kTop = kTopE4m3;
+  static constexpr bool kSigned = true;
+};
+struct E5m2 {
+  static constexpr int kFraction = 2, kBias = 15;
+  static constexpr float kTop = kTopE5m2;
+  static constexpr bool kSigned = false;
+};
+
+/// 2^exponent.
+constexpr float power_of_two(int exponent) {
+  float out = 1;
+  for (; exponent > 0; --exponent) {
+    out *= 2;
+  }
+  for (; exponent < 0; ++exponent) {
+    out /= 2;
+  }
+  return out;
+}
+
+template <class Float>
+struct Fp8 {
+  static constexpr int kShift = 23 - Float::kFraction;
+  static constexpr float kUnit = power_of_two(1 - Float::kBias - Float::kFraction);  // of numbers below the normal ones
+};
+
+template <class Float>
+KF_SIMD_INLINE V number_of(const Fp8<Float>& /*f*/, I code) {
+  const U magnitude = (U)code & 0x7f;
+  const V normal = of_bits((magnitude << Fp8<Float>::kShift) + (static_cast<std::uint32_t>(127 - Float::kBias) << 23));
+  const V below = __builtin_convertvector((I)magnitude, V) * Fp8<Float>::kUnit;
+  const V x = ((I)magnitude < (1 << Float::kFraction) ? below : normal) * (1 / Float::kTop);
+  return Float::kSigned ? of_bits(bits_of(x) | (((U)code & 0x80) << 24)) : x;
+}
+
+/// The code of the number nearest to `share`, from -1 to 1, ties to even.
+template <class Float>
+KF_SIMD_INLINE I place_of(const Fp8<Float>& /*f*/, V share) {
+  constexpr int kShift = Fp8<Float>::kShift;
+  constexpr float kUnit = Fp8<Float>::kUnit;
+  const V x = (Float::kSigned ? max(share, -share) : max(share, V{})) * Float::kTop;
+  const U bits = bits_of(x);
+  const U normal = ((bits + ((1U << (kShift - 1)) - 1) + ((bits >> kShift) & 1)) >> kShift) -
+                   (static_cast<std::uint32_t>(127 - Float::kBias) << Float::kFraction);
+  const V magic = splat(power_of_two(23) * kUnit);  // the sum's low bits are the rounded number of units
+  const U below = bits_of(x + magic) - bits_of(magic);
+  const I is_below = x < kUnit * static_cast<float>(1 << Float::kFraction);
+  const I code = (I)(is_below ? below : normal);
+  if (Float::kSigned) {
+    const I negative = (share < 0.0F) & (code > 0);  // there is one 0
+    return code | (negative & 0x80);
+  }
+  const I lost = (x > 0.0F) & (code == 0);  // without a sign, 0 is for 0 alone
+  return lost ? I{} + 1 : code;
+}
+
+template <class Code>
+void read_bytes(const Code& m, const Bytes& bytes, float* out, std::int64_t n) {
   const V scale = splat(*bytes.scale);
   std::int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    store(out + i, number_at(m, load_bytes(bytes.places + i)) * scale);
+    store(out + i, number_of(m, load_bytes(bytes.places + i)) * scale);
   }
   if (i < n) {
     std::uint8_t rest[kLanes] = {};
     std::memcpy(rest, bytes.places + i, static_cast<std::size_t>(n - i));
-    store_first(out + i, number_at(m, load_bytes(rest)) * scale, n - i);
+    store_first(out + i, number_of(m, load_bytes(rest)) * scale, n - i);
   }
 }
 
@@ -144,8 +204,8 @@ float extreme(const float* x, std::int64_t n) {
   return above;
 }
 
-void write_bytes(const ByteMap& map, const float* x, const Bytes& bytes, std::int64_t n) {
-  const Map m = map_of(map);
+template <class Code>
+void write_bytes(const Code& m, const float* x, const Bytes& bytes, std::int64_t n) {
   const float found = extreme(x, n);
   const float scale = __builtin_fabsf(found) < 0x1p-126F ? 0 : found;
   const V inverse = splat(scale == 0 ? 0 : 1 / scale);
@@ -167,7 +227,9 @@ float* opened(void* tensor, Stored as, const ByteMap* map, std::int64_t block, s
   switch (as) {
     case Stored::fp32: return static_cast<float*>(tensor) + block * kAdamWBlock;
     case Stored::bf16: widen_all(static_cast<const Bf16*>(tensor) + block * kAdamWBlock, buffer, n); break;
-    case Stored::bytes: read_bytes(*map, bytes_of(tensor, block, numbers), buffer, n); break;
+    case Stored::bytes: read_bytes(map_of(*map), bytes_of(tensor, block, numbers), buffer, n); break;
+    case Stored::e4m3: read_bytes(Fp8<E4m3>(), bytes_of(tensor, block, numbers), buffer, n); break;
+    case Stored::e5m2: read_bytes(Fp8<E5m2>(), bytes_of(tensor, block, numbers), buffer, n); break;
   }
   return buffer;
 }
@@ -177,7 +239,9 @@ void close(void* tensor, Stored as, const ByteMap* map, std::int64_t block, std:
   switch (as) {
     case Stored::fp32: break;
     case Stored::bf16: narrow_all(buffer, static_cast<Bf16*>(tensor) + block * kAdamWBlock, n); break;
-    case Stored::bytes: write_bytes(*map, buffer, bytes_of(tensor, block, numbers), n); break;
+    case Stored::bytes: write_bytes(map_of(*map), buffer, bytes_of(tensor, block, numbers), n); break;
+    case Stored::e4m3: write_bytes(Fp8<E4m3>(), buffer, bytes_of(tensor, block, numbers), n); break;
+    case Stored::e5m2: write_bytes(Fp8<E5m2>(), buffer, bytes_of(tensor, block, numbers), n); break;
   }
 }
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/text.h"
+#include "kernels/product/products_scope.h"
 #include "kernels/simd/isa.h"
 
 namespace kf {
@@ -23,18 +24,6 @@ constexpr double kBudget = 0.012;         // seconds
 constexpr double kSmallBudget = 0.001;    // these take microseconds
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-/// Sets the products back at its end.
-class ProductsGuard {
- public:
-  ProductsGuard() : before_(products()) {}
-  ~ProductsGuard() { set_products(before_); }
-  ProductsGuard(const ProductsGuard&) = delete;
-  ProductsGuard& operator=(const ProductsGuard&) = delete;
-
- private:
-  Products before_;
-};
 
 struct Trial {
   at::Tensor x, weight, gradient;  // (rows, in), (out, in), (rows, out)
@@ -158,7 +147,7 @@ void choose_bf16(ProductChoice& choice, const std::vector<Trial>& wide, const st
 }  // namespace
 
 ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64_t rows, at::ScalarType compute) {
-  const ProductsGuard guard;
+  const ProductsScope before(products());  // what is tried sets others
   const at::NoGradGuard no_grad;
   ProductChoice choice;
   if (compute != at::kFloat && compute != at::kBFloat16) {

@@ -6,6 +6,8 @@
 #include <exception>
 #include <mutex>
 
+#include "kernels/simd/pinned.h"
+
 // Of libgomp, whose interface for compilers is stable.
 extern "C" void GOMP_parallel(void (*body)(void*), void* data, unsigned threads, unsigned flags);
 extern "C" int omp_get_thread_num();
@@ -26,10 +28,16 @@ struct Loop {
 void run_share(void* data) {
   auto& loop = *static_cast<Loop*>(data);
   const int thread = omp_get_thread_num();
+  if (thread > 0) {
+    take_core(thread);
+  }
   // OpenMP may give fewer threads than it was asked for (OMP_THREAD_LIMIT, OMP_DYNAMIC, OMP_MAX_ACTIVE_LEVELS).
-  const int team = omp_get_num_threads();
-  const std::int64_t first = loop.count * thread / team;
-  const std::int64_t end = loop.count * (thread + 1) / team;
+  const int shares = std::min(loop.shares, omp_get_num_threads());
+  if (thread >= shares) {
+    return;
+  }
+  const std::int64_t first = loop.count * thread / shares;
+  const std::int64_t end = loop.count * (thread + 1) / shares;
   try {
     if (first < end) {
       loop.body(loop.self, first, end, thread);
@@ -54,8 +62,10 @@ void share(std::int64_t count, std::int64_t grain, void (*body)(void*, std::int6
     body(self, 0, count, 0);
     return;
   }
-  Loop loop{count, body, self, {}, {}};
-  GOMP_parallel(run_share, &loop, static_cast<unsigned>(shares), 0);
+  Loop loop{count, shares, body, self, {}, {}};
+  // Always all threads, also those without a share: libgomp ends what a smaller team leaves over and starts new threads for the next larger
+  // one, which costs many times what waking them does. LibTorch's own loops do the same.
+  GOMP_parallel(run_share, &loop, static_cast<unsigned>(threads()), 0);
   if (loop.failure) {
     std::rethrow_exception(loop.failure);
   }

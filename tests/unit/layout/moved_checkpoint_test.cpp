@@ -80,3 +80,33 @@ TEST_CASE("moved checkpoints: weights and moments that tp has divided are the sa
     check_same(moved.moments(), first.moments());
   }
 }
+
+TEST_CASE("moved checkpoints: moments in 8 bits are fp32 in the file, and the same numbers wherever parts of weights end with a block of 256",
+          "[data_parallel][checkpoint]") {
+  const test::TempDir dir;
+  config::Config c = small_config();
+  c.model.dim = 64;
+  c.model.ffn_hidden_dim = 128;
+  c.model.vocab_size = 128;
+  c.optimizer.state_dtype_m = c.optimizer.state_dtype_v = GENERATE("int8", "fp8");
+  CAPTURE(c.optimizer.state_dtype_m);
+  on({1, 1, 2, 1, 1, 1}, c, [&](Bench& bench, const World& world) {
+    SharedRows data(world.share(), false);
+    bench.step(data, 0, 1e-3);
+    save(dir / "first", bench, world);
+  });
+  const CheckpointReader first(dir / "first/step_1");
+  for (const std::string& name : first.moments().names()) {
+    CHECK(first.moments().tensor(name).scalar_type() == at::kFloat);
+  }
+  const std::vector<PerAxis> others{{1, 1, 1, 1, 1, 1}, {1, 1, 2, 1, 1, 1}, {1, 1, 4, 1, 1, 1}};
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    CAPTURE(i);
+    const fs::path there = dir / ("other" + std::to_string(i));
+    on(others[i], c, [&](Bench& bench, const World& world) {
+      CheckpointReader(dir / "first/step_1").load(*bench.model, *bench.optimizer);
+      save(there, bench, world);
+    });
+    check_same(CheckpointReader(there / "step_1").moments(), first.moments());
+  }
+}

@@ -79,8 +79,7 @@ TEST_CASE("resume: moments in bf16 and in 8 bits, clipped updates and weights wi
   }
   SECTION("moments in 8 bits") {
     config.model.dim = 64;  // matrices of 4096 numbers
-    config.optimizer.state_dtype_m = "int8";
-    config.optimizer.state_dtype_v = "int8";
+    config.optimizer.state_dtype_m = config.optimizer.state_dtype_v = GENERATE("int8", "fp8");
     compare(config, at::kFloat);
   }
   SECTION("clipped by the norms before") {
