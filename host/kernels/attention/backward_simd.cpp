@@ -95,7 +95,7 @@ struct Backward {
       const auto of = [&](std::int64_t j) {
         const std::int64_t at = j * kRows + lane;
         const V score = load(scores + at);
-        const V weight = exp(fma(score, scale, -log_sum));
+        const V weight = exp(min(V{}, rounded(score * scale) - log_sum));  // as forward rounds: of huge scores no more is known
         V gradient = weight * (load(inner + at) - delta) * slope;
         if (in.softcap > 0) {
           const V share_of_cap = score * per_cap;

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <torch/csrc/autograd/autograd.h>
 #include <torch/csrc/autograd/custom_function.h>
 #include <torch/library.h>
 
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "kernels/attention/rows.h"
+#include "kernels/product/formula_gradients.h"
 
 namespace kf {
 namespace {
@@ -153,19 +153,8 @@ struct ByRows : ag::Function<ByRows> {
   }
 
   static ag::variable_list of_formula(const AttentionInput& in, const AttentionRules& rules, const at::Tensor& gradient) {
-    const ag::variable_list all{in.q, in.k, in.v, in.sinks};
-    ag::variable_list asked, out(7);
-    for (const at::Tensor& each : all) {
-      if (each.defined() && each.requires_grad()) {
-        asked.push_back(each);
-      }
-    }
-    const ag::variable_list of = ag::grad({plain_attention(in, rules)}, asked, {gradient}, /*retain_graph=*/true, /*create_graph=*/true);
-    for (std::size_t i = 0, next = 0; i < all.size(); ++i) {
-      if (all[i].defined() && all[i].requires_grad()) {
-        out[i] = of[next++];
-      }
-    }
+    ag::variable_list out = formula_gradients(plain_attention(in, rules), {in.q, in.k, in.v, in.sinks}, gradient);
+    out.resize(7);
     return out;
   }
 };

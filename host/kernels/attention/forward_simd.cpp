@@ -25,13 +25,13 @@ bool weigh(const Query& query, const Part& part, float factor, const float* scor
       even = max(load(scores + j * kRows + lane), even);
       odd = max(load(scores + (j + 1) * kRows + lane), odd);
     }
-    const V before = load(query.largest + lane), now = max(before, max(even, odd) * scale);
+    const V before = load(query.largest + lane), now = max(before, rounded(max(even, odd) * scale));  // `rounded` as they are below
     const V base = now == splat(kNever) ? V{} : now;
     const V less = exp(before - base);
     V sum = load(query.sum + lane) * less;
     for (std::int64_t j = part.low; j < part.high; j += 2) {
-      const V first = exp(fma(load(scores + j * kRows + lane), scale, -base));
-      const V second = exp(fma(load(scores + (j + 1) * kRows + lane), scale, -base));
+      const V first = exp(rounded(load(scores + j * kRows + lane) * scale) - base);
+      const V second = exp(rounded(load(scores + (j + 1) * kRows + lane) * scale) - base);
       sum += first + second;
       Form::put_over(weights, kRows, j, lane, first, second);
     }

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 
+#include "kernels/gate/gate.h"
 #include "kernels/gate/gate_rows.h"
 #include "kernels/gated_mlp/gated_mlp.h"
+#include "kernels/product/formula_gradients.h"
 #include "kernels/product/product.h"
 #include "kernels/product/stacked.h"
 #include "kernels/simd/tensor_rows.h"
@@ -68,6 +70,12 @@ struct GatedMlpNode : torch::autograd::Function<GatedMlpNode> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &gate = saved[1], &up = saved[2], &down = saved[3], &both = saved[4];
     const auto kind = static_cast<GateKind>(context->saved_data["kind"].toInt());
+    if (at::GradMode::is_enabled()) {  // a gradient of the gradient is asked for
+      const at::Tensor y = at::linear(plain_gate(kind, at::linear(x, gate), at::linear(x, up)), down);
+      variable_list again = formula_gradients(y, {x, gate, up, down}, gradients[0]);
+      again.resize(5);
+      return again;
+    }
     const at::Tensor gradient = gradients[0].contiguous();
     variable_list out(5);
     if (context->needs_input_grad(3)) {

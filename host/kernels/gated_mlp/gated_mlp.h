@@ -14,8 +14,8 @@ struct GatedMlpInput {
 };
 
 /// (act(x gate^T) * (x up^T)) down^T: (.., C'). What is kept for backward is x and both products; what lies between them and `down` is
-/// made again. One product for gate and up where they are `stacked`. Once differentiable; on a CPU, in fp32 or bf16. Undefined where the
-/// kernel does not take this: the formula has to (GatedMlp).
+/// made again. One product for gate and up where they are `stacked`. Differentiable twice, by the formula; on a CPU, in fp32 or bf16.
+/// Undefined where the kernel does not take this: the formula has to (GatedMlp).
 at::Tensor fused_gated_mlp(const GatedMlpInput& in);
 
 }  // namespace kf

@@ -122,6 +122,30 @@ std::string choose_fp32(Products& products, const std::vector<Trial>& large, con
   return reason;
 }
 
+/// Whether bf16 products may have instructions of their own. Without them LibTorch's are tens of times slower than fp32 ones: nothing to
+/// measure, and nothing that a busy machine could turn round.
+bool may_have_bf16_instructions() {
+#if defined(__x86_64__)
+  return simd::isa() == simd::Isa::avx512_bf16;  // what has AMX has these, too
+#else
+  return true;
+#endif
+}
+
+/// Through fp32, of which the faster kernels are chosen.
+void choose_bf16_through_fp32(ProductChoice& choice, const std::vector<Trial>& wide, const std::vector<Trial>& small) {
+  if (!wide.empty()) {
+    choose_fp32(choice.products, wide, {});
+    choice.products.bf16_widened = true;
+    choice.reason = format("bf16 through fp32 of {}", choice.products.fp32_onednn ? "oneDNN" : "at::mm");
+  }
+  if (!small.empty()) {
+    choice.products.fp32_small = choice.products.bf16_small = true;
+    choice.reason += std::string(choice.reason.empty() ? "" : ", ") + "small through own fp32 kernels";
+  }
+  choice.reason += choice.reason.empty() ? "" : ": this processor has no products in bf16";
+}
+
 /// The same for bf16; `wide` are the large ones in fp32, `large` and `small` in bf16.
 void choose_bf16(ProductChoice& choice, const std::vector<Trial>& wide, const std::vector<Trial>& large, const std::vector<Trial>& small) {
   Products through;
@@ -158,7 +182,12 @@ ProductChoice choose_products(const std::vector<WeightShape>& shapes, std::int64
     choice.reason = choose_fp32(choice.products, wide, small_trials(shapes, rows, at::kFloat));
     return choice;
   }
-  choose_bf16(choice, wide, large_trials(shapes, rows, at::kBFloat16), small_trials(shapes, rows, at::kBFloat16));
+  const std::vector<Trial> small = small_trials(shapes, rows, at::kBFloat16);
+  if (may_have_bf16_instructions()) {
+    choose_bf16(choice, wide, large_trials(shapes, rows, at::kBFloat16), small);
+  } else {
+    choose_bf16_through_fp32(choice, wide, small);
+  }
   return choice;
 }
 

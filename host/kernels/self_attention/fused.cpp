@@ -2,15 +2,20 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <tuple>
 #include <utility>
 
+#include "kernels/attention/attention.h"
 #include "kernels/attention/rows.h"
+#include "kernels/product/formula_gradients.h"
 #include "kernels/product/product.h"
 #include "kernels/product/stacked.h"
+#include "kernels/rms_norm/rms_norm.h"
 #include "kernels/rms_norm/rms_norm_rows.h"
 #include "kernels/rms_norm/row_norm.h"
+#include "kernels/rotation/rotation.h"
 #include "kernels/rotation/rotation_rows.h"
 #include "kernels/self_attention/self_attention.h"
 #include "kernels/simd/tensor_rows.h"
@@ -197,6 +202,29 @@ Factor given(const at::Tensor& factor) { return factor.defined() ? Factor(factor
 /// In their places, of x, the weights, the factors and what is kept.
 enum Input : std::size_t { kX, kQ, kK, kV, kOut, kQFactor, kKFactor, kKept, kInputs };
 
+/// (N, C'), by operators that can be differentiated again.
+at::Tensor formula(const Kept& kept, const variable_list& of) {
+  const Sizes& s = kept.sizes;
+  const auto heads = [&](const at::Tensor& weight, std::int64_t count) {
+    return at::linear(of[kX], weight).view({s.batches, s.positions, count, s.head_dim}).transpose(1, 2);
+  };
+  const auto turned = [&](at::Tensor x, const at::Tensor& factor) {
+    x = kept.in.norms.on ? plain_rms_norm(x, factor, kept.in.norms.eps) : x;
+    return kept.in.cos.defined() ? plain_rotation(x, kept.in.cos, kept.in.sin, kept.in.interleaved) : x;
+  };
+  AttentionInput in;
+  in.q = turned(heads(of[kQ], s.heads), of[kQFactor]);
+  in.k = turned(heads(of[kK], s.kv_heads), of[kKFactor]);
+  in.v = heads(of[kV], s.kv_heads);
+  in.causal = !kept.in.first.defined();
+  in.ranges = in.causal ? nullptr : std::make_shared<const KeyRanges>(kept.in.first, s.positions);
+  AttentionRules rules;
+  rules.scale = kept.in.scale;
+  rules.softcap = kept.in.softcap;
+  const at::Tensor mixed = plain_attention(in, rules).to(of[kX].scalar_type());
+  return at::linear(mixed.transpose(1, 2).reshape({-1, s.heads * s.head_dim}), of[kOut]);
+}
+
 struct SelfAttentionNode : torch::autograd::Function<SelfAttentionNode> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                             const at::Tensor& out, const Factor& q_factor, const Factor& k_factor, const c10::intrusive_ptr<Kept>& kept) {
@@ -225,6 +253,9 @@ struct SelfAttentionNode : torch::autograd::Function<SelfAttentionNode> {
     const variable_list saved = context->get_saved_variables();
     const auto kept = c10::static_intrusive_pointer_cast<Kept>(context->saved_data["kept"].toCapsule());
     const at::Tensor &x = saved[kX], &q = saved[kQ], &k = saved[kK], &v = saved[kV], &out = saved[kOut];
+    if (at::GradMode::is_enabled()) {  // a gradient of the gradient is asked for
+      return backward_by_formula(*kept, saved, gradients[0]);
+    }
     Made made{saved[7], saved[7], saved[8], saved[9]};
     const at::Tensor gradient = gradients[0].contiguous();
     variable_list found(kInputs);
@@ -244,6 +275,14 @@ struct SelfAttentionNode : torch::autograd::Function<SelfAttentionNode> {
       std::copy(parts.begin(), parts.end(), found.begin() + kQ);
     }
     return found;
+  }
+
+  /// Gradients that can be differentiated again; of inputs that are there, in their places.
+  static variable_list backward_by_formula(const Kept& kept, const variable_list& saved, const at::Tensor& gradient) {
+    const variable_list inputs(saved.begin(), saved.begin() + kKept);
+    variable_list out = formula_gradients(formula(kept, inputs), inputs, gradient);
+    out.resize(kInputs);
+    return out;
   }
 
   /// The gradient of what was mixed -> that of the heads of all three as they were before they turned.

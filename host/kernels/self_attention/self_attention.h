@@ -28,7 +28,8 @@ struct SelfAttentionInput {
 
 /// softmax(scale q k^T) v out^T of q, k, v = x W^T, normed and turned: (B, T, C'), causal. What is kept for backward is x, all three
 /// products as one matrix, what was mixed, and a sum a query; norms are made again. One product for q, k and v where they are `stacked`.
-/// Once differentiable; on a CPU, in fp32 or bf16. Undefined where the kernel does not take this: the formula has to (GroupedAttention).
+/// Differentiable twice, by the formula; on a CPU, in fp32 or bf16. Undefined where the kernel does not take this: the formula has to
+/// (GroupedAttention).
 at::Tensor fused_self_attention(const SelfAttentionInput& in);
 
 }  // namespace kf

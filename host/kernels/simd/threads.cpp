@@ -19,6 +19,7 @@ namespace {
 
 struct Loop {
   std::int64_t count = 0;
+  int shares = 1;
   void (*body)(void*, std::int64_t, std::int64_t, int) = nullptr;
   void* self = nullptr;
   std::mutex mutex;

@@ -214,6 +214,28 @@ TEST_CASE("attention by rows: numbers that are none reach results and gradients"
   CHECK(own[1].narrow(2, 30, 10).isnan().all().item<bool>());
 }
 
+TEST_CASE("attention by rows: of scores however large the largest keeps its weight, and a cap far above them moves nothing",
+          "[attention]") {
+  const Shape shape{1, 2, 2, 40, 40, 16, 16};
+  const Kind causal{"causal", 0, false};
+  const AttentionInput in = input_of(shape, causal, at::kFloat);
+  const at::Tensor gradient = normal({1, 2, 40, 16}, 5, at::kFloat);
+  AttentionRules huge = rules_of(shape, causal);
+  huge.scale = 1e8;  // one key of each query has all the weight
+  const std::vector<at::Tensor> rows = outcome(fused_attention, in, huge, gradient), formula = outcome(plain_attention, in, huge, gradient);
+  CHECK(at::allclose(rows[0], formula[0], 1e-5, 1e-6));
+  CHECK(at::allclose(rows[3], formula[3], 1e-5, 1e-6));  // of v
+
+  AttentionRules capped = rules_of(shape, causal);
+  const std::vector<at::Tensor> open = outcome(fused_attention, in, capped, gradient);
+  capped.softcap = GENERATE(1e5, 1e20);  // c tanh(s / c) is s to 4 units in its last place
+  const std::vector<at::Tensor> bent = outcome(fused_attention, in, capped, gradient);
+  for (std::size_t i = 0; i < open.size(); ++i) {
+    CAPTURE(i, capped.softcap);
+    CHECK(at::allclose(bent[i], open[i], 1e-4, 1e-5));
+  }
+}
+
 TEST_CASE("attention by rows: the gradient of a gradient is the formula's", "[attention]") {
   const Shape s{1, 2, 1, 9, 9, 8, 8};
   const Kind kind{"window", 2, true};

@@ -14,6 +14,10 @@
 
 #include <catch2/catch.hpp>
 
+// Of libgomp.
+extern "C" void omp_set_max_active_levels(int levels);
+extern "C" int omp_get_max_active_levels();
+
 namespace kf::test {
 namespace {
 
@@ -66,6 +70,20 @@ TEST_CASE("threads: shares cover all numbers once, and what one throws is thrown
   }
   CHECK_THROWS_AS(simd::share(3, 1, [](std::int64_t first, std::int64_t, int) { first == 2 ? throw std::runtime_error("2") : void(); }),
                   std::runtime_error);
+}
+
+TEST_CASE("threads: all shares are done where OpenMP gives fewer threads than it is asked for", "[threads]") {
+  const Threads three;
+  const int levels = omp_get_max_active_levels();
+  omp_set_max_active_levels(0);  // as OMP_THREAD_LIMIT=1 does, and OMP_DYNAMIC on a busy machine
+  std::vector<int> seen(100);
+  simd::share(100, 1, [&](std::int64_t first, std::int64_t end, int) {
+    for (std::int64_t i = first; i < end; ++i) {
+      ++seen[static_cast<std::size_t>(i)];
+    }
+  });
+  omp_set_max_active_levels(levels);
+  CHECK(std::count(seen.begin(), seen.end(), 1) == 100);
 }
 
 TEST_CASE("threads: pinned ones stay on their cores, the first one takes what is left, and all go where they were", "[threads]") {

@@ -1,6 +1,7 @@
 // Layers that compute as one node of the graph, against their formulas, which are what runs while somebody looks at a module.
 
 #include <ATen/ATen.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <functional>
 #include <optional>
@@ -46,6 +47,21 @@ ParameterPtr weight_of(Model& model, const std::string& name) {
     }
   }
   return nullptr;
+}
+
+/// The gradients of all weights of the squares of the gradients of all weights.
+std::vector<at::Tensor> second_gradients_of(Model& model, const at::Tensor& tokens) {
+  ForwardContext context;
+  const at::Tensor loss = model.forward(tokens, context).logsumexp(-1).mean();
+  std::vector<at::Tensor> weights;
+  for (const ParameterPtr& parameter : model.parameters()) {
+    weights.push_back(parameter->value);
+  }
+  at::Tensor penalty = at::zeros({});
+  for (const at::Tensor& each : torch::autograd::grad({loss}, weights, {}, /*retain_graph=*/true, /*create_graph=*/true)) {
+    penalty = penalty + each.square().sum();
+  }
+  return torch::autograd::grad({penalty}, weights);
 }
 
 /// Norms of heads begin at factors of 1, which hide whether they count.
@@ -109,6 +125,24 @@ TEST_CASE("one node: results and gradients are those of the formula", "[one_node
         INFO("number " << i);
         CHECK(relative_difference(by_node[i], by_formula[i]) < bound);
       }
+    }
+  }
+}
+
+TEST_CASE("one node: gradients of gradients are those of the formula", "[one_node]") {
+  constexpr double kBound = 4 * 10 * 96 * 0x1p-24;  // four passes over the ten products
+  const at::Tensor tokens = random_tokens(2, 29, 3);
+  for (const Variant& variant : variants()) {
+    config::Config config = tiny_config();
+    variant.change(config.model);
+    const auto model = tiny_model(config);
+    draw_head_norms(*model);
+    const std::vector<at::Tensor> by_node = second_gradients_of(*model, tokens);
+    const Observation look(child_at(model, "norm"), [](const at::Tensor&, const at::Tensor&) { return at::Tensor(); });
+    const std::vector<at::Tensor> by_formula = second_gradients_of(*model, tokens);
+    for (std::size_t i = 0; i < by_node.size(); ++i) {
+      INFO(variant.name << ", weight " << i);
+      CHECK(relative_difference(by_node[i], by_formula[i]) < kBound);
     }
   }
 }
