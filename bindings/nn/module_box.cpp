@@ -93,6 +93,8 @@ int native_index(lua_State* L) {
     names.push_back(own);
   }
   for (const auto& [own, child] : box.module->children()) {
+    KF_CHECK(own != name, Code::script, "nn.{}: its part '{}' cannot be had alone; m:parameters() is a table of all weights by name",
+             box.kind, name);
     names.push_back(own);
   }
   for (const char* method : {"parameters", "num_parameters", "train", "eval"}) {

@@ -1,6 +1,7 @@
 #include "app/command/app.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iostream>
 #include <optional>
 
@@ -17,6 +18,7 @@
 #include "core/error.h"
 #include "core/log.h"
 #include "data/hub/model.h"
+#include "kernels/simd/isa.h"
 #include "registry/registries.h"
 #include "run/memory_check.h"
 #include "run/run_record.h"
@@ -137,6 +139,9 @@ int run_program(const std::vector<std::string>& args) {
   if (args.size() > 1 && args[0] == "help") {  // of what the launcher does not know: kf-host help script.lua
     return run_program({args[1], "--help"});
   }
+  KF_CHECK(simd::processor_has_what_is_asked(), Code::config,
+           "ATEN_CPU_CAPABILITY={}: this processor does not have these instructions; unset it, or set it to default",
+           std::getenv("ATEN_CPU_CAPABILITY"));
   take_own_cores();
   config::set_hub_models(config_of_hub);
   const auto command = std::find_if(std::begin(kCommands), std::end(kCommands), [&](const Entry& entry) { return args[0] == entry.name; });

@@ -10,6 +10,9 @@ enum class Isa { plain, avx2, avx512, avx512_bf16 };
 
 /// The best one that this processor has; ATEN_CPU_CAPABILITY ("default", "avx2", "avx512") sets a limit, as it does for LibTorch.
 Isa isa();
+/// Not where ATEN_CPU_CAPABILITY names instructions that this processor lacks: LibTorch believes it, and the first of them ends the
+/// process.
+bool processor_has_what_is_asked();
 const char* name_of(Isa isa);
 
 template <class Function>
