@@ -3,6 +3,7 @@
 #include "kernels/adamw/adamw.h"
 #include "kernels/attention/attention.h"
 #include "kernels/gate/gate.h"
+#include "kernels/gated_experts/gated_experts.h"
 #include "kernels/gated_mlp/gated_mlp.h"
 #include "kernels/grouped_linear/grouped_linear.h"
 #include "kernels/layer_norm/layer_norm.h"
@@ -26,6 +27,7 @@ const Kernels& fused_kernels() {
                                .attention = fused_attention,
                                .self_attention = fused_self_attention,
                                .grouped_linear = fused_grouped_linear,
+                               .gated_experts = fused_gated_experts,
                                .linear_loss = fused_linear_loss,
                                .adamw = fused_adamw,
                                .lion = fused_lion,
@@ -46,6 +48,7 @@ const Kernels& plain_kernels() {
                                .attention = plain_attention,
                                .self_attention = nullptr,
                                .grouped_linear = nullptr,
+                               .gated_experts = nullptr,
                                .linear_loss = plain_linear_loss,
                                .adamw = plain_adamw,
                                .lion = plain_lion,

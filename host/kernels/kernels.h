@@ -13,6 +13,7 @@ struct AdamWLists;
 struct AdamWNumbers;
 struct AttentionInput;
 struct AttentionRules;
+struct GatedExpertsInput;
 struct GatedMlpInput;
 class ExpertRows;
 struct LayerNormWeights;
@@ -41,6 +42,8 @@ struct Kernels {
   at::Tensor (*self_attention)(const SelfAttentionInput& in);
   /// Null in the plain table: the twin is a module, LoopExperts, which needs no sorted rows.
   at::Tensor (*grouped_linear)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
+  /// As gated_mlp.
+  at::Tensor (*gated_experts)(const GatedExpertsInput& in, const ExpertRows& rows);
   LinearLoss (*linear_loss)(const at::Tensor& hidden, const OutputHead& head, const at::Tensor& labels, const LinearLossOptions& options);
   void (*adamw)(const AdamWLists& lists, const AdamWNumbers& numbers);
   void (*lion)(const LionLists& lists, const LionNumbers& numbers);

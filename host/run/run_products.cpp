@@ -59,7 +59,8 @@ Products products_in(const config::Node& kept) {
           .bf16_widened = flag(kept, "bf16_widened"),
           .fp32_small = flag(kept, "fp32_small"),
           .bf16_small = flag(kept, "bf16_small"),
-          .fp32_own_tn = flag(kept, "fp32_own_tn")};
+          .fp32_own_tn = flag(kept, "fp32_own_tn"),
+          .fp32_own = flag(kept, "fp32_own")};
 }
 
 }  // namespace
@@ -91,6 +92,7 @@ config::Node choose_run_products(Model& model, const config::TrainConfig& train,
   table["fp32_small"] = config::Node(choice.products.fp32_small);
   table["bf16_small"] = config::Node(choice.products.bf16_small);
   table["fp32_own_tn"] = config::Node(choice.products.fp32_own_tn);
+  table["fp32_own"] = config::Node(choice.products.fp32_own);
   return config::Node(std::move(table));
 }
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "kernels/kernels.h"
 #include "kernels/layer_norm/layer_norm.h"
 #include "kernels/linear_loss/linear_loss.h"
+#include "kernels/product/product.h"
 #include "kernels/rms_norm/rms_norm.h"
 #include "model/draw.h"
 #include "model/layer/norm.h"
@@ -63,6 +65,24 @@ Work both_ways(std::string name, const std::vector<at::Tensor>& leaves, std::fun
               each.mutable_grad() = at::Tensor();
             }
           }};
+}
+
+/// x W^T and its gradient of x, by kernels of our own and by oneDNN's, up to the size where our own end and beyond.
+void bench_products() {
+  for (const auto& [rows, in, out] : {std::tuple{256, 256, 256}, std::tuple{512, 256, 768}, std::tuple{2048, 256, 256},
+                                      std::tuple{256, 1024, 1024}, std::tuple{2048, 256, 768}, std::tuple{2048, 1024, 1024}}) {
+    const at::Tensor x = at::randn({rows, in}), weight = at::randn({out, in}), gradient = at::randn({rows, out});
+    const auto work = [&](const char* name, const Products& chosen) {
+      return Work{name, [=] {
+                    set_products(chosen);
+                    product_nt(x, weight);
+                    product_nn(gradient, weight);
+                  }};
+    };
+    compare("products " + std::to_string(rows) + " x " + std::to_string(in) + " x " + std::to_string(out),
+            work("own kernels", {.fp32_onednn = true, .fp32_own = true}), work("oneDNN", {.fp32_onednn = true}), 0.2);
+  }
+  set_products({});
 }
 
 /// 4096 positions, 32000 words.
@@ -332,6 +352,7 @@ double bench_step(const Registries& registries, const std::string& title, const 
 
 void bench_pieces(const Registries& registries, Goals& goals) {
   const auto at_most = [&](const char* what, std::initializer_list<double> ratios) { goals.at_most(what, std::max(ratios), 1, "x"); };
+  bench_products();
   at_most("head and loss / its twin", {bench_loss(at::kFloat), bench_loss(at::kBFloat16)});
   at_most("cross entropy / its twin", {bench_cross_entropy(at::kFloat), bench_cross_entropy(at::kBFloat16)});
   at_most("attention / its twin", {bench_attentions()});

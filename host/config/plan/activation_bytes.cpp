@@ -229,6 +229,12 @@ class Sizes {
     return on_cpu_by_kernels() && spread_.tp == 1 && !puts_off() && m_.mlp_act_limit == 0 && !m_.act_fp32 && !m_.mlp_bias;
   }
 
+  /// The same of experts (kernels/gated_experts), which keep neither sorted rows nor what came out.
+  bool one_node_experts() const {
+    return one_node_layers() && mlp_gated(m_) && m_.moe_impl != "loop" && config_.distributed.ep == 1 && !m_.moe_weight_on_input &&
+           !m_.moe_gradient_scale;
+  }
+
   /// Of a feed-forward layer of width `hidden` over `share` rows a token; `one_node`: as one node of the graph.
   double mlp_kept(double hidden, double share, bool one_node) const {
     const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && fused_kernels();
@@ -263,7 +269,9 @@ class Sizes {
     const double hidden = real(expert_ffn_hidden_dim(m_));
     const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
     const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
-    out.mlp += mlp_kept(hidden, slots, false) + low(2 * slots * dim()) + mlp_kept(shared, 1, one_node_mlp(layer)) + routing;
+    const bool one_node = one_node_experts();
+    const double around = one_node ? 0 : low(2 * slots * dim());  // sorted rows, and what came out
+    out.mlp += mlp_kept(hidden, slots, one_node) + around + mlp_kept(shared, 1, one_node_mlp(layer)) + routing;
     out.mlp_results += inner(matrices * (slots * hidden + shared)) + low((slots + 1) * dim());
     out.passing = std::max(out.passing, inner((matrices + 1) * slots * hidden) + low(2 * slots * dim()) + fp32(dim()));
   }

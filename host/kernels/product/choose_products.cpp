@@ -113,6 +113,12 @@ std::string choose_fp32(Products& products, const std::vector<Trial>& large, con
     // Where oneDNN's are faster, ours are faster still for these (by 1.1 to 1.4 times with AVX2 and AVX-512): too little for a measurement
     // of milliseconds, which would choose otherwise at another start.
     products.fp32_own_tn = products.fp32_onednn && simd::isa() != simd::Isa::plain;
+    Products own = products;
+    own.fp32_own = true;
+    const auto [library, ours] = compare(large, products, own, kBudget);
+    products.fp32_own = library > kClearlyWorthIt * ours;  // they are near each other, and two starts shall choose alike
+    const char* const name = products.fp32_onednn ? "oneDNN" : "at::mm";
+    reason += ", " + faster_of("of them up to 2^28 multiplications", "own kernels", ours, name, library, products.fp32_own);
   }
   if (!small.empty()) {
     const auto [mm, ours] = compare(small, {}, {.fp32_small = true}, kSmallBudget);

@@ -89,6 +89,20 @@ struct LinearProduct : torch::autograd::Function<LinearProduct> {
   }
 };
 
+/// Of products that are not small.
+bool is_own(const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
+  if (kind == ProductKind::tn) {
+    constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22;  // of a result whose blocks stay in the nearer caches
+    return chosen.fp32_own_tn && a.size(1) * b.size(1) < kMostNumbers && takes_small_product(a, b, kind);
+  }
+  return chosen.fp32_own && a.numel() * b.size(kind == ProductKind::nt ? 0 : 1) <= kMostOwnProduct && takes_small_product(a, b, kind);
+}
+
+/// The same into `out`: whether they write there themselves.
+bool is_own_into(const at::Tensor& out, const at::Tensor& a, const at::Tensor& b, ProductKind kind) {
+  return out.stride(1) == 1 && is_own(a, b, kind);
+}
+
 /// Whether another kernel than at::linear's computes x W^T.
 bool concerns(const at::Tensor& x, const at::Tensor& weight) {
   if (!x.is_cpu() || x.scalar_type() != weight.scalar_type()) {
@@ -97,7 +111,7 @@ bool concerns(const at::Tensor& x, const at::Tensor& weight) {
   if (!is_large(x, weight.size(0))) {
     return x.scalar_type() == at::kFloat ? chosen.fp32_small : chosen.bf16_small && x.scalar_type() == at::kBFloat16;
   }
-  return takes_onednn(x) || is_widened(x, x.numel() / x.size(-1));
+  return takes_onednn(x) || (chosen.fp32_own && x.scalar_type() == at::kFloat) || is_widened(x, x.numel() / x.size(-1));
 }
 
 }  // namespace
@@ -112,6 +126,9 @@ at::Tensor product_nt(const at::Tensor& a, const at::Tensor& b) {
   if (is_widened(a, a.size(0))) {
     return product_nt(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
   }
+  if (is_own(a, b, ProductKind::nt)) {
+    return small_product(a, b, ProductKind::nt);
+  }
   return takes_onednn(a) ? onednn_nt(a, b) : at::mm(a, b.t());
 }
 
@@ -121,6 +138,9 @@ at::Tensor product_nn(const at::Tensor& a, const at::Tensor& b) {
   }
   if (is_widened(a, a.size(0))) {
     return product_nn(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
+  }
+  if (is_own(a, b, ProductKind::nn)) {
+    return small_product(a, b, ProductKind::nn);
   }
   return takes_onednn(a) ? onednn_nt(a, b.t()) : at::mm(a, b);
 }
@@ -132,8 +152,7 @@ at::Tensor product_tn(const at::Tensor& a, const at::Tensor& b) {
   if (is_widened(a, a.size(0))) {
     return product_tn(a.to(at::kFloat), b.to(at::kFloat)).to(a.scalar_type());
   }
-  constexpr std::int64_t kMostNumbers = std::int64_t{1} << 22;  // of a result whose blocks stay in the nearer caches
-  if (chosen.fp32_own_tn && a.size(1) * b.size(1) < kMostNumbers && takes_small_product(a, b, ProductKind::tn)) {
+  if (is_own(a, b, ProductKind::tn)) {
     return small_product(a, b, ProductKind::tn);
   }
   if (!takes_onednn(a)) {
@@ -146,6 +165,8 @@ at::Tensor product_tn(const at::Tensor& a, const at::Tensor& b) {
 void product_nt_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   if (!is_large(a, b.size(0))) {
     small_out(out, a, b, ProductKind::nt);
+  } else if (is_own_into(out, a, b, ProductKind::nt)) {
+    small_product_out(out, a, b, ProductKind::nt);
   } else if (is_plain(a)) {
     at::mm_out(out, a, b.t());
   } else {
@@ -156,6 +177,8 @@ void product_nt_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
 void product_nn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   if (!is_large(a, b.size(1))) {
     small_out(out, a, b, ProductKind::nn);
+  } else if (is_own_into(out, a, b, ProductKind::nn)) {
+    small_product_out(out, a, b, ProductKind::nn);
   } else if (is_plain(a)) {
     at::mm_out(out, a, b);
   } else {
@@ -166,6 +189,8 @@ void product_nn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
 void product_tn_out(at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   if (!is_large(a, b.size(1))) {
     small_out(out, a, b, ProductKind::tn);
+  } else if (is_own_into(out, a, b, ProductKind::tn)) {
+    small_product_out(out, a, b, ProductKind::tn);
   } else if (is_plain(a)) {
     at::mm_out(out, a.t(), b);
   } else {

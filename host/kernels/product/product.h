@@ -20,6 +20,8 @@ struct Products {
   bool bf16_small = false;
   /// Large fp32 products a^T b, the gradients of weights, by kernels of our own, too.
   bool fp32_own_tn = false;
+  /// Fp32 products a b^T and a b that are not small, up to kMostOwnProduct, by kernels of our own.
+  bool fp32_own = false;
 
   bool operator==(const Products& other) const = default;
 };
@@ -31,6 +33,10 @@ const Products& products();
 /// Products of fewer multiplications are small: what oneDNN's call costs is more than it gains, and the choice is between at::mm and
 /// kernels of our own.
 constexpr std::int64_t kSmallestChosenProduct = std::int64_t{1} << 21;
+
+/// Up to this many multiplications kernels of our own may be as fast as oneDNN's, which copies both factors together; beyond it its
+/// copies are worth more than they cost.
+constexpr std::int64_t kMostOwnProduct = std::int64_t{1} << 28;
 
 /// x W^T (+ b): (.., in) -> (.., out), as at::linear, with gradients. `bias` (out) may be undefined.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});

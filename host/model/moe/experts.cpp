@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/gated_experts/gated_experts.h"
 #include "kernels/grouped_linear/grouped_linear.h"
 #include "kernels/product/product.h"
+#include "model/layer/one_node.h"
 #include "model/moe/expert_exchange.h"
 #include "model/recompute/kept_results.h"
 #include "parallel/group.h"
@@ -103,10 +105,23 @@ StackedExperts::StackedExperts(const ExpertsOptions& o, const Activation& activa
   }
 }
 
+at::Tensor GroupedExperts::as_one_node(const at::Tensor& x, const Dispatch& dispatch) const {
+  const bool plain = gate_.weight != nullptr && gate_.bias == nullptr && activation_.is_kernel() && !ranks_.many() &&
+                     (owners_ == nullptr || owners_->size() == 1) && !dispatch.weigh_input && !dispatch.gradient_factors.defined();
+  if (!plain || kernels_.gated_experts == nullptr || !may_be_one_node()) {
+    return {};
+  }
+  return kernels_.gated_experts({x, gate_.weight->value, up_.weight->value, down_.weight->value, dispatch.weights, activation_.kind()},
+                                ExpertRows(dispatch.experts, experts_));
+}
+
 at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& /*context*/) const {
+  if (at::Tensor y = as_one_node(x, dispatch); y.defined()) {
+    return y;
+  }
   const Work work = [this](const at::Tensor& in, const ExpertRows& rows) {
     const auto linear = [&](const char* name, const Stack& stack, const at::Tensor& bias, const at::Tensor& input) {
-      return named_result(name, [&] { return product_(input, stack.weight->value, bias, rows); });
+      return named_result(name, [&] { return kernels_.grouped_linear(input, stack.weight->value, bias, rows); });
     };
     const at::Tensor up = linear("up", up_, inner_bias(up_), in);  // (R, F)
     const at::Tensor hidden =

@@ -86,14 +86,16 @@ class StackedExperts : public Experts {
 /// All experts at once on rows sorted by expert (Gale et al. 2023, MegaBlocks): drops nothing, pads nothing.
 class GroupedExperts final : public StackedExperts {
  public:
-  /// `product` as Kernels::grouped_linear.
-  using Product = at::Tensor (*)(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, const ExpertRows& rows);
-  GroupedExperts(const ExpertsOptions& options, const Activation& activation, Product product)
-      : StackedExperts(options, activation), product_(product) {}
+  /// `kernels` has grouped_linear.
+  GroupedExperts(const ExpertsOptions& options, const Activation& activation, const Kernels& kernels)
+      : StackedExperts(options, activation), kernels_(kernels) {}
   at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const override;
 
  private:
-  Product product_;
+  /// By the kernel that is one node; undefined where the formula has to do it.
+  at::Tensor as_one_node(const at::Tensor& x, const Dispatch& dispatch) const;
+
+  const Kernels& kernels_;
 };
 
 /// One expert after the other from plain operators: what the grouped form must equal. On one rank it sorts nothing.

@@ -200,11 +200,10 @@ std::shared_ptr<Experts> make_experts(const PartArgs& args, const Place& place) 
       m.num_experts,        place.dim, hidden, hidden_init(m, place.dim), output_init(m, hidden), m.mlp_bias, TensorRanks(args),
       m.moe_packed_experts, owners};
   const Activation activation = activation_of(args, activation_name(name));
-  const auto grouped_linear = args.kernels->grouped_linear;
-  if (m.moe_impl == "loop" || grouped_linear == nullptr) {
+  if (m.moe_impl == "loop" || args.kernels->grouped_linear == nullptr) {
     return std::make_shared<LoopExperts>(options, activation);
   }
-  return std::make_shared<GroupedExperts>(options, activation, grouped_linear);
+  return std::make_shared<GroupedExperts>(options, activation, *args.kernels);
 }
 
 }  // namespace

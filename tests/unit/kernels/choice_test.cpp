@@ -22,7 +22,7 @@ struct Calls {
   int lion = 0, muon_momentum = 0, muon_move = 0;
   int rms_norm = 0, add_rms_norm = 0, gate = 0, rotation = 0, attention = 0, grouped_linear = 0, linear_loss = 0, adamw = 0,
       cross_entropy = 0;
-  int gated_mlp = 0, self_attention = 0;
+  int gated_mlp = 0, self_attention = 0, gated_experts = 0;
   int layer_norm = 0, add_layer_norm = 0;
 };
 Calls calls;  // functions of a table hold nothing
@@ -84,9 +84,13 @@ at::Tensor counted_cross_entropy(const at::Tensor& logits, const at::Tensor& lab
   return fused_kernels().cross_entropy(logits, labels);
 }
 
-/// Both leave the work to the layer's formula.
+/// These leave the work to the layer's formula.
 at::Tensor counted_mlp(const GatedMlpInput& /*in*/) {
   ++calls.gated_mlp;
+  return {};
+}
+at::Tensor counted_experts(const GatedExpertsInput& /*in*/, const ExpertRows& /*rows*/) {
+  ++calls.gated_experts;
   return {};
 }
 at::Tensor counted_self_attention(const SelfAttentionInput& /*in*/) {
@@ -105,6 +109,7 @@ const Kernels* counting(const config::Config&) {
                                .attention = counted_attention,
                                .self_attention = counted_self_attention,
                                .grouped_linear = counted_grouped,
+                               .gated_experts = counted_experts,
                                .linear_loss = counted_loss,
                                .adamw = counted_adamw,
                                .lion = counted_lion,
@@ -174,7 +179,11 @@ TEST_CASE("kernels: a job computes with its table alone", "[kernels]") {
   SECTION("experts") {
     config.model.num_experts = 4;
     config.model.moe_top_k = 2;
-    CHECK(calls_of(config).grouped_linear == 3 * layers);
+    const Calls experts = calls_of(config);
+    CHECK(experts.grouped_linear == 3 * layers);
+    CHECK(experts.gated_experts == layers);
+    config.model.moe_weight_on_input = true;  // more than the node has
+    CHECK(calls_of(config).gated_experts == 0);
   }
   SECTION("layernorms") {
     config.model.norm_type = "layernorm";

@@ -32,12 +32,12 @@ bool within_rounding(const at::Tensor& got, const at::Tensor& a, const at::Tenso
 }  // namespace
 
 TEST_CASE("products: every kernel gives products and gradients within rounding, also of few rows and odd widths", "[products]") {
-  const Products chosen =
-      GENERATE(Products{}, Products{.fp32_onednn = true}, Products{.bf16_widened = true}, Products{true, true, true, true, true});
+  const Products chosen = GENERATE(Products{}, Products{.fp32_onednn = true}, Products{.bf16_widened = true},
+                                   Products{.fp32_onednn = true, .fp32_own = true}, Products{true, true, true, true, true, true});
   const at::ScalarType type = GENERATE(at::kFloat, at::kBFloat16);
   const auto [rows, in, out] = GENERATE(table<std::int64_t, std::int64_t, std::int64_t>(
       {{256, 128, 96}, {256, 96, 131}, {129, 257, 67}, {7, 640, 512}, {1, 2048, 1100}, {4, 8, 8}}));
-  CAPTURE(chosen.fp32_onednn, chosen.bf16_widened, chosen.fp32_small, chosen.fp32_own_tn, type, rows, in, out);
+  CAPTURE(chosen.fp32_onednn, chosen.bf16_widened, chosen.fp32_small, chosen.fp32_own_tn, chosen.fp32_own, type, rows, in, out);
   at::manual_seed(3);
   const at::Tensor x = at::randn({rows, in}).to(type).requires_grad_(), w = at::randn({out, in}).to(type).requires_grad_();
   const at::Tensor g = at::randn({rows, out}).to(type);
@@ -53,6 +53,9 @@ TEST_CASE("products: every kernel gives products and gradients within rounding, 
   at::Tensor into = at::empty({out, in}, g.options());
   product_tn_out(into, g, x.detach());
   CHECK(into.equal(gradients[1]));
+  into = at::empty({rows, in}, g.options());
+  product_nn_out(into, g, w.detach());
+  CHECK(into.equal(gradients[0]));
 }
 
 TEST_CASE("products: kernels of our own are within rounding for any sizes and strides, and add nothing outside", "[products]") {
@@ -93,13 +96,15 @@ TEST_CASE("products: kernels of our own are within rounding for any sizes and st
 
 TEST_CASE("products: kernels of our own give the same bits on one thread and on two", "[products]") {
   at::manual_seed(7);
-  const With with({.fp32_small = true});
+  const With with({.fp32_small = true, .fp32_own_tn = true, .fp32_own = true});
   const int before = at::get_num_threads();
   const at::Tensor x = at::randn({127, 130}), w = at::randn({124, 130}), g = at::randn({127, 124}), row = at::randn({1, 500});
-  const at::Tensor wide = at::randn({4100, 500});
+  const at::Tensor wide = at::randn({4100, 500}), tall = at::randn({300, 257}), large = at::randn({129, 257});
   const auto all = [&](int threads) {
     at::set_num_threads(threads);
-    return std::vector<at::Tensor>{product_nt(x, w), product_nn(g, w), product_tn(g, x), product_nt(row, wide)};
+    return std::vector<at::Tensor>{product_nt(x, w),      product_nn(g, w),        product_tn(g, x),
+                                   product_nt(row, wide), product_nt(tall, large), product_nn(tall, large.t().contiguous()),
+                                   product_tn(tall, tall)};
   };
   const std::vector<at::Tensor> one = all(1), two = all(2);
   at::set_num_threads(before);
