@@ -22,7 +22,7 @@ namespace kf::bench {
 namespace {
 
 constexpr int kRounds = 3;
-constexpr double kSlice = 1;  // seconds of steps in a round, about
+constexpr double kSlice = 0.2;  // seconds of steps in a round, about
 
 /// How threads wait for each other: how often libgomp looks before a thread sleeps.
 struct Waiting {
@@ -41,39 +41,29 @@ std::vector<Waiting> waitings() {
           {"never sleeps (`OMP_WAIT_POLICY=active`)", {{"OMP_WAIT_POLICY", "active"}}}};
 }
 
-/// Milliseconds of a step, the median of each round.
-struct Times {
-  std::vector<double> quiet, beside;
-};
-
 void bench_model(const StepCase& one, const Registries& registries, Goals& goals) {
   const test::TempDir folder;
   write_case(one, folder.path(), registries);
   const double seconds = median(run_own(folder.path(), {1, 9, 1}).seconds);
-  const auto steps = static_cast<std::int64_t>(std::max(8.0, kSlice / seconds));
-  const std::vector<Waiting> all = waitings();
-  std::vector<Times> times(all.size());
-  const auto measured = [&](const Waiting& one_waits) {
-    return 1e3 * median(run_own(folder.path(), {2, steps, 1}, one_waits.settings, one_waits.environment).seconds);
-  };
-  for (int round = 0; round < kRounds; ++round) {
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      times[i].quiet.push_back(measured(all[i]));
+  const auto steps = static_cast<std::int64_t>(std::max(6.0, kSlice / seconds));
+  for (const Waiting& waiting : waitings()) {
+    const auto measured = [&] {
+      return 1e3 * median(run_own(folder.path(), {2, steps, 1}, waiting.settings, waiting.environment).seconds);
+    };
+    std::vector<double> quiet, beside;  // milliseconds of a step, the median of each round
+    for (int round = 0; round < kRounds; ++round) {
+      quiet.push_back(measured());
+      const test::Process neighbour({"sh", "-c", "while :; do :; done"});
+      beside.push_back(measured());
     }
-    const test::Process neighbour({"sh", "-c", "while :; do :; done"});
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      times[i].beside.push_back(measured(all[i]));
-    }
-  }
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const double quiet = median(times[i].quiet), beside = median(times[i].beside);
-    std::printf("| %s | %s | %.2f | %.2f | %.2f |\n", one.model.c_str(), all[i].name, quiet, beside, beside / quiet);
-    if (all[i].environment.empty() && all[i].settings.empty()) {
+    const double ratio = median(beside) / median(quiet);
+    std::printf("| %s | %s | %.2f | %.2f | %.2f |\n", one.model.c_str(), waiting.name, median(quiet), median(beside), ratio);
+    std::fflush(stdout);
+    if (waiting.environment.empty() && waiting.settings.empty()) {
       // A thread that has half a core takes twice as long, and the others wait for it.
-      goals.at_most(one.model + ": a step beside a busy neighbour / alone", beside / quiet, 2.5, "x");
+      goals.at_most(one.model + ": a step beside a busy neighbour / alone", ratio, 2.5, "x");
     }
   }
-  std::fflush(stdout);
 }
 
 }  // namespace

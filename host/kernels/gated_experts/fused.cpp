@@ -9,6 +9,7 @@
 #include "kernels/gate/gate_rows.h"
 #include "kernels/gated_experts/gated_experts.h"
 #include "kernels/gated_experts/token_rows.h"
+#include "kernels/product/formula_gradients.h"
 #include "kernels/product/product.h"
 #include "kernels/simd/tensor_rows.h"
 #include "kernels/simd/threads.h"
@@ -101,6 +102,19 @@ void through_gate(GateKind kind, const at::Tensor& gate, const at::Tensor& up, c
 
 enum Input : std::size_t { kX, kGate, kUp, kDown, kWeights, kRoutes, kInputs };
 
+/// By operators that can be differentiated again.
+at::Tensor formula(const Routes& routes, const variable_list& of) {
+  const at::Tensor row_weights = of[kWeights].flatten().index_select(0, routes.order);
+  at::Tensor out = at::zeros({of[kX].size(0), of[kDown].size(1)}, row_weights.options().requires_grad(false));
+  for (std::int64_t e = 0; e < routes.experts(); ++e) {
+    const at::Tensor in = routes.rows_of(of[kX], e);
+    const at::Tensor hidden = plain_gate(routes.kind, at::linear(in, of[kGate][e]), at::linear(in, of[kUp][e]));
+    const at::Tensor weights = row_weights.narrow(0, routes.first(e), routes.count(e)).unsqueeze(1);
+    out = out.index_add(0, routes.token.narrow(0, routes.first(e), routes.count(e)), at::linear(hidden, of[kDown][e]) * weights);
+  }
+  return out.to(of[kX].scalar_type());
+}
+
 /// What backward finds, and what it asks for.
 struct Backward {
   const Routes& routes;
@@ -176,6 +190,12 @@ struct GatedExpertsNode : torch::autograd::Function<GatedExpertsNode> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const auto routes = c10::static_intrusive_pointer_cast<Routes>(context->saved_data["routes"].toCapsule());
+    if (at::GradMode::is_enabled()) {  // a gradient of the gradient is asked for
+      const variable_list inputs(saved.begin(), saved.begin() + kRoutes);
+      variable_list again = formula_gradients(formula(*routes, inputs), inputs, gradients[0]);
+      again.resize(kInputs);
+      return again;
+    }
     Backward work{*routes, saved, gradients[0].contiguous(), saved[kWeights].flatten().index_select(0, routes->order), {}, {*routes, 2}};
     work.found.resize(kInputs);
     for (const Input which : {kX, kGate, kUp, kDown, kWeights}) {
