@@ -77,6 +77,9 @@ BranchCalls expert_calls(const config::ModelConfig& m, bool split) {
   if (latent && !shared) {
     (split ? out.forward.scatters : out.forward.sums) = 0;
   }
+  if (latent && shared && split) {
+    out.backward.gathers += 1;  // gradients of what is the same on all ranks, beside those of shares
+  }
   if ((latent || m.moe_beside_dense) && !shared && !split) {
     out.backward.sums = 0;
   }

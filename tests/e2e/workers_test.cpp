@@ -124,7 +124,7 @@ TEST_CASE("workers: one that comes back takes what hooks have changed on the oth
     }
   }
   CHECK(std::stod(number(run.toy, "s", "seen", 12)) == 12);
-  CHECK(std::stod(number(run.toy, "s", "lr", 7)) < 0.5 * std::stod(number(run.toy, "s", "lr", 5)));
+  CHECK(std::stod(number(run.toy, "s", "lr", 7)) < 0.25 * 3e-3);  // of the job's rate, of which the cosine alone leaves 0.69
   check_same_weights(run.toy, "s", "s-worker-1");
   const auto course = [&](const std::string& name) {
     return nlohmann::json::parse(run.toy.read("runs/" + name + "/checkpoints/step_12/state.json")).at("values").at("course");
