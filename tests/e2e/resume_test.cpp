@@ -109,6 +109,7 @@ TEST_CASE("resume: kernels of large products are measured once, and a run that g
                                        "--train.seq_len=64",
                                        "--train.batch_size=4",
                                        "--model.max_seq_len=64",
+                                       "--train.cpu_products=auto",
                                        "--train.max_steps=4",
                                        "--checkpoint.interval=2",
                                        "--eval.enabled=false"};
