@@ -147,17 +147,21 @@ TEST_CASE("cache: kill -9 while the cache is built; what was finished is kept, a
   }
   REQUIRE(expected.size() >= 4);
   const std::uintmax_t whole = bytes_below(toy / "reference");
+  fs::copy_file(KF_FAULTY_DISK, toy / "disk.so");  // LD_PRELOAD knows no path with a blank
   std::mt19937_64 random(20);
   int killed = 0;
   for (int round = 0; round < 10 && caches(toy).empty(); ++round) {
     const std::uintmax_t until = random() % whole;
     kf::test::Options options;
     options.cwd = toy.folder();
+    if (round < 2) {  // the first moments, too: before anything is durable
+      options.env = {{"LD_PRELOAD", (toy / "disk.so").string()},
+                     {"KF_DISK_PATH", ".kf-cache/"},
+                     {"KF_DISK_CALL", "fsync"},
+                     {"KF_DISK_DELAY_MS", "1000000"}};
+    }
     Process process(toy.command({"data", "build", "corpus", "--data.num_workers=2"}), options);
-    while (is_alive(process.pid()) && (bytes_below(toy / ".kf-cache") <= until || round < 2)) {
-      if (round < 2 && bytes_below(toy / ".kf-cache") > 0) {
-        break;  // the first moments, too
-      }
+    while (is_alive(process.pid()) && bytes_below(toy / ".kf-cache") <= (round < 2 ? 0 : until)) {
     }
     process.signal(SIGKILL);
     killed += process.wait().status == 128 + SIGKILL ? 1 : 0;

@@ -220,7 +220,6 @@ TEST_CASE("data faults: what is no regular file is refused at once, wherever a f
   const auto refused = [&](int status, const std::vector<std::string>& args, const std::string& words) {
     kf::test::Options options;
     options.cwd = toy.folder();
-    options.timeout = std::chrono::seconds(20);
     const Finished done = kf::test::run(toy.command(args), options);
     INFO(kf::test::Options().cwd << done.out << done.err);
     CAPTURE(args);

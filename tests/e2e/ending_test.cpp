@@ -33,7 +33,6 @@ Finished under(const ScriptRun& run, const std::string& shell, const std::string
 Finished stop_once(const ScriptRun& run, int signal) {
   Options options;
   options.cwd = run.toy.folder();
-  options.timeout = std::chrono::seconds(60);
   Process process(run.toy.command({"s.lua"}), options);
   REQUIRE(process.wait_for("> in"));
   process.signal(signal);
@@ -76,7 +75,7 @@ TEST_CASE("ending: one signal is enough where train.shutdown_timeout_sec is shor
 TEST_CASE("ending: the grace does not cut off a run that comes to its end", "[ending]") {
   const ScriptRun run(
       ending("if ctx.step == 1 then print('> in') io.stdout:flush() local t = os.clock() while os.clock() < t + 0.3 do end end",
-             "train = { max_steps = 4000, shutdown_timeout_sec = 30 },"));
+             "train = { max_steps = 4000, shutdown_timeout_sec = 200 },"));
   const Finished done = stop_once(run, SIGTERM);
   INFO(done.err);
   CHECK(done.status != 130);

@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -16,22 +17,27 @@
 
 namespace kf::test {
 
+/// More than all that is said to a run takes on a busy machine.
+inline constexpr std::chrono::seconds kPatience{900};
+
 class Live {
  public:
+  static inline const std::string kNever = "1000000000";  // a step that nobody waits for
   /// kf-host with these words, in the toy's folder; the run is `name`.
   explicit Live(const Toy& toy, std::vector<std::string> words = {"toy.toml"}, const std::string& name = "toy")
       : folder_(toy / "runs" / name) {
     words.insert(words.end(), endless().begin(), endless().end());
     Options options;
     options.cwd = toy.folder();
-    options.timeout = std::chrono::seconds(120);
+    options.timeout = kPatience;
     process_ = std::make_unique<Process>(toy.command(words), options);
-    const attach::Client there(folder_, 60);  // it listens before its first step
+    const attach::Client there(folder_, std::chrono::duration<double>(kPatience).count());  // it listens before its first step
   }
-  /// Steps without end and without interruption, and without rows that nobody takes out of the pipe.
+  /// Steps without end on any machine and without interruption, and without rows that nobody takes out of the pipe.
   static const std::vector<std::string>& endless() {
-    static const std::vector<std::string> words{"--train.max_steps=100000", "--scheduler.name=constant",    "--scheduler.warmup_steps=0",
-                                                "--eval.interval=100000",   "--checkpoint.interval=100000", "--metrics.sinks=[\"jsonl\"]"};
+    static const std::vector<std::string> words{"--train.max_steps=" + kNever,     "--scheduler.name=constant",
+                                                "--scheduler.warmup_steps=0",      "--eval.interval=" + kNever,
+                                                "--checkpoint.interval=" + kNever, "--metrics.sinks=[\"jsonl\"]"};
     return words;
   }
 

@@ -93,7 +93,7 @@ TEST_CASE("mirror: one that fails is a warning, and the checkpoints themselves a
 TEST_CASE("mirror: a kill in the middle of a copy leaves nothing half under a checkpoint's name", "[saves]") {
   const Mirrored disk;
   Process process(disk.command(disk.words),
-                  disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_PATH", "second/"}, {"KF_DISK_DELAY_MS", "300"}}));
+                  disk.options({{"KF_DISK_CALL", "fsync"}, {"KF_DISK_PATH", "second/runs/toy/.step_"}, {"KF_DISK_DELAY_MS", "1000000"}}));
   REQUIRE(process.wait_for("saved step_10"));
   process.signal(SIGKILL);
   process.wait();

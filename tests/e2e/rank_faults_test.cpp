@@ -73,12 +73,11 @@ TEST_CASE("rank faults: one that throws in C++ or Lua ends all, which say where"
 
 TEST_CASE("rank faults: one that is stopped is named after the time-out, and one that is slow is waited for", "[faults]") {
   SECTION("stopped") {
-    const auto begin = std::chrono::steady_clock::now();
-    const Finished done = on_one("ffi.C.raise(19)", 1).go({"--nproc=3"});
+    const Finished done = on_one("ffi.C.raise(19)", 6).go({"--nproc=3"});  // as long as ranks may take to begin
     INFO(done.err);
+    CHECK_FALSE(done.timed_out);
     CHECK(done.status == 4);
-    CHECK_THAT(done.err, Contains("kf-host: rank 1 did not come to ") && Contains("within 1 s") && Contains("[rank 2] "));
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+    CHECK_THAT(done.err, Contains("kf-host: rank 1 did not come to ") && Contains("within 6 s") && Contains("[rank 2] "));
   }
   SECTION("slow") {
     const Finished done = on_one("ffi.C.usleep(1200000)").go({"--nproc=3"});
@@ -139,18 +138,20 @@ TEST_CASE("rank faults: four ranks that are watched survive twenty kills, with t
                  "--eval.enabled=false",
                  "--checkpoint.interval=2",
                  "--checkpoint.keep_last_n=2",
-                 "--scheduler.total_steps=1000",
+                 "--metrics.sinks=[\"jsonl\"]",  // nobody reads the pipe meanwhile
+                 "--scheduler.total_steps=1000000",
                  "--train.max_steps=" + steps};
   };
-  Words watched = words("killed", "1000");
+  Words watched = words("killed", "1000000");  // more than any machine does between twenty kills
   watched.insert(watched.begin(), {"--max-restarts=40", "--restart-pause=0"});
   Options options;
   options.cwd = toy.folder();
+  options.timeout = std::chrono::seconds(1500);
   Process process(toy.command(watched), options);
   std::mt19937 draw(15);
   const auto rows = [&] { return fs::exists(toy / "runs/killed/metrics.jsonl") ? fs::file_size(toy / "runs/killed/metrics.jsonl") : 0; };
   std::set<pid_t> killed;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(200);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1200);
   for (std::uintmax_t seen = 0; killed.size() < 20 && std::chrono::steady_clock::now() < deadline;) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5 + draw() % 20));
     const std::map<int, pid_t> ranks = ranks_below(process.pid());

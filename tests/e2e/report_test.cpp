@@ -43,7 +43,8 @@ class Served {
  public:
   explicit Served(const fs::path& folder, const std::string& port = "0", const std::string& more = "")
       : pipe_(made_pipe(dir_ / "said")),
-        process({"sh", "-c", "exec \"$0\" serve \"$1\" --port \"$2\" $4 >\"$3\"", KF_HOST, folder.string(), port, pipe_.string(), more}),
+        process({"sh", "-c", "exec \"$0\" serve \"$1\" --port \"$2\" $4 >\"$3\"", KF_HOST, folder.string(), port, pipe_.string(), more},
+                {.timeout = kPatience}),
         said_(pipe_) {
     std::string line;
     REQUIRE(std::getline(said_, line));  // ends, too, where the program does
@@ -82,7 +83,7 @@ bool cannot_browse() {
 Finished python(const std::string& script, std::vector<std::string> args) {
   args.insert(args.begin(), {"python3", (fs::path(KF_SOURCE_DIR) / "tests/e2e" / script).string()});
   Options options;
-  options.timeout = std::chrono::seconds(200);
+  options.timeout = kPatience;
   return run(args, options);
 }
 
@@ -180,7 +181,7 @@ TEST_CASE("serve: the page follows runs that come, grow and go", "[report]") {
   const TempDir dir;
   fs::create_directories(dir / "runs");
   Served served(dir / "runs");
-  // The script makes, lengthens and removes runs itself, from one that lies ready.
+  // The script makes, lengthens and removes runs itself, from one that lies ready on the same disk.
   const fs::path ready = made_run(dir, "ready", 50);
   good(python("report_browser.py", {"follow", served.address, (dir / "runs").string(), ready.string()}));
   served.process.signal(SIGINT);

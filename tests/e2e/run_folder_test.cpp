@@ -453,7 +453,6 @@ TEST_CASE("faults: what is no file in the place of a checkpoint's files is skipp
   }
   Options options;
   options.cwd = toy.folder();
-  options.timeout = std::chrono::seconds(60);
   const Finished on =
       kf::test::run(toy.command({"toy.toml", "--checkpoint.interval=1", "--train.max_steps=4", "--scheduler.total_steps=4"}), options);
   INFO(on.out << on.err);

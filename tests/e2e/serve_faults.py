@@ -11,7 +11,7 @@ host, port, query = address.hostname, address.port, address.query
 
 
 def ask(path, method="GET", headers=None, body=None):
-    connection = http.client.HTTPConnection(host, port, timeout=60)
+    connection = http.client.HTTPConnection(host, port, timeout=600)
     connection.request(method, path, body=body, headers=headers or {})
     answer = connection.getresponse()
     text = answer.read()
@@ -23,7 +23,7 @@ def status(path, **more):
     return ask(path, **more)[0].status
 
 
-def raw(data, wait=60):
+def raw(data, wait=600):
     with socket.create_connection((host, port), timeout=wait) as client:
         try:
             client.sendall(data)
@@ -92,14 +92,14 @@ crowd = [socket.create_connection((host, port)) for unused in range(400)]
 assert status(f"/?{query}") in (200, 503)
 for client in crowd:
     client.close()
-for unused in range(60):
+for unused in range(600):
     if status(f"/?{query}") == 200:
         break
     time.sleep(1)
 assert status(f"/?{query}") == 200
 
 # What follows is told of a run that is there.
-with socket.create_connection((host, port), timeout=60) as client:
+with socket.create_connection((host, port), timeout=600) as client:
     client.sendall(f"GET /events?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     text = b""
     while b"event: runs" not in text or b'"key":"a"' not in text:

@@ -27,7 +27,6 @@ const char* const kCrashOnce = "if ctx.step == 7 and not io.open('mark') then io
 
 Process start(const ScriptRun& run, const std::vector<std::string>& words, Options options = {}) {
   options.cwd = run.toy.folder();
-  options.timeout = std::chrono::seconds(120);
   return Process(run.toy.command(words), options);
 }
 
@@ -94,7 +93,7 @@ TEST_CASE("surviving: restarts are used up, and errors of the job are none", "[s
 
 TEST_CASE("surviving: a signal to the watching process stops the run after a save", "[surviving]") {
   const ScriptRun run(
-      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 4000 },"));
+      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 1000000 },"));
   Process process = start(run, {"s.lua", "--max-restarts", "2"});
   REQUIRE(process.wait_for("> two"));
   process.signal(SIGTERM);
@@ -108,7 +107,7 @@ TEST_CASE("surviving: a signal to the watching process stops the run after a sav
 
 TEST_CASE("surviving: ranks that are watched say the whole command, --max-restarts and --nproc", "[surviving]") {
   const ScriptRun run(
-      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 4000 },"));
+      stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)", "train = { max_steps = 1000000 },"));
   Process process = start(run, {"s.lua", "--max-restarts", "2", "--nproc", "2"});
   REQUIRE(process.wait_for("> two"));
   process.signal(SIGTERM);
@@ -120,11 +119,11 @@ TEST_CASE("surviving: ranks that are watched say the whole command, --max-restar
 
 TEST_CASE("surviving: a step that stands still leaves the stacks of all threads", "[surviving]") {
   const ScriptRun run("jit.off()\n" + stepping("if ctx.step == 3 then local t = os.time() while os.time() < t + 60 do end end",
-                                               "run = { stall_timeout_sec = 1, on_stall = 'abort' },"));
+                                               "run = { stall_timeout_sec = 5, on_stall = 'abort' },"));
   const Finished done = run.go();
   INFO(done.out << done.err);
   CHECK(done.status == 7);
-  CHECK_THAT(done.err, Contains("the run has not moved for 1 s (step 3, steps; run.stall_timeout_sec)") &&
+  CHECK_THAT(done.err, Contains("the run has not moved for 5 s (step 3, steps; run.stall_timeout_sec)") &&
                            Contains("hook 'ender', step_end, step 3"));
   const std::string stacks = run.toy.read("runs/s/incidents/stall_step_3/stacks.txt");
   INFO(stacks);
@@ -133,7 +132,9 @@ TEST_CASE("surviving: a step that stands still leaves the stacks of all threads"
 }
 
 TEST_CASE("surviving: a stall is reported and the run goes on", "[surviving]") {
-  const ScriptRun run(stepping("if ctx.step == 3 then ffi.C.usleep(2500000) end", "run = { stall_timeout_sec = 1 },"));
+  const ScriptRun run(
+      stepping("if ctx.step == 3 then while not io.open('runs/s/incidents/stall_step_3/stacks.txt') do ffi.C.usleep(500000) end end",
+               "run = { stall_timeout_sec = 1 },"));
   const Finished done = run.go();
   INFO(done.out << done.err);
   CHECK(done.status == 0);
@@ -142,7 +143,7 @@ TEST_CASE("surviving: a stall is reported and the run goes on", "[surviving]") {
 
 TEST_CASE("surviving: under Slurm a run that a signal has stopped asks for its job again", "[surviving]") {
   const ScriptRun run(stepping("if ctx.step == 2 then print('> two') io.stdout:flush() end ffi.C.usleep(2000)",
-                               "train = { max_steps = 4000 }, run = { requeue = true },"));
+                               "train = { max_steps = 1000000 }, run = { requeue = true },"));
   // Slurm itself is not there: what matters here is which program is called with which words.
   const std::filesystem::path scontrol = run.toy.write("bin/scontrol", "#!/bin/sh\necho \"$@\" >> asked\n");
   std::filesystem::permissions(scontrol, std::filesystem::perms::owner_all);

@@ -32,8 +32,15 @@ pid_t child_of(const Trial& trial) {
   return node != nullptr ? kf::sweep::Worker::from_node(*node).process.pid : -1;
 }
 
-/// A run that takes long enough to be caught in the middle, and saves often.
-constexpr const char* kLong = "train = { max_steps = 600 }, eval = { interval = 600, steps = 1 }, checkpoint = { interval = 50 }";
+/// A run that is caught in the middle, on whatever machine: once it has saved, it crawls until there is a file `go`.
+std::string long_run(const Toy& toy) {
+  return "train = { max_steps = 600 }, eval = { interval = 600, steps = 1 }, checkpoint = { interval = 50 },\n"
+         "  hooks = { { name = 'crawls', on_step_end = function(ctx)\n"
+         "    if ctx.step > 50 and not io.open('" +
+         (toy / "go").string() +
+         "') then\n"
+         "      local ffi = require('ffi')\n      ffi.cdef('int usleep(unsigned);')\n      ffi.C.usleep(200000)\n    end end } }";
+}
 
 }  // namespace
 
@@ -132,7 +139,7 @@ TEST_CASE("sweep: one that was moved goes on where it is", "[sweep]") {
 
 TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 2, parallel = 2,", kLong));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 2, parallel = 2,", long_run(toy)));
   {
     Process sweep(toy.command({"s.lua"}), in_folder(toy));
     wait_until(toy, "s", [&](const std::vector<Trial>& trials) {
@@ -144,6 +151,7 @@ TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sw
     CHECK(done.status == 75);
     CHECK_THAT(done.out, Contains("stopped: 2 trials: 2 waiting") && Contains("sweep resume runs/s` goes on"));
   }
+  toy.write("go", "");
   const Finished rest = toy.host({"sweep", "resume", "runs/s"});
   INFO(rest.out << rest.err);
   CHECK(rest.status == 0);
@@ -156,7 +164,7 @@ TEST_CASE("sweep: Ctrl-C lets trials save; they go on under their numbers", "[sw
 TEST_CASE("sweep: a killed child is a failed trial until the sweep is started again; a killed parent loses and doubles nothing",
           "[sweep]") {
   const Toy toy;
-  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 3, parallel = 2,", kLong));
+  toy.write("s.lua", sweep_script(std::string(kRandom) + "trials = 3, parallel = 2,", long_run(toy)));
   {
     Process sweep(toy.command({"s.lua"}), in_folder(toy));
     const std::vector<Trial> running = wait_until(toy, "s", [&](const std::vector<Trial>& trials) {
@@ -172,6 +180,7 @@ TEST_CASE("sweep: a killed child is a failed trial until the sweep is started ag
     sweep.signal(SIGKILL);
     sweep.wait();
   }
+  toy.write("go", "");
   const Finished rest = toy.host({"s.lua"});
   INFO(rest.out << rest.err);
   CHECK(rest.status == 0);

@@ -37,7 +37,7 @@ inline std::int64_t in_state(const std::vector<sweep::Trial>& trials, sweep::Tri
 /// Waits until `wanted` is true of the trials; the process under test moves them on.
 template <class F>
 std::vector<sweep::Trial> wait_until(const Toy& toy, const std::string& name, F&& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(280);
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(900);
   while (std::chrono::steady_clock::now() < deadline) {
     if (std::filesystem::exists(toy / "runs" / name / "trials.csv")) {
       std::vector<sweep::Trial> trials = trials_of(toy, name);

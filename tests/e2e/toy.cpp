@@ -11,6 +11,7 @@
 namespace kf::test {
 namespace {
 
+// Plain products: which kernel is faster is a matter of microseconds, so two runs on a busy machine would part in last bits.
 constexpr const char* kJob = R"([model]
 dim = 32
 n_layers = 2
@@ -25,6 +26,7 @@ seq_len = 32
 max_steps = 10
 grad_accum_steps = 2
 mixed_precision = "fp32"
+cpu_products = "plain"
 
 [optimizer]
 lr = 3e-3

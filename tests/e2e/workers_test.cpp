@@ -161,11 +161,11 @@ TEST_CASE("workers: commands of several machines meet at HOST:PORT, where one th
 TEST_CASE("workers: too few end the run, saved, and started again they go on", "[workers]") {
   const ScriptRun run(job_of(2));
   run.toy.write("token", "");
-  const Finished ended = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=6"});
+  const Finished ended = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=15"});
   INFO(ended.err << ended.out);
   CHECK(ended.status != 0);
   CHECK_THAT(ended.err + ended.out, Contains("step 6: 1 of 2 workers are there (worker ") && Contains("fewer than diloco.min_workers (2)"));
-  const Finished again = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=6"});
+  const Finished again = run.toy.host({"--workers", "2", "s.lua", "--diloco.min_workers=2", "--diloco.timeout_sec=15"});
   INFO(again.err << again.out);
   REQUIRE(again.status == 0);
   check_same_weights(run.toy, "s", "s-worker-1");

@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <vector>
 
@@ -85,6 +86,25 @@ TEST_CASE("experts as one node: results and gradients are those of the formula",
   }
   for (std::size_t i = 2; i <= 4; ++i) {  // of the expert to which nobody went
     CHECK(found[i][kExperts - 1].eq(0).all().item<bool>());
+  }
+}
+
+TEST_CASE("experts as one node: gradients of gradients are those of the formula", "[gated_experts]") {
+  const ExpertRows rows(assignments(), kExperts);
+  const auto second = [&](auto* made, at::ScalarType type) {
+    const Layer layer(type, type);
+    const std::vector<at::Tensor> leaves = layer.leaves();
+    const at::Tensor y = made(layer, GateKind::silu, rows);
+    at::Tensor penalty = at::zeros({}, y.options().requires_grad(false));
+    for (const at::Tensor& each : torch::autograd::grad({y.square().sum()}, leaves, {}, /*retain_graph=*/true, /*create_graph=*/true)) {
+      penalty = penalty + each.square().sum();
+    }
+    return torch::autograd::grad({penalty}, leaves);
+  };
+  const std::vector<at::Tensor> expected = second(by_formula, at::kDouble), found = second(by_node, at::kFloat);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(i);
+    CHECK(relative_difference(found[i].to(at::kDouble), expected[i]) < 4 * 6 * 33 * 0x1p-24);  // four passes over the three products
   }
 }
 
