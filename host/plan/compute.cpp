@@ -5,6 +5,7 @@
 #include <string>
 
 #include "config/plan/derived.h"
+#include "config/plan/recomputation.h"
 
 namespace kf::plan {
 namespace {

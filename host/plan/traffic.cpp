@@ -5,6 +5,7 @@
 #include "config/plan/batch_plan.h"
 #include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
+#include "config/plan/recomputation.h"
 
 namespace kf::plan {
 namespace {

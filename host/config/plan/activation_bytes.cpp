@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "config/plan/context_parallel.h"
 #include "config/plan/derived.h"
 #include "config/plan/kernel_set.h"
+#include "config/plan/recomputation.h"
 
 namespace kf::config {
 namespace {
@@ -305,27 +307,6 @@ class Sizes {
   double rows_, length_, tokens_;
 };
 
-/// What the named policies keep; the program's own list is in model/recompute/recompute.cpp.
-std::vector<std::string> kept_by(const std::string& policy) {
-  if (policy == "minimal") {
-    return {"q", "k", "v", "kv", "out", "gate", "up", "down"};
-  }
-  std::vector<std::string> out;
-  if (policy != "save_out_proj") {
-    out = {"q", "k", "v", "kv"};
-  }
-  if (policy != "save_qkv_proj") {
-    out.emplace_back("out");
-  }
-  if (policy == "save_dot_with_context_except_mlp") {
-    out.emplace_back("context");
-  }
-  if (policy == "save_dot_except_mlpwi") {
-    out.emplace_back("down");
-  }
-  return out;
-}
-
 double sum_of(const BlockBytes& b, const std::vector<std::string>& names) {
   double out = 0;
   for (const std::string& name : names) {
@@ -333,10 +314,6 @@ double sum_of(const BlockBytes& b, const std::vector<std::string>& names) {
     out += found != b.named.end() ? found->second : 0;
   }
   return out;
-}
-
-bool has(const std::vector<std::string>& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// What recomputation leaves of a block.
@@ -418,36 +395,6 @@ ActivationBytes activation_bytes(const Config& config, double rows, double lengt
   out.kept += training ? sizes.last_norm() * times : 0;
   out.logits = training ? sizes.logits() * times : sizes.logits_piece();
   return out;
-}
-
-bool recomputes(const TrainConfig& train, std::int64_t layer) {
-  return train.activation_checkpointing != "none" && layer % train.remat_every == 0;
-}
-
-bool runs_again(const TrainConfig& train, std::int64_t layer, std::string_view branch) {
-  return recomputes(train, layer) && !(train.activation_checkpointing == "selective" && has(train.remat_save, branch));
-}
-
-bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view result) {
-  if (!recomputes(train, layer)) {
-    return true;
-  }
-  if (train.activation_checkpointing == "full") {
-    return false;
-  }
-  if (train.activation_checkpointing != "selective") {
-    return has(kept_by(train.activation_checkpointing), result);
-  }
-  const std::vector<std::string>& saved = train.remat_save;
-  const bool products =
-      std::any_of(saved.begin(), saved.end(), [](const std::string& name) { return name.find("::") != std::string::npos; });
-  if (saved.empty() || products) {
-    return true;
-  }
-  const bool mlp = result == "gate" || result == "up" || result == "down" || result.empty();
-  const bool qkv = result == "q" || result == "k" || result == "v" || result == "kv";
-  return has(saved, result) || has(saved, mlp ? "mlp" : "attention") || (qkv && has(saved, "qkv")) ||
-         (result == "kv" && (has(saved, "k") || has(saved, "v")));
 }
 
 double cache_bytes(const ModelConfig& m, double rows, double positions, double width) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "config/schema/config.h"
@@ -43,14 +42,6 @@ struct ActivationBytes {
 /// positions.
 ActivationBytes activation_bytes(const Config& config, double rows, double length, bool training = true,
                                  const std::vector<AdaptedLayer>& adapters = {}, const Spread& spread = {});
-
-/// Whether a layer's inside is computed again in backward, at least in part.
-bool recomputes(const TrainConfig& train, std::int64_t layer);
-/// Whether `branch` of it, "attention" or "mlp", runs again, and what it sends is sent again: products that were kept are no message.
-bool runs_again(const TrainConfig& train, std::int64_t layer, std::string_view branch);
-/// Whether backward finds this result of a layer in memory: "q", "k", "v", "kv", "context", "out", "gate", "up", "down", or "" for another
-/// product.
-bool keeps_result(const TrainConfig& train, std::int64_t layer, std::string_view result);
 
 /// Keys and values that generation keeps: (rows, positions) in all layers, in numbers of `width` bytes.
 double cache_bytes(const ModelConfig& model, double rows, double positions, double width);

@@ -8,6 +8,7 @@
 #include "config/plan/budget.h"
 #include "config/plan/derived.h"
 #include "config/plan/pipeline.h"
+#include "config/plan/recomputation.h"
 #include "core/text.h"
 
 namespace kf::plan {
