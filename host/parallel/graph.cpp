@@ -66,10 +66,24 @@ at::Tensor scatter_of(const at::Tensor& x, std::int64_t dim, const std::vector<s
   return rows_back(part, dim);
 }
 
-at::Tensor part_of(const at::Tensor& x, std::int64_t dim, Group& group) {
+at::Tensor view_of_part(const at::Tensor& x, std::int64_t dim, const Group& group) {
   const std::vector<std::int64_t> rows = even_rows(x.size(dim), group.size());
   const std::int64_t begin = std::accumulate(rows.begin(), rows.begin() + group.rank(), std::int64_t{0});
-  return x.narrow(dim, begin, rows[static_cast<std::size_t>(group.rank())]).clone(at::MemoryFormat::Contiguous);
+  return x.narrow(dim, begin, rows[static_cast<std::size_t>(group.rank())]);
+}
+
+at::Tensor part_of(const at::Tensor& x, std::int64_t dim, Group& group) {
+  return view_of_part(x, dim, group).clone(at::MemoryFormat::Contiguous);
+}
+
+/// The same x -> partial: each rank has its part of it, and 0 elsewhere.
+at::Tensor counted_once(const at::Tensor& x, std::int64_t dim, Group& group) {
+  return Crossing::apply(x, Way([=, &group](const at::Tensor& in) {
+                           at::Tensor out = at::zeros(in.sizes(), in.options());
+                           view_of_part(out, dim, group).copy_(view_of_part(in, dim, group));
+                           return out;
+                         }),
+                         Way([=, &group](const at::Tensor& g) { return alike(g, dim, group); }));
 }
 
 }  // namespace
@@ -120,6 +134,14 @@ at::Tensor scattered(const at::Tensor& x, std::int64_t dim, const std::vector<st
   }
   return Crossing::apply(x, Way([=, &group](const at::Tensor& in) { return scatter_of(in, dim, rows, group); }),
                          Way([=, &group](const at::Tensor& g) { return gathered(g, dim, rows, group); }));
+}
+
+at::Tensor alike(const at::Tensor& whole, std::int64_t dim, Group& group) {
+  if (group.size() == 1) {
+    return whole;
+  }
+  return Crossing::apply(whole, Way([](const at::Tensor& in) { return in.view_as(in); }),
+                         Way([=, &group](const at::Tensor& g) { return counted_once(g, dim, group); }));
 }
 
 at::Tensor own_part(const at::Tensor& x, std::int64_t dim, Group& group) {

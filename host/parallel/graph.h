@@ -29,6 +29,10 @@ at::Tensor gathered(const at::Tensor& part, std::int64_t dim, const std::vector<
 at::Tensor scattered(const at::Tensor& x, std::int64_t dim, Group& group);
 at::Tensor scattered(const at::Tensor& x, std::int64_t dim, const std::vector<std::int64_t>& rows, Group& group);
 
+/// What `gathered` gave -> the same, for a computation that all ranks make alike beside the shares of theirs: its gradient, which all have,
+/// must count once among theirs, so each rank counts its part along `dim`.
+at::Tensor alike(const at::Tensor& whole, std::int64_t dim, Group& group);
+
 /// The same x -> this rank's part of it along `dim`.
 at::Tensor own_part(const at::Tensor& x, std::int64_t dim, Group& group);
 /// Parts along `dim` -> all of them, the same on all ranks, computed with alike from here on.

@@ -42,6 +42,50 @@ std::int64_t mixture_layers(const config::ModelConfig& model, const config::Stag
   return out;
 }
 
+/// Whether routed experts are narrower than what they stand in, or wider.
+bool is_latent(const config::ModelConfig& m) { return config::expert_dim(m) != config::branch_dim(m); }
+
+/// Calls of the ranks of tp, in whole hidden states.
+struct TensorCalls {
+  double gathers = 0, scatters = 0, sums = 0;
+
+  void add(const TensorCalls& other, double times) {
+    gathers += times * other.gathers;
+    scatters += times * other.scatters;
+    sums += times * other.sums;
+  }
+};
+
+/// What a branch of a block, or all of them, calls.
+struct BranchCalls {
+  TensorCalls forward, backward;
+
+  void add(const BranchCalls& branch, double times, bool again) {
+    forward.add(branch.forward, times);
+    backward.add(branch.backward, times);
+    backward.add(branch.forward, again ? times : 0);
+  }
+};
+
+/// In where layers are divided and out again.
+BranchCalls branch_calls(bool split) { return split ? BranchCalls{{1, 1, 0}, {1, 1, 0}} : BranchCalls{{0, 0, 1}, {0, 0, 1}}; }
+
+/// The same of experts, with the shared ones: behind what is computed alike (Traffic::add_around_experts) there may be nothing to add up.
+BranchCalls expert_calls(const config::ModelConfig& m, bool split) {
+  const bool shared = m.moe_shared_experts > 0, latent = is_latent(m);
+  BranchCalls out = branch_calls(split);
+  if (latent && !shared) {
+    (split ? out.forward.scatters : out.forward.sums) = 0;
+  }
+  if (latent && shared && split) {
+    out.backward.gathers += 1;  // gradients of what is the same on all ranks, beside those of shares
+  }
+  if ((latent || m.moe_beside_dense) && !shared && !split) {
+    out.backward.sums = 0;
+  }
+  return out;
+}
+
 }  // namespace
 
 double Flow::sent() const {
@@ -103,8 +147,7 @@ Traffic::Traffic(const config::Config& config, const Weights& weights, const Lay
       micros_(real(config::BatchPlan(config.train, layout.mesh.readers()).micros(0))) {}
 
 /// Each branch of a block enters what tensor parallelism divides, and leaves it (Korthikanti et al. 2022, section 4.2); so do the embedding
-/// (out) and the head (in). A layer with experts gathers its tokens, sums what its experts and its shared ones give, and takes its own
-/// part.
+/// (out) and the head (in).
 void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) const {
   if (reaches_.tp.ranks == 1) {
     return;
@@ -112,31 +155,23 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
   const config::ModelConfig& m = config_.model;
   const bool split = config_.distributed.sequence_parallel;
   const double bytes = tokens_ * real(m.dim) * width_;
-  struct Calls {
-    double gathers = 0, scatters = 0, sums = 0;
-  };
-  Calls forward, backward;
-  (split ? forward.gathers : backward.sums) += piece.heads ? 1 : 0;
-  (split ? forward.scatters : forward.sums) += piece.embeds ? 1 : 0;
-  backward.scatters += forward.gathers;
-  backward.gathers += forward.scatters;
-  const auto add_branch = [&](double gathers, double scatters, double sums, bool again) {
-    forward.gathers += gathers;
-    forward.scatters += scatters;
-    forward.sums += sums;
-    const double times = again ? 2 : 1;
-    backward.gathers += times * gathers;
-    backward.scatters += times * scatters;
-    backward.sums += times * sums;
-  };
+  BranchCalls all;
+  (split ? all.forward.gathers : all.backward.sums) += piece.heads ? 1 : 0;
+  (split ? all.forward.scatters : all.forward.sums) += piece.embeds ? 1 : 0;
+  all.backward.scatters += all.forward.gathers;
+  all.backward.gathers += all.forward.scatters;
   for (const auto& [layer, count] : layers_of(weights_, piece)) {
-    const bool experts = config::is_moe_layer(m, layer);
-    const double shared = experts && m.moe_shared_experts > 0 ? 1 : 0;
-    const double in = split ? real(count) : 0, summed = real(count) - in;
-    add_branch(in, in, summed, config::runs_again(config_.train, layer, "attention"));
-    add_branch(in, experts ? 0 : in, experts ? real(count) * (1 + shared) : summed, config::runs_again(config_.train, layer, "mlp"));
+    const bool experts = config::is_moe_layer(m, layer), again = config::runs_again(config_.train, layer, "mlp");
+    all.add(branch_calls(split), real(count), config::runs_again(config_.train, layer, "attention"));
+    if (!experts || m.moe_beside_dense) {
+      all.add(branch_calls(split), real(count), again);
+    }
+    if (experts) {
+      all.add(expert_calls(m, split), real(count), again);
+      add_around_experts(out, real(count), again);
+    }
   }
-  for (const auto& [calls, when] : {std::pair(forward, When::forward), std::pair(backward, When::backward)}) {
+  for (const auto& [calls, when] : {std::pair(all.forward, When::forward), std::pair(all.backward, When::backward)}) {
     out.push_back({"tp", "hidden states gathered", Kind::gather, when, calls.gathers, bytes, reaches_.tp});
     out.push_back({"tp", "hidden states summed in parts", Kind::scatter_sum, when, calls.scatters, bytes, reaches_.tp});
     out.push_back({"tp", "hidden states summed", Kind::sum, when, calls.sums, bytes, reaches_.tp});
@@ -144,6 +179,19 @@ void Traffic::add_tensor(std::vector<Flow>& out, const config::Stage& piece) con
   if (piece.heads) {  // the softmax over the whole vocabulary: largest logit, sum, the label's logit
     out.push_back({"tp", "softmax", Kind::sum, When::forward, 3, tokens_ * 4, reaches_.tp});
   }
+}
+
+/// Between ranks of tp, beside hidden states: gradients of the tokens' weights, and what a norm or a narrower width around the experts,
+/// which every rank computes, makes of hidden states.
+void Traffic::add_around_experts(std::vector<Flow>& out, double layers, bool again) const {
+  const config::ModelConfig& m = config_.model;
+  const double latent = is_latent(m) ? layers : 0, around = m.moe_beside_dense ? layers : latent;
+  const double bytes = tokens_ * real(config::expert_dim(m)) * width_;
+  out.push_back(
+      {"tp", "gradients of the tokens' weights", Kind::sum, When::backward, layers, tokens_ * real(m.moe_top_k) * 4, reaches_.tp});
+  out.push_back({"tp", "results of experts summed", Kind::sum, When::forward, latent, bytes, reaches_.tp});
+  out.push_back({"tp", "results of experts summed", Kind::sum, When::backward, again ? latent : 0, bytes, reaches_.tp});
+  out.push_back({"tp", "gradients in front of experts summed", Kind::sum, When::backward, around, bytes, reaches_.tp});
 }
 
 /// Keys and values go around the ring in forward; in backward they do so again, and their gradients follow them in fp32.

@@ -52,6 +52,7 @@ class Traffic {
 
  private:
   void add_tensor(std::vector<Flow>& out, const config::Stage& piece) const;
+  void add_around_experts(std::vector<Flow>& out, double layers, bool again) const;
   void add_context(std::vector<Flow>& out, const config::Stage& piece) const;
   void add_experts(std::vector<Flow>& out, const config::Stage& piece) const;
   void add_gathered(std::vector<Flow>& out, const config::Stage& piece) const;

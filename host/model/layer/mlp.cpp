@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include "config/schema/config.h"
+#include "core/error.h"
 #include "kernels/gated_mlp/gated_mlp.h"
 #include "model/init.h"
 #include "model/layer/one_node.h"
@@ -11,6 +12,8 @@
 #include "registry/registries.h"
 
 namespace kf {
+
+at::Tensor Mlp::share(const at::Tensor& /*entered*/) const { fail(Code::other, "an mlp that no ranks divide has no shares"); }
 
 GatedMlp::GatedMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks), kernels_(o.kernels) {
   gate_ = add_child("gate_proj", std::make_shared<Linear>(o.dim, o.hidden, o.in, Role::hidden, o.bias));
@@ -34,10 +37,14 @@ at::Tensor GatedMlp::forward(const at::Tensor& x, const ForwardContext& context)
   if (at::Tensor y = as_one_node(x); y.defined()) {
     return y;
   }
-  const at::Tensor once = at::alias(ranks_.enter(x, context));  // see Block
+  return observed(*this, x, ranks_.leave(share(ranks_.enter(x, context)), context));
+}
+
+at::Tensor GatedMlp::share(const at::Tensor& entered) const {
+  const at::Tensor once = at::alias(entered);  // see Block
   const at::Tensor gate = named_result("gate", [&] { return gate_->forward(once); });
   const at::Tensor hidden = activation_.gate(gate, named_result("up", [&] { return up_->forward(once); }));
-  return observed(*this, x, ranks_.leave(named_result("down", [&] { return down_->forward(hidden); }), context));
+  return named_result("down", [&] { return down_->forward(hidden); });
 }
 
 PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activation_(activation), ranks_(o.ranks) {
@@ -48,9 +55,12 @@ PlainMlp::PlainMlp(const MlpOptions& o, const Activation& activation) : activati
 }
 
 at::Tensor PlainMlp::forward(const at::Tensor& x, const ForwardContext& context) const {
-  const at::Tensor in = ranks_.enter(x, context);
-  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(in); }));
-  return observed(*this, x, ranks_.leave(named_result("down", [&] { return down_->forward(hidden); }), context));
+  return observed(*this, x, ranks_.leave(share(ranks_.enter(x, context)), context));
+}
+
+at::Tensor PlainMlp::share(const at::Tensor& entered) const {
+  const at::Tensor hidden = activation_.plain(named_result("up", [&] { return up_->forward(entered); }));
+  return named_result("down", [&] { return down_->forward(hidden); });
 }
 
 MlpOptions mlp_options(const PartArgs& args, std::int64_t dim, std::int64_t hidden) {

@@ -20,6 +20,10 @@ class Mlp : public Module {
  public:
   bool observable() const override { return true; }
   virtual at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const = 0;  // (.., C) -> (.., C)
+  /// Whether ranks along tp divide it. `share` is then what stands in `forward` between TensorRanks::enter and leave, for who enters and
+  /// leaves once for several layers. No observer sees it.
+  virtual bool divided() const { return false; }
+  virtual at::Tensor share(const at::Tensor& entered) const;
 };
 
 struct MlpOptions {
@@ -36,6 +40,8 @@ class GatedMlp final : public Mlp {
  public:
   GatedMlp(const MlpOptions& options, const Activation& activation);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  bool divided() const override { return ranks_.many(); }
+  at::Tensor share(const at::Tensor& entered) const override;
 
  private:
   /// By the kernel that is one node; undefined where the formula has to do it.
@@ -52,6 +58,8 @@ class PlainMlp final : public Mlp {
  public:
   PlainMlp(const MlpOptions& options, const Activation& activation);
   at::Tensor forward(const at::Tensor& x, const ForwardContext& context) const override;
+  bool divided() const override { return ranks_.many(); }
+  at::Tensor share(const at::Tensor& entered) const override;
 
  private:
   Activation activation_;

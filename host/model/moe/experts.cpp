@@ -113,7 +113,7 @@ at::Tensor GroupedExperts::forward(const at::Tensor& x, const Dispatch& dispatch
         gate_.weight != nullptr ? activation_.gate(linear("gate", gate_, inner_bias(gate_), in), up) : activation_.plain(up);
     return linear("down", down_, outer_bias(down_), hidden);
   };
-  return ranks_.summed(by_expert(ranks_.shared(x), shared(dispatch), experts_, owners_, work));
+  return by_expert(x, shared(dispatch), experts_, owners_, work);
 }
 
 at::Tensor LoopExperts::run(std::int64_t expert, const std::vector<std::vector<at::Tensor>>& weights, const at::Tensor& x) const {
@@ -145,12 +145,11 @@ at::Tensor LoopExperts::sorted(const at::Tensor& rows, const ExpertRows& order) 
   return at::cat(out);
 }
 
-at::Tensor LoopExperts::forward(const at::Tensor& all, const Dispatch& given, const ForwardContext& /*context*/) const {
-  const at::Tensor x = ranks_.shared(all);
+at::Tensor LoopExperts::forward(const at::Tensor& x, const Dispatch& given, const ForwardContext& /*context*/) const {
   const Dispatch dispatch = shared(given);
   if (owners_ != nullptr && owners_->size() > 1) {
-    return ranks_.summed(
-        by_expert(x, dispatch, experts_, owners_, [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); }));
+    return by_expert(x, dispatch, experts_, owners_,
+                     [this](const at::Tensor& rows, const ExpertRows& order) { return sorted(rows, order); });
   }
   const std::vector<std::vector<at::Tensor>> weights = this->weights();
   const at::Tensor factors = output_weights(dispatch);
@@ -167,7 +166,7 @@ at::Tensor LoopExperts::forward(const at::Tensor& all, const Dispatch& given, co
     }
     sum = sum.index_add(0, chosen[0], y * factors.index({chosen[0], chosen[1]}).unsqueeze(1));
   }
-  return ranks_.summed(sum.to(x.scalar_type()));
+  return sum.to(x.scalar_type());
 }
 
 ModuleExperts::ModuleExperts(std::vector<std::shared_ptr<Mlp>> experts, Group* owners) : experts_(std::move(experts)), owners_(owners) {

@@ -34,7 +34,10 @@ struct Dispatch {
 /// Over several ranks each has its own E / size experts, in order of ranks, and every rank brings tokens: forward is a call of all of them.
 class Experts : public Module {
  public:
-  /// (N, C) -> (N, C), the same on all ranks along tp.
+  /// Whether ranks along tp divide each expert.
+  virtual bool divided() const { return false; }
+  /// (N, C) -> (N, C). Divided: x is for a divided computation, and a rank's share of the sum comes out. Otherwise both are the same on all
+  /// ranks along tp.
   virtual at::Tensor forward(const at::Tensor& x, const Dispatch& dispatch, const ForwardContext& context) const = 0;
 
  protected:
@@ -60,6 +63,7 @@ struct ExpertsOptions {
 class StackedExperts : public Experts {
  public:
   StackedExperts(const ExpertsOptions& options, const Activation& activation);
+  bool divided() const override { return ranks_.many(); }
 
  protected:
   struct Stack {
@@ -69,7 +73,7 @@ class StackedExperts : public Experts {
   /// Of a matrix whose outputs are divided, this rank's; of the last one, whose inputs are, the first rank's alone: the others add none.
   at::Tensor inner_bias(const Stack& stack) const;
   at::Tensor outer_bias(const Stack& stack) const;
-  /// What a rank's share is made of: x and weights whose gradients are summed.
+  /// With weights of tokens whose gradients are summed: each rank makes its share of the outputs with them.
   Dispatch shared(const Dispatch& dispatch) const;
 
   std::int64_t experts_;

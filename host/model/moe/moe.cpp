@@ -2,12 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+
 #include "config/plan/derived.h"
 #include "core/error.h"
 #include "kernels/kernels.h"
 #include "model/init.h"
 #include "model/moe/capacity.h"
 #include "model/observe.h"
+#include "parallel/graph.h"
 #include "parallel/world.h"
 #include "registry/registries.h"
 
@@ -30,18 +33,52 @@ MoeLayer::MoeLayer(const MoeOptions& options, MoeMembers members) : options_(opt
   add_where("latent_up", members_.up);
 }
 
-at::Tensor MoeLayer::shared(const at::Tensor& x, const ForwardContext& context) const {
-  at::Tensor y = members_.shared.front()->forward(x, context);
-  for (std::size_t i = 1; i < members_.shared.size(); ++i) {
-    y = y + members_.shared[i]->forward(x, context);
-  }
-  return members_.shared_gate != nullptr ? y * members_.shared_gate->forward(x).sigmoid() : y;
+void MoeLayer::Sums::add(bool divided, const at::Tensor& y) {
+  at::Tensor& sum = divided ? share : same;
+  sum = sum.defined() ? sum + y : y;
 }
 
-at::Tensor MoeLayer::routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const {
-  const at::Tensor in = members_.input_norm != nullptr ? members_.input_norm->forward(tokens) : tokens;
-  const at::Tensor y = members_.experts->forward(members_.down != nullptr ? members_.down->forward(in) : in, dispatch, context);
-  return members_.up != nullptr ? members_.up->forward(y) : y;
+bool MoeLayer::divides_shared() const {
+  // Observers of an mlp see what it gives, not a share.
+  return observation_count == 0 &&
+         std::all_of(members_.shared.begin(), members_.shared.end(), [](const auto& mlp) { return mlp->divided(); });
+}
+
+bool MoeLayer::divides() const { return members_.experts->divided() || (!members_.shared.empty() && divides_shared()); }
+
+void MoeLayer::add_shared(Sums& sums, const Tokens& tokens, const ForwardContext& context) const {
+  if (members_.shared.empty()) {
+    return;
+  }
+  const bool divided = divides_shared();
+  at::Tensor y;
+  for (const std::shared_ptr<Mlp>& mlp : members_.shared) {
+    const at::Tensor own = divided ? mlp->share(tokens.entered) : mlp->forward(tokens.same, context);
+    y = y.defined() ? y + own : own;
+  }
+  if (members_.shared_gate != nullptr) {
+    const at::Tensor gate = members_.shared_gate->forward(tokens.same).sigmoid();
+    y = y * (divided ? members_.ranks.shared(gate) : gate);
+  }
+  sums.add(divided, y);
+}
+
+/// What stands around the experts is computed alike: where there is something, its sums between ranks are those of one that is as wide as
+/// an expert.
+void MoeLayer::add_routed(Sums& sums, const Tokens& tokens, const Dispatch& dispatch, const ForwardContext& context) const {
+  const bool divided = members_.experts->divided();
+  at::Tensor in = divided ? tokens.entered : tokens.same;
+  if (members_.input_norm != nullptr || members_.down != nullptr) {
+    in = members_.input_norm != nullptr ? members_.input_norm->forward(tokens.same) : tokens.same;
+    in = members_.down != nullptr ? members_.down->forward(in) : in;
+    in = divided ? members_.ranks.shared(in) : in;
+  }
+  const at::Tensor y = members_.experts->forward(in, dispatch, context);
+  if (members_.up == nullptr) {
+    sums.add(divided, y);
+  } else {
+    sums.add(false, members_.up->forward(divided ? members_.ranks.summed(y) : y));
+  }
 }
 
 /// Experts that are full take no more. In training the tokens of all ranks count, in the order of one rank.
@@ -72,18 +109,30 @@ at::Tensor MoeLayer::gradient_factors(const at::Tensor& own_counts) const {
 bool MoeLayer::shares_tokens() const { return training() && options_.world != nullptr && options_.world->data().size() > 1; }
 
 at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context) const {
-  if (!context.split_sequence) {
-    return observed(*this, x, run(x, context));
-  }
+  const TensorRanks& ranks = members_.ranks;
   ForwardContext inside = context;  // the router sees all tokens, so do the parts that stand beside the experts
   inside.split_sequence = false;
-  return observed(*this, x, members_.ranks.own(run(members_.ranks.whole(x, context), inside), context));
+  Tokens tokens;
+  if (divides()) {  // positions come together once, for all that reads them
+    tokens.entered = ranks.enter(x, context);
+    tokens.same = context.split_sequence ? alike(tokens.entered, 1, ranks.group()) : x;
+  } else {
+    tokens.same = tokens.entered = ranks.whole(x, context);
+  }
+  const Sums sums = run(tokens, inside);
+  at::Tensor y = sums.share.defined() ? ranks.leave(sums.share.view_as(tokens.same), context) : at::Tensor();
+  if (sums.same.defined()) {
+    const at::Tensor own = ranks.own(sums.same.view_as(tokens.same), context);
+    y = y.defined() ? y + own : own;
+  }
+  return observed(*this, x, y);
 }
 
-at::Tensor MoeLayer::run(const at::Tensor& x, const ForwardContext& context) const {
-  const at::Tensor tokens = x.reshape({-1, x.size(-1)});  // (N, C)
-  const std::int64_t length = x.dim() == 3 ? x.size(1) : tokens.size(0);
-  const Routing routing = members_.router->route_sequences(tokens, length);
+MoeLayer::Sums MoeLayer::run(const Tokens& x, const ForwardContext& context) const {
+  const auto flat = [](const at::Tensor& t) { return t.reshape({-1, t.size(-1)}); };  // (N, C)
+  const Tokens tokens{flat(x.same), flat(x.entered)};
+  const std::int64_t length = x.same.dim() == 3 ? x.same.size(1) : tokens.same.size(0);
+  const Routing routing = members_.router->route_sequences(tokens.same, length);
   Dispatch dispatch;
   dispatch.experts = routing.experts;
   dispatch.weights = routing.weights;
@@ -108,11 +157,10 @@ at::Tensor MoeLayer::run(const at::Tensor& x, const ForwardContext& context) con
   if (context.results != nullptr) {
     context.results->experts.push_back(std::move(record));
   }
-  at::Tensor y = routed(tokens, dispatch, context);
-  if (!members_.shared.empty()) {
-    y = y + shared(tokens, context);
-  }
-  return y.view_as(x);
+  Sums sums;
+  add_routed(sums, tokens, dispatch, context);
+  add_shared(sums, tokens, context);
+  return sums;
 }
 
 namespace {

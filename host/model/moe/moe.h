@@ -55,9 +55,21 @@ class MoeLayer final : public Mlp {
   void drop(Dispatch& dispatch, std::int64_t length, const ForwardContext& context) const;
   at::Tensor gradient_factors(const at::Tensor& own_counts) const;  // (E)
   bool shares_tokens() const;
-  at::Tensor run(const at::Tensor& x, const ForwardContext& context) const;     // all positions, the same on all ranks along tp
-  at::Tensor shared(const at::Tensor& x, const ForwardContext& context) const;  // (N, C)
-  at::Tensor routed(const at::Tensor& tokens, const Dispatch& dispatch, const ForwardContext& context) const;  // (N, C)
+
+  /// All tokens, (B, T, C) or (N, C): for what ranks along tp compute alike, and for what they divide.
+  struct Tokens {
+    at::Tensor same, entered;
+  };
+  /// Results of the one kind and of the other: (N, C), undefined for none.
+  struct Sums {
+    at::Tensor same, share;
+    void add(bool divided, const at::Tensor& y);
+  };
+  bool divides() const;         // whether there is something that ranks divide,
+  bool divides_shared() const;  // and whether the shared experts give shares
+  Sums run(const Tokens& x, const ForwardContext& context) const;
+  void add_routed(Sums& sums, const Tokens& tokens, const Dispatch& dispatch, const ForwardContext& context) const;
+  void add_shared(Sums& sums, const Tokens& tokens, const ForwardContext& context) const;
 
   MoeOptions options_;
   MoeMembers members_;

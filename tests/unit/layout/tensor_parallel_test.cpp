@@ -152,11 +152,33 @@ TEST_CASE("tensor parallel: ranks equal one, experts", "[tensor_parallel]") {
   m.moe_top_k = 2;
   m.moe_aux_loss_weight = 0.01;
   m.moe_router_z_loss_weight = 1e-3;
-  m.moe_shared_experts = 1;
-  m.moe_shared_gate = true;
-  m.mlp_bias = GENERATE(false, true);
   m.moe_impl = GENERATE("grouped", "loop");
-  check_equal({layout(2), layout(2, 2, 3)}, c);
+  c.distributed.sequence_parallel = GENERATE(true, false);
+  CAPTURE(m.moe_impl, c.distributed.sequence_parallel);
+  SECTION("shared ones behind a gate") {
+    m.moe_shared_experts = 2;
+    m.moe_shared_gate = true;
+    m.mlp_bias = true;
+    check_equal({layout(2), layout(2, 2, 3)}, c);
+  }
+  SECTION("routed ones alone, recomputed") {
+    c.train.activation_checkpointing = "full";
+    check_equal({layout(4)}, c);
+  }
+  SECTION("narrower ones") {
+    m.moe_input_dim = 16;
+    m.moe_shared_experts = GENERATE(0, 1);
+    check_equal({layout(2)}, c);
+  }
+  SECTION("beside a dense layer") {
+    m.moe_beside_dense = true;
+    m.moe_shared_experts = GENERATE(0, 1);
+    check_equal({layout(2)}, c);
+  }
+  SECTION("tokens that travel to them, of an odd number of positions") {
+    m.moe_capacity_factor = 1;
+    check_equal({{{1, 1, 1, 2, 2, 2}, 1}}, c);
+  }
 }
 
 TEST_CASE("tensor parallel: ranks equal one, adapters and frozen weights", "[tensor_parallel]") {

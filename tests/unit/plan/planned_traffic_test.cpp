@@ -129,6 +129,26 @@ TEST_CASE("planned traffic: what tensor, context and expert parallelism send is 
     c.train.activation_checkpointing = "full";
     agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
   }
+  SECTION("tensor parallelism with experts, and shared ones") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_shared_experts = GENERATE(0, 2);
+    c.train.activation_checkpointing = GENERATE(as<std::string>{}, "none", "full");
+    CAPTURE(c.distributed.sequence_parallel, c.model.moe_shared_experts, c.train.activation_checkpointing);
+    agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
+  }
+  SECTION("tensor parallelism with experts that are narrower, or stand beside a dense layer") {
+    c.distributed.sequence_parallel = GENERATE(true, false);
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_shared_experts = GENERATE(0, 1);
+    const bool beside = GENERATE(true, false);
+    c.model.moe_beside_dense = beside;
+    c.model.moe_input_dim = beside ? 0 : 32;
+    CAPTURE(c.distributed.sequence_parallel, c.model.moe_shared_experts, beside);
+    agrees(c, {1, 1, 1, 1, 1, 2}, "tp", {"tp"});
+  }
   SECTION("a ring of context parallelism") {
     c.distributed.cp_method = GENERATE(as<std::string>{}, "ring", "all_gather");
     CAPTURE(c.distributed.cp_method);
