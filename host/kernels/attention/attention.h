@@ -10,19 +10,23 @@
 
 namespace kf {
 
-/// Of the keys each query sees one range: query t sees first[t] .. t + S - T. Windows, chunks and documents are that.
+/// Of the keys each query sees one range: query t sees first[t] .. t + ahead, as far as there are keys, and nothing where that is nothing.
+/// Windows, chunks and documents are that, also of keys that are a part of all.
 class KeyRanges {
  public:
   /// first (B or 1, T) int64, of `keys` = S keys.
-  KeyRanges(at::Tensor first, std::int64_t keys) : first_(std::move(first)), keys_(keys) {}
+  KeyRanges(at::Tensor first, std::int64_t keys, std::int64_t ahead) : first_(std::move(first)), keys_(keys), ahead_(ahead) {}
+  /// Of keys that end with the queries: ahead = S - T.
+  KeyRanges(const at::Tensor& first, std::int64_t keys) : KeyRanges(first, keys, keys - first.size(1)) {}
 
   const at::Tensor& first() const { return first_; }
+  std::int64_t ahead() const { return ahead_; }
   /// The same as (B or 1, 1, T, S) bool, made at the first call: kernels that take it need far more memory.
   const at::Tensor& mask() const;
 
  private:
   at::Tensor first_;
-  std::int64_t keys_;
+  std::int64_t keys_, ahead_;
   mutable at::Tensor mask_;
 };
 

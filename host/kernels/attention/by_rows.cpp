@@ -31,6 +31,13 @@ at::Tensor rows_like(const at::Tensor& x) {
 
 std::optional<at::Tensor> given(const at::Tensor& x) { return x.defined() ? std::optional(x) : std::nullopt; }
 at::Tensor first_of(const AttentionInput& in) { return in.ranges != nullptr ? in.ranges->first() : at::Tensor(); }
+/// How many keys behind its own number a query sees.
+std::int64_t ahead_of(const AttentionInput& in) {
+  if (in.ranges != nullptr) {
+    return in.ranges->ahead();
+  }
+  return in.causal ? 0 : in.k.size(2);
+}
 
 /// The tensors of an input with memory as the kernels want it.
 struct Operands {
@@ -43,10 +50,9 @@ struct Operands {
         v(rows_whole(in.v)),
         first(first_of(in)),
         sinks(in.sinks.defined() ? in.sinks.to(at::kFloat).contiguous() : at::Tensor()),
-        ahead(in.causal ? 0 : k.size(2)) {
+        ahead(ahead_of(in)) {
     if (first.defined()) {
       first = first.contiguous();
-      ahead = k.size(2) - q.size(2);
     }
   }
 
@@ -70,13 +76,22 @@ struct Operands {
   }
 };
 
-std::tuple<at::Tensor, at::Tensor> forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                                              const std::optional<at::Tensor>& first, const std::optional<at::Tensor>& sinks, bool causal,
-                                              double scale, double softcap) {
-  AttentionInput in{q, k, v, {}, causal, {}, sinks.value_or(at::Tensor()), nullptr, nullptr};
-  if (first) {
-    in.ranges = std::make_shared<KeyRanges>(*first, k.size(2));
+/// What `first_of` and `ahead_of` say of it.
+AttentionInput input_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const at::Tensor& first, const at::Tensor& sinks,
+                        std::int64_t ahead) {
+  AttentionInput in{q, k, v, {}, false, {}, sinks, nullptr, nullptr};
+  if (first.defined()) {
+    in.ranges = std::make_shared<KeyRanges>(first, k.size(2), ahead);
+  } else {
+    in.causal = ahead == 0;
   }
+  return in;
+}
+
+std::tuple<at::Tensor, at::Tensor> forward_of(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
+                                              const std::optional<at::Tensor>& first, const std::optional<at::Tensor>& sinks,
+                                              std::int64_t ahead, double scale, double softcap) {
+  const AttentionInput in = input_of(q, k, v, first.value_or(at::Tensor()), sinks.value_or(at::Tensor()), ahead);
   AttentionRules rules;
   rules.scale = scale;
   rules.softcap = softcap;
@@ -85,7 +100,7 @@ std::tuple<at::Tensor, at::Tensor> forward_of(const at::Tensor& q, const at::Ten
 }
 
 constexpr const char* kSchema =
-    "attention(Tensor q, Tensor k, Tensor v, Tensor? first, Tensor? sinks, bool causal, float scale, float softcap) -> (Tensor, Tensor)";
+    "attention(Tensor q, Tensor k, Tensor v, Tensor? first, Tensor? sinks, int ahead, float scale, float softcap) -> (Tensor, Tensor)";
 
 /// Through LibTorch's dispatcher, where recomputation finds results to keep.
 std::tuple<at::Tensor, at::Tensor> call(const AttentionInput& in, const AttentionRules& rules) {
@@ -96,18 +111,18 @@ std::tuple<at::Tensor, at::Tensor> call(const AttentionInput& in, const Attentio
     return c10::Dispatcher::singleton().findSchemaOrThrow("kf::attention", "").typed<decltype(forward_of)>();
   }();
   const at::AutoDispatchBelowADInplaceOrView below;
-  return op.call(in.q, in.k, in.v, given(first_of(in)), given(in.sinks), in.causal, rules.scale, rules.softcap);
+  return op.call(in.q, in.k, in.v, given(first_of(in)), given(in.sinks), ahead_of(in), rules.scale, rules.softcap);
 }
 
 struct ByRows : ag::Function<ByRows> {
   static at::Tensor forward(ag::AutogradContext* context, const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
-                            const std::optional<at::Tensor>& sinks, const std::optional<at::Tensor>& first, bool causal,
+                            const std::optional<at::Tensor>& sinks, const std::optional<at::Tensor>& first, std::int64_t ahead,
                             const AttentionRules& rules) {
     ag::variable_list saved{q, k, v, sinks.value_or(at::Tensor()), first.value_or(at::Tensor())};
-    const auto [out, log_sum] = call(input_of(saved, causal), rules);
+    const auto [out, log_sum] = call(input_of_saved(saved, ahead), rules);
     saved.insert(saved.end(), {out, log_sum});
     context->save_for_backward(std::move(saved));
-    context->saved_data["causal"] = causal;
+    context->saved_data["ahead"] = ahead;
     context->saved_data["scale"] = rules.scale;
     context->saved_data["softcap"] = rules.softcap;
     return out;
@@ -115,7 +130,7 @@ struct ByRows : ag::Function<ByRows> {
 
   static ag::variable_list backward(ag::AutogradContext* context, const ag::variable_list& gradients) {
     const ag::variable_list saved = context->get_saved_variables();
-    const AttentionInput in = input_of(saved, context->saved_data["causal"].toBool());
+    const AttentionInput in = input_of_saved(saved, context->saved_data["ahead"].toInt());
     AttentionRules rules;
     rules.scale = context->saved_data["scale"].toDouble();
     rules.softcap = context->saved_data["softcap"].toDouble();
@@ -133,12 +148,8 @@ struct ByRows : ag::Function<ByRows> {
   }
 
  private:
-  static AttentionInput input_of(const ag::variable_list& all, bool causal) {
-    AttentionInput in{all[0], all[1], all[2], {}, causal, {}, all[3], nullptr, nullptr};
-    if (all[4].defined()) {
-      in.ranges = std::make_shared<KeyRanges>(all[4], all[1].size(2));
-    }
-    return in;
+  static AttentionInput input_of_saved(const ag::variable_list& all, std::int64_t ahead) {
+    return input_of(all[0], all[1], all[2], all[4], all[3], ahead);
   }
 
   static ag::variable_list of_formula(const AttentionInput& in, const AttentionRules& rules, const at::Tensor& gradient) {
@@ -205,7 +216,7 @@ RowsGradients rows_backward(const AttentionInput& in, const AttentionRules& rule
 }
 
 at::Tensor attention_by_rows(const AttentionInput& in, const AttentionRules& rules) {
-  return ByRows::apply(in.q, in.k, in.v, given(in.sinks), given(first_of(in)), in.causal, rules);
+  return ByRows::apply(in.q, in.k, in.v, given(in.sinks), given(first_of(in)), ahead_of(in), rules);
 }
 
 }  // namespace kf

@@ -25,8 +25,8 @@ Scores scores_of(const AttentionInput& in, const AttentionRules& rules) {
   }
   scores = scores.to(at::kFloat);
   at::Tensor all = in.bias.defined() ? scores + in.bias : scores;
-  if (in.mask.defined()) {
-    all = all.masked_fill(in.mask.logical_not(), kNever);
+  if (const at::Tensor seen = in.seen(); seen.defined()) {
+    all = all.masked_fill(seen.logical_not(), kNever);
   } else if (in.causal) {
     all = all.masked_fill(at::ones({in.q.size(2), in.k.size(2)}, in.q.options().dtype(at::kBool)).tril().logical_not(), kNever);
   }

@@ -23,7 +23,7 @@ struct PartialGradients {
   at::Tensor q, k, v;
 };
 
-/// With `fused` the kernel for CPUs where it can (no mask or bias), else the formula. `in` has neither sinks nor dropout, and
+/// With `fused` the kernel for CPUs where it can (by_rows.h: no bias), else the formula. `in` has neither sinks nor dropout, and
 /// rules.fp32_softmax holds.
 PartialAttention partial_attention(const AttentionInput& in, const AttentionRules& rules, bool fused);
 

@@ -38,9 +38,8 @@ at::Tensor scores_of(const AttentionInput& in, const AttentionRules& rules) {
 
 const at::Tensor& KeyRanges::mask() const {
   if (!mask_.defined()) {
-    const std::int64_t queries = first_.size(1);
-    const at::Tensor key = at::arange(keys_, first_.options());                                  // (S)
-    const at::Tensor last = at::arange(keys_ - queries, keys_, first_.options()).view({-1, 1});  // (T, 1)
+    const at::Tensor key = at::arange(keys_, first_.options());                                           // (S)
+    const at::Tensor last = at::arange(ahead_, ahead_ + first_.size(1), first_.options()).view({-1, 1});  // (T, 1)
     mask_ = key.ge(first_.unsqueeze(2)).logical_and_(key.le(last)).unsqueeze(1);
   }
   return mask_;

@@ -35,10 +35,11 @@ at::Tensor attend_all_dropping(const at::Tensor& q, const at::Tensor& k, const a
 
 AttentionInput block_input(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, const Sight& sight, const SequenceScores& scores,
                            const Span& queries, const Span& keys) {
-  AttentionInput in{q, k, v, sight.mask, sight.kind == Sight::Kind::triangle, {}, {}, nullptr, nullptr};
+  AttentionInput in{q, k, v, {}, sight.kind == Sight::Kind::triangle, {}, {}, nullptr, sight.ranges};
   if (!scores.slopes.defined()) {
     return in;
   }
+  in.mask = in.seen();
   if (in.causal) {
     in.mask = at::ones({queries.size, keys.size}, q.options().dtype(at::kBool)).tril();
   }
@@ -61,10 +62,6 @@ at::Tensor attend_all(const at::Tensor& q, const at::Tensor& k, const at::Tensor
     AttentionInput in = block_input(q.narrow(2, row, piece.size), k.narrow(2, keys.begin, keys.size), v.narrow(2, keys.begin, keys.size),
                                     visible.between(scores.reach, piece, keys), scores, piece, keys);
     in.sinks = scores.sinks;
-    if (in.mask.defined() && !in.bias.defined()) {  // the keys end with the queries: each of them sees one range
-      in.mask = at::Tensor();
-      in.ranges = visible.ranges_between(scores.reach, piece, keys);
-    }
     out.push_back(scores.kernels->attention(in, scores.rules));
     row += piece.size;
   }
@@ -77,8 +74,9 @@ at::Tensor largest_of_all(const at::Tensor& q, const at::Tensor& k, const Visibi
   for (const Span& piece : visible.part()->pieces()) {
     const Span keys = Visibility::seen_keys(scores.reach, piece);
     const Sight sight = visible.between(scores.reach, piece, keys);
-    const at::Tensor own = largest_scores(q.narrow(2, row, piece.size).contiguous(), k.narrow(2, keys.begin, keys.size), scores.rules.scale,
-                                          sight.mask, sight.kind == Sight::Kind::triangle);
+    const at::Tensor own =
+        largest_scores(q.narrow(2, row, piece.size).contiguous(), k.narrow(2, keys.begin, keys.size), scores.rules.scale,
+                       sight.ranges != nullptr ? sight.ranges->mask() : at::Tensor(), sight.kind == Sight::Kind::triangle);
     largest = largest.defined() ? at::maximum(largest, own) : own;
     row += piece.size;
   }

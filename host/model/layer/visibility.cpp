@@ -110,7 +110,7 @@ std::shared_ptr<const KeyRanges> Visibility::ranges_between(const Reach& reach, 
   } else if (reach.kind == Reach::Kind::chunk) {
     first = at::maximum(first, query - places.remainder(reach.size));
   }
-  return std::make_shared<KeyRanges>(first - keys.begin, keys.size);
+  return std::make_shared<KeyRanges>((first - keys.begin).clamp(0, keys.size), keys.size, queries.begin - keys.begin);
 }
 
 at::Tensor Visibility::mask(const Reach& reach) const {
@@ -130,31 +130,9 @@ at::Tensor Visibility::mask(const Reach& reach) const {
 at::Tensor Visibility::mask_of_part(const Reach& reach) const {
   std::vector<at::Tensor> rows;
   for (const Span& piece : part_->pieces()) {
-    rows.push_back(mask_between(reach, piece, {0, part_->cut.length()}));
+    rows.push_back(ranges_between(reach, piece, {0, part_->cut.length()})->mask());
   }
   return at::cat(rows, 2);
-}
-
-at::Tensor Visibility::mask_between(const Reach& reach, const Span& queries, const Span& keys) const {
-  const at::TensorOptions options = at::TensorOptions(device_).dtype(at::kLong);
-  const at::Tensor query = at::arange(queries.begin, queries.end(), options).unsqueeze(1);  // (T, 1)
-  const at::Tensor key = at::arange(keys.begin, keys.end(), options).unsqueeze(0);          // (1, S)
-  const auto of_queries = [&](const at::Tensor& whole) { return whole.narrow(1, queries.begin, queries.size).unsqueeze(2); };
-  const auto of_keys = [&](const at::Tensor& whole) { return whole.narrow(1, keys.begin, keys.size).unsqueeze(1); };
-  at::Tensor seen = key.le(query).unsqueeze(0);  // (1, T, S)
-  const bool apart = part_->doc_ids.defined();
-  if (apart) {
-    seen = seen.logical_and(of_queries(part_->doc_ids).eq(of_keys(part_->doc_ids)));  // (B, T, S)
-  }
-  if (reach.kind == Reach::Kind::local) {
-    seen = seen.logical_and((query - key).lt(reach.size));
-  } else if (reach.kind == Reach::Kind::chunk && apart) {
-    const at::Tensor chunks = whole_positions_.floor_divide(reach.size);
-    seen = seen.logical_and(of_queries(chunks).eq(of_keys(chunks)));
-  } else if (reach.kind == Reach::Kind::chunk) {
-    seen = seen.logical_and(query.floor_divide(reach.size).eq(key.floor_divide(reach.size)));
-  }
-  return seen.unsqueeze(1);
 }
 
 Span Visibility::seen_keys(const Reach& reach, const Span& queries) {
@@ -180,19 +158,21 @@ Sight Visibility::between(const Reach& reach, const Span& queries, const Span& k
   if (!apart && near && queries == keys) {
     return {Sight::Kind::triangle, {}};
   }
-  const auto seen = [](const at::Tensor& mask) { return Sight{mask.defined() ? Sight::Kind::some : Sight::Kind::none, mask}; };
+  const auto seen = [](const std::shared_ptr<const KeyRanges>& ranges) {
+    return Sight{ranges != nullptr ? Sight::Kind::some : Sight::Kind::none, ranges};
+  };
   const Block block{reach, queries, keys};
-  for (const auto& [known, mask] : blocks_) {
+  for (const auto& [known, ranges] : blocks_) {
     if (known == block) {
-      return seen(mask);
+      return seen(ranges);
     }
   }
-  at::Tensor mask = mask_between(reach, queries, keys);
-  if (mask.is_cpu() && !mask.any().item<bool>()) {
-    mask = at::Tensor();  // documents that do not meet; a GPU would have to be waited for
+  std::shared_ptr<const KeyRanges> ranges = ranges_between(reach, queries, keys);
+  if (device_.is_cpu() && ranges->first().min().item<std::int64_t>() == keys.size) {
+    ranges = nullptr;  // documents that do not meet; a GPU would have to be waited for
   }
-  blocks_.emplace_back(block, mask);
-  return seen(mask);
+  blocks_.emplace_back(block, ranges);
+  return seen(ranges);
 }
 
 }  // namespace kf

@@ -25,7 +25,7 @@ struct Reach {
 struct Sight {
   enum class Kind { none, all, triangle, some };  // triangle: query i of the block sees its keys 0 .. i
   Kind kind = Kind::none;
-  at::Tensor mask;  // some: (B or 1, 1, queries, keys) bool
+  std::shared_ptr<const KeyRanges> ranges;  // some: of the keys of the block
 };
 
 /// `fresh` queries behind `past` positions that a cache holds. With document ids a row holds several documents, and nothing is cached.
@@ -47,7 +47,7 @@ class Visibility {
   /// Of a part: the keys that these queries may see at most.
   static Span seen_keys(const Reach& reach, const Span& queries);
 
-  /// Of a part: the keys among `keys`, which end with these queries, that each of them sees.
+  /// Of a part: the keys among `keys` that each of these queries sees.
   std::shared_ptr<const KeyRanges> ranges_between(const Reach& reach, const Span& queries, const Span& keys) const;
   /// The keys that each query sees; null where `causal()` (or, for one query, nothing at all) says it all. Not of a part.
   std::shared_ptr<const KeyRanges> ranges(const Reach& reach) const;
@@ -67,7 +67,6 @@ class Visibility {
   at::Tensor places(std::int64_t first, std::int64_t end) const;  // (B or 1, end - first): index less the row's start
   at::Tensor first_keys(const Reach& reach) const;                // (B or 1, T)
   at::Tensor mask_of_part(const Reach& reach) const;
-  at::Tensor mask_between(const Reach& reach, const Span& queries, const Span& keys) const;
   bool plain(const Reach& reach) const;  // no mask is needed
 
   std::int64_t past_ = 0;
@@ -86,7 +85,7 @@ class Visibility {
     Span queries, keys;
     bool operator==(const Block&) const = default;
   };
-  mutable std::vector<std::pair<Block, at::Tensor>> blocks_;
+  mutable std::vector<std::pair<Block, std::shared_ptr<const KeyRanges>>> blocks_;  // null where nothing is seen
 };
 
 }  // namespace kf

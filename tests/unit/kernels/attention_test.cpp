@@ -256,6 +256,53 @@ TEST_CASE("attention by rows: parts over some of the keys are joined to what att
   CHECK((a.v - formula.v).abs().max().item<float>() <= 1e-4);
 }
 
+TEST_CASE("attention by rows: parts of windows, chunks and documents are joined, where some queries see nothing of a part", "[attention]") {
+  const Shape s{2, 4, 2, 64, 64, 16, 16};
+  const Kind kind{GENERATE("window", "chunk", "documents"), 0, false};
+  CAPTURE(kind.seen);
+  const AttentionRules rules = rules_of(s, kind);
+  const AttentionInput in = input_of(s, kind, at::kFloat);
+  const at::Tensor gradient = normal({2, 4, 64, 16}, 5, at::kFloat), begins = in.ranges->first().narrow(1, 32, 32);
+  const std::vector<at::Tensor> whole = outcome(fused_attention, in, rules, gradient);
+  AttentionInput first = in, second = in;  // the second half of the queries, over each half of the keys
+  first.q = second.q = in.q.narrow(2, 32, 32);
+  first.k = in.k.narrow(2, 0, 32);
+  first.v = in.v.narrow(2, 0, 32);
+  first.ranges = std::make_shared<KeyRanges>(begins.clamp_max(32), 32, 32);
+  second.k = in.k.narrow(2, 32, 32);
+  second.v = in.v.narrow(2, 32, 32);
+  second.ranges = std::make_shared<KeyRanges>((begins - 32).clamp_min(0), 32, 0);
+  REQUIRE(takes_rows(first, rules));
+  REQUIRE(takes_rows(second, rules));
+  PartialAttention joined = partial_attention(first, rules, true);
+  CHECK(joined.log_sum.isinf().any().item<bool>());
+  CHECK_FALSE(joined.log_sum.isinf().all().item<bool>());
+  joined.join(partial_attention(second, rules, true));
+  CHECK((joined.out - whole[0].narrow(2, 32, 32)).abs().max().item<float>() <= 1e-5);
+  const at::Tensor own = gradient.narrow(2, 32, 32), delta = (own * joined.out).sum(3);
+  PartialGradients sum;
+  for (const AttentionInput& part : {first, second}) {
+    const PartialGradients a = partial_backward(part, rules, true, own, joined.out, joined.log_sum, delta);
+    const PartialGradients formula = partial_backward(part, rules, false, own, joined.out, joined.log_sum, delta);
+    CHECK((a.q - formula.q).abs().max().item<float>() <= 1e-5);
+    CHECK((a.k - formula.k).abs().max().item<float>() <= 1e-4);
+    CHECK((a.v - formula.v).abs().max().item<float>() <= 1e-4);
+    sum.q = sum.q.defined() ? sum.q + a.q : a.q;
+    sum.k = a.k;
+  }
+  CHECK((sum.q - whole[1].narrow(2, 32, 32)).abs().max().item<float>() <= 1e-5);
+  CHECK((sum.k - whole[2].narrow(2, 32, 32)).abs().max().item<float>() <= 1e-4);  // only these queries see these keys
+  const AttentionInput late = [&] {                                               // through autograd, whose backward must see the same keys
+    AttentionInput out = first;
+    out.ranges = std::make_shared<KeyRanges>(begins.clamp_max(16), 32, 32);
+    return out;
+  }();
+  const std::vector<at::Tensor> rows = outcome(fused_attention, late, rules, own), formula = outcome(plain_attention, late, rules, own);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    CHECK((rows[i] - formula[i]).abs().max().item<float>() <= 1e-4);
+  }
+}
+
 TEST_CASE("attention by rows: memory does not grow with the number of scores", "[attention]") {
   const auto memory = std::make_shared<TensorMemory>();
   const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, memory);
