@@ -103,16 +103,6 @@ void widths_divide_by_tp(const Job& job, Findings& findings) {
   }
 }
 
-void curvature_without_tp(const Job& job, Findings& findings) {
-  const std::int64_t tp = job.config.distributed.tp;
-  if (!lacks_processes(job) && tp > 1 && job.config.optimizer.name == "sophia_h") {
-    findings.problem({"optimizer.name", "distributed.tp"},
-                     format("optimizer.name = sophia_h estimates curvature on every rank from all of a layer's numbers, which "
-                            "distributed.tp = {} divides; use dp_shard only, or another optimizer",
-                            tp));
-  }
-}
-
 void fp8_without_tp(const Job& job, Findings& findings) {
   if (lacks_processes(job)) {
     return;
@@ -176,9 +166,8 @@ void settings_act_where_cut(const Job& job, Findings& findings) {
 }  // namespace
 
 std::vector<Rule> parallel_rules() {
-  std::vector<Rule> rules{ranks_make_up_the_world,      heads_divide_by_tp,       widths_divide_by_tp,
-                          curvature_without_tp,         fp8_without_tp,           expert_parallel_needs_experts,
-                          stacks_lie_together_for_muon, each_micro_has_an_effect, settings_act_where_cut};
+  std::vector<Rule> rules{ranks_make_up_the_world,       heads_divide_by_tp,           widths_divide_by_tp,      fp8_without_tp,
+                          expert_parallel_needs_experts, stacks_lie_together_for_muon, each_micro_has_an_effect, settings_act_where_cut};
   const std::vector<Rule> pipeline = pipeline_rules();
   rules.insert(rules.end(), pipeline.begin(), pipeline.end());
   return rules;

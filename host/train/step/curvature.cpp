@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/error.h"
+#include "model/partial_gradients.h"
 #include "model/seed.h"
 #include "parallel/world.h"
 
@@ -89,12 +90,16 @@ void CurvatureEstimate::add(const at::Tensor& loss) {
 
 Curvature CurvatureEstimate::take(double scale, const World& world) {
   const at::NoGradGuard no_grad;
+  Group &data = world.data(), &tp = world.along(Axis::tp);
   Curvature out;
   at::Tensor total;
   for (std::size_t i = 0; i < sums_.size(); ++i) {
-    if (world.data().size() > 1 && parameters_[i]->trains()) {  // on another rank the loss may depend on it
+    if (data.size() * tp.size() > 1 && parameters_[i]->trains()) {  // on another rank the loss may depend on it
       sums_[i] = sums_[i].defined() ? sums_[i] : at::zeros(parameters_[i]->held().size, at::kFloat);
       sum_over_holders(*parameters_[i], sums_[i], world);
+      if (has_partial_gradient(*parameters_[i])) {
+        tp.sum(sums_[i]);
+      }
     }
     if (sums_[i].defined()) {
       const at::Tensor sum = sums_[i].div_(scale).sum();
@@ -103,9 +108,8 @@ Curvature CurvatureEstimate::take(double scale, const World& world) {
     }
   }
   const at::Tensor bad = total.defined() ? at::isfinite(total).logical_not().view({1}) : at::zeros({1}, at::kBool);
-  if (world.data().size() > 1) {  // ranks may hold other weights
-    world.data().largest(bad);
-  }
+  data.largest(bad);  // ranks may hold other weights
+  tp.largest(bad);
   return bad.item<bool>() ? Curvature() : out;
 }
 

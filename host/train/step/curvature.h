@@ -15,8 +15,9 @@ at::Tensor curvature_signs(const Parameter& parameter, std::uint64_t seed, std::
 
 /// Hutchinson's estimator: the diagonal of H is the mean of s (H s) over random signs s, and one draw of s is taken. (The Sophia paper
 /// draws normal numbers; signs have the same mean, less variance, and no rounding in 16 bits.) H s is the gradient of s . gradient, so the
-/// losses must come from a forward under `TwiceDifferentiable`. s depends on (seed, step, name) alone, so losses of micro-batches add up to
-/// what one batch of all would give.
+/// losses must come from a forward under `TwiceDifferentiable`. Ranks along tp call alike: each makes its part of the gradient, and what
+/// every rank makes of its part of s . gradient adds up to that of all (parallel/graph.h). s depends on (seed, step, name) alone, so losses
+/// of micro-batches add up to what one batch of all would give.
 class CurvatureEstimate {
  public:
   /// For the weights that train at the moment.

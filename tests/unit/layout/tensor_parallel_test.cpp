@@ -203,7 +203,8 @@ TEST_CASE("tensor parallel: ranks equal one with optimizers that need whole weig
     double lr = 1e-3;
     double eps = 1e-5;
   };
-  const Case one = GENERATE(Case{"muon"}, Case{"adam_mini"}, Case{"kron"}, Case{"scion", 1e-7}, Case{"soap", 1e-3, 1e-3});
+  const Case one = GENERATE(Case{"muon"}, Case{"adam_mini"}, Case{"kron"}, Case{"scion", 1e-7}, Case{"soap", 1e-3, 1e-3},
+                            Case{"sophia_h", 1e-4, 1e-2});  // see data_parallel_test.cpp
   INFO(one.name);
   config::Config c = divisible();
   c.optimizer.name = one.name;
@@ -217,6 +218,32 @@ TEST_CASE("tensor parallel: ranks equal one with optimizers that need whole weig
   Trial trial;
   trial.lr = one.lr;
   check_equal({layout(2), layout(2, 2, 3)}, c, trial);
+}
+
+TEST_CASE("tensor parallel: ranks estimate the curvature of one rank", "[tensor_parallel]") {
+  config::Config c = divisible();
+  c.optimizer.name = "sophia_h";
+  c.optimizer.eps = 1e-2;
+  c.distributed.sequence_parallel = GENERATE(true, false);
+  CAPTURE(c.distributed.sequence_parallel);
+  Trial trial;
+  trial.lr = 1e-4;
+  SECTION("biases, tied embeddings, norms of heads") {
+    c.model.attn_bias = "all";
+    c.model.mlp_bias = true;
+    c.model.tie_embeddings = true;
+    c.model.qk_norm = true;
+    c.model.n_kv_heads = 1;
+  }
+  SECTION("experts, with their losses") {
+    c.model.num_experts = 4;
+    c.model.moe_top_k = 2;
+    c.model.moe_aux_loss_weight = 0.01;
+    c.model.moe_shared_experts = 1;
+    c.model.moe_shared_gate = true;
+  }
+  SECTION("divided sequences, too") { c.train.loss_fn = "fused_linear_cross_entropy"; }
+  check_equal({layout(2), {{1, 1, 1, 2, 1, 2}, 1}}, c, trial);
 }
 
 TEST_CASE("tensor parallel: what an optimizer adds up over all weights is added up once", "[tensor_parallel]") {
