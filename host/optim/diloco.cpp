@@ -211,11 +211,15 @@ void Diloco::exchange(std::int64_t step) {
   for (const auto& [buffer, value] : buffers) {
     buffer.copy_(value);
   }
-  if (meeting_ != nullptr) {
-    meeting_->hand_on([this](Group& group) { carry(group); });
-  }
+  owes_ = meeting_ != nullptr;
   publish(parameters_);
   publish(buffers_);
+}
+
+void Diloco::hand_on(const Kept& kept) {
+  if (std::exchange(owes_, false)) {
+    meeting_->hand_on([&](Group& group) { carry(group, kept); });
+  }
 }
 
 /// Outer weights, their momentum and buffers, beside what the inner optimizer keeps.
@@ -232,13 +236,14 @@ OptimizerState Diloco::shared_state() const {
   return state;
 }
 
-void Diloco::carry(Group& group) {
+std::string Diloco::carry(Group& group, const Kept& kept) {
   const at::NoGradGuard no_grad;
   start();
   const bool gives = group.rank() == 0;
   const OptimizerState state = carried(gives ? shared_state() : OptimizerState(), group);
+  std::string told = group.tell(gives ? kept() : "").front();
   if (gives) {
-    return;
+    return told;
   }
   inner().load(state);
   take_outer(state);
@@ -246,11 +251,12 @@ void Diloco::carry(Group& group) {
     parameters_[i]->master.detach().copy_(outer_[i]);
   }
   for (const ParameterPtr& buffer : buffers_) {
-    const at::Tensor kept = buffer->kept().detach();
-    kept.copy_(found(state, kWorkerWeightPrefix + buffer->name, kept));
+    const at::Tensor own = buffer->kept().detach();
+    own.copy_(found(state, kWorkerWeightPrefix + buffer->name, own));
   }
   publish(parameters_);
   publish(buffers_);
+  return told;
 }
 
 void Diloco::put_numbers(OptimizerState& state) const {

@@ -1,6 +1,7 @@
 #pragma once
 // DiLoCo: workers that train apart, and exchange what they learned every now and then (Douillard et al. 2023, "DiLoCo", algorithm 1).
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -45,9 +46,13 @@ class Diloco final : public WrappedOptimizer {
   /// An exchange that a stop has left out is made up for, behind update `step`.
   void use(Meeting& meeting, std::int64_t step);
   WorkerProgress progress(std::int64_t step) const { return {step, exchanges_, mark_}; }
+  /// What else a run keeps that its workers have in common, as a text.
+  using Kept = std::function<std::string()>;
   /// Of rank 0 of `group` the outer weights, their momentum, buffers and what the inner optimizer keeps; the others take it, and go on from
-  /// the outer weights.
-  void carry(Group& group);
+  /// the outer weights. Gives what `kept` of rank 0 says.
+  std::string carry(Group& group, const Kept& kept);
+  /// To workers that came back to the last exchange, if any did: its state, once what hooks asked for behind that update is in force.
+  void hand_on(const Kept& kept);
   /// Workers of the last exchange.
   std::int64_t present() const;
 
@@ -74,6 +79,7 @@ class Diloco final : public WrappedOptimizer {
   Meeting* meeting_ = nullptr;  // null where all workers are always there
   std::int64_t exchanges_ = 0, mark_ = 0;
   bool pending_ = false;                              // the run was stopped where an exchange was due
+  bool owes_ = false;                                 // those that came back to the last exchange wait for its state
   mutable std::vector<at::Tensor> outer_, momentum_;  // of the parts that lie here; empty until they are first asked for
 };
 

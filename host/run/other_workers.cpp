@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "checkpoint/values.h"
 #include "config/plan/batch_plan.h"
 #include "config/tree/json.h"
 #include "core/digest.h"
@@ -30,7 +31,36 @@ std::int64_t tokens_of(const RunContext& run, std::int64_t steps) {
   return batches.first_piece(batches.first_micro(steps)) * batches.piece() * train.seq_len * run.world.share().world;
 }
 
+/// Whether workers have it in common: all but what is of a run's own folder and clock.
+bool is_common(const std::string& key) { return key != kWall && key != kSinks && key != kPrompt && key != kStop; }
+
+std::string text_of(const config::Table& values) {
+  config::Table common;
+  for (const auto& [key, value] : values) {
+    if (is_common(key)) {
+      common[key] = value;
+    }
+  }
+  return config::to_json(config::Node(std::move(common)), config::JsonStyle::exact);
+}
+
+/// `text` in place of what `values` has in common with the worker that said it.
+void take_values(const std::string& text, config::Table& values) {
+  const config::Node told = config::parse_json(text, "what another worker keeps", config::JsonStyle::exact);
+  config::Table out = *told.table();
+  for (const auto& [key, value] : values) {
+    if (!is_common(key)) {
+      out[key] = value;
+    }
+  }
+  values = std::move(out);
+}
+
 }  // namespace
+
+void hand_on(Trainee& trainee, const std::function<config::Table()>& kept) {
+  trainee.outer->hand_on([&] { return text_of(kept()); });
+}
 
 Share drawing_share(const RunContext& run) {
   const Group& cp = run.world.along(Axis::cp);
@@ -45,8 +75,12 @@ std::unique_ptr<Meeting> meet_other_workers(const RunContext& run, Trainee& trai
   const config::DilocoConfig& diloco = run.config.diloco;
   auto meeting = std::make_unique<Meeting>(
       *place, MeetingRules{job_digest(run), diloco.min_workers, std::chrono::seconds(diloco.timeout_sec)}, run.world);
-  const auto carry = [&trainee](Group& group) { trainee.outer->carry(group); };
-  const std::int64_t before = state.run.step, now = meeting->join(trainee.outer->progress(before), carry, carry);
+  const auto carry = [&](Group& group) { return trainee.outer->carry(group, [&] { return text_of(state.values); }); };
+  const auto take = [&](Group& group) {
+    take_values(carry(group), state.values);
+    trainee.hooks.load(values_under(state.values, kHooks));
+  };
+  const std::int64_t before = state.run.step, now = meeting->join(trainee.outer->progress(before), carry, take);
   state.run.step = now;
   state.run.tokens += tokens_of(run, now) - tokens_of(run, before);
   trainee.outer->use(*meeting, now);

@@ -325,6 +325,9 @@ RunResult train(RunContext& run, RunEnd& end, std::optional<RunFolders>& folders
   options.profile = profile.get();
   const std::unique_ptr<Attached> attached = attached_to(run, state, start);
   options.prompt = attached.get();
+  if (workers != nullptr) {
+    options.hand_on = [&trainee](const std::function<config::Table()>& kept) { hand_on(trainee, kept); };
+  }
   TrainLoop loop(std::move(parts), std::move(options), std::move(state));
   const Reached reached{end, loop};
   return finish(run, train_to_the_end(run, loop, workers.get(), attached.get()), end);

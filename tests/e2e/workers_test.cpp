@@ -3,6 +3,7 @@
 #include <catch2/catch.hpp>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -18,13 +19,14 @@ namespace {
 using Words = std::vector<std::string>;
 
 /// `workers` that exchange every three updates. One of them, whichever is first, is killed behind update 4: the one that gets the token.
-std::string job_of(int workers, const std::string& more = "") {
+std::string job_of(int workers, const std::string& more = "", const std::string& hooks = "") {
   return "local ffi = require('ffi')\nffi.cdef[[ int kill(int, int); int getpid(void); ]]\n" +
          job("train = { max_steps = 12, grad_accum_steps = 1, batch_size = 2, cpu_products = 'plain' }, scheduler = { total_steps = 12 }, "
              "eval = { enabled = false }, checkpoint = { interval = 6 }, diloco = { interval = 3 }, distributed = { dp_replicate = " +
              std::to_string(workers) + more +
              " }, hooks = { { name = 'dies', on_step_end = function(ctx) if ctx.step == 4 and os.rename('token', 'taken') then "
-             "ffi.C.kill(ffi.C.getpid(), 9) end end } }");
+             "ffi.C.kill(ffi.C.getpid(), 9) end end }" +
+             hooks + " }");
 }
 
 std::string run_of(int worker) { return worker == 0 ? "s" : "s-worker-" + std::to_string(worker); }
@@ -100,6 +102,35 @@ TEST_CASE("workers: one that is killed and started again takes the state of the 
   CHECK_THAT(done.err + done.out, Contains("goes on at step 6, with the state of worker"));
   REQUIRE(complete(run, 2).size() == 2);
   check_same_weights(run.toy, "s", "s-worker-1");
+}
+
+TEST_CASE("workers: one that comes back takes what hooks have changed on the others, and what they keep", "[workers]") {
+  // The survivor's hook asks behind the very update that ends with the exchange, at which the other one comes back.
+  const ScriptRun run("local seen = 0\n" +
+                      job_of(2, "",
+                             ", { name = 'steers', state = function() return seen end, load = function(before) seen = before end, "
+                             "on_step_end = function(ctx) seen = seen + 1 ctx:log({ seen = seen }) "
+                             "if ctx.step == 6 then ctx:set_lr_scale(0.25) ctx:freeze('layers.0.*') end end }"));
+  run.toy.write("token", "");
+  const Finished done = run.toy.host({"--workers", "2", "--max-restarts", "1", "--restart-pause", "0", "s.lua", "--diloco.min_workers=2"});
+  INFO(done.err << done.out);
+  REQUIRE(done.status == 0);
+  REQUIRE_THAT(done.err + done.out, Contains("goes on at step 6, with the state of worker"));
+  for (const char* key : {"lr", "seen"}) {
+    for (const int step : {7, 12}) {
+      INFO(key << " at step " << step);
+      CHECK(number(run.toy, "s", key, step) == number(run.toy, "s-worker-1", key, step));
+      CHECK(number(run.toy, "s", key, step) != "none");
+    }
+  }
+  CHECK(std::stod(number(run.toy, "s", "seen", 12)) == 12);
+  CHECK(std::stod(number(run.toy, "s", "lr", 7)) < 0.25 * 3e-3);  // of the job's rate, of which the cosine alone leaves 0.69
+  check_same_weights(run.toy, "s", "s-worker-1");
+  const auto course = [&](const std::string& name) {
+    return nlohmann::json::parse(run.toy.read("runs/" + name + "/checkpoints/step_12/state.json")).at("values").at("course");
+  };
+  CHECK(course("s").at("frozen") == course("s-worker-1").at("frozen"));
+  CHECK_FALSE(course("s").at("frozen").empty());
 }
 
 TEST_CASE("workers: commands of several machines meet at HOST:PORT, where one that is killed comes back to the others", "[workers]") {

@@ -168,6 +168,7 @@ void TrainLoop::steps() {
   wall_.started();
   heartbeat_.now("start", state_.run.step);
   boundary(false, /*first=*/true);
+  hand_on();
   begin_traffic();
   while (!finished() && !told_to_stop()) {
     one_step();
@@ -311,8 +312,15 @@ void TrainLoop::after_step(const StepResult& result) {
   }
   KF_CHECK(result.abort.empty(), Code::other, "{}", result.abort);
   boundary(save_due(step));
+  hand_on();
   answer();
   parts_.sinks.step_over(state_.run.step);
+}
+
+void TrainLoop::hand_on() {
+  if (options_.hand_on) {
+    options_.hand_on([this] { return values(); });
+  }
 }
 
 /// Between two steps: what hooks asked for, the change of phase, what is to be saved.

@@ -107,7 +107,9 @@ struct LoopOptions {
   std::uint64_t seed = 0;               // train.seed, of what evaluation draws
   std::int64_t mtp_head = 0;            // eval.mtp_head
   std::int64_t run_ahead = 0;           // train.run_ahead
-  World world = {};                     // ranks that train together; the leader alone has sinks and writes
+  /// Called behind each step's boundary with what the run keeps then: for workers that came back. Empty: there are none.
+  std::function<void(const std::function<config::Table()>& kept)> hand_on = {};
+  World world = {};  // ranks that train together; the leader alone has sinks and writes
 };
 
 class TrainLoop {
@@ -138,6 +140,7 @@ class TrainLoop {
   void after_step(const StepResult& result);
   void keep_incident(const StepResult& result);
   void boundary(bool due_save, bool first = false);
+  void hand_on();
   void change_phase(bool ask);
   void log_row();
   StepRow make_row(const Rate& rate);
