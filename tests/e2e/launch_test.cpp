@@ -175,6 +175,20 @@ TEST_CASE("launch: who does not come is named with its machine, and a port that 
   }
 }
 
+TEST_CASE("launch: a place that nobody keeps is said once a machine, however many ranks it starts", "[launch]") {
+  const Toy toy;
+  const std::string where = "127.0.0.1:" + std::to_string(free_port());
+  const Finished done =
+      toy.host({"--nproc=3", "--nnodes=2", "--node-rank=1", "--rdzv", where, "toy.toml", "--distributed.nccl_timeout_sec=1"});
+  INFO(done.err);
+  CHECK(done.status == 4);
+  const std::string said = " cannot reach " + where + " (kept by rank 0) within 1 s: nobody answers there";
+  const std::size_t first = done.err.find(said);
+  REQUIRE(first != std::string::npos);
+  CHECK(done.err.find(said, first + 1) == std::string::npos);
+  CHECK_THAT(done.err, Contains("was the first to fail, with status 4"));
+}
+
 TEST_CASE("launch: what other ranks write may stay off the terminal, but not that of one that fails", "[launch]") {
   const ScriptRun run(job(
       "train = { max_steps = 4 }, eval = { enabled = false }, hooks = { { name = 'says', on_step_end = function(ctx) print('> step ' .. "

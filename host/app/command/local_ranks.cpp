@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "app/command/passed_signals.h"
@@ -46,6 +47,7 @@ class Launcher {
       const std::int64_t rank = ranks.node * ranks.count + local;
       ranks_.push_back(
           std::make_unique<RankProcess>(rank, argv, environment_of(ranks, local), rank == 0 ? RankProcess::Output::own : others));
+      ranks_.back()->tell_once(said_);
     }
   }
 
@@ -176,6 +178,7 @@ class Launcher {
   ScratchFolder folder_;  // of the rendezvous
   std::string where_;
   PassedSignals signals_;
+  std::set<std::string> said_;  // errors of ranks
   std::vector<std::unique_ptr<RankProcess>> ranks_;
   std::vector<std::int64_t> noted_;  // ranks whose end has been seen
   std::optional<Clock::time_point> failed_;

@@ -84,13 +84,26 @@ void RankProcess::close() {
 void RankProcess::take(const std::string& line) {
   last_ = line.empty() ? last_ : line;
   if (output_ == Output::prefixed) {
-    print(line);
+    if (!is_told(line)) {
+      print(line);
+    }
     return;
   }
   kept_.push_back(line);
   if (kept_.size() > kKept) {
     kept_.pop_front();
   }
+}
+
+/// "kf-host: rank 2 cannot reach ..." where "kf-host: rank 1 cannot reach ..." has been shown, and what is indented below it.
+bool RankProcess::is_told(const std::string& line) {
+  const std::string who = format("kf-host: {} {} ", what_, rank_);
+  if (said_ != nullptr && line.starts_with(who)) {
+    passes_over_ = !said_->insert(line.substr(who.size())).second;
+  } else if (!line.starts_with(' ')) {
+    passes_over_ = false;
+  }
+  return passes_over_;
 }
 
 void RankProcess::print(const std::string& line) const {

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ class RankProcess {
   RankProcess(std::int64_t rank, const std::vector<std::string>& argv, const std::map<std::string, std::string>& environment, Output output,
               const char* what = "rank");
 
+  /// From now on an error that other processes of `said`, which outlives this, have in the same words but for their number is shown once:
+  /// a place that no rank of a machine can reach.
+  void tell_once(std::set<std::string>& said) { said_ = &said; }
+
   Child& child() { return *child_; }
   std::int64_t rank() const { return rank_; }
   /// To wait with poll(): readable where the process has written; -1 where nothing is read.
@@ -43,6 +48,7 @@ class RankProcess {
   void close();
   void take(const std::string& line);
   void print(const std::string& line) const;
+  bool is_told(const std::string& line);
 
   std::int64_t rank_;
   Output output_;
@@ -52,6 +58,8 @@ class RankProcess {
   std::string text_;  // of a line that has not ended
   std::string last_;
   std::deque<std::string> kept_;
+  std::set<std::string>* said_ = nullptr;
+  bool passes_over_ = false;  // what belongs to a line that was not shown
 };
 
 }  // namespace kf
