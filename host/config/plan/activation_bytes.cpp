@@ -114,7 +114,8 @@ class Sizes {
   double logits_piece() const { return std::min(tokens_, kChunk) * real(m_.vocab_size) / spread_.tp * (width() == 2 ? 10 : 8); }
 
  private:
-  /// Of what comes before a norm: nothing new but the scales, and for layer norms of a narrower type that are not by rows an fp32 copy.
+  /// Of what comes before a norm: nothing new for RMS norms, an fp32 copy for layer norms of a narrower type (but for those by rows,
+  /// kernels/layer_norm); besides the scales.
   double norm_copy() const {
     const bool copies = m_.norm_type == "layernorm" && width() == 2 && !on_cpu_by_kernels();
     return (copies ? wide_stream() : 0) + fp32(m_.norm_type == "layernorm" ? 2 : 1) / positions_shared();
@@ -123,7 +124,9 @@ class Sizes {
   /// Over how many ranks the positions between the products of tensor parallelism lie.
   double positions_shared() const { return spread_.split_sequence ? spread_.tp : 1; }
 
+  /// Whether the kernels by rows compute what they take.
   bool on_cpu_by_kernels() const { return config_.run.device == "cpu" && fused_kernels() && config_.train.mixed_precision != "fp16"; }
+
   bool fused_kernels() const { return kernel_set(config_.train) == KernelSet::fused; }
 
   /// Whether losses hold no fp32 copy of logits, and the gradients of a piece take its place (kernels/linear_loss/row_loss.h).
@@ -133,7 +136,10 @@ class Sizes {
   }
 
   /// Whether attention is computed by rows (kernels/attention/by_rows.h): no scores, and no repeated heads.
-  bool by_rows() const { return on_cpu_by_kernels() && m_.sdpa_backend == "auto" && m_.dropout_attn == 0 && m_.pos_embedding != "alibi"; }
+  bool by_rows() const {
+    const bool chosen = config_.run.device == "cpu" && m_.sdpa_backend == "auto" && fused_kernels();
+    return chosen && config_.train.mixed_precision != "fp16" && m_.dropout_attn == 0 && m_.pos_embedding != "alibi";
+  }
 
   /// Whether the scores of a layer exist as a whole: the formula instead of the fused kernel.
   bool whole_scores() const {
@@ -204,12 +210,15 @@ class Sizes {
 
   /// Whether norms of heads are inside of attention's one node (kernels/self_attention), which makes them again.
   bool norms_inside(std::int64_t layer) const {
+    const bool norms = m_.qk_norm_kind == "head" && m_.qk_norm_type == "rmsnorm" && !m_.qk_norm_late && m_.v_norm == "none";
     const bool bare = m_.attn_gate == "none" && !m_.attn_sink && !m_.attn_temp_tuning && m_.attn_qkv_clip == 0 && !has_input_bias(m_) &&
                       !has_output_bias(m_) && !keys_are_values(m_, layer) && !has_adapter(layer, "attention.");
-    return bare && m_.qk_norm_kind == "head" && m_.qk_norm_type == "rmsnorm" && !m_.qk_norm_late && m_.v_norm == "none" && by_rows() &&
-           !puts_off() && spread_.tp == 1 && spread_.cp == 1;
+    return norms && bare && by_rows() && !puts_off() && spread_.tp == 1 && spread_.cp == 1;
   }
-  bool puts_off() const { return config_.distributed.pp > 1 && config_.distributed.pp_schedule == "zero_bubble"; }  // gradients of weights
+
+  /// Gradients of weights are put off, as no layer that is one node does it.
+  bool puts_off() const { return config_.distributed.pp > 1 && config_.distributed.pp_schedule == "zero_bubble"; }
+
   bool has_adapter(std::int64_t layer, const char* branch) const {
     const std::string prefix = "layers." + std::to_string(layer) + "." + branch;
     return std::any_of(adapters_.begin(), adapters_.end(), [&](const AdaptedLayer& a) { return a.name.starts_with(prefix); });
@@ -217,14 +226,17 @@ class Sizes {
 
   /// Whether a dense layer is one node of the graph (kernels/gated_mlp), which keeps both products alone.
   bool one_node_mlp(std::int64_t layer) const { return one_node_layers() && !has_adapter(layer, "mlp."); }
-  /// The same of experts (kernels/gated_experts), which keep neither sorted rows nor what came out.
-  bool one_node_experts() const {
-    const bool bare = !m_.moe_weight_on_input && !m_.moe_gradient_scale && m_.moe_impl != "loop";
-    return one_node_layers() && mlp_gated(m_) && config_.distributed.ep == 1 && bare;
-  }
+
   bool one_node_layers() const {
     return on_cpu_by_kernels() && spread_.tp == 1 && !puts_off() && m_.mlp_act_limit == 0 && !m_.act_fp32 && !m_.mlp_bias;
   }
+
+  /// The same of experts (kernels/gated_experts), which keep neither sorted rows nor what came out.
+  bool one_node_experts() const {
+    return one_node_layers() && mlp_gated(m_) && m_.moe_impl != "loop" && config_.distributed.ep == 1 && !m_.moe_weight_on_input &&
+           !m_.moe_gradient_scale;
+  }
+
   /// Of a feed-forward layer of width `hidden` over `share` rows a token; `one_node`: as one node of the graph.
   double mlp_kept(double hidden, double share, bool one_node) const {
     const bool fused = m_.activation == "silu" && m_.mlp_act_limit == 0 && !m_.act_fp32 && fused_kernels();
@@ -259,8 +271,9 @@ class Sizes {
     const double hidden = real(expert_ffn_hidden_dim(m_));
     const double shared = real(m_.moe_shared_experts * shared_ffn_hidden_dim(m_));
     const double routing = fp32(4 * real(m_.num_experts)) + tokens_ * slots * 8 * 4;
-    out.mlp += mlp_kept(hidden, slots, one_node_experts()) + (one_node_experts() ? 0 : low(2 * slots * dim())) + routing;
-    out.mlp += mlp_kept(shared, 1, one_node_mlp(layer));
+    const bool one_node = one_node_experts();
+    const double around = one_node ? 0 : low(2 * slots * dim());  // sorted rows, and what came out
+    out.mlp += mlp_kept(hidden, slots, one_node) + around + mlp_kept(shared, 1, one_node_mlp(layer)) + routing;
     out.mlp_results += inner(matrices * (slots * hidden + shared)) + low((slots + 1) * dim());
     out.passing = std::max(out.passing, inner((matrices + 1) * slots * hidden) + low(2 * slots * dim()) + fp32(dim()));
   }
