@@ -74,6 +74,7 @@ void Runner::train_here(const Trial& trial) {
   } else {
     store_.finish(trial.id, TrialState::fail, std::nullopt, fault.empty() ? "the trial ended without a result" : fault);
   }
+  store_.settle(trial.id);
   // Of thousands of trials a table takes longer than a small one of them.
   constexpr double kShare = 20;
   const double begin = monotonic_seconds();

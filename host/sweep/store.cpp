@@ -313,7 +313,8 @@ namespace {
 /// What is committed meanwhile is on the disk, also where the rest is not at once.
 class OnDisk {
  public:
-  explicit OnDisk(Database& database) : database_(database), relaxed_(database.relaxed() && !database.in_transaction()) {
+  explicit OnDisk(Database& database, bool wanted = true)
+      : database_(database), relaxed_(wanted && database.relaxed() && !database.in_transaction()) {
     if (relaxed_) {
       database_.relax(false);
     }
@@ -346,8 +347,20 @@ Ending ending(TrialState state, const std::optional<double>& value, const std::s
 
 }  // namespace
 
+void Store::relax(bool ends) {
+  database_.relax(true);
+  ends_relaxed_ = ends;
+}
+
+void Store::settle(std::int64_t id) {
+  if (database_.relaxed()) {
+    const OnDisk on_disk(database_);
+    beat({id});  // a commit takes all earlier ones with it
+  }
+}
+
 void Store::finish(std::int64_t id, TrialState state, std::optional<double> value, const std::string& error) {
-  const OnDisk on_disk(database_);
+  const OnDisk on_disk(database_, !ends_relaxed_);
   database_.write([&] {
     if (state_in_file(id) != "RUNNING") {
       return;
@@ -366,7 +379,7 @@ void Store::finish(std::int64_t id, TrialState state, std::optional<double> valu
 }
 
 void Store::put_back(std::int64_t id) {
-  const OnDisk on_disk(database_);
+  const OnDisk on_disk(database_, !ends_relaxed_);
   database_.write([&] {
     if (state_in_file(id) == "RUNNING") {
       set_state(id, TrialState::waiting);

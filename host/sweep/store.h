@@ -35,8 +35,11 @@ class Store {
   config::Node attribute(const std::string& key);
   void set_attribute(const std::string& key, const config::Node& value);
 
-  /// What is noted of trials that are on need not be on the disk at once (Database::relax); how they end is.
-  void relax() { database_.relax(true); }
+  /// What is noted of trials that are on need not be on the disk at once (Database::relax); how they end is, unless `ends` says that
+  /// another store of this process calls `settle` then.
+  void relax(bool ends = false);
+  /// What relaxed stores of this process have noted so far is on the disk. `id`: of the trial that has ended.
+  void settle(std::int64_t id);
 
   /// By number.
   std::vector<Trial> trials();
@@ -89,6 +92,7 @@ class Store {
   std::map<std::int64_t, Trial> ended_;  // by id: what has ended stays as it is, and is read once
   std::string name_;
   bool maximise_ = false;
+  bool ends_relaxed_ = false;
 };
 
 }  // namespace kf::sweep

@@ -118,7 +118,7 @@ class TrialRun {
              arguments_.file);
     std::optional<GroupSync> group;
     if (here_) {
-      store_->relax();
+      store_->relax(/*ends=*/true);     // the worker settles it
     } else if (launch_.world() == 1) {  // what other ranks write is not in the group of the one that names the checkpoint
       group.emplace();
     }
