@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/cores.h"
+#include "core/fs.h"
 #include "core/text.h"
 #include "e2e/toy.h"
 
@@ -127,4 +128,40 @@ TEST_CASE("threads: ranks of one machine that pin their threads share its cores 
     CAPTURE(rank);
     CHECK(seen_by(toy, rank).count(list_of(share_of_cores(cores, static_cast<std::size_t>(rank), 2))) == 1);
   }
+}
+
+TEST_CASE("threads: where OpenMP gives fewer of them than it is asked for, the numbers are the same", "[threads]") {
+  const Toy toy;
+  const auto loss_with = [&](const std::string& variable, const std::string& value) {
+    Options options;
+    options.cwd = toy.folder();
+    options.env["OMP_NUM_THREADS"] = "2";
+    if (!variable.empty()) {
+      options.env[variable] = value;
+    }
+    const Finished done = run(toy.command({"toy.toml", "--run.fresh=true", "--train.max_steps=3", "--model.ffn_hidden_dim=1024",
+                                           "--train.batch_size=8", "--eval.enabled=false", "--metrics.log_interval=3"}),
+                              options);
+    INFO(variable << done.out << done.err);
+    REQUIRE(done.status == 0);
+    const std::vector<std::string> rows = split(toy.read("runs/toy/metrics.jsonl"), '\n');
+    return nlohmann::json::parse(rows.at(rows.size() - 2))["loss"].get<double>();
+  };
+  const double loss = loss_with("", "");
+  CHECK(loss_with("OMP_THREAD_LIMIT", "1") == Approx(loss).epsilon(1e-5));
+  CHECK(loss_with("OMP_DYNAMIC", "true") == Approx(loss).epsilon(1e-5));
+  CHECK(loss_with("OMP_MAX_ACTIVE_LEVELS", "0") == Approx(loss).epsilon(1e-5));
+}
+
+TEST_CASE("threads: an instruction set that the processor lacks is refused before its first instruction", "[threads]") {
+  const Toy toy;
+  if (read_file("/proc/cpuinfo").find("avx512f") != std::string::npos) {
+    return;  // it has all that can be asked for
+  }
+  Options options;
+  options.cwd = toy.folder();
+  options.env["ATEN_CPU_CAPABILITY"] = "avx512";
+  const Finished done = run(toy.command({"toy.toml"}), options);
+  CHECK(done.status == 2);
+  CHECK_THAT(done.err, Contains("ATEN_CPU_CAPABILITY=avx512: this processor does not have these instructions"));
 }

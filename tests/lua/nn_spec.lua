@@ -107,7 +107,11 @@ T.test("layers: norms, embeddings, rope and attention", function()
   T.eq(nn.attention(settings)(x).shape, { 2, 5, 8 })
   local windowed = nn.attention(settings, { layer_pattern = { "local" }, window = 1 })
   T.eq(windowed(x).shape, { 2, 5, 8 })
-  T.eq(nn.mlp("silu", 8, 16)(x).shape, { 2, 5, 8 })
+  local mlp = nn.mlp("silu", 8, 16)
+  T.eq(mlp(x).shape, { 2, 5, 8 })
+  T.raises(function()
+    return mlp.gate_proj, 1
+  end, "its part 'gate_proj' cannot be had alone; m:parameters() is a table of all weights")
 end)
 
 T.test("buffers and given values", function()
