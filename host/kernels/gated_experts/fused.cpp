@@ -29,12 +29,11 @@ struct Routes : torch::CustomClassHolder {
   Routes(const ExpertRows& rows, GateKind of)
       : order(rows.order), token(rows.token), borders(rows.borders()), slots(rows.slots), kind(of) {}
   std::int64_t experts() const { return static_cast<std::int64_t>(borders.size()) - 1; }
+  std::int64_t count(std::int64_t expert) const { return end(expert) - first(expert); }
   std::int64_t first(std::int64_t expert) const { return borders[static_cast<std::size_t>(expert)]; }
-  std::int64_t count(std::int64_t expert) const { return borders[static_cast<std::size_t>(expert) + 1] - first(expert); }
-  /// The rows of `all` (N, ..) that go to an expert.
-  at::Tensor rows_of(const at::Tensor& all, std::int64_t expert) const {
-    return all.index_select(0, token.narrow(0, first(expert), count(expert)));
-  }
+  std::int64_t end(std::int64_t expert) const { return borders[static_cast<std::size_t>(expert) + 1]; }
+  /// The rows of an expert, of all rows (R, ..) in their order.
+  at::Tensor rows_of(const at::Tensor& all, std::int64_t expert) const { return all.narrow(0, first(expert), count(expert)); }
 
   at::Tensor order, token;  // as ExpertRows
   std::vector<std::int64_t> borders;
@@ -42,42 +41,45 @@ struct Routes : torch::CustomClassHolder {
   GateKind kind;
 };
 
-/// Rows that experts made, to be added up by token: `parts` of them from each expert.
-class TokenSums {
- public:
-  TokenSums(const Routes& routes, std::int64_t parts)
-      : routes_(routes), parts_(parts), rows_(static_cast<std::size_t>(routes.order.numel() * parts)) {}
+// What lies between is one matrix for all experts, whose size is that of every step: blocks of the sizes of this step's experts would be
+// new memory in each step.
 
-  /// (rows of the expert, C).
-  void add(std::int64_t expert, std::int64_t part, at::Tensor rows) {
-    const auto* const order = routes_.order.const_data_ptr<std::int64_t>() + routes_.first(expert);
-    const auto* const data = static_cast<const char*>(rows.const_data_ptr());
-    const auto bytes = static_cast<std::int64_t>(rows.element_size()) * rows.size(1);
-    for (std::int64_t r = 0; r < rows.size(0); ++r) {
-      rows_[static_cast<std::size_t>(order[r] * parts_ + part)] = data + r * bytes;
+/// (R, ..) of the type of `like`, one row for each assignment.
+at::Tensor rows_like(const Routes& routes, const at::Tensor& like, std::int64_t width) {
+  return at::empty({routes.order.numel(), width}, like.options().requires_grad(false));
+}
+
+/// a b^T (or a b) of the rows of each expert and its weight, into `out`.
+template <class Product>
+void each_product(const Routes& routes, const at::Tensor& out, const at::Tensor& rows, const at::Tensor& weights, const Product& product) {
+  for (std::int64_t e = 0; e < routes.experts(); ++e) {
+    if (routes.count(e) > 0) {
+      at::Tensor of_expert = routes.rows_of(out, e);
+      product(of_expert, routes.rows_of(rows, e), weights[e]);
     }
-    made_.push_back(std::move(rows));
   }
+}
 
-  /// Into `out` (N, C). `weights` (N, k) fp32, or undefined for 1.
-  void sum(const at::Tensor& out, const at::Tensor& weights) const {
-    const simd::RowSums of{rows_.data(),
-                           weights.defined() ? weights.const_data_ptr<float>() : nullptr,
-                           routes_.slots * parts_,
-                           out.mutable_data_ptr(),
-                           out.size(1),
-                           simd::is_bf16(out)};
-    static const auto kernel = KF_SIMD_PICK(sum_token_rows);
-    simd::share(out.size(0), rows_a_share(out.size(1) * of.each),
-                [&](std::int64_t first, std::int64_t end, int /*thread*/) { kernel(of, first, end); });
+/// The rows (R, C) of `parts`, added up by token into `out` (N, C). `weights` (N, k) fp32, or undefined for 1.
+void sum_by_token(const Routes& routes, const variable_list& parts, const at::Tensor& out, const at::Tensor& weights) {
+  const auto each = static_cast<std::int64_t>(parts.size());
+  std::vector<const void*> rows(static_cast<std::size_t>(routes.order.numel() * each));  // (N k, parts)
+  const auto* const order = routes.order.const_data_ptr<std::int64_t>();
+  for (std::int64_t part = 0; part < each; ++part) {
+    const at::Tensor& of = parts[static_cast<std::size_t>(part)];
+    const auto* const data = static_cast<const char*>(of.const_data_ptr());
+    const std::int64_t bytes = static_cast<std::int64_t>(of.element_size()) * of.size(1);
+    for (std::int64_t r = 0; r < of.size(0); ++r) {
+      rows[static_cast<std::size_t>(order[r] * each + part)] = data + r * bytes;
+    }
   }
-
- private:
-  const Routes& routes_;
-  std::int64_t parts_;
-  std::vector<const void*> rows_;  // (N k, parts)
-  std::vector<at::Tensor> made_;
-};
+  const simd::RowSums of{rows.data(),         weights.defined() ? weights.const_data_ptr<float>() : nullptr,
+                         routes.slots * each, out.mutable_data_ptr(),
+                         out.size(1),         simd::is_bf16(out)};
+  static const auto kernel = KF_SIMD_PICK(sum_token_rows);
+  simd::share(out.size(0), rows_a_share(out.size(1) * of.each),
+              [&](std::int64_t first, std::int64_t end, int /*thread*/) { kernel(of, first, end); });
+}
 
 /// Of each row, a b; both times the row's weight then.
 at::Tensor weighed(const at::Tensor& a, const at::Tensor& b, const at::Tensor& weights) {
@@ -105,117 +107,87 @@ enum Input : std::size_t { kX, kGate, kUp, kDown, kWeights, kRoutes, kInputs };
 /// By operators that can be differentiated again.
 at::Tensor formula(const Routes& routes, const variable_list& of) {
   const at::Tensor row_weights = of[kWeights].flatten().index_select(0, routes.order);
+  const at::Tensor in = of[kX].index_select(0, routes.token);
   at::Tensor out = at::zeros({of[kX].size(0), of[kDown].size(1)}, row_weights.options().requires_grad(false));
   for (std::int64_t e = 0; e < routes.experts(); ++e) {
-    const at::Tensor in = routes.rows_of(of[kX], e);
-    const at::Tensor hidden = plain_gate(routes.kind, at::linear(in, of[kGate][e]), at::linear(in, of[kUp][e]));
-    const at::Tensor weights = row_weights.narrow(0, routes.first(e), routes.count(e)).unsqueeze(1);
-    out = out.index_add(0, routes.token.narrow(0, routes.first(e), routes.count(e)), at::linear(hidden, of[kDown][e]) * weights);
+    const at::Tensor rows = routes.rows_of(in, e), weights = routes.rows_of(row_weights, e).unsqueeze(1);
+    const at::Tensor hidden = plain_gate(routes.kind, at::linear(rows, of[kGate][e]), at::linear(rows, of[kUp][e]));
+    out = out.index_add(0, routes.rows_of(routes.token, e), at::linear(hidden, of[kDown][e]) * weights);
   }
   return out.to(of[kX].scalar_type());
 }
 
-/// What backward finds, and what it asks for.
-struct Backward {
-  const Routes& routes;
-  const variable_list& saved;  // the inputs, then gate and up of each expert that has rows
-  at::Tensor gradient;         // (N, C')
-  at::Tensor row_weights;      // (R) fp32
-  variable_list found;         // by Input; undefined where nobody wants it
-  TokenSums for_x;
-
-  void write(Input which, std::int64_t expert, const at::Tensor& gradients, const at::Tensor& in) const {
-    if (const at::Tensor& all = found[which]; all.defined()) {
-      at::Tensor out = all[expert];
-      product_tn_out(out, gradients, in);
+/// (E, ..): the gradients of the experts' weights, of which each is left^T right of its rows.
+at::Tensor weight_gradients(const Routes& routes, const at::Tensor& like, const at::Tensor& left, const at::Tensor& right) {
+  at::Tensor all = at::empty(like.sizes(), like.options().requires_grad(false));
+  for (std::int64_t e = 0; e < routes.experts(); ++e) {
+    at::Tensor out = all[e];
+    if (routes.count(e) > 0) {
+      product_tn_out(out, routes.rows_of(left, e), routes.rows_of(right, e));
+    } else {
+      out.zero_();
     }
   }
-
-  /// `gate`, `up` (rows, F): what forward kept of this expert.
-  void of_expert(std::int64_t expert, const at::Tensor& gate, const at::Tensor& up) {
-    const at::Tensor rows = routes.rows_of(gradient, expert);
-    const at::Tensor hidden = fused_gate(routes.kind, gate, up);
-    const at::Tensor inner = product_nn(rows, saved[kDown][expert]);
-    const at::Tensor products = weighed(hidden, inner, row_weights.narrow(0, routes.first(expert), routes.count(expert)));
-    if (found[kWeights].defined()) {
-      const auto* const order = routes.order.const_data_ptr<std::int64_t>() + routes.first(expert);
-      for (std::int64_t r = 0; r < products.size(0); ++r) {
-        found[kWeights].mutable_data_ptr<float>()[order[r]] = products.const_data_ptr<float>()[r];
-      }
-    }
-    write(kDown, expert, rows, hidden);
-    through_gate(routes.kind, gate, up, inner, hidden);
-    const at::Tensor &for_gate = inner, &for_up = hidden;
-    if (found[kX].defined()) {
-      for_x.add(expert, 0, product_nn(for_gate, saved[kGate][expert]));
-      for_x.add(expert, 1, product_nn(for_up, saved[kUp][expert]));
-    }
-    if (found[kGate].defined() || found[kUp].defined()) {
-      const at::Tensor in = routes.rows_of(saved[kX], expert);
-      write(kGate, expert, for_gate, in);
-      write(kUp, expert, for_up, in);
-    }
-  }
-
-  /// Of an expert to which nobody went.
-  void of_none(std::int64_t expert) const {
-    for (const Input which : {kGate, kUp, kDown}) {
-      if (found[which].defined()) {
-        found[which][expert].zero_();
-      }
-    }
-  }
-};
+  return all;
+}
 
 struct GatedExpertsNode : torch::autograd::Function<GatedExpertsNode> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& gate, const at::Tensor& up,
                             const at::Tensor& down, const at::Tensor& weights, const c10::intrusive_ptr<Routes>& routes) {
-    variable_list saved{x, gate, up, down, weights};
-    TokenSums sums(*routes, 1);
-    for (std::int64_t e = 0; e < routes->experts(); ++e) {
-      if (routes->count(e) > 0) {
-        const at::Tensor in = routes->rows_of(x, e);
-        saved.push_back(product_nt(in, gate[e]));
-        saved.push_back(product_nt(in, up[e]));
-        sums.add(e, 0, product_nt(fused_gate(routes->kind, saved[saved.size() - 2], saved.back()), down[e]));
-      }
+    const at::Tensor gates = rows_like(*routes, x, gate.size(1)), ups = rows_like(*routes, x, gate.size(1));
+    {
+      const at::Tensor in = x.index_select(0, routes->token);
+      each_product(*routes, gates, in, gate, product_nt_out);
+      each_product(*routes, ups, in, up, product_nt_out);
     }
-    at::Tensor out = at::empty({x.size(0), down.size(1)}, x.options());
-    sums.sum(out, weights);
-    context->save_for_backward(std::move(saved));
+    const at::Tensor made = rows_like(*routes, x, down.size(1));
+    each_product(*routes, made, fused_gate(routes->kind, gates, ups), down, product_nt_out);
+    at::Tensor out = at::empty({x.size(0), down.size(1)}, x.options().requires_grad(false));
+    sum_by_token(*routes, {made}, out, weights);
+    context->save_for_backward({x, gate, up, down, weights, gates, ups});
     context->saved_data["routes"] = c10::IValue::make_capsule(routes);
     return out;
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const auto routes = c10::static_intrusive_pointer_cast<Routes>(context->saved_data["routes"].toCapsule());
+    const auto kept = c10::static_intrusive_pointer_cast<Routes>(context->saved_data["routes"].toCapsule());
+    const Routes& routes = *kept;
     if (at::GradMode::is_enabled()) {  // a gradient of the gradient is asked for
       const variable_list inputs(saved.begin(), saved.begin() + kRoutes);
-      variable_list again = formula_gradients(formula(*routes, inputs), inputs, gradients[0]);
+      variable_list again = formula_gradients(formula(routes, inputs), inputs, gradients[0]);
       again.resize(kInputs);
       return again;
     }
-    Backward work{*routes, saved, gradients[0].contiguous(), saved[kWeights].flatten().index_select(0, routes->order), {}, {*routes, 2}};
-    work.found.resize(kInputs);
-    for (const Input which : {kX, kGate, kUp, kDown, kWeights}) {
-      if (context->needs_input_grad(which)) {
-        work.found[which] = at::empty(saved[which].sizes(), saved[which].options());
+    const at::Tensor &x = saved[kX], &gates = saved[kRoutes], &ups = saved[kRoutes + 1];
+    variable_list found(kInputs);
+    const at::Tensor hidden = fused_gate(routes.kind, gates, ups), inner = rows_like(routes, x, gates.size(1));
+    {
+      const at::Tensor rows = gradients[0].contiguous().index_select(0, routes.token);
+      each_product(routes, inner, rows, saved[kDown], product_nn_out);
+      const at::Tensor for_weights = weighed(hidden, inner, saved[kWeights].flatten().index_select(0, routes.order));
+      if (context->needs_input_grad(kWeights)) {
+        found[kWeights] = at::empty_like(for_weights).scatter_(0, routes.order, for_weights).view(saved[kWeights].sizes());
+      }
+      if (context->needs_input_grad(kDown)) {
+        found[kDown] = weight_gradients(routes, saved[kDown], rows, hidden);
       }
     }
-    std::size_t next = kRoutes;
-    for (std::int64_t e = 0; e < routes->experts(); ++e) {
-      if (routes->count(e) == 0) {
-        work.of_none(e);
-      } else {
-        work.of_expert(e, saved[next], saved[next + 1]);
-        next += 2;
-      }
+    through_gate(routes.kind, gates, ups, inner, hidden);
+    const at::Tensor &for_gates = inner, &for_ups = hidden;
+    if (context->needs_input_grad(kX)) {
+      const variable_list parts{rows_like(routes, x, x.size(1)), rows_like(routes, x, x.size(1))};
+      each_product(routes, parts[0], for_gates, saved[kGate], product_nn_out);
+      each_product(routes, parts[1], for_ups, saved[kUp], product_nn_out);
+      found[kX] = at::empty(x.sizes(), x.options().requires_grad(false));
+      sum_by_token(routes, parts, found[kX], {});
     }
-    if (work.found[kX].defined()) {
-      work.for_x.sum(work.found[kX], {});
+    if (context->needs_input_grad(kGate) || context->needs_input_grad(kUp)) {
+      const at::Tensor in = x.index_select(0, routes.token);
+      found[kGate] = context->needs_input_grad(kGate) ? weight_gradients(routes, saved[kGate], for_gates, in) : at::Tensor();
+      found[kUp] = context->needs_input_grad(kUp) ? weight_gradients(routes, saved[kUp], for_ups, in) : at::Tensor();
     }
-    return std::move(work.found);
+    return found;
   }
 };
 
