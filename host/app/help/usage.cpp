@@ -372,8 +372,8 @@ const char* const kAttach = R"(usage: kf-host attach RUN [-e CHUNK ...]
 
 A prompt of Lua on a run that trains: RUN is its folder, or a name in runs.
 `ctx` and `kf` are as in a hook; each chunk runs behind the run's next step, on
-all ranks, and rank 0 answers. What has changed the run is written into RUN/steering.jsonl. An error
-in a chunk is told here, and the run goes on.
+all ranks, and rank 0 answers. What has changed the run is written into its
+steering.jsonl. An error in a chunk is told here, and the run goes on.
 
   -e CHUNK   runs a chunk and ends; several in this order, up to an error
   --wait S   waits up to S seconds for the run to begin

@@ -79,8 +79,8 @@ TEST_CASE("data parallel: ranks equal one with moments in 8 bits, where parts of
   c.optimizer.state_dtype_m = c.optimizer.state_dtype_v = GENERATE("int8", "fp8");
   CAPTURE(c.optimizer.state_dtype_m);
   // Sums in another order may put a number on the other side between two of 8 bits: that update of that weight is off by a part of itself,
-  // which is the rate at most.
-  check_equal(c, {.tolerance = 1e-3});
+  // which is the rate at most, and the loss by that times its slope, of a norm of about 1.
+  check_equal(c, {.tolerance = 1e-3, .loss_share = 1e-3 / 5, .norm_share = 1e-3});
 }
 
 TEST_CASE("data parallel: ranks equal one with every native optimizer", "[data_parallel]") {

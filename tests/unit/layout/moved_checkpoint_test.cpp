@@ -81,8 +81,9 @@ TEST_CASE("moved checkpoints: weights and moments that tp has divided are the sa
   }
 }
 
-TEST_CASE("moved checkpoints: moments in 8 bits are fp32 in the file, and the same numbers wherever parts of weights end with a block of 256",
-          "[data_parallel][checkpoint]") {
+TEST_CASE(
+    "moved checkpoints: moments in 8 bits are fp32 in the file, and the same numbers wherever parts of weights end with a block of 256",
+    "[data_parallel][checkpoint]") {
   const test::TempDir dir;
   config::Config c = small_config();
   c.model.dim = 64;

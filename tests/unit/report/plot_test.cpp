@@ -78,7 +78,7 @@ TEST_CASE("report: the largest and the smallest numbers that there are can be dr
     PlotOptions options = small();
     options.log_x = options.log_y = log;
     CHECK_THAT(plot({{"wide", {1, 2, 9.3e18}, {log ? least : -most, 1, most}}}, options), Contains("wide  last 1.7977e+308\n"));
-    CHECK_THAT(plot({{"narrow", {least, 2 * least}, {least, 2 * least}}}, options), Contains("narrow  last "));
+    CHECK_THAT(plot({{"narrow", {least, 2 * least}, {least, 2 * least}}}, options), Contains("narrow  last"));
   }
   CHECK(Axis{-most, most, false}.share(0) == 0.5);
   CHECK(Axis{least, most, true}.share(most) == 1);
