@@ -45,8 +45,8 @@ struct Trial {
   bool packed = false;
   double lr = 1e-3;
   double tolerance = 1e-6;  // of a weight
-  double loss_share = 1e-6, norm_share = 1e-5;
   at::ScalarType compute = at::kFloat;
+  double loss_share = 1e-6, norm_share = 1e-5;  // of themselves
 };
 
 /// What kSteps updates come to: losses and norms of a rank, whole weights by name.
