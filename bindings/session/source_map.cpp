@@ -45,12 +45,14 @@ class Lexer {
     const std::size_t start = at_;
     if (is_name_start(c)) {
       token.kind = Token::Kind::name;
-      while (is_name_char(peek()))
+      while (is_name_char(peek())) {
         step();
+      }
     } else if (std::isdigit(static_cast<unsigned char>(c))) {
       token.kind = Token::Kind::number;
-      while (is_name_char(peek()) || peek() == '.')
+      while (is_name_char(peek()) || peek() == '.') {
         step();
+      }
     } else if (c == '"' || c == '\'') {
       token.kind = Token::Kind::string;
       token.text = quoted_text(c);
@@ -62,8 +64,9 @@ class Lexer {
     } else {
       token.kind = Token::Kind::symbol;
       step();
-      if (std::string_view("=<>~").find(c) != std::string_view::npos && peek() == '=')
+      if (std::string_view("=<>~").find(c) != std::string_view::npos && peek() == '=') {
         step();
+      }
     }
     token.text = std::string(text_.substr(start, at_ - start));
     return token;
@@ -72,8 +75,9 @@ class Lexer {
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
 
   void step() {
-    if (at_ >= text_.size())
+    if (at_ >= text_.size()) {
       return;
+    }
     if (text_[at_++] == '\n') {
       ++place_.line;
       place_.column = 1;
@@ -108,11 +112,13 @@ class Lexer {
 
   /// The number of `=` of a long bracket `[==[` here, or -1.
   int long_level() const {
-    if (peek() != '[')
+    if (peek() != '[') {
       return -1;
+    }
     std::size_t ahead = 1;
-    while (peek(ahead) == '=')
+    while (peek(ahead) == '=') {
       ++ahead;
+    }
     return peek(ahead) == '[' ? static_cast<int>(ahead) - 1 : -1;
   }
 
@@ -120,8 +126,9 @@ class Lexer {
     const std::string close = "]" + std::string(static_cast<std::size_t>(long_level()), '=') + "]";
     const std::size_t start = at_ + close.size();
     const std::size_t end = std::min(text_.find(close, start), text_.size());
-    while (at_ < end + close.size() && at_ < text_.size())
+    while (at_ < end + close.size() && at_ < text_.size()) {
       step();
+    }
     return std::string(text_.substr(std::min(start, end), end - std::min(start, end)));
   }
 
@@ -129,8 +136,9 @@ class Lexer {
     std::string out;
     step();
     while (at_ < text_.size() && peek() != quote) {
-      if (peek() == '\\')
+      if (peek() == '\\') {
         step();
+      }
       out += peek();
       step();
     }
@@ -244,8 +252,9 @@ class Scanner {
       open_.push_back({Open::Kind::block, {}, 0, 0, false, {}});
     } else if (is_symbol(token, "}") || is_symbol(token, ")") || is_symbol(token, "]") || is_word(token, "end") ||
                is_word(token, "until")) {
-      if (top)
+      if (top) {
         open_.pop_back();
+      }
     } else if (top && top->kind == Open::Kind::table && (is_symbol(token, ",") || is_symbol(token, ";"))) {
       top->at_entry = true;
     } else if (!top && is_word(token, "return")) {

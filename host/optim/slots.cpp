@@ -44,7 +44,7 @@ at::Tensor Slots::loaded(const Kind& kind, const Parameter& parameter, const at:
       stored.device() == parameter.master.device() && stored.is_contiguous() && parameter.master.is_contiguous()) {
     return stored;
   }
-  const at::Tensor own = make(kind, parameter);
+  at::Tensor own = make(kind, parameter);
   if (stored.sizes() != saved_sizes(own, parameter)) {
     return {};
   }

@@ -17,7 +17,7 @@ constexpr std::chrono::seconds kBeat{10};  // Store::kGraceSeconds is several of
 
 }  // namespace
 
-TrialPulse::TrialPulse(fs::path dir, std::int64_t id, std::function<void(const std::vector<Trial>&)> ticked)
+TrialPulse::TrialPulse(const fs::path& dir, std::int64_t id, std::function<void(const std::vector<Trial>&)> ticked)
     : dir_(fs::absolute(dir)), id_(id), ticked_(std::move(ticked)), thread_([this] { work(); }) {}
 
 TrialPulse::~TrialPulse() {

@@ -18,7 +18,7 @@ namespace kf::sweep {
 /// goes wrong there is a warning.
 class TrialPulse {
  public:
-  TrialPulse(fs::path dir, std::int64_t id, std::function<void(const std::vector<Trial>&)> ticked);
+  TrialPulse(const fs::path& dir, std::int64_t id, std::function<void(const std::vector<Trial>&)> ticked);
   ~TrialPulse();
   TrialPulse(const TrialPulse&) = delete;
   TrialPulse& operator=(const TrialPulse&) = delete;

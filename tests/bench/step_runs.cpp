@@ -108,7 +108,7 @@ Trained run_own(const fs::path& folder, const OwnSteps& steps, const std::vector
 }
 
 Peer::Peer(const fs::path& folder, const std::string& form, const std::map<std::string, std::string>& environment)
-    : begin_(now()), process_({"python3", KF_SOURCE_DIR "/tests/bench/torch_step.py", ".", "--form", form, "--serve"}, [&] {
+    : begin_(now()), process_({"python3", std::string(KF_SOURCE_DIR) + "/tests/bench/torch_step.py", ".", "--form", form, "--serve"}, [&] {
         test::Options options = options_in(folder, with_torch(folder, environment));
         options.talks = true;
         return options;

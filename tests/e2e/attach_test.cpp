@@ -243,7 +243,7 @@ TEST_CASE("attach: the socket is its owner's, wherever the folder lies, and one 
   struct stat there {};
   REQUIRE(::stat((run.folder() / "attach.sock").c_str(), &there) == 0);
   CHECK((there.st_mode & 0777) == 0600);
-  CHECK_FALSE(run.ask("return ctx.step") == "");
+  CHECK_FALSE(run.ask("return ctx.step").empty());
   {
     Client first = run.client(), second = run.client();  // both are heard
     CHECK(second.ask(Frame::Kind::chunk, "return 2").output == "2\n");

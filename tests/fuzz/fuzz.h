@@ -1,7 +1,7 @@
 #pragma once
 // What fuzzers share: a claim that must hold, and a folder for files that are read by their paths.
 
-#include <stdlib.h>  // mkdtemp, of POSIX
+#include <stdlib.h>  // mkdtemp, of POSIX. NOLINT(modernize-deprecated-headers): <cstdlib> does not promise it
 
 #include <cstdio>
 #include <cstdlib>

@@ -130,10 +130,10 @@ void run_clip(const Case& test, Comparison& out) {
   if (const Node* expected = test.expected("coef")) {
     out.number("coef", std::min(1.0, max_norm / (value + 1e-6)), number(*expected, "coef"), kClip);
   }
-  for (std::size_t i = 0; i < carriers.size(); ++i) {
-    const std::string name = "clipped." + carriers[i]->name;
+  for (auto& carrier : carriers) {
+    const std::string name = "clipped." + carrier->name;
     if (test.has_tensor(name)) {
-      out.tensor(name, carriers[i]->gradient(), test.tensor(name), kClip);
+      out.tensor(name, carrier->gradient(), test.tensor(name), kClip);
     }
   }
 }
@@ -161,7 +161,7 @@ void compare_counts(const Case& test, const config::Config& config, const Regist
   for (const ParameterPtr& parameter : build_model(config, registries)->parameters()) {
     built[part_of(*parameter)] += parameter->counted ? parameter->numel() : 0;
   }
-  sources.push_back({"model", built});
+  sources.emplace_back("model", built);
   for (const auto& [source, counts] : sources) {
     std::int64_t total = 0;
     Table table_of;

@@ -1,5 +1,6 @@
 #include "parity/json.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "config/tree/json.h"
@@ -104,11 +105,12 @@ bool same(const Node& a, const Node& b) {
     if (!a.table() || !b.table() || a.table()->size() != b.table()->size()) {
       return false;
     }
-    for (const auto& [key, value] : *a.table()) {
-      const Node* other = b.table()->find(key);
-      if (!other || !same(value, *other)) {
-        return false;
-      }
+    const bool all = std::all_of(a.table()->begin(), a.table()->end(), [&](const auto& entry) {
+      const Node* other = b.table()->find(entry.first);
+      return other != nullptr && same(entry.second, *other);
+    });
+    if (!all) {
+      return false;
     }
     return true;
   }

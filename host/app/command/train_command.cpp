@@ -82,7 +82,7 @@ std::optional<WorkerPlace> take_place(const TrainArguments& arguments) {
     }
     be_worker(arguments.workers);
   }
-  const std::optional<WorkerPlace> place = worker_place(environment());
+  std::optional<WorkerPlace> place = worker_place(environment());
   KF_CHECK(!place || !arguments.launch.nodes, Code::config,
            "--nnodes is of ranks that train together; the ranks of one of --workers are those of one machine");
   if (place && place->here) {

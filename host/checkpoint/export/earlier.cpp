@@ -57,7 +57,7 @@ void carry(const fs::path& from, const fs::path& to) {
 }  // namespace
 
 fs::path export_target(const fs::path& asked) {
-  const fs::path folder = folder_named(asked);
+  fs::path folder = folder_named(asked);
   KF_CHECK(
       folder.extension() != ".safetensors", Code::config,
       "{} has the name of a file, and an export is a folder; `kf-host checkpoint convert CHECKPOINT {}` writes a file of weights alone",

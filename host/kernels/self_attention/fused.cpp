@@ -310,7 +310,7 @@ struct SelfAttentionNode : torch::autograd::Function<SelfAttentionNode> {
     const Heads q = heads_of(s, false, factors.first), k = heads_of(s, true, factors.second);
     at::Tensor inverse;
     std::tie(made.qk, inverse) = normed_and_turned(made.qkv, kept, q, k);
-    const at::Tensor d_qkv = backward_of_heads(kept, made, d_mixed);
+    at::Tensor d_qkv = backward_of_heads(kept, made, d_mixed);
     made.qk = at::Tensor();
     // Inputs that are not there are not counted.
     const std::size_t k_place = kQFactor + (factors.first.defined() ? 1 : 0);

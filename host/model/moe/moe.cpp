@@ -44,7 +44,7 @@ bool MoeLayer::divides_shared() const {
          std::all_of(members_.shared.begin(), members_.shared.end(), [](const auto& mlp) { return mlp->divided(); });
 }
 
-bool MoeLayer::divides() const { return members_.experts->divided() || (!members_.shared.empty() && divides_shared()); }
+bool MoeLayer::any_is_divided() const { return members_.experts->divided() || (!members_.shared.empty() && divides_shared()); }
 
 void MoeLayer::add_shared(Sums& sums, const Tokens& tokens, const ForwardContext& context) const {
   if (members_.shared.empty()) {
@@ -113,7 +113,7 @@ at::Tensor MoeLayer::forward(const at::Tensor& x, const ForwardContext& context)
   ForwardContext inside = context;  // the router sees all tokens, so do the parts that stand beside the experts
   inside.split_sequence = false;
   Tokens tokens;
-  if (divides()) {  // positions come together once, for all that reads them
+  if (any_is_divided()) {  // positions come together once, for all that reads them
     tokens.entered = ranks.enter(x, context);
     tokens.same = context.split_sequence ? alike(tokens.entered, 1, ranks.group()) : x;
   } else {

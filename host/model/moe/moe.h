@@ -65,7 +65,7 @@ class MoeLayer final : public Mlp {
     at::Tensor same, share;
     void add(bool divided, const at::Tensor& y);
   };
-  bool divides() const;         // whether there is something that ranks divide,
+  bool any_is_divided() const;  // whether there is something that ranks divide,
   bool divides_shared() const;  // and whether the shared experts give shares
   Sums run(const Tokens& x, const ForwardContext& context) const;
   void add_routed(Sums& sums, const Tokens& tokens, const Dispatch& dispatch, const ForwardContext& context) const;

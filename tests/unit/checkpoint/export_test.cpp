@@ -62,7 +62,7 @@ std::string type_of_weights(const fs::path& folder) {
   return all.get(all.names.front()).scalar_type() == at::kBFloat16 ? "bfloat16" : "float32";
 }
 
-Exported exported(const fs::path& into, const config::Config& config, Model& model, const fs::path& source, ExportOptions options) {
+Exported exported(const fs::path& into, const config::Config& config, Model& model, const fs::path& source, const ExportOptions& options) {
   const std::vector<std::pair<std::string, at::Tensor>> weights = weights_of(model);
   ExportFiles files;
   files.source = source;
@@ -136,9 +136,9 @@ TEST_CASE("export: what was imported is written again to the bit, in every famil
     } catch (const Error& error) {
       failure = error.what();
     }
-    CHECK(failure == "");
+    CHECK(failure.empty());
     if (failure.empty()) {
-      CHECK(differences(open_huggingface(folder), open_huggingface(dir / "out")) == "");
+      CHECK(differences(open_huggingface(folder), open_huggingface(dir / "out")).empty());
     }
   }
 }
@@ -186,6 +186,6 @@ TEST_CASE("export: settings without a source become a family that reads to the s
     } catch (const Error& error) {
       failure = error.what();
     }
-    CHECK(failure == "");
+    CHECK(failure.empty());
   }
 }

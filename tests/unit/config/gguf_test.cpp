@@ -253,8 +253,8 @@ TEST_CASE("gguf: the scaling of Llama 3 is found in what it divides frequencies 
   const double factor = GENERATE(8.0, 32.0);
   CAPTURE(length, factor);
   ModelFile file;
-  file.integers.push_back({"attention.key_length", 64});
-  file.integers.push_back({"attention.value_length", 64});
+  file.integers.emplace_back("attention.key_length", 64);
+  file.integers.emplace_back("attention.value_length", 64);
   for (int i = 0; i < 32; ++i) {
     const double turns = static_cast<double>(length) * std::pow(500000.0, -i / 32.0) / (2 * std::acos(-1.0));
     const double kept = std::clamp((turns - 1) / 3, 0.0, 1.0);
@@ -273,7 +273,7 @@ TEST_CASE("gguf: the scaling of Llama 3 is found in what it divides frequencies 
 TEST_CASE("gguf: a factor of the positions is linear where no type is said", "[gguf]") {
   ModelFile file;
   std::vector<std::string> problems;
-  file.reals.push_back({"rope.scaling.factor", 4});
+  file.reals.emplace_back("rope.scaling.factor", 4);
   if (GENERATE(false, true)) {
     file.texts = {{"rope.scaling.type", "linear"}};
   }
@@ -290,7 +290,7 @@ TEST_CASE("gguf: settings that are not understood are named", "[gguf]") {
   file.architecture = "phi3";
   CHECK_THAT(problem_of(file), Contains("general.architecture = 'phi3' is not understood; have: gemma, llama, qwen2, qwen3"));
   file.architecture = "llama";
-  file.integers.push_back({"expert_count", 8});
+  file.integers.emplace_back("expert_count", 8);
   CHECK_THAT(problem_of(file), Contains("expert_count = 8"));
   file.integers.back() = {"attention.sliding_window", 4096};
   CHECK_THAT(problem_of(file), Contains("attention.sliding_window = 4096 is not understood"));

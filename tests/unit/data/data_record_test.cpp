@@ -47,7 +47,7 @@ TEST_CASE("data record: sources of a mixture, hold-outs and records of older pro
   CHECK(data_changes("aa first\nbb second set\n", two, "x").training ==
         "the files of data set 'second set' have changed since x was saved");
   CHECK(data_changes("aa", record("aa", {{"a", "1"}}), "x").training.empty());
-  CHECK(data_changes("aa\nholdout=0.1", "aa\nholdout=0.2", "x").training != "");
+  CHECK(!data_changes("aa\nholdout=0.1", "aa\nholdout=0.2", "x").training.empty());
   CHECK(data_changes("aa\nholdout=0.1", record("aa", {}) + "\nholdout=0.1", "x").training.empty());
 }
 

@@ -403,7 +403,7 @@ TEST_CASE("token dataset: short files give no samples, and never wrap around (H2
   const TempDir folder;
   const std::int64_t window = 33;
   const auto make = [&](std::int64_t tokens) {
-    const auto path = folder / ("t" + std::to_string(tokens) + ".bin");
+    auto path = folder / ("t" + std::to_string(tokens) + ".bin");
     kf::write_token_file(path, counted(tokens, 1), TokenType::uint16);
     return path;
   };

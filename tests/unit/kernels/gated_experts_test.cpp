@@ -130,7 +130,7 @@ TEST_CASE("experts as one node: the number of threads changes no bit", "[gated_e
     const int before = at::get_num_threads();
     at::set_num_threads(threads);
     const Layer layer(at::kFloat, at::kFloat);
-    const std::vector<at::Tensor> all = outcome(layer, by_node(layer, GateKind::silu, rows));
+    std::vector<at::Tensor> all = outcome(layer, by_node(layer, GateKind::silu, rows));
     at::set_num_threads(before);
     return all;
   };

@@ -88,18 +88,24 @@ class Plain {
 
   Tensor act(const Tensor& x) const {
     const std::string& name = m.activation;
-    if (name == "silu")
+    if (name == "silu") {
       return x * at::sigmoid(x);
-    if (name == "gelu")
+    }
+    if (name == "gelu") {
       return x * 0.5 * (1 + at::erf(x / std::sqrt(2.0)));
-    if (name == "gelu_tanh")
+    }
+    if (name == "gelu_tanh") {
       return 0.5 * x * (1 + at::tanh(std::sqrt(2 / kPi) * (x + 0.044715 * x.pow(3))));
-    if (name == "relu")
+    }
+    if (name == "relu") {
       return x.clamp_min(0);
-    if (name == "relu2")
+    }
+    if (name == "relu2") {
       return x.clamp_min(0).square();
-    if (name == "tanh")
+    }
+    if (name == "tanh") {
       return at::tanh(x);
+    }
     return x * at::sigmoid(1.702 * x);  // quick_gelu, and the gate of swiglu_oai
   }
 
@@ -307,7 +313,7 @@ class Plain {
 
   Tensor sinusoids(std::int64_t length) const {
     const std::int64_t half = m.dim / 2;
-    const Tensor out = at::zeros({length, m.dim}, at::kDouble);
+    Tensor out = at::zeros({length, m.dim}, at::kDouble);
     for (std::int64_t t = 0; t < length; ++t) {
       for (std::int64_t i = 0; i < half; ++i) {
         const double rate = std::exp(-static_cast<double>(i) * std::log(1e4) / std::max(1.0, static_cast<double>(half - 1)));

@@ -117,10 +117,10 @@ TEST_CASE("sophia_h: momentum over curvature, clipped, by its formula", "[optim]
   at::Tensor p = weight->master.detach().to(at::kDouble), m = at::zeros_like(p), h = at::zeros_like(p);
   bool clipped = false, free = false;
   for (int t = 0; t < 24; ++t) {
-    const at::Tensor g = at::randn({3, 4}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(100 + t))) * 0.02;
+    const at::Tensor g = at::randn({3, 4}, at::detail::createCPUGenerator(100 + static_cast<std::uint64_t>(t))) * 0.02;
     CHECK(optimizer->wants_curvature() == (t % 10 == 0));
     if (t % 10 == 0) {  // large, small and negative curvatures
-      const at::Tensor estimate = at::randn({3, 4}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(t + 1))) * 300;
+      const at::Tensor estimate = at::randn({3, 4}, at::detail::createCPUGenerator(static_cast<std::uint64_t>(t) + 1)) * 300;
       optimizer->take_curvature({{"w", estimate}});
       h = 0.99 * h + 0.01 * estimate.to(at::kDouble);
     }

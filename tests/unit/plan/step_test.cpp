@@ -24,7 +24,7 @@ config::Config job() {
   return c;
 }
 
-StepPlan plan(const config::Config& c, std::int64_t world, Gpu gpu = gpu_named("h100")) {
+StepPlan plan(const config::Config& c, std::int64_t world, const Gpu& gpu = gpu_named("h100")) {
   return plan_step(c, weights_of(c.model), Layout::of(c, world), gpu);
 }
 

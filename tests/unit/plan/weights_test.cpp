@@ -82,8 +82,8 @@ TEST_CASE("plan: tensor parallelism divides what its layer says, and fewer heads
   config::Config c = job();
   c.distributed.tp = 4;
   const Layout layout = Layout::of(c, 4);
-  CHECK(held_numbers(weight("q", {64, 64}, Weight::Cut::rows, 8), layout) == 64 * 64 / 4);
-  CHECK(held_numbers(weight("o", {64, 64}, Weight::Cut::columns, 8), layout) == 64 * 64 / 4);
+  CHECK(held_numbers(weight("q", {64, 64}, Weight::Cut::rows, 8), layout) == 64 * 16);
+  CHECK(held_numbers(weight("o", {64, 64}, Weight::Cut::columns, 8), layout) == 64 * 16);
   CHECK(held_numbers(weight("k", {16, 64}, Weight::Cut::rows, 8), layout) == 8 * 64);  // two heads, four ranks
   CHECK(held_numbers(weight("norm", {64}), layout) == 64);
 }

@@ -8,7 +8,6 @@
 
 using kf::report::fitted;
 using kf::report::printable;
-using kf::report::Screen;
 using kf::report::shortened;
 using kf::report::table;
 using kf::report::TableColumn;
@@ -20,14 +19,14 @@ TEST_CASE("report: names cannot steer the terminal", "[report]") {
   CHECK(printable("\xff\xfe") == "\\xff\\xfe");
   CHECK(printable("\xc2\x9b") == "\\xc2\\x9b");           // the one character that is an escape sequence's beginning, too
   CHECK(printable("\xe2\x80\xae") == "\\xe2\\x80\\xae");  // right to left from here on
-  CHECK(printable("") == "");
+  CHECK(printable("").empty());
 }
 
 TEST_CASE("report: long texts are cut at characters", "[report]") {
   CHECK(shortened("größer", 6) == "größer");
   CHECK(shortened("größer", 4) == "grö…");
   CHECK(shortened("größer", 1) == "…");
-  CHECK(shortened("größer", 0) == "");
+  CHECK(shortened("größer", 0).empty());
 }
 
 TEST_CASE("report: texts are broken at blanks, and where there are none", "[report]") {

@@ -341,7 +341,7 @@ TEST_CASE("tokenizer: the file beside ranks says which tokens begin and end docu
   std::string ranks;
   for (int byte = 0; byte < 256; ++byte) {  // each byte in base64: six bits and two
     constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    ranks += format("{}{}== {}\n", letters[static_cast<std::size_t>(byte >> 2)], letters[static_cast<std::size_t>((byte & 3) << 4)], byte);
+    ranks += format("{}{}== {}\n", letters[static_cast<std::size_t>(byte >> 2)], letters[static_cast<std::size_t>(byte & 3) << 4], byte);
   }
   const std::string file = folder.write("own.tiktoken", ranks).string();
   folder.write("own.tiktoken.json",
