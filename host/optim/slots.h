@@ -33,7 +33,8 @@ class Slots {
   std::vector<at::Tensor>& of(const Parameter& parameter);
   bool contains(const Parameter& parameter) const { return own_.count(parameter.name) > 0; }
 
-  /// What is in 8 bits is saved in fp32, from which `load` makes the same numbers again, also of other parts of a weight where these end with a block.
+  /// What is in 8 bits is saved in fp32, from which `load` makes the same numbers again, also of other parts of a weight where these end
+  /// with a block.
   void save(OptimizerState& state) const;
   /// Throws Code::checkpoint for a missing or misshapen tensor; `known` are the parameters that may appear. Other types are cast.
   void load(const OptimizerState& state, const std::vector<ParamGroup>& known);

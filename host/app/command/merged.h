@@ -12,7 +12,8 @@ fs::path free_folder(const fs::path& given);
 /// The model of a checkpoint, which has an adapter. `script` registers its parts. Throws Code::config where there is no adapter.
 LoadedModel load_with_adapter(const fs::path& source, ScriptSession& script);
 
-/// A checkpoint of the merged model in the new folder `folder`: without an optimizer's state, so that runs start from it (checkpoint.init_from) and none goes on.
+/// A checkpoint of the merged model in the new folder `folder`: without an optimizer's state, so that runs start from it
+/// (checkpoint.init_from) and none goes on.
 void write_merged(const fs::path& folder, const LoadedModel& loaded, const Registries& registries);
 
 }  // namespace kf

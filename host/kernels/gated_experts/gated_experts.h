@@ -18,8 +18,8 @@ struct GatedExpertsInput {
 
 /// The sum over a token's experts of weight * (act(x gate^T) * (x up^T)) down^T: (N, C'). What is kept for backward is x and both products
 /// of each expert; rows are gathered and what lies between the products and `down` is made again, and what came out of the experts is not
-/// needed: the gradient of a weight is that of its expert's inner row times this row. Differentiable twice, by the formula; on a CPU, in fp32 or bf16.
-/// Undefined where the kernel does not take this: the formula has to (GroupedExperts).
+/// needed: the gradient of a weight is that of its expert's inner row times this row. Differentiable twice, by the formula; on a CPU, in
+/// fp32 or bf16. Undefined where the kernel does not take this: the formula has to (GroupedExperts).
 at::Tensor fused_gated_experts(const GatedExpertsInput& in, const ExpertRows& rows);
 
 }  // namespace kf
