@@ -160,6 +160,7 @@ std::vector<std::pair<std::string, Part>> parts() {
           {"checkpoint", {[](R r, A folder, G goals) { bench::bench_checkpoint(r, folder.empty() ? "." : folder, goals); }, "[FOLDER]"}},
           {"ranks", {[](R, A, G) { bench::bench_ranks(); }}},
           {"start", {[](R r, A, G goals) { bench::bench_start(r, goals); }}},
+          {"sweep", {[](R, A, G) { bench::bench_sweep(); }}},
           {"neighbour", {[](R r, A model, G goals) { bench::bench_neighbour(r, model, goals); }, "[small | debug | tiny]"}},
           {"steps", {[](R r, A model, G goals) { bench::bench_steps(r, model, goals); }, "[small | debug | tiny]"}}};
 }
