@@ -73,7 +73,7 @@ std::unique_ptr<simd::PinnedThreads> pinned_threads(const RunContext& run) {
   }
   log::info("threads are pinned: {} on processors {}", counted(static_cast<std::size_t>(at::get_num_threads()), "thread"),
             processor_list(own));
-  return std::make_unique<simd::PinnedThreads>(cores);
+  return std::make_unique<simd::PinnedThreads>(cores, processors);
 }
 
 }  // namespace kf

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "kernels/simd/threads.h"
 
@@ -26,20 +27,6 @@ bool stay_on(const std::vector<int>& processors) {
   return ::sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-std::vector<int> bound_to() {
-  std::vector<int> out;
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (::sched_getaffinity(0, sizeof set, &set) == 0) {
-    for (int i = 0; i < CPU_SETSIZE; ++i) {
-      if (CPU_ISSET(i, &set)) {
-        out.push_back(i);
-      }
-    }
-  }
-  return out;
-}
-
 void change(const std::vector<std::vector<int>>& to, const std::vector<int>& otherwise) {
   {
     const std::lock_guard lock(mutex);
@@ -52,7 +39,7 @@ void change(const std::vector<std::vector<int>>& to, const std::vector<int>& oth
 
 }  // namespace
 
-PinnedThreads::PinnedThreads(const std::vector<std::vector<int>>& cores) : before_(bound_to()) {
+PinnedThreads::PinnedThreads(const std::vector<std::vector<int>>& cores, std::vector<int> before) : before_(std::move(before)) {
   std::vector<int> all;
   for (const std::vector<int>& core : cores) {
     all.insert(all.end(), core.begin(), core.end());

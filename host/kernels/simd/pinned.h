@@ -11,8 +11,9 @@ namespace kf::simd {
 /// to one it would bind with it whatever it starts, threads that load and save, and programs. One at a time in a process.
 class PinnedThreads {
  public:
-  /// Throws std::system_error where the system refuses.
-  explicit PinnedThreads(const std::vector<std::vector<int>>& cores);
+  /// `before`: the processors that all may run on again at the end (core/cores.h, allowed_processors). Throws std::system_error where the
+  /// system refuses.
+  PinnedThreads(const std::vector<std::vector<int>>& cores, std::vector<int> before);
   ~PinnedThreads();
   PinnedThreads(const PinnedThreads&) = delete;
   PinnedThreads& operator=(const PinnedThreads&) = delete;

@@ -93,7 +93,7 @@ TEST_CASE("threads: pinned ones stay on their cores, the first one takes what is
   const std::vector<int> all = allowed_processors();
   const std::vector<int> first{all.front()}, last{all.back()};
   {
-    const simd::PinnedThreads pinned({first, last});
+    const simd::PinnedThreads pinned({first, last}, all);
     std::vector<int> both = {all.front(), all.back()};
     both.erase(std::unique(both.begin(), both.end()), both.end());
     CHECK(places() == std::vector<std::string>{processor_list(both), processor_list(last), processor_list(first)});
