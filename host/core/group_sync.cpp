@@ -77,14 +77,16 @@ GroupSync::GroupSync() {
 }
 
 GroupSync::~GroupSync() {
+  {
+    Waiting& all = waiting();
+    const std::lock_guard lock(all.mutex);
+    all.on = false;  // before the flush: what comes behind it is made durable by who writes it
+  }
   try {
     flush();
   } catch (const std::exception& fault) {
     log::warn("{}", fault.what());
   }
-  Waiting& all = waiting();
-  const std::lock_guard lock(all.mutex);
-  all.on = false;
 }
 
 void GroupSync::flush() {
